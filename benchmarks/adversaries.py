@@ -84,12 +84,11 @@ def context_of(
     corpus: Corpus, counts: WordCounts, vectors: Vectors, settings: ChannelSettings, key: Key, scratch: Path
 ) -> Context:
     """Return notes obfuscated under a key, and what attacks and utility tasks need of them."""
-    channel, near = build_channel(vectors, settings, key=key, threads=2, counts=counts)
+    channel, _ = build_channel(vectors, settings, key=key, threads=2, counts=counts)
     made = [Obfuscator(channel, key, align=True)(batch) for batch in corpus.batches()]
     return Context(
         channel=channel,
         counts=counts,
-        near=near,
         original=corpus,
         entered=corpus,
         released=MemoryCorpus(tuple(one.batch for one in made)),

@@ -4,8 +4,9 @@ Usage: python benchmarks/obfuscated.py NOTES --label COLUMN [--id COL] [--text C
        [--half choose|confirm] [--model NAME ...] [--seed 1] N/FLOOR/BACKGROUND ...
 
 A setting such as 3-14/auto/0.6 names N, the patient floor (a number, or `auto`: that of a release of these notes) and
-the share of background draws. Word vectors are trained on the half. Identifiers are not replaced first. Prints a
-Markdown table: macro-F1 trained on released and tested on real notes as a share of macro-F1 trained on real notes; the
+the share of background draws. Words are counted and vectors trained on the half without its test patients, as in a
+release. Identifiers are not replaced first. Prints a Markdown table: macro-F1 trained on released and tested on the
+real notes of the test patients, as a share of macro-F1 trained on real notes; the
 sequence task and the language model; notes linked by ten words in a row, of 300, by a recipient, by a recipient with
 shadow vectors trained on other notes of the source, and by an attacker with the vault's vectors.
 """
@@ -30,6 +31,7 @@ from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, MemoryCorpus
 from clinveil.corpus.open import open_corpus
+from clinveil.releases.held_out import SplitRows, draw_held_out
 from clinveil.releases.producers.obfuscated import Obfuscated
 from clinveil.utility.evaluations.transfer import useful
 from clinveil.vectors.count import WordCounts, count_words
@@ -38,6 +40,7 @@ from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
 HALVES = ("choose", "confirm")
+SHARE = 0.15  # of the patients, to test on
 HEAD = (
     "setting",
     "words that come out",
@@ -104,13 +107,20 @@ def main() -> None:
     corpus = half_of(open_corpus(told.notes, roles, label=(told.label,)), told.half, told.seed)
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        counts = count_words(corpus, scratch)
-        vectors = train(corpus, VectorSettings(), seed=told.seed, workers=2, scratch=scratch / "t", counts=counts)
+        rows = [SplitRows.of(batch, told.label) for batch in corpus.batches()]
+        held_out = draw_held_out(rows, SHARE, str(told.seed).encode())
+        learned_from = held_out.without(corpus)
+        counts = count_words(learned_from, scratch)
+        vectors = train(
+            learned_from, VectorSettings(), seed=told.seed, workers=2, scratch=scratch / "t", counts=counts
+        )
         auto = Obfuscated().floor(counts.n_patients)
         print(f"{counts.n_patients:,} patients, {counts.n_tokens:,} words; auto is {auto}\n")
         print(f"| {' | '.join(HEAD)} |\n|{' --- |' * len(HEAD)}", flush=True)
         for setting in told.settings:
-            context = released(corpus, counts, vectors, setting, scratch)
+            context = replace(
+                released(corpus, counts, vectors, setting, scratch), test_patients=held_out.patients, unread=True
+            )
             cells = row(context, setting, told.label, told.model or ["tfidf-lr"])
             print(f"| {' | '.join(cells)} |", flush=True)
 

@@ -1,10 +1,12 @@
 """The ladder on whole notes: what is drawn, laid side by side, refused, and said of each reader."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from clinveil.attacks.adversary import adversaries
 from clinveil.attacks.attack import Context
 from clinveil.attacks.channel._view import adversary_views, aligned, halves
 from clinveil.attacks.channel.adversary_suite import AdversarySuite
@@ -74,6 +76,16 @@ def test_every_reader_stands_beside_chance_and_control(case):
     assert pairs.control < 0.15 and pairs.control_kind == "negative"
     assert got["unprotected", "bigram"].value > 0.99
     assert "other notes" in pairs.detail["knowledge"]
+
+
+def test_chance_is_that_of_all_attacked_words_for_an_adversary_of_few_words_too(case, monkeypatch):
+    """The most frequent of a few words has a large share by chance, which would hide what the adversary recovers."""
+    monkeypatch.setattr(adversaries.get("decipher"), "max_words", 60)
+    got = found(case)
+    few, many = got["all", "decipher"], got["all", "unigram"]
+    assert few.n < many.n / 2 and few.chance == many.chance
+    truth = [word for note in rows(case.entered) for word in note.text.replace(".", "").split()]
+    assert many.chance == pytest.approx(Counter(truth).most_common(1)[0][1] / len(truth))
 
 
 def test_planted_names_are_read_in_copies_alone(case):

@@ -100,6 +100,17 @@ def test_surrogates_are_ranked_among_the_real_names(files):
     assert found["attack.names"].value == 0.5  # two of four pairs are real
 
 
+def test_a_csv_table_of_patients_gives_the_findings_of_the_parquet_file(files):
+    rows = "".join(f"p{i},{' '.join(name)}\n" for i, name in enumerate([*PEOPLE, PEOPLE[0]]))
+    (files / "p.csv").write_text(f"patient_id,name\n{rows}", encoding="utf-8")
+    answers = []
+    for name in ("p.parquet", "p.csv"):
+        out = files / f"{name}.json"
+        assert run(files, files / "v", "--names", files / name, "--seed", 3, "--set", "k=4", "--json", out) == 0
+        answers.append(read_findings(out))
+    assert answers[0] == answers[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

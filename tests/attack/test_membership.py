@@ -89,14 +89,8 @@ def test_only_the_released_notes_are_in_a_recipients_hands():
         assert found.detail.get("adversary") == adversary
 
 
-def test_without_a_reference_the_calibrated_attack_was_not_tried():
-    found = areas(membership(scored(0.1, n=100), detail={"from": "the model"}))
-    assert list(found) == ["loss threshold", "calibrated"]
-    left = found["calibrated"]
-    assert left.value is None and left.n == 100 and left.detail["from"] == "the model"
-    assert "not run" in left.detail["why"] and "--reference" in left.detail["why"]
-    both = membership(scored(0.1, n=100, reference=True))
-    assert not any("not run" in str(f.detail.get("why")) for f in both)
+def test_without_a_reference_there_is_no_calibrated_figure():
+    assert list(areas(membership(scored(0.1, n=100), detail={"from": "the model"}))) == ["loss threshold"]
 
 
 def test_rates_that_cannot_be_measured_say_so():

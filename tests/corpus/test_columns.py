@@ -230,7 +230,7 @@ def test_note_nlp_is_never_read() -> None:
 
 def test_a_preset_whose_columns_are_not_there() -> None:
     message = refused(["note_id", "text"], preset="omop")
-    assert "no column note_text, person_id for --preset omop" in message
+    assert "no column note_text, person_id for preset=omop" in message
     assert "iserror" in refused(["row_id", "subject_id", "text"], preset="mimic3")
 
 

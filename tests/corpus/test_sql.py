@@ -153,7 +153,7 @@ def test_commands_take_a_query_in_place_of_notes(uri, tmp_path, capfd):
     asked = ["--from-sql", "SELECT * FROM notes", "--uri", uri]
     assert main(["inspect", *asked]) == 0
     out = tmp_path / "free.csv"
-    assert main(["deidentify", *asked, "-o", str(out), "--workers", "1", "-q"]) == 0
+    assert main(["deidentify", *asked, "-o", str(out), "--workers", "1", "-q", "--keep-ids"]) == 0
     assert [note.note_id for note in rows(open_corpus(out))] == ["1", "2", "3"]
     assert "Miller" not in out.read_text()
     left = {item.name for item in tmp_path.iterdir()} - {"notes.db", "notes.duckdb"}

@@ -280,7 +280,7 @@ def test_the_marker_holds_names_only(server, tmp_path):
 
 def test_the_commands_read_and_write_a_store_and_the_vault_stays_here(server, tmp_path, capfd):
     out, vault = "s3://notes/free", str(tmp_path / "vault")
-    run = ["deidentify", "s3://notes/in/*/*.parquet", "-o", out, "--workers", "1", "--vault", vault]
+    run = ["deidentify", "s3://notes/in/*/*.parquet", "-o", out, "--workers", "1", "--keep-ids", "--vault", vault]
     assert main(run[:-2]) == 2
     assert main(run) == 0
     assert names(server, "notes/free") == [MARKER, SUCCESS, *(f"part-{n:05d}.parquet" for n in (1, 2, 3))]

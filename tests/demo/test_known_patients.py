@@ -87,7 +87,17 @@ def test_repr_shows_counts_only():
 
 def test_the_batch_has_the_columns_of_the_contract():
     names = patients_batch([ROSE]).schema.names
-    assert names == ["patient_id", "name", "codes", "record_number", "phone", "email", "address", "birth_date"]
+    assert names == [
+        "patient_id",
+        "name",
+        "codes",
+        "record_number",
+        "phone",
+        "email",
+        "address",
+        "birth_date",
+        "date_shift",
+    ]
 
 
 def test_only_three_columns_are_needed(tmp_path: Path):
@@ -188,9 +198,32 @@ def test_names_one_a_line(tmp_path: Path):
     assert read_names(path) == [("José", "Núñez"), ("李", "伟")]
 
 
-def test_names_of_a_patients_file(tmp_path: Path):
-    write_patients([ROSE, LI], tmp_path / "p.parquet")
-    assert read_names(tmp_path / "p.parquet") == [ROSE.name, LI.name]
+def test_names_of_a_table_of_patients(tmp_path: Path):
+    namesake = Patient("p9", ROSE.name)
+    write_patients([ROSE, LI, namesake], tmp_path / "p.parquet")
+    rows = "".join(f"{one.patient_id},{' '.join(one.name)},7\n" for one in (ROSE, LI, namesake))
+    (tmp_path / "p.CSV").write_text(f"\ufeffpatient_id,name,ward\n{rows}", encoding="utf-8")
+    for name in ("p.parquet", "p.CSV"):
+        assert read_names(tmp_path / name) == [ROSE.name, LI.name, ROSE.name]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem", "advice"),
+    [
+        ("p.csv", "Zxanna Zxdale\nZxbob Zxelms\n", "column patient_id is missing", ".txt"),
+        ("p.csv", "name\nZxanna Zxdale\n", "column patient_id is missing", ".txt"),
+        ("p.csv", "patient_id;name\n1;Zxanna Zxdale\n", "column patient_id is missing", ".txt"),
+        ("p.txt", "patient_id,name\n1,Zxanna Zxdale\n", "line 1 has columns", ".csv"),
+        ("p.txt", "Zxbob Zxelms\nZxdale, Zxanna\n", "line 2 has columns", ".csv"),
+        ("p.tsv", "patient_id\tname\n1\tZxanna Zxdale\n", "line 1 has columns", ".csv"),
+    ],
+)
+def test_a_list_of_names_that_could_be_something_else_is_refused(tmp_path: Path, name, content, problem, advice):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=problem) as refused:
+        read_names(tmp_path / name)
+    message = f"{refused.value} {refused.value.hint}"
+    assert advice in message and "\n" not in message and "zx" not in message.lower()
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n", "Jos\xe9".encode("cp1252")])

@@ -46,7 +46,6 @@ def words(paths):
 
 def measured():
     return {
-        "source_lines": sum(len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES),
         "source_files": len(SOURCES),
         "documentation_words": words(pages()),
         "readme_words": words([ROOT / "README.md"]),

@@ -14,7 +14,7 @@ from clinveil.phi.detection.finder import Finder
 from clinveil.phi.treatment import part_passes
 from clinveil.phi.treatment.audit import audit_checks
 
-HOW = ["--set", "no_tagger=true", "--quiet", "--seed", "5"]
+HOW = ["--set", "no_tagger=true", "--quiet", "--seed", "5", "--keep-ids"]
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,19 @@ def test_parts_give_the_notes_of_one_file_under_their_own_names(dealt, one, tmp_
     assert json.loads((vault / "deidentify.json").read_text())["notes_written"] == len(rows(one))
     assert (vault / "spans.jsonl").stat().st_size > 10_000
     assert all(check.passed for check in audit_checks(vault))
+
+
+def test_notes_patients_and_parts_have_new_names_by_default(dealt, tmp_path):
+    command = of_parts(dealt, tmp_path / "out", "--workers", "1")
+    command.remove("--keep-ids")
+    assert main(command) == 0
+    names = [path.name for path in (tmp_path / "out").glob("*.parquet")]
+    assert len(names) == 3 and not any("ward" in name for name in names)
+    source = pq.read_table(dealt / "demo/notes.parquet").to_pylist()
+    written = [row for name in names for row in pq.read_table(tmp_path / "out" / name).to_pylist()]
+    for column in ("note_id", "patient_id"):
+        old, new = ({row[column] for row in table} for table in (source, written))
+        assert len(old) == len(new) and not old & new
 
 
 def test_what_was_found_outlives_a_run_that_is_stopped(dealt, one, tmp_path, monkeypatch):

@@ -16,6 +16,8 @@ from clinveil.core.files import locked
 from clinveil.core.keys import Key
 from clinveil.corpus.people import Patient, write_patients
 from clinveil.phi.detection import finder as room
+from clinveil.phi.detection.detectors import tagger
+from clinveil.phi.treatment.crosswalk import read_crosswalk
 
 ROWS = {
     "note_id": ["n1", "n2", "n3"],
@@ -54,7 +56,8 @@ def test_notes_in_notes_out(notes, tmp_path, capsys):
     assert mode_of(out) == 0o600
     vault = tmp_path / "clean.parquet.vault"
     assert mode_of(vault) == 0o700
-    assert {p.name for p in vault.iterdir()} == {"key.bin", "deidentify.json", "README.txt", "audit-0001.jsonl"}
+    own = {"key.bin", "deidentify.json", "README.txt", "audit-0001.jsonl", "residues.jsonl", "spans.jsonl"}
+    assert {p.name for p in vault.iterdir()} == own
     assert all(mode_of(p) == 0o600 for p in vault.iterdir())
     said = capsys.readouterr()
     assert said.out == ""
@@ -106,11 +109,61 @@ def test_a_folder_of_text_and_other_formats(tmp_path):
     folder = tmp_path / "txt"
     folder.mkdir()
     (folder / "n1.txt").write_text("Mr. Okafor left.\n")
-    assert run(folder, "-o", tmp_path / "out", "--set", "mode=tag") == 0
+    assert run(folder, "-o", tmp_path / "out", "--set", "mode=tag", "--keep-ids") == 0
     assert (tmp_path / "out" / "n1.txt").read_text() == "Mr. [NAME] left.\n"
     assert mode_of(tmp_path / "out") == 0o700
     assert run(folder, "-o", tmp_path / "out.csv", "--set", "mode=remove") == 0
     assert "Mr.  left." in (tmp_path / "out.csv").read_text()
+
+
+def test_ids_are_new_and_the_crosswalk_has_both(notes, tmp_path):
+    out, back = tmp_path / "clean.parquet", tmp_path / "back.parquet"
+    vault = tmp_path / "clean.parquet.vault"
+    assert run(notes, "-o", out, "--crosswalk", "--keep", "kind") == 0
+    source, written = pq.read_table(notes).to_pylist(), pq.read_table(out).to_pylist()
+    for column in ("note_id", "patient_id"):
+        assert not {str(row[column]) for row in source} & {row[column] for row in written}
+    assert len({row["note_id"] for row in written}) == len(source)
+    rows = list(read_crosswalk(next(vault.glob("crosswalk-*.bin")), Key.load(vault / "key.bin")))
+    assert [row.note_id for row in rows] == [str(row["note_id"]) for row in source]
+    assert [row.new_note_id for row in rows] == [row["note_id"] for row in written]
+    again = ["reidentify", str(out), "-o", str(back), "--vault", str(vault), "--reason", "test"]
+    assert main([*again, "--set", "keep=kind"]) == 0
+    assert [str(row["note_id"]) for row in pq.read_table(back).to_pylist()] == [row.note_id for row in rows]
+    assert pq.read_table(back)["text"].to_pylist() == [row["text"] for row in source]
+
+
+def test_ids_are_kept_on_request(notes, tmp_path):
+    assert run(notes, "-o", tmp_path / "clean.parquet", "--keep-ids") == 0
+    kept = pq.read_table(tmp_path / "clean.parquet")["note_id"].to_pylist()
+    assert [str(name) for name in pq.read_table(notes)["note_id"].to_pylist()] == [str(name) for name in kept]
+
+
+def test_residues_are_counted_and_above_the_limit_the_exit_code_is_4(notes, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tagger, "all_detectors", lambda: ())
+    out, vault = tmp_path / "out.parquet", tmp_path / "out.parquet.vault"
+    assert run(notes, "-o", out) == 4
+    assert out.exists()
+    error = capsys.readouterr().err
+    assert "notes have unchanged text like an identifier" in error and "clinveil review out.parquet" in error
+    record = json.loads((vault / "deidentify.json").read_text())
+    lines = [json.loads(line) for line in (vault / "residues.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert record["notes_with_residues"] == len({line["note_id"] for line in lines}) > 0
+    assert mode_of(vault / "residues.jsonl") == 0o600
+    assert run(notes, "-o", tmp_path / "any.parquet", "--set", "max_residues=1") == 0
+
+
+def test_a_run_says_what_a_patient_list_would_find_and_what_a_partial_one_misses(notes, tmp_path, capsys):
+    assert run(notes, "-o", tmp_path / "none.parquet") == 0
+    line = next(one for one in capsys.readouterr().err.splitlines() if one.startswith("no patient list"))
+    assert "10 % to .2 %" in line and "--patients FILE" in line
+    write_patients([Patient("p1", ("Mary", "Okwuosa"))], tmp_path / "people.parquet")
+    assert run(notes, "-o", tmp_path / "some.parquet", "--patients", tmp_path / "people.parquet") == 0
+    error = capsys.readouterr().err
+    assert "patient list: 1 of 3 notes (1 of 2 patients) have no row in it" in error
+    assert "no patient list" not in error
+    record = json.loads((tmp_path / "some.parquet.vault" / "deidentify.json").read_text())
+    assert record["notes_of_unlisted_patients"] == 1
 
 
 def test_a_file_into_a_folder(notes, tmp_path):

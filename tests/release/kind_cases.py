@@ -46,6 +46,7 @@ def write_notes(folder):
 def arguments(folder, out, kind, *more):
     """The command line of a release of that kind."""
     shared = ["--patients", str(folder / "patients.parquet"), "--workers", "1", "--quiet", "--again"]
+    shared += ["--set", "language=any"]  # invented words
     command = ["release", str(folder / "notes.csv"), "-o", str(folder / out), "--as", kind]
     return [*command, *shared, "--label", "kind", *OWN[kind], *more]
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from clinveil.cli.main import main
 from clinveil.corpus.corpus import memory_corpus
+from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.layout import train_layout
 from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.vocabulary import END
-from clinveil.releases.synthesis_model import Trained, split_patients
+from clinveil.releases.synthesis_model import Trained, TrainHoldoutSplit, sides_of
 
 COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart") for b in ("a", "o", "y", "um", "al", "ine")]
 PATIENTS = 40
@@ -160,12 +161,19 @@ class Always:
             """Nothing changes."""
 
 
+def split_in(notes, share, seed) -> TrainHoldoutSplit:
+    """Hold out a random share of the patients."""
+    patients = sorted({*notes.patients})
+    order = np.random.default_rng(seed).permutation(patients).tolist()
+    n = max(2, round(share * len(order)))
+    return sides_of(notes, HeldOutPatients(frozenset(order[:n]), frozenset(order[n:])), seed)
+
+
 def with_model(patch, make):
     """From here on the model of a run is `make(training notes)`, not a trained one."""
 
     def trained(job, notes, seed, *_):
-        share = job.settings.synthetic.held_out
-        sides = split_patients(notes, share, seed)
-        return Trained(make(sides.training), sides, seed, share, job.settings.seed is not None, before=False)
+        sides = sides_of(notes, job.held_out, seed)
+        return Trained(make(sides.training), sides, seed, job.settings.seed is not None, before=False)
 
     patch.setattr("clinveil.releases.producers.synthetic._trained", trained)

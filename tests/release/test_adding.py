@@ -17,6 +17,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.runfolder import fingerprint, run_folder
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import rows
+from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.attacked import attacked_release
 from clinveil.releases.context import ReleaseContext
@@ -96,6 +97,7 @@ def at_once(folder, base, corpus, known=None):
     with run_folder(folder, KIND, "0" * 64) as run:
         base.copy_to(run.vault)
         how = {"folder": Places(run), "key": base.key, "settings": base.settings, "known": known or {}}
+        how["held_out"] = HeldOutPatients.read(base.vault)
         job = ReleaseContext(corpus=corpus, found=preflight(corpus), **how)
         entered = treated(job).corpus
         counts = count_words(entered, job.folder.work)
@@ -106,6 +108,13 @@ def at_once(folder, base, corpus, known=None):
 def test_nothing_of_what_is_added_to_changes(desk):
     before = json.loads((desk / "before.json").read_text())
     assert before == {out: fingerprint(desk / out) for out in before}
+
+
+def test_test_patients_of_the_first_release_stay_test_patients(desk):
+    first, *later = (HeldOutPatients.read(desk / out / "vault") for out in OUTS)
+    for one in later:
+        assert first.patients <= one.patients and first.training <= one.training
+    assert len(later[-1].training) > len(first.training)
 
 
 def test_the_parts_are_the_release_of_all_notes_at_once(desk, tmp_path):

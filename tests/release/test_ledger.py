@@ -16,7 +16,17 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.releases import pipeline
-from clinveil.releases.earlier.ledger import IN_VAULT, NAME, Entry, Ledger, entry, read_entry, text_hashes
+from clinveil.releases.earlier.ledger import (
+    DRAWS,
+    IN_VAULT,
+    NAME,
+    Earlier,
+    Entry,
+    Ledger,
+    entry,
+    read_entry,
+    text_hashes,
+)
 from clinveil.releases.measured import attacked
 
 KEYS = ("a" * 64, "b" * 64, "c" * 64)
@@ -243,6 +253,41 @@ def test_again_releases_it_and_the_report_says_what_both_tell(fresh, monkeypatch
         assert str(fresh) not in said
     shutil.rmtree(fresh / "out")  # it left all the same
     assert main(release(fresh, "third")) == 2
+
+
+def test_page_one_names_earlier_releases_instead_of_a_condition_that_does_not_hold(fresh):
+    holds = "the same notes are not released again under another key"
+    assert holds in (fresh / "out/release/report.html").read_text()
+    command = ["release", str(fresh / "notes.parquet"), "-o", str(fresh / "other"), "--as", "deidentified", "--again"]
+    assert main([*command, "--workers", "1", "--quiet"]) == 0
+    assert sorted(one.kind for one in Ledger(fresh / NAME).entries()) == ["deidentified", "obfuscated"]
+    assert main(release(fresh, "third", "--again")) == 0
+    page = (fresh / "third/release/report.html").read_text()
+    assert holds not in page and "(deidentified)" in page and "(obfuscated)" in page
+    assert "That release is readable: its holder has 120 of these notes in both forms, as known pairs" in page
+    assert page.count("two draws of each word") == 1  # of the two obfuscated releases
+    readable = (fresh / "other/release/report.html").read_text()
+    assert "This release is readable" in readable and "two draws" not in readable
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "says"),
+    [
+        ("obfuscated", "coded", "two draws of each word"),
+        ("coded", "deidentified", "has 40 of these notes in both forms, as known pairs"),
+        ("deidentified", "obfuscated", "This release is readable"),
+        ("deidentified", "deidentified", "which words are surrogates"),
+        ("synthetic", "deidentified", "adds up"),
+        ("obfuscated", "synthetic", "adds up"),
+        ("obfuscated", "", "If it is readable, its holder has known pairs"),
+    ],
+)
+def test_what_two_releases_disclose_depends_on_both_kinds(kind, before, says, tmp_path):
+    one = Earlier(entry(text_hashes(notes(40)), "r", KEYS[0], tmp_path, before), 40, 40)
+    assert says in one.disclosed(kind)
+    assert ("two draws" in one.disclosed(kind)) == (kind in DRAWS and before in DRAWS)
+    few = Earlier(entry(text_hashes(notes(4)), "r", KEYS[0], tmp_path, before), 4, 4)
+    assert "4 of" not in few.disclosed(kind)
 
 
 def test_a_ledger_that_cannot_be_written_costs_no_run(fresh, monkeypatch, capsys):

@@ -190,14 +190,6 @@ def test_kept_words_are_shown_with_their_cost(desk, tmp_path, monkeypatch):
     values = {f["measure"]: f["value"] for f in manifest["findings"]}
     assert values["attack.inversion"] > values["attack.inversion_none_kept"]
     assert manifest["settings"]["keep_words_given"] is True
-    # Another key, the same notes: the same split and the same score of real notes, to the last digit.
-    other = json.loads((desk / "out/release/manifest.json").read_text())
-    assert other["key_commitment"] != manifest["key_commitment"]
-    ours, theirs = (
-        [(f["measure"], f["detail"]["ceiling"]) for f in run["findings"] if f["measure"] == "utility.transfer"]
-        for run in (manifest, other)
-    )
-    assert ours == theirs != []
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.runfolder import fingerprint
+from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.table import Vectors
 
@@ -47,8 +48,9 @@ def test_the_vault_has_the_rows_of_the_notes_with_their_figures(desk):
     vault, given = load_vectors(desk / "out/vault/vectors"), load_vectors(desk / "v.vec")
     assert (len(vault), len(given)) == (50, 52)
     assert (vault.matrix == given.matrix[[given.ids[word] for word in vault.words]]).all()
-    assert vault.n_patients == 60
-    assert 0 < vault.patients.max() <= 60
+    training = HeldOutPatients.read(desk / "out/vault").training
+    assert vault.n_patients == len(training) == 51
+    assert 0 < vault.patients.max() <= 51
     assert not any("vectors" in path.name for path in (desk / "out/release").rglob("*"))
 
 
@@ -69,9 +71,10 @@ def test_a_folder_of_ours_makes_the_same_channel_but_for_the_key(desk):
     """The counts of elsewhere, which stand in the folder, change nothing."""
     assert release(desk, "again", "--vectors", desk / "vectors") == 0
     one, other = (load_vectors(desk / out / "vault/vectors") for out in ("out", "again"))
-    assert one.words == other.words
-    assert np.allclose(one.matrix, other.matrix)
-    assert (one.patients == other.patients).all()
+    assert {*one.words} == {*other.words}
+    of_word = [other.ids[word] for word in one.words]
+    assert np.allclose(one.matrix, other.matrix[of_word])
+    assert other.n_patients == len(HeldOutPatients.read(desk / "again/vault").training)
 
 
 def test_other_vectors_are_another_question(desk, capsys):
@@ -90,7 +93,7 @@ def test_a_stopped_run_goes_on_with_the_vectors_it_has(desk, monkeypatch):
         assert release(desk, "stopped", "--vectors", desk / "v.vec") != 0
     made = fingerprint(desk / "stopped/vault/vectors")
     assert release(desk, "stopped", "--vectors", desk / "v.vec") == 0
-    assert fingerprint(desk / "stopped/vault/vectors") == made == fingerprint(desk / "out/vault/vectors")
+    assert fingerprint(desk / "stopped/vault/vectors") == made
 
 
 @pytest.mark.parametrize(

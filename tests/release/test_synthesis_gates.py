@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthesis_cases import notes_of, rows_of
+from synthesis_cases import notes_of, rows_of, split_in
 
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
@@ -16,10 +14,10 @@ from clinveil.corpus.people import Patient, write_patients
 from clinveil.lm.layout import train_layout
 from clinveil.lm.notes import PlainNotes
 from clinveil.releases.gates import examine
-from clinveil.releases.synthesis_model import FEWEST, Checked, TrainHoldoutSplit, shared_text, split_patients
+from clinveil.releases.synthesis_model import Checked, TrainHoldoutSplit, shared_text
 
 NOTES = notes_of(rows_of())
-SIDES = split_patients(NOTES, 0.2, 1)
+SIDES = split_in(NOTES, 0.2, 1)
 GATES = ["accounted", "floor", "long copies", "copied whole"]
 KNOWN = [("Adam", "Stone"), ("Berta", "River"), ("Clara", "Field"), ("David", "Brook"), ("Edith", "Marsh")]
 
@@ -95,7 +93,7 @@ def test_one_copied_note_fails():
 def test_stock_phrases_of_all_patients_are_no_copies():
     stock = " ".join(f"stock{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60))
     notes = notes_of([(note, patient, f"{text}\n{stock}") for note, patient, text in rows_of()])
-    sides = split_patients(notes, 0.2, 1)
+    sides = split_in(notes, 0.2, 1)
     assert failed(looked([*fresh(), *[stock] * 30], sides=sides, span=50)) == []
 
 
@@ -103,7 +101,7 @@ def test_copies_fail_where_half_of_every_note_is_stock():
     """Against the words of held-out notes in such runs, scaled up, this could not fail."""
     stock = " ".join(f"stock{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60))
     rows = [(note, patient, f"{text}\n{stock}") for note, patient, text in rows_of()]
-    sides = split_patients(notes_of(rows), 0.1, 1)
+    sides = split_in(notes_of(rows), 0.1, 1)
     floor = floor_of(sides, 1)
     found = looked(above(sides.training.texts, floor), sides=sides, min_patients=1, span=50)
     assert failed(found) == ["no long copies", "no note copied whole", "no near copies"]
@@ -121,7 +119,7 @@ def test_some_patients_verbatim_are_refused(copied, training, held_out, stock):
     rows = rows_of(n, each=1, sentences=20)
     rows = [(note, p, f"{text}\n{paragraph}" if i < stock * n else text) for i, (note, p, text) in enumerate(rows)]
     notes = notes_of(rows)
-    sides = split_patients(notes, held_out / n, 2)
+    sides = split_in(notes, held_out / n, 2)
     floor = floor_of(sides)
     honest = notes_of(rows_of(training - copied, seed=9, each=1, sentences=20)).texts
     texts = above((*honest, *sides.training.texts[:copied]), floor)
@@ -133,7 +131,7 @@ def test_some_patients_verbatim_are_refused(copied, training, held_out, stock):
 
 def test_copies_by_chance_are_allowed_for_and_only_those():
     """Held-out notes in the text too: a test then, with its own power."""
-    sides = split_patients(notes_of(rows_of(60, each=1, sentences=20)), 0.3, 1)
+    sides = split_in(notes_of(rows_of(60, each=1, sentences=20)), 0.3, 1)
     floor = floor_of(sides)
     seen, other = (above(side.texts, floor) for side in (sides.training, sides.held_out))
     assert failed(looked([*seen[:14], *other[:6]], sides=sides, span=50)) == []
@@ -196,7 +194,7 @@ def test_where_neither_gate_could_see_a_copy_nothing_leaves():
     made = [" ".join(reversed(text.split())) for text in training]
     found = looked(made, sides=sides_of(training, held_out), span=50, min_patients=1)
     assert [gate.outcome for gate in found.gates[2:4]] == ["no power", "failed"]
-    assert "synthetic.held_out" in found.gates[-1].hint
+    assert "test_share" in found.gates[-1].hint
 
 
 def altered(text, how, rng):
@@ -294,39 +292,10 @@ def test_the_floor_knows_no_word_of_the_notes_n_held_out():
     assert shared not in floor_of(min_patients=1).words
 
 
-@given(st.integers(4, 30), st.floats(0.01, 0.99), st.integers(0, 2**31))
-def test_sides_are_whole_patients_whatever_the_order(patients, share, seed):
-    rows = rows_of(patients, sentences=1)
-    wanted = max(FEWEST, round(share * patients))
-    if patients < wanted + FEWEST:
-        with pytest.raises(InputError, match="too few"):
-            split_patients(notes_of(rows), share, seed)
-        return
-    sides, turned = (split_patients(notes_of(some), share, seed) for some in (rows, rows[::-1]))
-    assert len(set(sides.held_out.patients)) == wanted
-    assert not set(sides.held_out.patients) & set(sides.training.patients)
-    assert len(sides.training) + len(sides.held_out) == len(rows)
-    assert set(turned.held_out.patients) == set(sides.held_out.patients)
-    assert turned.digest == sides.digest
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_label_keeps_enough_patients_for_training(seed):
-    """Label 1 has five patients of 40; a random tenth would often hold one of them out."""
-    labels = tuple(int(patient in {"p3", "p8", "p15", "p20", "p33"}) for patient in NOTES.patients)
-    notes = replace(NOTES, labels=labels)
-    sides = split_patients(notes, 0.1, seed, floor=5)
-    kept = {p for p, label in zip(sides.training.patients, sides.training.labels, strict=True) if label}
-    assert len(kept) == 5 and len(set(sides.held_out.patients)) == 4
-    if seed == 0:
-        loose = [split_patients(notes, 0.1, seed) for seed in range(20)]
-        assert any(1 in one.held_out.labels for one in loose)
-
-
 def test_the_digest_tells_other_notes_apart():
-    first = split_patients(NOTES, 0.2, 1)
+    first = split_in(NOTES, 0.2, 1)
     other = notes_of([(n, p, t + (" more" if n == "n7-0" else "")) for n, p, t in rows_of()])
-    digests = {first.digest, split_patients(NOTES, 0.2, 2).digest, split_patients(NOTES, 0.3, 1).digest}
+    digests = {first.digest, split_in(NOTES, 0.2, 2).digest, split_in(NOTES, 0.3, 1).digest}
     assert len(digests) == 3
-    seed = next(seed for seed in range(9) if "p7" in split_patients(NOTES, 0.2, seed).training.patients)
-    assert split_patients(NOTES, 0.2, seed).digest != split_patients(other, 0.2, seed).digest
+    seed = next(seed for seed in range(9) if "p7" in split_in(NOTES, 0.2, seed).training.patients)
+    assert split_in(NOTES, 0.2, seed).digest != split_in(other, 0.2, seed).digest

@@ -69,8 +69,8 @@ def test_an_earlier_model_writes_again_for_its_own_notes_only(desk, capsys):
     write_csv(desk / "others.csv", rows_of(seed=5))
     assert written(desk, "never", "--set", model, notes="others.csv") == 3
     assert "was trained on other notes" in capsys.readouterr().err
-    assert written(desk, "never", "--set", model, "--set", "lm.epochs=2", "--set", "synthetic.held_out=0.2") == 2
-    message = "lm.epochs, synthetic.held_out cannot be used with synthetic.source"
+    assert written(desk, "never", "--set", model, "--set", "lm.epochs=2") == 2
+    message = "lm.epochs cannot be used with synthetic.source"
     assert message in capsys.readouterr().err and not (desk / "never").exists()
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import html
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +12,7 @@ from clinveil.report.edition import external_edition
 from clinveil.report.first_page import KINDS, clipped, first_page
 from clinveil.report.numerals import number
 from clinveil.report.render import release_card, render
-from clinveil.report.risks import criteria, enough, strongest, table, verdict
+from clinveil.report.risks import criteria, enough, limit_of, strongest, table, verdict
 
 
 def risk(value, low=None, high=None, n=300):
@@ -229,8 +231,94 @@ def test_known_pairs_have_one_figure_on_page_one_and_in_the_table():
     found = (share("words", "shadow", 94, 10_000, 0.001), share("words", "pairs-1", 47, 10_000, 0.001))
     held = replace(record(), findings=found)
     third, (line,) = first_page(held).risks[2], table(held).lines
-    assert (third.target, third.adversary) == ("Words recovered, by known pairs", "Recipient with 1 known pair")
+    assert (third.target, third.adversary) == ("Words recovered", "Recipient with shadow vectors")  # who got it
     assert third.row.value == line.cells[-1].row.value == number(0.0094, "share")
+    assert [cell.by for cell in line.cells] == ["", "Recipient with shadow vectors"]
+
+
+def columns_of(page, target):
+    """The cells of a line of the adversary table, by the heading of their column."""
+    matrix = page.partition('<table class="stack matrix">')[2].partition("</table>")[0]
+    line = next(row for row in matrix.split("<tr>") if target in row)
+    cells = re.findall(r'<td class="n" data-head="([^"]+)">(.*?)</td>', line, re.DOTALL)
+    heads = re.findall(r'<th scope="col" class="n">([^<]+)</th>', matrix)
+    assert [html.unescape(head) for head, _ in cells] == [html.unescape(head) for head in heads]
+    return {html.unescape(head): re.sub("<[^>]+>", " ", cell) for head, cell in cells}
+
+
+def test_a_figure_stands_only_in_the_column_of_the_attacker_who_got_it():
+    found = (
+        share("words", "recipient", 30, 1_000, 0.02),
+        share("words", "pairs-20", 20, 1_000, 0.02),
+        share("words", "stolen-vectors", 90, 1_000, 0.02),
+    )
+    for held in (record(), of_kind("deidentified")):
+        cells = columns_of(render(replace(held, findings=found)), "Words recovered")
+        recipient, pairs, vault = cells.values()
+        assert recipient.split()[:1] == ["3.0"] and "chance 2.0\u202f%" in recipient
+        assert pairs.split() == ["as", "recipient", "(release", "and", "public", "text)"]
+        assert vault.split()[:1] == ["9.0"] and "chance 2.0\u202f%" in vault
+
+
+def test_an_attacker_who_got_no_figure_has_no_column_and_the_reason_is_listed():
+    why = missing("attack.not_applicable", "no vectors", adversary="stolen-vectors", target="words")
+    held = replace(of_kind("deidentified"), findings=(share("note by ten words", "recipient", 240, 300, 0.003), why))
+    assert table(held).adversaries == ("Recipient (release and public text)",)
+    assert ("Attacker with the vault's vectors (upper bound)", "no vectors") in table(held).reasons
+    cells = columns_of(render(held), "ten words")
+    assert list(cells) == ["Recipient (release and public text)"]
+
+
+def test_every_figure_of_the_adversary_table_has_chance_or_says_that_there_is_none(external):
+    layout = share("layout", "recipient", 290, 300, None, unit="notes")
+    copied = replace(share("copies", "recipient", 40, 20_000, None), control=0.004, control_kind="negative")
+    held = replace(external, findings=(*external.findings, layout, copied))
+    got = [(cell, line) for line in table(held).lines for cell in line.cells if cell.row]
+    assert all(re.match("chance .*\\d|no chance level|control .*\\d", cell.beside) for cell, _ in got)
+    said = columns_of(render(held), "layout")
+    assert "no chance level" in next(iter(said.values()))
+
+
+def test_the_method_is_named_with_the_attacker_who_got_the_figure():
+    named = share("words", "shadow", 94, 10_000, 0.001)
+    named = replace(named, detail={**named.detail, "reader": "own-vectors"})
+    held = replace(record(), findings=(named,))
+    assert first_page(held).risks[2].adversary == "Recipient with shadow vectors; own-vectors"
+    assert "own-vectors" in columns_of(render(held), "Words recovered")["Recipient with shadow vectors"]
+
+
+def area(value, low, high, n=900):
+    detail = {"adversary": "recipient", "target": "membership", "gated": False, "attacker": "calibrated"}
+    return Finding("attack.membership", value, n, "lower", low, high, 0.5, detail=detail, unit="patients")
+
+
+@pytest.mark.parametrize(
+    ("finding", "expected"),
+    [
+        (area(0.7, 0.65, 0.75), "above the threshold"),
+        (area(0.52, 0.49, 0.544), "below the threshold"),
+        (area(0.56, 0.5, 0.62), "too few cases to tell"),
+        (area(0.53, 0.4, 0.66, 60), "too few cases to tell"),
+        (area(0.56, 0.548, 0.572, 20_000), "above the threshold"),
+    ],
+)
+def test_membership_is_judged_on_its_own_scale(finding, expected):
+    """An area of .545 is a success of 9 % above guessing."""
+    assert verdict(finding, 0.09) == expected
+    assert limit_of(finding, 0.09) == pytest.approx(0.545)
+
+
+def test_membership_stands_on_page_one_of_synthetic_releases_with_chance_and_interval():
+    weaker = replace(area(0.61, 0.58, 0.64), detail={**area(0.6, 0.5, 0.7).detail, "attacker": "loss threshold"})
+    held = replace(of_kind("synthetic"), findings=(weaker, area(0.7, 0.65, 0.75)))
+    shown = first_page(held).risks[3]
+    assert shown.target == "Training patients told from others (AUC)"
+    assert shown.adversary == "Recipient (release and public text); calibrated"
+    page = render(held).partition('id="adversaries"')[0]
+    row = re.sub("<[^>]+>", " ", page.partition("Training patients told")[2].partition("</tr>")[0])
+    assert re.findall(r"\d?\.\d+", row)[:5] == ["0.500", "0.700", "0.650", "0.750", "0.545"]
+    none = replace(held, findings=())
+    assert first_page(none).risks[3].why == "Not measured." and first_page(record()).risks[3].target.startswith("Notes")
 
 
 def test_a_task_below_the_floor_is_a_warning_and_not_a_purpose(external):

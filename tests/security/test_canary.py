@@ -99,7 +99,7 @@ def _good() -> list[list[str]]:
     return [
         ["inspect", notes],
         ["inspect", notes, "--json", "findings-inspect.json"],
-        ["deidentify", notes, "-o", "deid.parquet"],
+        ["deidentify", notes, "-o", "deid.parquet", "--keep-ids"],
         ["embed", notes, "-o", "vectors", *fast],
         ["release", notes, "-o", "out", "--label", "diagnosis_group", *fast],
         [

@@ -155,7 +155,7 @@ def _good() -> list[list[str]]:
     full = ["--crosswalk", "--set", "audit=full"]
     sampled = ["--set", "locations=200"]
     return [
-        ["deidentify", N, "-o", "out.parquet", *known, "--spans", *full, *Q],
+        ["deidentify", N, "-o", "out.parquet", *known, "--spans", "--keep-ids", *full, *Q],
         ["review", CANARIES, "out.parquet", "--set", "quiet=true"],
         ["review", [*CANARIES[1:], NUMBER], "out.parquet", "--reviewer", "second", "--set", "quiet=true"],
         ["evaluate", "agreement", "out.parquet", "--json", "findings-agreement.json"],

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import re
 import stat
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import clinveil
+from clinveil.attacks.threats import tagged
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import read_findings
+from clinveil.core.finding import Finding, read_findings
 from clinveil.core.load_settings import load_settings
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.demo import write_demo
+from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.corpus.open import open_corpus
 from clinveil.stats.findings import unmeasured
 from clinveil.study.compare.run import Comparison, Measured, compare_releases, public_texts
@@ -36,9 +39,9 @@ QUICK = {"kind": ("coded", "deidentified"), "setting": ("small=kind=coded,cluste
 
 @pytest.fixture(scope="module")
 def notes(tmp_path_factory):
-    """One short note of each of 60 invented patients."""
+    """One short note of each of 75 invented patients."""
     folder = tmp_path_factory.mktemp("demo")
-    write_demo(folder / "demo", patients=60, seed=1)
+    write_demo(folder / "demo", patients=75, seed=1)
     table = pq.read_table(folder / "demo" / "notes.parquet")
     seen: set[str] = set()
     first = [not (p in seen or seen.add(p)) for p in table["patient_id"].to_pylist()]
@@ -58,14 +61,58 @@ def test_a_row_for_each_release(done):
     assert [row[0] for row in table.rows] == ["coded", "deidentified", "small (coded)"]
     assert all(len(row) == len(table.heads) for row in table.rows)
     cells = dict(zip(table.heads, table.rows[0], strict=True))
-    assert re.fullmatch(r"\d+\.\d / \d+\.\d", cells["Notes found, %"])
-    risks = [float(row[table.heads.index("Notes found, %")].split(" / ")[1]) for row in table.rows[:2]]
+    figure = r"\d+\.\d+ \(\d+\.\d+\)"
+    found, names, stolen = (cells[head].split(" / ") for head in ("Notes found, %", "Names, %", "Stolen, %"))
+    for part in (*found, *names, *stolen):
+        assert re.fullmatch(f"(planted )?{figure}|=", part)  # chance is next to every figure
+    risks = [float(row[table.heads.index("Notes found, %")].split(" ")[0]) for row in table.rows[:2]]
     assert risks[1] > 50 > risks[0]  # notes are found in readable text, and not in codes
     assert all(count.isdigit() for count in cells["Gates"].split(" / "))
     assert any("deidentified, names" in reason and "released unchanged" in reason for reason in table.reasons)
     text = table.markdown()
     assert text.count("\n| ") == 5 and "| --- | ---: |" in text
     assert all(f"**{head}**" in text for head in table.heads[1:])
+
+
+def named(value, holding, target="names", chance=0.2):
+    finding = Finding("attack.reading.names", value, 100, chance=chance)
+    return tagged(finding, holding, target)
+
+
+def cells_of(*findings, kind="obfuscated"):
+    measured = Measured("x", kind, tuple(findings), 1.0, 100, {})
+    table = table_of(Comparison(settings(), 100, 100, (measured,), Path("x")))
+    return dict(zip(table.heads, table.rows[0], strict=True))
+
+
+def test_an_attacker_who_holds_more_is_at_least_as_strong_and_chance_is_next_to_the_figure():
+    made = [named(0.233, "recipient"), named(0.122, "shadow"), named(0.3, "pairs-20"), named(0.1, "stolen-vectors")]
+    cells = cells_of(*made, named(0.03, "recipient", "note by ten words", 0.004))
+    assert cells["Names, %"] == "23.3 (20.0) / = / 30.0 (20.0)"
+    assert cells["Notes found, %"] == "3.0 (0.4) / ="
+    assert cells["Stolen, %"] == "= / ="  # nothing that a recipient has not got
+
+
+def test_one_target_is_shown_for_all_attackers_of_a_column():
+    """Names of few patients have a high chance; planted names are nearer to what an attacker recovers."""
+    made = [named(0.5, "recipient", chance=0.5), named(0.52, "shadow", chance=0.5)]
+    planted = [named(0.04, holding, "planted names", 0.03) for holding in ("recipient", "shadow")]
+    assert cells_of(*made, *planted)["Names, %"] == "50.0 (50.0) / 52.0 (50.0) / –"
+    more = [named(value, holding, "planted names", 0.03) for holding, value in (("recipient", 0.04), ("shadow", 0.2))]
+    assert cells_of(*made, *more)["Names, %"] == "planted 4.0 (3.0) / planted 20.0 (3.0) / –"
+
+
+def test_membership_has_a_column_where_notes_are_synthetic():
+    found = tagged(Finding("attack.membership", 0.7, 900, "lower", 0.65, 0.75, 0.5), "recipient", "membership")
+    assert cells_of(found, kind="synthetic")["Membership"] == "0.70 (0.5, 0.65 to 0.75)"
+    assert "Membership" not in cells_of(found)
+
+
+def test_all_releases_are_tested_on_the_same_patients(done):
+    comparison, _ = done
+    first, *others = (HeldOutPatients.read(vault) for vault in sorted(comparison.folder.glob("runs/*/vault")))
+    assert first.patients and others
+    assert all(split == first and split.unread for split in others)
 
 
 def test_releases_fail_only_for_other_reasons_than_the_test_seed(done):

@@ -11,17 +11,19 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
+from clinveil.core.finding import Finding
 from clinveil.core.load_settings import load_settings
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.corpus.demo import write_demo
 from clinveil.report.numerals import between, decimals
 from clinveil.scale.tasks import Store
+from clinveil.stats.findings import unmeasured
 from clinveil.study.engine import stages
 from clinveil.study.inputs import File, Source
-from clinveil.study.jamia_2020.study import Jamia2020, StudySettings, points, run_study, seeds
+from clinveil.study.jamia_2020.study import Jamia2020, StudySettings, means, points, run_study, seeds
 from clinveil.study.jamia_2020.tasks import Classify, Prepare, Setting, Treat, cut
-from clinveil.study.tables import Table
+from clinveil.study.tables import Table, shown
 
 TINY = {"size": "tiny", "label": ("diagnosis_group",), "workers": 1, "seed": 3}
 
@@ -98,11 +100,36 @@ def test_the_example_note_changes_as_its_setting_says(done):
     assert known == 0
 
 
-def test_repetitions_are_means_with_intervals(done):
+def correlated(value, chance_high=0.2, repetition=0, n="3"):
+    """A finding of one repetition; at chance it has no value, as `similarity` returns it."""
+    detail = {"algorithm": "cbow", "list": "x", "series": "", "n": n, "pairs": 50, "scored": 40}
+    detail |= {"repetition": repetition, "chance_high": chance_high}
+    if value > chance_high:
+        return Finding("utility.similarity", value, 40, "higher", detail=detail)
+    return unmeasured("utility.similarity", "no evidence: at chance", 40, detail={**detail, "correlation": value})
+
+
+def test_repetitions_are_means_with_intervals():
+    (mean,) = means([correlated(0.4), correlated(0.5, repetition=1)])
+    assert mean.n == mean.detail["repetitions"] == 2
+    assert mean.low < mean.value < mean.high and mean.value == pytest.approx(0.45)
+    (mixed,) = means([correlated(0.1), correlated(0.5, repetition=1)])  # also of repetitions at chance
+    assert mixed.value == pytest.approx(0.3)
+
+
+def test_a_mean_at_chance_is_no_evidence_however_narrow_its_interval():
+    (mean,) = means([correlated(0.097), correlated(0.098, repetition=1), correlated(0.099, repetition=2)])
+    assert mean.value is None and (mean.low, mean.high) == (None, None)
+    assert shown(mean) == "no evidence (0.098)"
+
+
+def test_few_pairs_are_no_evidence_in_the_table(done):
     results, *_ = done
     mean = results.of("study.similarity", n="3")
-    assert mean.n == mean.detail["repetitions"] == 2
-    assert mean.low < mean.value < mean.high
+    assert mean.value is None and "20 are required" in mean.detail["why"]
+    table = next(table for table in results.tables if table.ident == "table-3")
+    own = [row[2:] for row in table.rows if row[0].startswith("words")]
+    assert own and all({"no evidence"} <= {*cells} <= {"no evidence", "–"} for cells in own)
 
 
 def test_findings_hold_no_word_of_a_note(done, notes):

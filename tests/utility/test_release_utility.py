@@ -54,6 +54,23 @@ def measured(real, released, labels=("label",), paired=True, alignment=None):
     return {finding.measure: finding for finding in useful(sides, labels, ("lr",))}
 
 
+def held_out_findings(real, released, tested, paired=True, labels=("label",), unread=True):
+    """Findings with test patients; those of the release are read as the training notes that they are."""
+    sides = Sides(
+        corpus(real),
+        corpus(released),
+        entered=corpus(real),
+        notes={row[0]: row[0] for row in released} if paired else None,
+        workers=1,
+        test_patients=frozenset(tested),
+        unread=unread,
+    )
+    return {finding.measure: finding for finding in useful(sides, labels, ("lr",))}
+
+
+TESTED = [f"p{i}" for i in range(0, 100, 4)]
+
+
 def aligned(rows):
     """The alignment of a release that writes one word for each word of the source, in order."""
     spans = [(n, *map(list, zip(*word_spans(text), strict=True))) for n, _, text, _ in rows]
@@ -117,6 +134,69 @@ def test_the_alignment_carries_labels_to_words_that_no_rule_knows():
     assert unchanged.value == pytest.approx(1, abs=0.05)
 
 
+def test_figures_are_of_test_patients_only():
+    """A release that repeats the test notes, and of the training notes has the words of another language only."""
+    found = held_out_findings(notes(), notes(), TESTED)
+    assert list(found) == ORDER
+    words = "that the release's models have not read"
+    assert all(f.detail["tested_on"] == f"50 notes of 25 patients {words}" for f in found.values())
+    for name, finding in found.items():
+        assert finding.value == pytest.approx(1, abs=0.05), name
+    contaminated = [
+        (n, p, text if p in TESTED else "autre langue sans aucun mot commun", label) for n, p, text, label in notes()
+    ]
+    honest = held_out_findings(notes(), contaminated, TESTED)
+    assert honest["utility.transfer"].detail["score"] < 0.5  # training text of test patients teaches nothing
+    assert honest["utility.language_model"].value < 0
+    crossed = measured(notes(), contaminated)
+    assert crossed["utility.transfer"].detail["score"] > honest["utility.transfer"].detail["score"]
+
+
+def test_classifiers_that_agree_on_all_test_notes_may_differ_on_others():
+    detail = held_out_findings(notes(), notes(), TESTED)["utility.transfer"].detail
+    assert detail["of_ceiling"] == 1
+    width = 1 - 0.025 ** (1 / 25)
+    assert (detail["of_ceiling_low"], detail["of_ceiling_high"]) == pytest.approx((1 - width, 1 + width))
+
+
+def test_without_test_patients_it_is_not_known_what_the_models_have_read():
+    for found in (measured(notes(), notes()), held_out_findings(notes(), notes(), TESTED, unread=False)):
+        for finding in found.values():
+            assert finding.detail["tested_on"].endswith("whether the release's models have read them is not known")
+
+
+def test_notes_that_were_written_are_tested_on_test_patients_too():
+    other = [(f"x{n}", f"y{p}", text, label) for n, p, text, label in notes(seed=9)]
+    found = held_out_findings(notes(), other, TESTED, paired=False)
+    for name in ("utility.transfer", "utility.language_model", "utility.sequence"):
+        assert found[name].detail["tested_on"].startswith("50 notes of 25 patients")
+    assert found["utility.within"].n == 200  # released notes on both sides
+
+
+@pytest.mark.parametrize(
+    ("rows", "tested"),
+    [
+        (notes(80), [f"p{i}" for i in range(6)]),  # 40 patients
+        (notes(), TESTED[:19]),
+        ([(n, p, text, "one") for n, p, text, _ in notes()], TESTED),
+        (notes(shuffled_labels=True), TESTED),
+        ([(n, p, text, label if p in TESTED else "rest") for n, p, text, label in notes()], TESTED),
+    ],
+)
+def test_too_few_test_patients_or_labels_without_meaning_give_the_reason(rows, tested):
+    finding = held_out_findings(rows, rows, tested)["utility.transfer"]
+    assert finding.value is None and finding.detail["why"]
+    assert "of_ceiling" not in finding.detail
+
+
+def test_labels_of_few_test_patients_are_merged():
+    rows = [
+        (n, p, text, "rare" if p in ("p1", "p4", "p5", "p8", "p9", "p13") else label) for n, p, text, label in notes()
+    ]
+    detail = held_out_findings(rows, rows, TESTED)["utility.transfer"].detail
+    assert (detail["classes_merged"], detail["classes"]) == (1, 2)  # two test patients: left out
+
+
 def test_notes_of_other_patients_are_unpaired():
     other = [(f"x{n}", f"y{p}", text, label) for n, p, text, label in notes(seed=9)]
     found = measured(notes(), other, paired=False)
@@ -176,7 +256,7 @@ def test_word_pairs_without_enough_common_words_say_so(tmp_path):
     sides = Sides(corpus(rows), corpus(rows), notes={row[0]: row[0] for row in rows}, workers=1)
     found = {f.measure: f for f in useful(sides, (), (), [path])}["utility.vectors"]
     assert found.detail["metric"] == "Spearman" and found.n == 30
-    assert found.value is None and "floor" in found.detail["why"]  # scores in any order: nothing to keep
+    assert found.value is None and found.detail["why"].startswith("no evidence")  # scores in any order: nothing to keep
 
 
 @pytest.mark.parametrize(

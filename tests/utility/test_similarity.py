@@ -160,15 +160,28 @@ def test_planted_truth_is_found_and_the_control_is_at_chance():
     assert found.chance == 0
 
 
-def test_scores_that_have_nothing_to_do_with_the_vectors_are_at_chance():
+def test_scores_that_have_nothing_to_do_with_the_vectors_are_no_evidence():
     vectors, pairs = planted()
-    covered = 0
+    said = 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
         random = PairList("r", pairs.terms, rng.normal(size=len(pairs)))
         found = one(similarity(vectors, random, rng, SimilarityTask(draws=300)))
-        covered += found.low <= 0 <= found.high
-    assert covered >= 16
+        if found.value is None:
+            said += 1
+            assert found.detail["why"].startswith("no evidence") and (found.low, found.high) == (None, None)
+            assert found.detail["correlation"] <= found.detail["chance_high"] and found.p > 0.05
+    assert said >= 17  # of 20, 19 are expected
+
+
+def test_a_correlation_needs_twenty_pairs():
+    vectors, pairs = planted(noise=0.02)
+    for n in (19, 20):
+        fewer = PairList("few", pairs.terms[:n], pairs.scores[:n])
+        found = one(similarity(vectors, fewer, np.random.default_rng(0)))
+        assert (found.value is None) == (n < 20) and found.detail["covered"] == n
+    five = one(similarity(vectors, PairList("few", pairs.terms[:5], pairs.scores[:5]), np.random.default_rng(0)))
+    assert five.detail["why"] == "no evidence: 5 of 5 pairs have a similarity; 20 are required"
 
 
 def test_missing_pairs_are_left_out_or_random_by_protocol():
@@ -207,9 +220,10 @@ def test_pairs_are_chosen_by_counts_in_the_real_text():
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        ([("zz", "a", 1), ("a", "b", 2), ("a", "c", 3)], "2 of 3 pairs"),
-        ([("a", "b", 1), ("a", "c", 1), ("c", "d", 1)], "are constant"),
-        ([("zz", "yy", 1)], "0 of 1"),
+        ([("zz", "a", 1), ("a", "b", 2), ("a", "c", 3)], "no evidence: 2 of 3 pairs"),
+        ([("a", "b", 1), ("a", "c", 1), ("c", "d", 1)] * 7, "are constant"),
+        ([("zz", "yy", 1)], "no evidence: 0 of 1"),
+        ([("a", "b", 1), ("a", "c", 2), ("c", "d", 3)] * 6 + [("a", "b", 1)], "no evidence: 19 of 19"),
     ],
 )
 def test_what_cannot_be_correlated_says_why(rows, why):

@@ -46,9 +46,9 @@ def _run(
 def _read(name: str, value: Any, columns: Mapping[str, Any]) -> Any:
     """Return an input as evaluations take it: a path, a corpus, spans, pairs or a crosswalk."""
     if name == "crosswalk" and isinstance(value, str | Path):
-        from clinveil.releases.crosswalk import source_notes
+        from clinveil.releases.crosswalk import source_ids
 
-        return partial(source_notes, Path(value))
+        return partial(source_ids, Path(value))
     if name == "pairs":
         return _pairs(value)
     if isinstance(value, str | Path):

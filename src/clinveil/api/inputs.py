@@ -86,10 +86,10 @@ def _vectors(values: Any, how: Reading) -> Any:
 
 
 def _names(people: Any, _: Reading) -> Any:
-    from clinveil.attacks.vectors.names import read_full_names
+    from clinveil.corpus.people import read_names
 
     if isinstance(people, str | Path):
-        return read_full_names(path_of(people, "the names", "check the path; pass names as a list: [name]"))
+        return read_names(path_of(people, "the names", "check the path; pass names as a list: [name]"))
     if not isinstance(people, Mapping | list | tuple):
         hint = "pass a file, a dictionary id -> clinveil.Patient, or a list of full names"
         raise UsageError(f"names cannot be of type {type(people).__name__}", hint=hint)
@@ -111,7 +111,9 @@ INPUTS: Mapping[str, Input] = {
     "training": Input("training", "Notes that the model was trained on.", _corpus),
     "held_out": Input("held_out", "Control: notes of other patients, not used for training.", _corpus),
     "reference": Input("reference", "Notes of third patients.", _corpus),
-    "names": Input("names", "True names: a patients file, or one full name per line.", _names),
+    "names": Input(
+        "names", "True names: a table of patients (.csv, .parquet), or text with a full name per line.", _names
+    ),
     "known": Input("patients", "Known patients (patients.parquet).", lambda given, _: known_patients(given)),
     "codes": Input("codes", "Table of codes and descriptions (codes.csv).", _codes),
     "notes": Input("vault", "Vault of the release, for the source of each note.", _CROSSWALK),

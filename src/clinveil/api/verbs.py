@@ -37,12 +37,14 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
 
     Raises InputError for invalid notes, UsageError for unknown options.
     """
+    from clinveil.corpus.open import without_markup
     from clinveil.vectors.train import train
 
     columns, settings = _parted(options)
     how = load_settings(VectorSettings, settings)
     with scratch() as folder:
-        return train(Reading.of(columns).given(notes)[0], how, seed=seed, workers=workers, scratch=folder)
+        corpus = without_markup(Reading.of(columns).given(notes)[0])
+        return train(corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
 @in_python

@@ -51,6 +51,8 @@ class Context:
         vectors: word vector models to be released. names: full names, first name first.
         codes: code -> words of its description.
         model: a language model. training, held_out: notes it was and was not trained on; reference: of other patients.
+        test_patients: patients of `original` that utility is tested on. unread: whether it is known that no model of
+            the release has read their notes.
         keep: columns released unchanged. scratch: private folder for temporary text, such as the vault; None: the
             system's temporary folder. workers: threads. over: map for attacks that read all notes. No finding depends
             on them. say: receives progress lines.
@@ -71,6 +73,8 @@ class Context:
     names: Sequence[Sequence[str]] | None = field(default=None, repr=False)
     codes: Mapping[str, str] | None = field(default=None, repr=False)
     model: LanguageModel | None = None
+    test_patients: frozenset[str] | None = field(default=None, repr=False)
+    unread: bool = False
     training: Any = field(default=None, repr=False)
     held_out: Any = field(default=None, repr=False)
     reference: Any = field(default=None, repr=False)

@@ -7,7 +7,7 @@ recipient. `adversary_table` therefore gives each adversary the strongest attack
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
 from clinveil.core.finding import Finding
@@ -112,7 +112,7 @@ class Row:
         value, low, high, chance: of the strongest attack, as in `Finding`; None without a measurement.
         n, unit: number of cases. gated: whether a gate judges the cell.
         attack: the adversary or matcher of the strongest attack. by: the weakest adversary that can run it.
-        why: the reason for a missing value.
+        why: the reason for a missing value. finding: the finding of the strongest attack; None without a value.
     """
 
     adversary: Holding
@@ -127,6 +127,7 @@ class Row:
     attack: str = ""
     by: Holding | None = None
     why: str = ""
+    finding: Finding | None = field(default=None, repr=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -158,12 +159,22 @@ def _row(holding: Holding, target: Target, candidates: list[Finding]) -> Row:
     if not measured:
         last = candidates[-1]
         return Row(holding, target, None, n=last.n, unit=last.unit, why=str(last.detail["why"]))
-    top = max(measured, key=lambda finding: (finding.value or 0.0) - (finding.chance or 0.0))
+    top = max(measured, key=above_chance)
     gated = holding in GATED and bool(top.detail.get("gated"))
-    attack = str(top.detail.get("reader") or top.detail.get("attacker") or top.measure)
     by = cast(Holding, top.detail["adversary"])
     interval = top.low, top.high, top.chance
-    return Row(holding, target, top.value, *interval, top.n, top.unit, gated, attack, by)
+    attack = method_of(top) or top.measure
+    return Row(holding, target, top.value, *interval, top.n, top.unit, gated, attack, by, finding=top)
+
+
+def above_chance(finding: Finding) -> float:
+    """Return success less chance; -2 without a value."""
+    return -2.0 if finding.value is None else finding.value - (finding.chance or 0.0)
+
+
+def method_of(finding: Finding) -> str:
+    """Return the name of the attack among those of its measure; "" where there is one attack only."""
+    return str(finding.detail.get("reader") or finding.detail.get("attacker") or "")
 
 
 def not_applicable(kind: str) -> list[Finding]:

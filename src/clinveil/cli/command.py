@@ -76,6 +76,8 @@ if TYPE_CHECKING:
     from clinveil.core.finding import Finding
 
 S = TypeVar("S", bound=Settings)
+COLUMNS = ("text", "id", "patient", "label")
+"""Roles of columns: flags of every command that reads notes."""
 Flags = str | Mapping[str, str] | None
 """Names of settings that are flags, or panel of the help page -> names; None for all settings."""
 WITHOUT_CONFIG = ("attack ", "evaluate ", "study prepare ")
@@ -143,6 +145,8 @@ class Command(Generic[S]):
         if self.panels is None:
             return fields
         names = [name for panel in self.panels.values() for name in panel.replace("-", "_").split()]
+        if "patient" in fields:
+            names = [*(name for name in COLUMNS if name not in names), *names]
         return {name: fields[name] for name in names if name in fields}
 
     def __call__(self, arguments: Mapping[str, Any]) -> None:

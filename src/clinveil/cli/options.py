@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
 from clinveil.core.locations import place, refuse_remote
-from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, extra_of, flag_name, group, registry_of
+from clinveil.core.settings import QUIET, SEED, LabelledNotesSettings, Settings, extra_of, flag_name, group, registry_of
 
 
 def _findings_file(target: str | None) -> str | None:
@@ -67,7 +67,7 @@ SetKeys = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE",
 class MeasureSettings(Settings):
     """Settings of every command that reads notes and returns findings."""
 
-    notes: NotesSettings = group(NotesSettings)
+    notes: LabelledNotesSettings = group(LabelledNotesSettings)
     seed: int | None = SEED
     quiet: bool = QUIET
 

@@ -28,8 +28,9 @@ def load_settings(model: type[S], flags: Mapping[str, Any], config: Path | None 
     typed: Values = {}
     for text in sets:  # values of one list add up
         name, value = _assignment(keys, text)
-        several = name in typed and get_origin(keys[name][2].annotation) is tuple
-        typed[name] = (*typed[name], *value) if several else value
+        if name in typed and _takes_several(keys[name][2].annotation):
+            value = (*_several(typed[name]), *_several(value))
+        typed[name] = value
     given = {name: value for name, value in flags.items() if value is not None}
     _refuse_foreign(keys, given)
     sources = {name: f"{name} in {config.name}" for name in file} if config else {}
@@ -46,6 +47,15 @@ def load_settings(model: type[S], flags: Mapping[str, Any], config: Path | None 
         return model.model_validate(values)
     except ValidationError as error:
         raise UsageError(_first_mistake(error, keys)) from None
+
+
+def _takes_several(annotation: Any) -> bool:
+    """Return whether a field may have a list of values."""
+    return tuple in (get_origin(annotation), *map(get_origin, get_args(annotation)))
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _first_mistake(error: ValidationError, keys: Mapping[str, Key]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
 from clinveil.core.registry import Registry
@@ -265,11 +265,39 @@ DEVICE = flag("cpu", "cpu, cuda or cuda:1.")
 class NotesSettings(Settings):
     """How notes are read."""
 
-    text: str | None = flag(None, "Column of the note text (default: guessed).", min_length=1)
+    text: tuple[str, ...] | str | None = flag(
+        None, "Column of the note text (default: guessed); several give one note each."
+    )
     id: str | None = flag(None, "Column of the unique note id (default: guessed).", min_length=1)
     patient: str | None = flag(None, "Column of the patient id (default: guessed).", min_length=1)
     preset: Literal["auto", "none", "mimic3", "mimic4", "omop"] = flag("auto", "Column names of a known source.")
     encoding: str = flag("utf-8", "Character encoding of text files.")
+    delimiter: str = flag("auto", "Character between the fields of .csv and .tsv files, or auto, or tab.")
     max_note_bytes: int = flag(
         10_000_000, "Reject larger notes (damaged file or decompression bomb).", ge=1_000, le=2**31 - 1
     )
+
+    @field_validator("text", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        """Return one column as its name, several as a tuple."""
+        names = (value,) if isinstance(value, str) else value
+        if isinstance(names, tuple | list):
+            if not all(names) or len(set(names)) < len(names):
+                raise ValueError("pass the names of different columns")
+            return names[0] if len(names) == 1 else tuple(names)
+        return value
+
+    @field_validator("delimiter")
+    @classmethod
+    def _one_character(cls, value: str) -> str:
+        value = "\t" if value in ("tab", "\\t") else value
+        if value != "auto" and not (len(value) == 1 and value.isascii() and value not in '"\r\n\0'):
+            raise ValueError("pass one ASCII character, tab or auto")
+        return value
+
+
+class LabelledNotesSettings(NotesSettings):
+    """How notes are read by a command without other use of labels: their column must exist, and is kept."""
+
+    label: tuple[str, ...] = LABEL

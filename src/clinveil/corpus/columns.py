@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinveil.core.errors import InputError
-from clinveil.core.settings import NotesSettings
+from clinveil.core.settings import LabelledNotesSettings, NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
 
 # Compared without case, spaces, dots, hyphens and underscores.
@@ -95,18 +95,19 @@ def find_preset(names: Sequence[str], wanted: str, where: str) -> Preset | None:
     if wanted != "auto":
         preset = next(p for p in PRESETS if p.name == wanted)
         if missing := preset.needed - lower.keys():
-            what = f"no column {', '.join(sorted(missing))} for --preset {wanted}"
-            raise InputError(what, where=where, hint="use --preset none with --text, --id and --patient")
+            what = f"no column {', '.join(sorted(missing))} for preset={wanted}"
+            hint = "use --set preset=none with --text COLUMN, --id COLUMN and --patient COLUMN"
+            raise InputError(what, where=where, hint=hint)
         return preset
     # If a name occurs in two spellings (text, TEXT), the user must choose.
     return next((p for p in PRESETS if all(lower[name] == 1 for name in p.needed)), None)
 
 
-def drop_errors(batch: pa.RecordBatch, flags: pa.Array) -> tuple[pa.RecordBatch, int]:
-    """Return the rows whose error flag is not 1, and the number of other rows. A null flag is not an error."""
+def no_errors(flags: pa.Array) -> pa.BooleanArray:
+    """Return for each row whether its error flag is not 1. A null flag is not an error."""
     values = pc.cast(flags.dictionary_decode() if pa.types.is_dictionary(flags.type) else flags, pa.string())
-    wrong = pc.fill_null(pc.is_in(pc.utf8_trim_whitespace(values), pa.array(["1", "1.0", "true"])), False)
-    return batch.filter(pc.invert(wrong)), int(pc.sum(wrong).as_py() or 0)
+    wrong = pc.is_in(pc.utf8_trim_whitespace(values), pa.array(["1", "1.0", "true"]))
+    return pc.invert(pc.fill_null(wrong, False))
 
 
 def bare(name: str) -> str:
@@ -170,8 +171,11 @@ def resolve(
             kept column that has the name of another column's role.
     """
     preset = find_preset(names, settings.preset, where)
+    assert not isinstance(settings.text, tuple)  # `several_texts.single`
     given = {"text": settings.text, "id": settings.id, "patient": settings.patient}
-    named = {name for name in (settings.text, settings.id, settings.patient) if name} | {*keep, *label}
+    if isinstance(settings, LabelledNotesSettings):
+        label = label or settings.label
+    named = {name for name in given.values() if name} | {*keep, *label}
     roles = {role: _required(names, name, role, where, named) if name else None for role, name in given.items()}
     usual = {"text": preset.text, "id": preset.note_id, "patient": preset.patient_id} if preset else {}
     known = {role: column for role, name in usual.items() if (column := _match(names, name))}

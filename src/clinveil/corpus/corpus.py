@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clinveil.core.markup import visible_text
 from clinveil.core.types import Ints
 
 # The first columns of every batch; kept columns follow under their own names.
@@ -181,6 +182,17 @@ def with_texts(batch: pa.RecordBatch, texts: Sequence[str | None]) -> pa.RecordB
     index = batch.schema.get_field_index(TEXT)
     column = pa.array(texts, type=batch.schema.field(index).type)
     return batch.set_column(index, batch.schema.field(index), column).filter(column.is_valid())
+
+
+def visible_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with what is displayed of marked-up texts."""
+    texts = batch.column(TEXT).to_pylist()
+    visible = [text and visible_text(text) for text in texts]
+    if visible == texts:
+        return batch
+    index = batch.schema.get_field_index(TEXT)
+    field = batch.schema.field(index)
+    return batch.set_column(index, field, pa.array(visible, type=field.type))
 
 
 @dataclass

@@ -57,11 +57,13 @@ class Reading:
         suffix: the suffix of its name, in lower case.
         encoding: of its text.
         row_bytes: the longest row that is accepted, in formats parsed as a stream.
+        delimiter: between the fields of delimited files, or `auto`.
     """
 
     suffix: str
     encoding: str = "utf-8"
     row_bytes: int = ROW_BYTES
+    delimiter: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def suffix_of(path: Path) -> str:
     return next((s for s in sorted(suffixes(), key=len, reverse=True) if name.endswith(s)), "")
 
 
-def open_source(path: Path, encoding: str, row_bytes: int = ROW_BYTES) -> tuple[Source, str]:
+def open_source(path: Path, encoding: str, row_bytes: int = ROW_BYTES, delimiter: str = "auto") -> tuple[Source, str]:
     """Open a path; return its source and suffix. A folder contains .txt or .xml files, or our own `notes.parquet`.
 
     Raises InputError if it does not exist, is empty or damaged, or has a row of more than `row_bytes` (not checked for
@@ -121,7 +123,7 @@ def open_source(path: Path, encoding: str, row_bytes: int = ROW_BYTES) -> tuple[
     if not suffix and not path.is_dir():
         hint = "use one of " + ", ".join(suffixes()) + ", or a folder"
         raise InputError("unknown file type", where=path.name, hint=hint)
-    return format_of(suffix).source(path, Reading(suffix, encoding, row_bytes)), suffix
+    return format_of(suffix).source(path, Reading(suffix, encoding, row_bytes, delimiter)), suffix
 
 
 def format_of(suffix: str) -> FileFormat:

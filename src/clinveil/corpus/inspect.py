@@ -9,11 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinveil.core.finding import Finding
+from clinveil.core.markup import is_markup, visible_text
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Columns, Corpus, rows
 from clinveil.corpus.estimate import CHARACTERS_PER_WORD, Estimate, estimate
 from clinveil.corpus.open import OpenedCorpus
 from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
+from clinveil.lexicons.language import is_english
 
 RARE_BELOW = 5  # the default of a release
 
@@ -26,6 +28,7 @@ class Inspection:
         rows: notes read. skipped: rows that the source's preset leaves out, by reason.
         patients: distinct patients; without a patient column, the number of notes.
         null, empty, wordless: notes with a null text, an empty text, and a text without words.
+        marked_up: notes in HTML or XML, or with character references. not_english: notes in another language.
         words: running words. types: distinct ones (lookup forms). rare_types: those of fewer than 5 patients.
         exact_duplicates: notes with the same text as an earlier note (empty ones excluded).
         columns: the roles. guessed: roles with a guessed column. preset: the known source, or None.
@@ -38,6 +41,8 @@ class Inspection:
     null: int
     empty: int
     wordless: int
+    marked_up: int
+    not_english: int
     words: int
     types: int
     rare_types: int
@@ -61,7 +66,7 @@ class Inspection:
             count("rows", self.rows, self.rows, "notes", **roles, **{k: ", ".join(v) for k, v in lists.items()}),
             *(count("skipped", n, self.rows + n, reason=reason) for reason, n in self.skipped.items()),
             count("patients", self.patients, self.rows),
-            *(count(k, getattr(self, k), self.rows) for k in ("null", "empty", "wordless")),
+            *(count(k, getattr(self, k), self.rows) for k in ("null", "empty", "wordless", "marked_up", "not_english")),
             count("words", self.words, self.words, unit="words"),
             count("types", self.types, self.words, unit="words"),
             count("rare_types", self.rare_types, self.types, unit="types", fewer_patients_than=RARE_BELOW),
@@ -85,6 +90,8 @@ class _Tally:
     null: int = 0
     empty: int = 0
     wordless: int = 0
+    marked_up: int = 0
+    not_english: int = 0
     words: int = 0
     characters: int = 0
 
@@ -101,6 +108,8 @@ class _Tally:
             sequence, patient = words(note.text), hash(note.patient_id)
             self.words += len(sequence)
             self.wordless += not sequence
+            self.marked_up += is_markup(note.text)
+            self.not_english += not is_english(visible_text(note.text))
             for word in set(sequence):
                 known = self.users.get(word, ())
                 if len(known) < RARE_BELOW and patient not in known:
@@ -121,6 +130,8 @@ def inspect(corpus: Corpus) -> Inspection:
         null=tally.null,
         empty=tally.empty,
         wordless=tally.wordless - tally.empty,
+        marked_up=tally.marked_up,
+        not_english=tally.not_english,
         words=tally.words,
         types=types,
         rare_types=rare,

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, compress, islice
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import read_json
 from clinveil.core.locations import RemotePath, place
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.columns import drop_errors, resolve
+from clinveil.corpus.columns import no_errors, resolve
 from clinveil.corpus.corpus import (
     BATCH_ROWS,
     NOTE_ID,
@@ -28,6 +28,7 @@ from clinveil.corpus.corpus import (
     memory_corpus,
     rebatch,
     text_bytes,
+    visible_texts,
 )
 from clinveil.corpus.file_format import Source, format_of, open_source
 from clinveil.corpus.part_columns import (
@@ -40,8 +41,16 @@ from clinveil.corpus.part_columns import (
 )
 from clinveil.corpus.part_files import PartFile, delta_files, is_delta, part_files
 from clinveil.corpus.roles import id_column, to_roles
+from clinveil.corpus.screen import NOT_ENGLISH, Screened, screened
+from clinveil.corpus.several_texts import (
+    TEXT_COLUMN,
+    notes_per_row,
+    of_several,
+    single,
+    with_row_as_patient,
+)
 from clinveil.corpus.sql import QueryPath
-from clinveil.corpus.streams import ROW_BYTES, byte_lines, codec_name, decoded, row_limit
+from clinveil.corpus.streams import LARGER_NOTES, ROW_BYTES, byte_lines, codec_name, decoded, row_limit
 from clinveil.corpus.uniqueness import Hashes, hashes, repeated
 
 ENTERED_IN_ERROR = "entered in error"
@@ -61,6 +70,7 @@ class NotesCorpus:
         guessed: the roles with a guessed column.
         preset: name of the known source, or None.
         skipped: rows that the last pass left out, by reason; filled during a pass, cleared when the next one starts.
+        seen: rows of the last pass that `screened` notes may not have.
     """
 
     columns: Columns
@@ -69,10 +79,14 @@ class NotesCorpus:
     guessed: tuple[str, ...] = ()
     preset: str | None = None
     skipped: Counter[str] = field(default_factory=Counter)
+    seen: Screened = field(default_factory=Screened)
     _source: Source = field(repr=False, kw_only=True)
     _error_flag: str | None = field(default=None, repr=False, kw_only=True)
     _max_bytes: int = field(default=ROW_BYTES, repr=False, kw_only=True)
     _may_be_empty: bool = field(default=False, repr=False, kw_only=True)
+    _without_markup: bool = field(default=False, repr=False, kw_only=True)
+    _per_row: int = field(default=1, repr=False, kw_only=True)
+    _language: str | None = field(default=None, repr=False, kw_only=True)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, from the start, in source order.
@@ -84,32 +98,54 @@ class NotesCorpus:
 
     def _checked(self) -> Iterator[pa.RecordBatch]:
         self.skipped.clear()
+        vars(self.seen).update(vars(Screened()))
         columns, rows = self.columns, 0
         patient = (columns.patient_id,) if columns.patient_id else ()
         flag = (self._error_flag,) if self._error_flag else ()
         ids: list[Hashes] = []
         for raw in self._source.read((columns.note_id, *patient, *flag), (columns.text,), columns.keep):
-            batch = to_roles(raw, columns, self.name, rows)
+            batch = to_roles(raw, columns, self.name, rows, self._per_row)
             longer = np.flatnonzero(text_bytes(batch) > self._max_bytes)
             if longer.size:
-                what, where = f"the note has more than {self._max_bytes:,} bytes", f"row {rows + longer[0] + 1}"
-                hint = "split it or raise --set max_note_bytes=BYTES"
-                raise InputError(what, where=f"{self.name}, {where}", hint=hint)
+                what = f"the note has more than {self._max_bytes:,} bytes"
+                where = f"{self.name}, row {(rows + longer[0]) // self._per_row + 1}"
+                raise InputError(what, where=where, hint=f"split it or raise {LARGER_NOTES}")
+            per_row = self._per_row
+            numbers: Sequence[int] = [row // per_row + 1 for row in range(rows, rows + raw.num_rows)]
             rows += raw.num_rows
             ids.append(hashes(batch.column(NOTE_ID).to_pylist()))
             if self._error_flag:
-                batch, dropped = drop_errors(batch, raw.column(self._error_flag))
-                self.skipped[ENTERED_IN_ERROR] += dropped
-            yield batch
+                sound = no_errors(raw.column(self._error_flag))
+                batch = batch.filter(sound)
+                numbers = list(compress(numbers, sound.to_pylist()))
+                self.skipped[ENTERED_IN_ERROR] += raw.num_rows - batch.num_rows
+            if self._language is not None:
+                batch, left_out = screened(batch, numbers, self.name, self._language, self.seen)
+                if left_out:
+                    self.skipped[NOT_ENGLISH] += left_out
+            yield visible_texts(batch) if self._without_markup else batch
         if not rows and not self._may_be_empty:
             raise InputError("contains no notes", where=self.name, hint="check the file; it has only a header")
         if repeats := repeated(ids, self.ids):
-            what, where = f"duplicate id, already used in row {repeats[0]}", f"{self.name}, row {repeats[1]}"
+            first, again = ((number - 1) // self._per_row + 1 for number in repeats)
+            what, where = f"duplicate id, already used in row {first}", f"{self.name}, row {again}"
             raise InputError(what, where=where, hint="ids must be unique; choose another column with --id")
 
     def of_part(self, name: str, source: Source) -> NotesCorpus:
         """Return a corpus with the same columns over another part file, which may have no rows."""
-        return replace(self, name=name, skipped=Counter(), _source=source, _may_be_empty=True)
+        return replace(self, name=name, skipped=Counter(), seen=Screened(), _source=source, _may_be_empty=True)
+
+    def without_markup(self) -> NotesCorpus:
+        """Return a corpus of what is displayed of marked-up notes."""
+        return replace(self, skipped=Counter(), seen=Screened(), _without_markup=True)
+
+    def screened(self, language: str) -> NotesCorpus:
+        """Return a corpus without the notes that the detectors cannot read; after a pass, `seen` may refuse it.
+
+        Args:
+            language: `english`, or `any` to keep notes in all languages.
+        """
+        return replace(self, skipped=Counter(), seen=Screened(), _language=language)
 
     def ids(self) -> Iterator[list[str]]:
         """Yield the ids of all rows, including those that are left out, as one list per batch."""
@@ -136,9 +172,15 @@ def corpus_of(
     Raises:
         InputError: missing or ambiguous columns.
     """
-    resolved = resolve(source.names, settings, name, label=label, keep=keep, optional_keys=source.optional_keys)
+    per_row = notes_per_row(settings)
+    if per_row > 1:
+        if not isinstance(source, NoRows):  # of parts, whose sources have one row per note already
+            source = of_several(source, settings, name)
+        keep = (*keep, TEXT_COLUMN)
+    resolved = resolve(source.names, single(settings), name, label=label, keep=keep, optional_keys=source.optional_keys)
+    columns = resolved.columns if per_row == 1 else with_row_as_patient(resolved.columns)
     return NotesCorpus(
-        resolved.columns,
+        columns,
         suffix,
         name,
         resolved.guessed,
@@ -146,6 +188,7 @@ def corpus_of(
         _source=source,
         _error_flag=resolved.error_flag,
         _max_bytes=settings.max_note_bytes,
+        _per_row=per_row,
     )
 
 
@@ -171,6 +214,22 @@ class PartedCorpus:
     guessed: tuple[str, ...] = ()
     preset: str | None = None
     skipped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def seen(self) -> Screened:
+        """Rows of the last pass that `screened` notes may not have."""
+        total = Screened()
+        for part in self.parts:
+            total += part.seen
+        return total
+
+    def without_markup(self) -> PartedCorpus:
+        """Return a corpus of what is displayed of marked-up notes."""
+        return replace(self, skipped=Counter(), parts=tuple(part.without_markup() for part in self.parts))
+
+    def screened(self, language: str) -> PartedCorpus:
+        """Return a corpus without the notes that the detectors cannot read, like `NotesCorpus.screened`."""
+        return replace(self, skipped=Counter(), parts=tuple(part.screened(language) for part in self.parts))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows of all parts, in order. Raises InputError for a duplicate id, within or across parts."""
@@ -232,7 +291,8 @@ def open_corpus(
     codec_name(settings.encoding)  # reject an unknown encoding even if the format does not use it
     if parts := delta_files(path) if is_delta(path) else part_files(path):
         return _open_parts(parts, settings, label=label, keep=keep, name=path.name)
-    source, suffix = open_source(path, settings.encoding, row_limit(settings.max_note_bytes))
+    limit = row_limit(settings.max_note_bytes)
+    source, suffix = open_source(path, settings.encoding, limit, settings.delimiter)
     return corpus_of(source, settings, label=label, keep=keep, name=path.name, suffix=suffix)
 
 
@@ -276,7 +336,9 @@ def _open_parts(
 
 def _opened(file: PartFile, settings: NotesSettings) -> Source:
     try:
-        source, _ = open_source(file.path, settings.encoding, row_limit(settings.max_note_bytes))
+        limit = row_limit(settings.max_note_bytes)
+        source, _ = open_source(file.path, settings.encoding, limit, settings.delimiter)
+        source = of_several(source, settings, file.name)
         duplicates = source.optional_keys.intersection(file.keys) or set(source.names).intersection(file.keys)
     except InputError as error:
         return NoRows(error=error)
@@ -293,7 +355,7 @@ def open_text(path: Path) -> Corpus:
     Raises InputError for a missing, empty or damaged file, or invalid UTF-8; for lines when they are read.
     """
     if path.is_dir() or not path.name.lower().endswith(LINES):
-        return open_corpus(path, NotesSettings())
+        return open_corpus(path, NotesSettings()).without_markup()
     if not path.is_file():
         raise InputError("no such file or folder", where=path.name, hint="check the path")
 
@@ -306,6 +368,13 @@ def open_text(path: Path) -> Corpus:
             raise InputError("the file is empty", where=path.name, hint="use a file with one text per line")
 
     return MemoryCorpus(batches)
+
+
+def without_markup(corpus: Corpus) -> Corpus:
+    """Return a corpus of what is displayed of marked-up notes."""
+    if isinstance(corpus, OpenedCorpus):
+        return corpus.without_markup()
+    return MemoryCorpus(lambda: map(visible_texts, corpus.batches()), corpus.columns, corpus.suffix)
 
 
 def joined(notes: Corpus, more: Corpus) -> Corpus:

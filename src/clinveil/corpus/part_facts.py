@@ -18,6 +18,7 @@ from clinveil.corpus.corpus import NOTE_ID, Corpus
 from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import NotesCorpus, PartedCorpus
 from clinveil.corpus.part_columns import WithConstants
+from clinveil.corpus.screen import Screened
 from clinveil.corpus.uniqueness import Hashes, hashes, joined
 from clinveil.scale import Map
 from clinveil.scale.pieces import Broken, each
@@ -30,13 +31,14 @@ class PartFacts:
     Attributes:
         name: for messages. rows: number of rows.
         digest: hash of its content, 64 hex digits; changes with the file, the columns or the settings.
-        ids: (n_rows,) hashes of its note ids.
+        ids: (n_rows,) hashes of its note ids. seen: rows that the detectors cannot read.
     """
 
     name: str
     rows: int
     digest: str
     ids: Hashes = field(repr=False)
+    seen: Screened = field(default_factory=Screened, repr=False)
 
 
 def part_facts(part: NotesCorpus, also: Callable[[pa.RecordBatch], None] = lambda _: None) -> PartFacts:
@@ -47,20 +49,33 @@ def part_facts(part: NotesCorpus, also: Callable[[pa.RecordBatch], None] = lambd
         also(batch)
     source: Any = part._source
     constants = source.constants.items() if isinstance(source, WithConstants) else ()
-    layout = [asdict(part.columns), part.suffix, part._error_flag, {name: value.as_py() for name, value in constants}]
+    flags = [part._error_flag, part._without_markup, part._language]
+    layout = [asdict(part.columns), part.suffix, flags, {name: value.as_py() for name, value in constants}]
     path = getattr(source, "source", source).path
     digest = sha256(json.dumps(layout, sort_keys=True).encode() + fingerprint(path).encode()).hexdigest()
     all_ids = joined(ids)
-    return PartFacts(part.name, len(all_ids), digest, all_ids)
+    return PartFacts(part.name, len(all_ids), digest, all_ids, part.seen)
 
 
 def facts_of(corpus: PartedCorpus, over: Map, say: Say, broken: Broken) -> tuple[PartedCorpus, tuple[PartFacts, ...]]:
-    """Return the readable parts and their facts; others are recorded in `broken`. Raises InputError for equal ids."""
+    """Return the readable parts and their facts; others are recorded in `broken`.
+
+    Raises InputError for equal ids, and for notes that the detectors cannot read.
+    """
     results = each(over, part_facts, corpus.parts, broken)
     facts = tuple(track(results, "notes read", say, size=lambda part: part.rows))
     intact = replace(corpus, parts=broken.left(corpus.parts))
     intact.refuse_repeats([part.ids for part in facts])
+    refuse_unreadable(facts)
     return intact, facts
+
+
+def refuse_unreadable(facts: Sequence[PartFacts]) -> None:
+    """Raise InputError for notes of parts that the detectors cannot read."""
+    total = Screened()
+    for part in facts:
+        total += part.seen
+    total.refuse()
 
 
 def digest_of(facts: Sequence[PartFacts]) -> str:

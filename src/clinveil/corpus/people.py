@@ -1,12 +1,14 @@
 """Known patients and diagnosis codes: input for PHI removal, and ground truth for attacks.
 
 `patients.parquet` has the columns `patient_id`, `name` (full name, space-separated tokens) and `codes` (list of
-strings), and optionally the lists `record_number`, `phone`, `email`, `address`, and `birth_date`.
+strings), and optionally the lists `record_number`, `phone`, `email`, `address`, `birth_date`, and `date_shift`, the
+days by which the patient's dates move.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
 from clinveil.corpus.roles import is_text
+from clinveil.corpus.utf8 import refuse_other_encoding
 
 _STRINGS = pa.list_(pa.string())
 # Column -> attribute; all are optional.
@@ -32,10 +35,11 @@ LISTS = {"codes": "codes", "record_number": "record_numbers", "phone": "phones",
 PATIENTS_SCHEMA = pa.schema(
     [("patient_id", pa.string()), ("name", pa.string())]
     + [(column, _STRINGS) for column in LISTS]
-    + [("birth_date", pa.date32())]
+    + [("birth_date", pa.date32()), ("date_shift", pa.int32())]
 )
 REQUIRED = ("patient_id", "name")
 ROWS = 4096
+LARGEST_SHIFT = 36_500  # days
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Patient:
     Attributes:
         name: the tokens of the full name, in order.
         codes: diagnosis codes. record_numbers, phones, emails, addresses: as on file; each may be empty.
-        birth_date: or None.
+        birth_date: or None. date_shift: days by which the dates move, or None for those of the key.
     """
 
     patient_id: str
@@ -56,6 +60,7 @@ class Patient:
     emails: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     birth_date: date | None = None
+    date_shift: int | None = None
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{len(getattr(self, attribute))} {attribute}" for attribute in LISTS.values())
@@ -67,6 +72,7 @@ def patients_batch(patients: Sequence[Patient]) -> pa.RecordBatch:
     columns: list[list[Any]] = [[p.patient_id for p in patients], [" ".join(p.name) for p in patients]]
     columns += [[list(getattr(p, attribute)) for p in patients] for attribute in LISTS.values()]
     columns.append([p.birth_date for p in patients])
+    columns.append([p.date_shift for p in patients])
     arrays = [pa.array(values, type=field.type) for values, field in zip(columns, PATIENTS_SCHEMA, strict=True)]
     return pa.record_batch(arrays, schema=PATIENTS_SCHEMA)
 
@@ -152,6 +158,7 @@ def read_patients(path: Path) -> Patients:
 
 def _checked(path: Path) -> Iterator[Patient]:
     ids = set[str]()
+    shifts = set[bool]()
     for row, patient in enumerate(_rows(path), 1):
         if not patient.patient_id:
             raise InputError(f"row {row} has no patient_id", where=path.name, hint="every patient needs an id")
@@ -159,6 +166,13 @@ def _checked(path: Path) -> Iterator[Patient]:
             raise InputError(f"row {row} has no name", where=path.name, hint="remove patients without a name")
         if patient.patient_id in ids:
             raise InputError(f"row {row} repeats a patient_id", where=path.name, hint="write one row per patient")
+        if patient.date_shift is not None and not 1 <= abs(patient.date_shift) <= LARGEST_SHIFT:
+            hint = f"use 1 to {LARGEST_SHIFT} days in either direction"
+            raise InputError(f"row {row} has an invalid date_shift", where=path.name, hint=hint)
+        shifts.add(patient.date_shift is None)
+        if len(shifts) > 1:
+            hint = "give every patient of the table an offset, or remove the column"
+            raise InputError(f"the column date_shift has gaps (first seen at row {row})", where=path.name, hint=hint)
         ids.add(patient.patient_id)
         yield patient
 
@@ -168,6 +182,7 @@ def _rows(path: Path) -> Iterator[Patient]:
         for batch in _csv(path) if path.suffix.lower() == ".csv" else _parquet(path):
             yield from _patients(batch, path)
     except (OSError, pa.ArrowInvalid, OverflowError, UnicodeDecodeError):
+        refuse_other_encoding(path)
         hint = "write known patients as Parquet, or as CSV with a header"
         raise InputError("missing, damaged, or not a Parquet or CSV file", where=path.name, hint=hint) from None
 
@@ -199,9 +214,12 @@ def _patients(batch: pa.RecordBatch, path: Path = Path()) -> Iterator[Patient]:
     texts = [_texts(batch.column(name), name, path) for name in REQUIRED]
     lists = [_lists(batch, name, path) for name in LISTS]
     births = _births(batch, path)
-    for identity, name, *groups, born in zip(*texts, *lists, births, strict=True):
+    shifts = _shifts(batch, path)
+    for identity, name, *groups, born, shift in zip(*texts, *lists, births, shifts, strict=True):
         codes, numbers, phones, emails, addresses = (tuple(item for item in group or () if item) for group in groups)
-        yield Patient(identity or "", tuple((name or "").split()), codes, numbers, phones, emails, addresses, born)
+        yield Patient(
+            identity or "", tuple((name or "").split()), codes, numbers, phones, emails, addresses, born, shift
+        )
 
 
 def _texts(array: pa.Array, name: str, path: Path) -> list[str | None]:
@@ -242,23 +260,56 @@ def _births(batch: pa.RecordBatch, path: Path) -> list[date | None]:
         raise InputError("the column birth_date does not contain dates", where=path.name, hint=hint) from None
 
 
-def read_names(path: Path) -> list[tuple[str, ...]]:
-    """Read full names as tokens from a patients file (.parquet) or a text file with one full name per line.
+TABLES = (".parquet", ".csv")
+_NO_TABLE = "name a table of patients .csv or .parquet; otherwise write one full name per line, first name first"
 
-    Repeated names are returned once. Raises InputError for an empty file or one that is not UTF-8.
+
+def _shifts(batch: pa.RecordBatch, path: Path) -> list[int | None]:
+    """Return the days by which dates move. Raises InputError for other values than whole numbers of days."""
+    if "date_shift" not in batch.schema.names:
+        return [None] * batch.num_rows
+    try:
+        return list(pc.cast(batch.column("date_shift"), pa.int32()).to_pylist())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        hint = "use whole numbers of days, such as -120"
+        raise InputError("the column date_shift does not contain whole numbers", where=path.name, hint=hint) from None
+
+
+def read_names(path: Path) -> list[tuple[str, ...]]:
+    """Read full names as tokens from a table of patients (.parquet, .csv) or a text file with one full name per line.
+
+    A table returns the name of each patient, so that namesakes stay separate. Repeated lines are returned once.
+
+    Raises:
+        InputError: an empty file, one that is not UTF-8, a table without its columns, or text that looks like a table.
     """
-    if path.suffix == ".parquet":
-        names = [patient.name for patient in read_patients(path).values()]
-    else:
-        try:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError):
-            hint = "write one full name per line"
-            raise InputError("cannot be read as UTF-8 text", where=path.name, hint=hint) from None
-        names = [tokens for line in lines if (tokens := tuple(line.split()))]
+    if path.suffix.lower() in TABLES:
+        return [patient.name for patient in _read_table(path).values()]
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        hint = "write one full name per line"
+        raise InputError("cannot be read as UTF-8 text", where=path.name, hint=hint) from None
+    if number := next((number for number, line in enumerate(lines, 1) if _SEPARATOR.search(line)), 0):
+        raise InputError(f"line {number} has columns, as a table has", where=path.name, hint=_NO_TABLE)
+    names = [tokens for line in lines if (tokens := tuple(line.split()))]
     if not names:
         raise InputError("contains no names", where=path.name, hint="write one full name per line")
     return list(dict.fromkeys(names))
+
+
+_SEPARATOR = re.compile(r"[,;|\t]")
+
+
+def _read_table(path: Path) -> Patients:
+    """Read a table of patients. Raises InputError, with the other form that a list of names may have."""
+    try:
+        return read_patients(path)
+    except InputError as error:
+        if "is missing" not in error.what or path.suffix.lower() != ".csv":
+            raise
+        hint = "write the columns patient_id and name; name a file with one full name per line .txt"
+        raise InputError(error.what, where=path.name, hint=hint) from None
 
 
 def read_codes(path: Path) -> dict[str, str]:

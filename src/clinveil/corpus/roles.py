@@ -20,21 +20,22 @@ UNWANTED = "not of the notes asked for"
 _WHOLE = re.compile(r"([0-9]+)\.0+")  # a whole number that a table library wrote as a float
 
 
-def to_roles(raw: pa.RecordBatch, columns: Columns, where: str, rows: int) -> pa.RecordBatch:
+def to_roles(raw: pa.RecordBatch, columns: Columns, where: str, rows: int, per_row: int = 1) -> pa.RecordBatch:
     """Return a batch with the fields of `ROLE_FIELDS`, then the kept columns, reduced to plain values.
 
     Args:
         raw: the source's columns.
         where: base name of the file.
-        rows: number of preceding rows, for messages.
+        rows: number of preceding notes, for messages. per_row: number of notes of a row of the file.
 
     Raises:
         InputError: a text column that is not text; an id that is null, empty or neither text nor whole number; a kept
             column that cannot be converted to plain values; invalid UTF-8.
     """
-    note_ids = id_column(raw, columns.note_id, where, rows)
-    patients = id_column(raw, columns.patient_id, where, rows) if columns.patient_id else note_ids
-    place = _Place(where, rows)
+    place = _Place(where, rows, per_row)
+    note_ids = place.ids(raw.column(columns.note_id), columns.note_id)
+    patient_id = columns.patient_id
+    patients = place.ids(raw.column(patient_id), patient_id) if patient_id else note_ids
     text = place.text(raw.column(columns.text), columns.text)
     kept = [place.kept(raw.column(name), name) for name in columns.keep]
     # The source's metadata may contain data.
@@ -54,11 +55,11 @@ def id_column(raw: pa.RecordBatch, name: str, where: str, rows: int = 0) -> pa.A
 
 
 class _Place:
-    def __init__(self, where: str, rows: int) -> None:
-        self._where, self._rows = where, rows
+    def __init__(self, where: str, rows: int, per_row: int = 1) -> None:
+        self._where, self._rows, self._per_row = where, rows, per_row
 
     def at(self, offset: int) -> str:
-        return f"{self._where}, row {self._rows + offset + 1}"
+        return f"{self._where}, row {(self._rows + offset) // self._per_row + 1}"
 
     def text(self, column: pa.Array, name: str) -> pa.Array:
         column = _plain(column)

@@ -110,7 +110,9 @@ class QueryPath(type(Path())):  # type: ignore[misc]
 def sql_source(query: str, uri: str, settings: NotesSettings) -> SqlSource:
     """Return the rows of a query sorted by id. Raises like `SqlSource`, and InputError without an id column."""
     source = SqlSource(query, uri)
-    return replace(source, order=resolve(source.names, settings, WHERE).columns.note_id)
+    several = settings.text
+    one_text = settings.but(text=several[0]) if isinstance(several, tuple) else settings
+    return replace(source, order=resolve(source.names, one_text, WHERE).columns.note_id)
 
 
 def copy_notes(source: SqlSource, folder: Path) -> None:

@@ -16,7 +16,8 @@ from clinveil.core.locations import RemotePath, failure, is_failure_of_store
 CHUNK_BYTES = 8 << 20
 # A longer row indicates an unclosed quote or a missing line break; the limit bounds memory.
 ROW_BYTES = 256 << 20
-LONGER = "check for an unclosed quote or a missing line break, or raise --set max_note_bytes=BYTES"
+LARGER_NOTES = "--set max_note_bytes=100000000"
+LONGER = f"check for an unclosed quote or a missing line break, or raise {LARGER_NOTES}"
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 _BOM = "\ufeff".encode()
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -30,7 +31,8 @@ def codec_name(encoding: str) -> str:
             raise ValueError  # Python accepts a line break in the name, which would corrupt a log
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
-        raise UsageError("--encoding: unknown text encoding", hint="use for example cp1252 or utf-16") from None
+        hint = "use for example --set encoding=cp1252"
+        raise UsageError("encoding: unknown text encoding", hint=hint) from None
 
 
 def row_limit(note_bytes: int) -> int:
@@ -45,7 +47,8 @@ def too_long(what: str, limit: int, where: str) -> InputError:
 
 def wrong_encoding(where: str, encoding: str) -> InputError:
     """Return the error for bytes that are invalid in the given encoding."""
-    hint = "pass the encoding, for example --encoding=cp1252" if encoding == "utf-8" else "try another --encoding"
+    other = "cp1252" if encoding == "utf-8" else "utf-8"
+    hint = f"pass the encoding of the file, for example --set encoding={other}"
     return InputError(f"not valid {encoding}", where=where, hint=hint)
 
 
@@ -74,7 +77,7 @@ class ByteReader:
             if self._start and data:
                 self._start = False
                 if data.startswith(_UTF16_BOMS):
-                    raise InputError("the file is UTF-16", where=self._name, hint="pass --encoding utf-16")
+                    raise InputError("the file is UTF-16", where=self._name, hint="pass --set encoding=utf-16")
                 data = data.removeprefix(_BOM)
             if data or not raw:
                 return data

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
@@ -94,15 +95,18 @@ class LabelSequences:
                 yield PlannedNote(patient, position, label)
 
 
-def numbered(values: Iterable[Hashable], patients: Sequence[str], floor: int) -> tuple[list[Hashable], list[int]]:
+def numbered(
+    values: Iterable[Hashable], patients: Sequence[str], floor: int, *, apart: AbstractSet[str] = frozenset()
+) -> tuple[list[Hashable], list[int]]:
     """Number the values that `floor` patients or more have, by first occurrence; others get `RARE`.
 
-    Returns these values, and the number of each row.
+    Patients in `apart` do not count. Returns these values, and the number of each row.
     """
     rows = list(values)
     holders: dict[Hashable, set[str]] = defaultdict(set)
     for value, patient in zip(rows, patients, strict=True):
-        holders[value].add(patient)
+        if patient not in apart:
+            holders[value].add(patient)
     kept = [value for value, who in holders.items() if len(who) >= floor]
     row_of = {value: row for row, value in enumerate(kept)}
     return kept, [row_of.get(value, RARE) for value in rows]

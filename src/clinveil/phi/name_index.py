@@ -72,23 +72,29 @@ class NameIndex:
         patients: patient id -> full names found in the patient's notes, as name forms.
         staff: name forms of staff, from all notes.
         vocabulary: words, not names, that occur in lower case in the notes of several patients.
+        date_orders: patient id -> what the numeric dates of all notes show of their order (`dates.order_shown`).
     """
 
     patients: Mapping[str, frozenset[Name]] = field(default_factory=dict, repr=False)
     staff: frozenset[str] = field(default=frozenset(), repr=False)
     vocabulary: frozenset[str] = field(default=frozenset(), repr=False)
+    date_orders: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     def for_patients(self, patient_ids: Iterable[str]) -> NameIndex:
         """Return the index restricted to some patients."""
-        found = ((patient_id, self.patients.get(patient_id)) for patient_id in patient_ids)
+        ids = list(patient_ids)
+        found = ((patient_id, self.patients.get(patient_id)) for patient_id in ids)
         subset = {patient_id: names for patient_id, names in found if names is not None}
-        return NameIndex(subset, self.staff, self.vocabulary)
+        shown = ((patient_id, self.date_orders.get(patient_id, 0)) for patient_id in ids)
+        orders = {patient_id: order for patient_id, order in shown if order}
+        return NameIndex(subset, self.staff, self.vocabulary, orders)
 
     def without(self, words: frozenset[str]) -> NameIndex:
         """Return the index without those of some words that are not in a list of names."""
         known = {patient_id: without_words(names, words) for patient_id, names in self.patients.items()}
         staff = frozenset(form for form in self.staff if form not in words or _listed(form))
-        return NameIndex({patient_id: names for patient_id, names in known.items() if names}, staff, self.vocabulary)
+        names_left = {patient_id: names for patient_id, names in known.items() if names}
+        return NameIndex(names_left, staff, self.vocabulary, self.date_orders)
 
 
 def without_words(names: frozenset[Name], words: frozenset[str]) -> frozenset[Name]:
@@ -101,7 +107,7 @@ def _listed(word: str) -> bool:
     return bool(lexical_classes(word) & LexicalClass.NAME)
 
 
-def unlisted(note: NoteView, spans: Iterable[Span], *, acronyms: bool = False) -> Iterator[str]:
+def unlisted(note: NoteView, spans: Sequence[Span], *, acronyms: bool = False) -> Iterator[str]:
     """Yield the lower-case words of a note outside all spans that are neither listed words nor names.
 
     Args:
@@ -110,7 +116,8 @@ def unlisted(note: NoteView, spans: Iterable[Span], *, acronyms: bool = False) -
     if acronyms:
         short = {text for text in note.words.texts if text.isupper() and 2 <= len(text) <= _LONGEST_ACRONYM}
         yield from (text for text in short if not lexical_classes(text) & _USUAL)
-    taken = "\n".join({note.text[span.start : span.end].lower() for span in spans})
+    text, spans = note.within(spans)
+    taken = "\n".join({text[span.start : span.end].lower() for span in spans})
     for word in {note.words.texts[index] for index in np.flatnonzero(note.words.column(_UNLISTED)).tolist()}:
         if word not in taken:
             yield word

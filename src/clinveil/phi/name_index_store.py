@@ -26,6 +26,7 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS names (patient TEXT, name TEXT, PRIMARY KEY (patient, name)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS staff (form TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS lower (word TEXT, patient TEXT, PRIMARY KEY (word, patient)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS date_orders (patient TEXT, shown INTEGER, PRIMARY KEY (patient, shown)) WITHOUT ROWID;
 """
 # A store is scratch data and is rebuilt after a crash, so it needs no journal. The page cache is 16 MiB.
 _PRAGMAS = ("journal_mode=OFF", "synchronous=OFF", "cache_size=-16384", "temp_store=FILE")
@@ -61,6 +62,7 @@ class NameIndexStore:
         with _database_errors():
             self._file.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", names)
             self._file.executemany("INSERT OR IGNORE INTO staff VALUES (?)", ((form,) for form in index.staff))
+            self._file.executemany("INSERT OR IGNORE INTO date_orders VALUES (?, ?)", index.date_orders.items())
             pairs = ((word, patient) for word in words for patient in lower[word])
             self._file.executemany("INSERT OR IGNORE INTO lower VALUES (?, ?)", pairs)
             for start in range(0, len(words), _QUERY_SIZE):
@@ -74,7 +76,7 @@ class NameIndexStore:
         with _database_errors():
             self._file.execute("COMMIT")
             self._file.execute("ATTACH ? AS other", (str(path),))
-            for table in ("names", "staff", "lower"):
+            for table in ("names", "staff", "lower", "date_orders"):
                 self._file.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM other.{table}")
             self._file.execute("DETACH other")
             self._file.execute("BEGIN")
@@ -100,7 +102,7 @@ def _index(file: sqlite3.Connection) -> NameIndex:
     usual, common = (frozenset(word for (word,) in file.execute(query, (count,))) for count in (USUAL, COMMON))
     staff = frozenset(form for (form,) in file.execute("SELECT form FROM staff"))
     index = NameIndex({}, staff, frozenset(map(str.lower, common))).without(usual)
-    return NameIndex(_Names(file, usual), index.staff, index.vocabulary)
+    return NameIndex(_Names(file, usual), index.staff, index.vocabulary, _DateOrders(file))
 
 
 class _Names(Mapping[str, frozenset[Name]]):
@@ -119,6 +121,28 @@ class _Names(Mapping[str, frozenset[Name]]):
     def __iter__(self) -> Iterator[str]:
         found = (patient for (patient,) in self._file.execute("SELECT DISTINCT patient FROM names"))
         return (patient for patient in found if patient in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class _DateOrders(Mapping[str, int]):
+    """Patient id -> what all numeric dates show of their order."""
+
+    def __init__(self, file: sqlite3.Connection) -> None:
+        self._file = file
+
+    def __getitem__(self, patient_id: str) -> int:
+        found = self._file.execute("SELECT shown FROM date_orders WHERE patient = ?", (patient_id,))
+        shown = 0
+        for (one,) in found:
+            shown |= one
+        if not shown:
+            raise KeyError
+        return shown
+
+    def __iter__(self) -> Iterator[str]:
+        return (patient for (patient,) in self._file.execute("SELECT DISTINCT patient FROM date_orders"))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.core.settings import (
+    FORCE,
+    KEEP,
+    LABEL,
+    QUIET,
+    SEED,
+    WORKERS,
+    LabelledNotesSettings,
+    NotesSettings,
+    Settings,
+    flag,
+    group,
+)
 from clinveil.phi.detection.second_opinion import installed
+from clinveil.phi.residue import MAX_RESIDUES
+from clinveil.phi.treatment.dates import DateOrder
 from clinveil.phi.treatment.policy import Policy, profiles
 from clinveil.scale.executor import ExecutorSettings
 
@@ -21,6 +36,7 @@ class PhiSettings(Settings):
     """Detection of identifiers and their treatment."""
 
     patients: Path | None = flag(None, "Read known patients from this file (names, record numbers, phones).")
+    staff: Path | None = flag(None, "Read names of clinicians and other staff from this file (CSV, Parquet, text).")
     also: tuple[str, ...] = flag(
         (),
         "Add an external detector: presidio, spacy:FOLDER or hf:FOLDER; repeatable.",
@@ -34,11 +50,20 @@ class PhiSettings(Settings):
     second_opinion: Literal["auto", "on", "off"] = flag(
         "auto", "Read doubtful sentences with the model of the extra accurate; auto: if installed."
     )
+    language: Literal["english", "any"] = flag(
+        "english", "Leave out notes in other languages, or treat any; the detectors know English only."
+    )
     mode: Literal["remove", "replace", "tag"] = flag(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
     )
+    date_order: DateOrder = flag("auto", "Read 3/4/2019 by the other dates of the patient, day first, or month first.")
+    shift: tuple[str, ...] = flag((), "Keep this column of dates and move it by the days of its patient; repeatable.")
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
+    decisions: tuple[Path, ...] = flag((), "Apply the decisions of clinveil review in this file; repeatable.")
+    max_residues: float = flag(
+        MAX_RESIDUES, "Maximum share of notes with text like an identifier after treatment (1: no limit).", ge=0, le=1
+    )
 
     @field_validator("second_opinion")
     @classmethod
@@ -65,6 +90,21 @@ class PhiSettings(Settings):
             raise ValueError("mode cannot be combined with phi_profile or phi_policy: set one of them")
         return self
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Files that detection and treatment depend on: lists, the policy and its words, a tagger, decisions."""
+        named = (self.patients, self.staff, self.phi_policy, self.tagger)
+        words = self.policy().files[1:]
+        return (*(path for path in named if path is not None), *words, *self.decisions)
+
+    def opened(self, keep: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the columns to read with the notes: the kept ones and those of dates."""
+        return (*keep, *(name for name in self.shift if name not in keep))
+
+    def unmoved(self, keep: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns that are kept unchanged."""
+        return tuple(name for name in keep if name not in self.shift)
+
     def policy(self) -> Policy:
         """Return the policy for each class of identifier. Raises UsageError for an invalid policy file."""
         if self.phi_policy:
@@ -85,7 +125,7 @@ class DeidentifySettings(Settings):
     quiet: bool = QUIET
     force: bool = FORCE
     spans: bool = flag(False, "Write spans.jsonl (findings with their text) to the vault, for review.")
-    decisions: tuple[Path, ...] = flag((), "Apply the decisions of clinveil review in this file; repeatable.")
+    keep_ids: bool = flag(False, "Keep the note ids, patient ids and file names of the source.")
     crosswalk: bool = flag(False, "Store the original identifiers, encrypted, for clinveil reidentify.")
     audit: Literal["full", "counts"] = flag("full", "Log the spans of each note in the audit log, or counts only.")
 
@@ -94,7 +134,7 @@ class ValidateSettings(Settings):
     """Settings of `clinveil validate`."""
 
     identifiers: PhiSettings = group(PhiSettings)
-    notes: NotesSettings = group(NotesSettings)
+    notes: LabelledNotesSettings = group(LabelledNotesSettings)
     locations: int = flag(200, "Number of sampled locations to annotate.", ge=40, le=100_000)
     passage: int = flag(40, "Words per passage, the sampling unit of unsuspicious text.", ge=5, le=1_000)
     workers: int = WORKERS

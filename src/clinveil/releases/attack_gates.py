@@ -15,14 +15,14 @@ from collections.abc import Iterator, Sequence
 from math import ceil, sqrt
 from pathlib import Path
 
-from clinveil.attacks.threats import Target
+from clinveil.attacks.threats import Target, above_chance, method_of
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Columns
 from clinveil.releases.gates import FAULT, gate
 from clinveil.report.edition import too_small
 from clinveil.report.numerals import SMALL, SPACE, share
 from clinveil.report.record import Gate
-from clinveil.report.risks import ONE_SIDED, above_chance, effective, enough
+from clinveil.report.risks import ONE_SIDED, effective, enough
 from clinveil.stats.random_order import SELDOM, found_refused_from
 from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
 
@@ -117,7 +117,7 @@ def _decisive(of: str, tried: Sequence[Finding], most: float, **fill: object) ->
     """Return the gate of a failing attack, else of the strongest with enough cases, else of the strongest."""
     gates = list[Gate]()
     for finding in sorted(tried, key=above_chance, reverse=True):
-        attack = str(finding.detail.get("reader") or finding.detail.get("attacker") or "an attack").replace("_", " ")
+        attack = (method_of(finding) or "an attack").replace("_", " ")
         gates.append(_estimated(of, finding, most, **fill, attack=attack))
     return min(gates, key=lambda gate: (gate.passed, gate.blind))
 

@@ -19,13 +19,14 @@ from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, MemoryCorpus
+from clinveil.corpus.held_out import TABLE, HeldOutPatients
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.earlier.parent import NewNotes, ParentRelease
-from clinveil.releases.earlier.vault import read_manifest, settings_of, vault_table
+from clinveil.releases.earlier.vault import damaged, read_manifest, settings_of, vault_table
 from clinveil.releases.manifest import NAME
 from clinveil.scale import processes
 from clinveil.vectors.count import count_words
@@ -59,10 +60,14 @@ def attacked_release(
     added_to = manifest["private"].get("adds_to")
     corpus: Corpus = NewNotes(source, ParentRelease.read(Path(added_to["vault"]))) if added_to else source
     deidentifier = Deidentifier.of(settings.identifiers, Key.load(vault / "key.bin"), patients=known)
-    treated = (made.batch for made in deidentify_corpus(corpus, deidentifier, processes(workers)))
+    held_out = HeldOutPatients.read(vault)
+    if held_out is None:
+        raise damaged(vault, f"{TABLE} is missing")
+    results = deidentify_corpus(corpus, deidentifier, processes(workers), apart=held_out.patients)
+    treated = (result.batch for result in results)
     entered = MemoryCorpus(tuple(treated)) if settings.phi else corpus
     with tempfile.TemporaryDirectory(prefix="clinveil-counts") as scratch:
-        counts = count_words(entered, Path(scratch))
+        counts = count_words(held_out.without(entered), Path(scratch))
     walk, ids = id_maps(vault_table(vault, "crosswalk"))
     return Context(
         channel=load_channel(vault / "channel", settings.channel.policy),

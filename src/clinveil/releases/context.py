@@ -16,7 +16,9 @@ from clinveil.core.tokens import word_set
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.estimate import RATES, duration
+from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.phi.name_index import NameIndex
+from clinveil.phi.residue import ResidueTally
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.releases.earlier.ledger import Earlier
 from clinveil.releases.outcome import Places
@@ -66,19 +68,23 @@ class ReleaseContext(PreparedInput):
     """Context of all stages: the prepared input, and where and how the release is made.
 
     Attributes:
-        source_sha256: hash of the source. earlier: releases of the same notes under another key.
+        held_out: the test patients. source_sha256: hash of the source.
+        earlier: releases of the same notes under another key.
         pairs: files of word pairs with human scores. public: public texts about the same patients. Both are for the
             measures only.
+        residues: counts of the residues of identifier treatment, once it has run.
     """
 
     folder: Places
     key: Key
     settings: ReleaseSettings
+    held_out: HeldOutPatients
     timer: StageTimer = field(default_factory=StageTimer, repr=False)
     source_sha256: str = ""
     earlier: Sequence[Earlier] = ()
     pairs: tuple[Path, ...] = ()
     public: Corpus | None = field(default=None, repr=False)
+    residues: ResidueTally = field(default_factory=ResidueTally)
 
     @property
     def say(self) -> Say:

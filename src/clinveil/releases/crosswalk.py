@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
@@ -22,42 +21,26 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import remove
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
+from clinveil.corpus.held_out import HeldOutPatients, SourceIds
 from clinveil.corpus.uniqueness import places
+from clinveil.phi.treatment.new_ids import NewIds
 
 IDS = ("source_note_id", "source_patient_id", "note_id", "patient_id")
 CROSSWALK = pa.schema([(name, pa.string()) for name in IDS])
 
 
 class Renamer:
-    """Assign pseudo-random ids to notes and patients.
-
-    An id is 80 bits of a keyed pseudo-random function: it does not depend on row order, and ids collide with
-    probability n²/2^81. Each release has a new key, so two releases of the same notes share no id.
-    """
+    """Assigns new ids, and returns the crosswalk rows of each batch."""
 
     def __init__(self, key: Key, *, patients: bool) -> None:
         """`patients`: whether the source has patient ids; otherwise the note id is used for both."""
-        self._note = _namer(key, "note id")
-        self._patient = _namer(key, "patient id") if patients else self._note
+        self._new_ids = NewIds(key, patients=patients)
 
     def __call__(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """Return the batch with new ids, and its crosswalk rows."""
-        old = [batch.column(NOTE_ID), batch.column(PATIENT_ID)]
-        new = [
-            pa.array([name(i) for i in ids.to_pylist()], pa.string())
-            for name, ids in zip((self._note, self._patient), old, strict=True)
-        ]
-        renamed = pa.record_batch([*new, *batch.columns[2:]], schema=batch.schema)
-        return renamed, pa.record_batch([*old, *new], schema=CROSSWALK)
-
-
-def _namer(key: Key, purpose: str) -> Callable[[str], str]:
-    @lru_cache(maxsize=1 << 16)
-    def name(source: str) -> str:
-        stream = key.stream(purpose, source)
-        return f"{stream.uint64():016x}{stream.below(1 << 16):04x}"
-
-    return name
+        renamed = self._new_ids(batch)
+        sides = [one.column(name) for one in (batch, renamed) for name in (NOTE_ID, PATIENT_ID)]
+        return renamed, pa.record_batch(sides, schema=CROSSWALK)
 
 
 class TableWriter:
@@ -110,6 +93,18 @@ def source_notes(vault: Path) -> dict[str, str]:
         hint = "pass the vault folder of this release, OUT/vault"
         raise InputError("contains no crosswalk", where=vault.name, hint=hint)
     return notes
+
+
+def source_ids(vault: Path) -> SourceIds:
+    """Return the source note ids with the test patients of the run; synthetic notes have test patients only.
+
+    Raises InputError if the vault has neither.
+    """
+    split = HeldOutPatients.read(vault)
+    written = split is not None and not (vault / "crosswalk.parquet").exists()
+    ids = SourceIds() if written else SourceIds(source_notes(vault))
+    ids.split = split
+    return ids
 
 
 def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[str, str]]:

@@ -28,10 +28,12 @@ from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Accounting
 from clinveil.corpus.open import ENTERED_IN_ERROR
 from clinveil.corpus.people import read_patients
+from clinveil.corpus.screen import NOT_ENGLISH
 from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.notes import PlainNotes
 from clinveil.lm.private.audit import Audit
 from clinveil.lm.vocabulary import Vocabulary
+from clinveil.phi.residue import ResidueTally
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.earlier.parent import LEFT_BEFORE
 from clinveil.releases.synthesis_model import Checked, TrainHoldoutSplit, shared_text
@@ -47,9 +49,9 @@ SPANS = (10, 20, 50)  # words in a row of the copy search
 NO_POWER = "No power: no pair of known name parts, real or invented, occurs in the notes."
 SHARED = "The model has no sequence of fewer than --min-patients patients, and limits repetition by one patient."
 UNSEEN = "No gate on copies could detect a copy on these notes."
-SEE = "Hold out more patients (--set synthetic.held_out), or add patients or longer notes."
-# Rows left out by request (marked as entered in error, or released before), not because of a failure.
-PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE})
+SEE = "Hold out more patients (--set test_share), or add patients or longer notes."
+# Rows left out by rule (entered in error, released before, not in English), not because of a failure.
+PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE, NOT_ENGLISH})
 
 
 @cache
@@ -125,6 +127,32 @@ def accounting_gates(rows: Accounting, check: OutputCheck, *, balanced: bool = T
     return [
         sound("accounted", faults, passed=faults == 0 and balanced),
         gate("failed", passed=share <= SKIPPED_SHARE, value=share, threshold=SKIPPED_SHARE),
+    ]
+
+
+def residue_gates(tally: ResidueTally, limit: float) -> list[Gate]:
+    """Return the gate on text that looks like an identifier and is unchanged by treatment; none without treatment.
+
+    Args:
+        limit: allowed share of the notes, rounded up to a number of notes; 1: no limit.
+    """
+    if not tally.notes:
+        return []
+    most, off = tally.allowed(limit), limit >= 1
+    power = f"Exact: refuses from {most + 1:,} notes on with a shape that is in no list of clinical shapes."
+    if off:
+        power = "Switched off: the settings allow any share."
+    fill = {"limit": f"{limit:.2%}"}
+    return [
+        gate(
+            "residue",
+            passed=tally.found <= most,
+            value=tally.found,
+            threshold=most,
+            fill=fill,
+            power=power,
+            switched_off=off,
+        )
     ]
 
 

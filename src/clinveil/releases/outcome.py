@@ -17,6 +17,8 @@ from clinveil.core.finding import Finding, write_findings
 from clinveil.core.locations import RemotePath
 from clinveil.core.runfolder import Kind, RunFolder
 from clinveil.core.upload import ready, send
+from clinveil.corpus.held_out import TABLE
+from clinveil.phi.treatment.records import RESIDUES
 from clinveil.releases.earlier.ledger import IN_VAULT
 from clinveil.releases.manifest import NAME, Account, Check, sealed, verify, write_companions
 from clinveil.report.edition import external_edition
@@ -27,8 +29,8 @@ COMMAND = "publish"
 RECORD, EARLIER, NEW_ALONE = "record.json", "earlier", "findings-new.json"
 LEARNT = "learnt.json"  # the parts that vectors or model were trained on
 _MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
-_MADE += ("tasks", LEARNT, IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
-_MADE += (f"{EARLIER}.parquet", NEW_ALONE, "model", "training.safetensors")
+_MADE += ("tasks", LEARNT, RESIDUES, IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
+_MADE += (TABLE, f"{EARLIER}.parquet", NEW_ALONE, "model", "training.safetensors")
 KIND = Kind(
     what="release run",
     vault="vault",

@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.attacks.threats import gated_only, not_applicable
-from clinveil.core.errors import GateError, UsageError
+from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.files import owner_only, private_text, read_json, refuse_nested, remove
 from clinveil.core.keys import TEST_SEED, Key, SigningKey
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS, Corpus
 from clinveil.corpus.estimate import duration
+from clinveil.corpus.held_out import TABLE, HeldOutPatients
 from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.uniqueness import Hashes
@@ -29,7 +30,8 @@ from clinveil.releases.attack_gates import contents_gate, kept_gates
 from clinveil.releases.context import ReleaseContext, StageTimer, hashing
 from clinveil.releases.earlier.ledger import Earlier, Entry, Ledger, entry
 from clinveil.releases.earlier.parent import NewNotes, ParentRelease
-from clinveil.releases.gates import seed_gate, variety_gates
+from clinveil.releases.gates import residue_gates, seed_gate, variety_gates
+from clinveil.releases.held_out import draw_held_out, draw_independently
 from clinveil.releases.measured import attacked, skipped
 from clinveil.releases.outcome import KIND, LEARNT, Outcome, Places, finish
 from clinveil.releases.preflight import PreparedInput, prepared
@@ -94,7 +96,7 @@ def release(
         source = fingerprint(notes, hashing(settings, over))
         # Parts are named, not hashed: a run may go on after a part was corrected.
         words = settings.channel.keep_words, settings.channel.drop_words
-        people = settings.identifiers.patients, settings.identifiers.phi_policy
+        people = settings.identifiers.files
         places = *settings.vectors.places().values(), *settings.synthetic.places
         read = *people, *words, vectors, *places, *([base.seal] if base else [])
         asked = run_hash(settings, "\n".join(ready.names) or source, *read, free=_NO_MATTER)
@@ -104,12 +106,14 @@ def release(
             if base is not None:
                 base.copy_to(run.vault)
             key = run.key(settings.seed)
+            held_out = _held_out(ready, settings, producer, key, run.vault, base, vectors)
             say(ledger.description)
             job = ReleaseContext(
                 **vars(ready),
                 folder=Places(run),
                 key=key,
-                settings=settings.resolved(ready.found.patients),
+                settings=settings.resolved(len(held_out.training)),
+                held_out=held_out,
                 timer=StageTimer(say, plan={stage: seconds for stage, _, seconds in stages}),
                 source_sha256=source,
                 earlier=_earlier(ledger, ready.found.hashes, key, settings, say),
@@ -144,6 +148,45 @@ def _opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContext
     return opened_for(settings.executor, settings.workers) if part_files(notes) else nullcontext(serial)
 
 
+def _held_out(
+    ready: PreparedInput,
+    settings: ReleaseSettings,
+    producer: Producer,
+    key: Key,
+    vault: Path,
+    base: ParentRelease | None,
+    vectors: Path | None,
+) -> HeldOutPatients:
+    """Draw the test patients, and store them in the vault; those of a reused vault or interrupted run stay.
+
+    Given vectors may have read any notes, except those of a run with the same test patients.
+
+    Raises InputError for a given model without the test patients of its run.
+    """
+    source = settings.synthetic.source
+    before = HeldOutPatients.read(vault)
+    if before is None and base is not None:
+        before = HeldOutPatients.read(base.vault)
+    if before is None and source is not None:
+        before = HeldOutPatients.read(source.parent)
+        if before is None:
+            hint = "pass OUT/vault/model of a finished run where it is"
+            raise InputError(f"has no {TABLE} next to it", where=source.name, hint=hint)
+    salt = key.subkey("test patients")
+    if settings.synthetic.epsilon is not None:
+        drawn = draw_independently(ready.found.split, settings.test_share, salt, before)
+    else:
+        floor = producer.label_floor(settings)
+        drawn = draw_held_out(ready.found.split, settings.test_share, salt, floor=floor, before=before)
+    sources = [before] if before else []
+    if vectors is not None:
+        of_vectors = HeldOutPatients.read(vectors.parent)
+        sources.append(of_vectors or HeldOutPatients(frozenset(), frozenset(), unread=False))
+    drawn = replace(drawn, unread=all(one.unread and drawn.patients.isdisjoint(one.training) for one in sources))
+    drawn.and_of(before).write(vault)
+    return drawn
+
+
 def _plan_lines(ready: PreparedInput, settings: ReleaseSettings, stages: list[tuple[str, str, float]]) -> Iterator[str]:
     columns, found = ready.corpus.columns, ready.found
     yield f"kind {settings.kind}"
@@ -152,6 +195,8 @@ def _plan_lines(ready: PreparedInput, settings: ReleaseSettings, stages: list[tu
         yield f"{NO_PATIENTS} (pass --patient COLUMN)"
     kept = ", ".join(columns.keep) or "none"
     roles = f"text {columns.text}, id {columns.note_id}, patient {columns.patient_id or 'none'}"
+    share = f"{settings.test_share:.0%} of the patients"
+    yield f"{share} are held out of everything that is learned, to test utility on (test_share)"
     yield f"{roles}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
     if isinstance(ready.corpus, NewNotes):
         yield from ready.corpus.summary()
@@ -196,7 +241,7 @@ def _enter(job: ReleaseContext, ledger: Ledger, left: Entry | None, run: str) ->
     later one has counted what the other spent.
     """
     hashes, vault, commitment = job.found.hashes, job.folder.vault, job.key.commitment
-    new = left.grown(hashes, run, vault) if left else entry(hashes, run, commitment, vault)
+    new = left.grown(hashes, run, vault) if left else entry(hashes, run, commitment, vault, job.settings.kind)
     known = {one.entry.commitment for one in job.earlier}
     with ledger.alone():
         own, now = ledger.of(commitment), ledger.earlier(hashes, commitment)
@@ -226,6 +271,7 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
             *(variety_gates(product.check, findings) if product.varied else []),
             contents_gate(job.folder.staging, product.path.name, product.columns),
             *product.accounted(),
+            *residue_gates(job.residues, job.settings.identifiers.max_residues),
             seed_gate(product.public_seeds()),
         ]
         findings, more = product.jointly(findings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinveil.attacks.text.uniqueness import kept_columns
-from clinveil.core.errors import GateError, InputError
+from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.neural import need_torch
 from clinveil.core.progress import track
 from clinveil.core.types import Say
@@ -22,10 +22,13 @@ from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.estimate import CHARACTERS_PER_WORD
 from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus, open_text
-from clinveil.corpus.part_facts import PartFacts, part_facts
+from clinveil.corpus.part_facts import PartFacts, part_facts, refuse_unreadable
 from clinveil.corpus.people import Patient, read_patients
+from clinveil.corpus.screen import Screened
 from clinveil.corpus.uniqueness import Hashes, hashes, joined, n_distinct
+from clinveil.phi.treatment.columns import check_date_columns
 from clinveil.releases.earlier.ledger import text_hashes
+from clinveil.releases.held_out import SplitRows
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial
 from clinveil.scale.pieces import Broken, each
@@ -48,6 +51,7 @@ class Preflight:
         rows: notes read. characters: code points in total.
         skipped: rows left out by the preset of the source, by reason.
         notes: `text_hashes` of each batch, for the ledger. owners: hashes of the patient ids of each batch.
+        split: what the draw of test patients needs of each batch.
     """
 
     rows: int = 0
@@ -55,14 +59,16 @@ class Preflight:
     skipped: Counter[str] = field(default_factory=Counter)
     notes: list[Hashes] = field(default_factory=list, repr=False)
     owners: list[Hashes] = field(default_factory=list, repr=False)
+    split: list[SplitRows] = field(default_factory=list, repr=False)
 
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Count a batch of notes."""
+    def take(self, batch: pa.RecordBatch, label: str | None) -> None:
+        """Count a batch of notes; `label`: the column by which test patients are drawn."""
         text = batch.column(TEXT)
         self.rows += batch.num_rows
         self.characters += int(pc.sum(pc.utf8_length(text)).as_py() or 0)
         self.notes.append(text_hashes(text.to_pylist()))
         self.owners.append(hashes(batch.column(PATIENT_ID).unique().to_pylist()))
+        self.split.append(SplitRows.of(batch, label))
 
     def __iadd__(self, other: Preflight) -> Preflight:
         for one in fields(self):
@@ -90,12 +96,19 @@ class Preflight:
         return round(self.characters / CHARACTERS_PER_WORD)
 
 
+def first_label(corpus: Corpus) -> str | None:
+    """Return the first label column of notes, if they have one."""
+    return next(iter(corpus.columns.labels), None)
+
+
 def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
     """Read all notes once to count them and to detect a broken file early. Raises InputError."""
     found = Preflight()
     for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
-        found.take(batch)
+        found.take(batch, first_label(corpus))
     found.skipped = Counter(getattr(corpus, "skipped", {}))
+    if isinstance(seen := getattr(corpus, "seen", None), Screened):
+        seen.refuse()
     return found
 
 
@@ -117,6 +130,7 @@ def preflight_parts(
         facts.append(of_part)
     sound = replace(corpus, parts=broken.left(corpus.parts))
     sound.refuse_repeats([of_part.ids for of_part in facts])
+    refuse_unreadable(facts)
     if not total.rows:
         broken.refuse()
     held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts
@@ -125,7 +139,7 @@ def preflight_parts(
 
 def _scan(part: NotesCorpus) -> tuple[Preflight, PartFacts]:
     found = Preflight()
-    facts = part_facts(part, found.take)
+    facts = part_facts(part, partial(found.take, label=first_label(part)))
     found.skipped, found.owners = Counter(part.skipped), [np.unique(joined(found.owners))]
     return found, facts
 
@@ -172,7 +186,15 @@ def prepared(
         need_torch()  # fail now instead of hours later
     if vectors is None:
         need_gensim(settings.vectors.algorithm)
-    opened = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    keep = settings.identifiers.opened(settings.keep)
+    opened = open_corpus(notes, settings.notes, label=settings.label, keep=keep)
+    opened = opened.screened(settings.identifiers.language)
+    if not producer.keeps_markup:
+        opened = opened.without_markup()
+    if settings.phi:
+        check_date_columns(opened, settings.identifiers.policy(), settings.identifiers.shift)
+    elif settings.identifiers.shift:
+        raise UsageError("shift: phi=false leaves dates unchanged", hint="leave --shift or phi=false out")
     corpus = producer.notes(opened)
     broken, facts, names = Broken(), tuple[PartFacts, ...](), tuple[str, ...]()
     if isinstance(corpus, PartedCorpus):
@@ -187,13 +209,7 @@ def prepared(
     # Gates judge part files and added notes; a test seed never leaves.
     one_file = corpus is opened and not isinstance(corpus, PartedCorpus)
     if one_file and settings.seed is None and settings.kind != "synthetic":
-        most = settings.max_kept  # before the work
-        for finding in kept_columns(corpus, corpus.columns.keep) if most < 1 else ():
-            if finding.value is not None and finding.value > most:
-                keep, what = ", ".join(corpus.columns.keep), f"{finding.value:.1%} of the notes have unique kept values"
-                accepted = f"--set max_kept={min(1, finding.value + 0.01):.2f}"
-                hint = f"keep fewer or coarser columns, or accept it with {accepted}"
-                raise GateError(f"{what} (allowed: {most:.1%})", where=keep, hint=hint)
+        _refuse_unique(corpus, settings)
         _refuse_strangers(corpus, known)
     if settings.vectors.more_text and producer.learns:
         open_text(settings.vectors.more_text)
@@ -203,6 +219,18 @@ def prepared(
     return PreparedInput(
         corpus=corpus, found=found, known=known, imported=imported, facts=facts, names=names, broken=broken, over=over
     )
+
+
+def _refuse_unique(corpus: Corpus, settings: ReleaseSettings) -> None:
+    """Raise GateError before the work if too many notes have unique values in kept columns."""
+    most = settings.max_kept
+    unmoved = settings.identifiers.unmoved(corpus.columns.keep)
+    for finding in kept_columns(corpus, unmoved) if most < 1 else ():
+        if finding.value is not None and finding.value > most:
+            what = f"{finding.value:.1%} of the notes have unique kept values (allowed: {most:.1%})"
+            accepted = f"--set max_kept={min(1, finding.value + 0.01):.2f}"
+            hint = f"keep fewer or coarser columns, or accept it with {accepted}"
+            raise GateError(what, where=", ".join(corpus.columns.keep), hint=hint)
 
 
 def _refuse_strangers(corpus: Corpus, known: Mapping[str, Patient]) -> None:

@@ -44,7 +44,7 @@ class Producer(ABC):
         uses: settings and groups of this kind that not all kinds use.
         defaults: settings that differ from those of `ChannelSettings`. profiles: the same per `--profile`.
         adds: whether notes can be added to an earlier release of this kind (`--add`).
-        learns: vault contents that a resumed run reuses.
+        learns: vault contents that a resumed run reuses. keeps_markup: whether tags of HTML and XML are released.
     """
 
     uses: ClassVar[frozenset[str]] = frozenset()
@@ -52,10 +52,15 @@ class Producer(ABC):
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     adds: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ()
+    keeps_markup: ClassVar[bool] = False
 
     def floor(self, patients: int) -> int:
         """Return the patient floor of `--min-patients auto` for this many patients."""
         return 5
+
+    def label_floor(self, settings: ReleaseSettings) -> int:
+        """Return how many patients of a label must be left for training, where it has as many."""
+        return 0
 
     def notes(self, corpus: OpenedCorpus) -> Corpus:
         """Return the notes of a source that are released."""

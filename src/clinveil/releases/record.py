@@ -173,6 +173,7 @@ def record_of(
         signing_key=account.signer.fingerprint,
         test_seed=job.key.test_seed is not None,
         risk_threshold=job.settings.risk_threshold,
+        earlier=tuple(f"{one.entry.run} ({one.entry.kind or 'kind unknown'})" for one in job.earlier),
     )
 
 
@@ -209,11 +210,16 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
             "The source has no patient ids. Each note counts as a patient, so words of one person with many notes pass "
             "the rare-word floor, and intervals are too narrow."
         )
+    if job.settings.identifiers.language == "any":
+        lines.append(
+            "The notes were not checked for English (language=any). The detectors know English only: identifiers in "
+            "notes in other languages remain."
+        )
     lines += product.warnings(findings)
     for one in job.earlier:
-        overlap = f"{one.description} of the notes were released before under another key, in release {one.entry.run}."
-        draws = "With both, an attacker has two draws of each word: see the figures for several draws."
-        lines.append(f"{overlap} {'What both disclose about the same notes adds up.' if synthetic else draws}")
+        kind = f"{one.entry.kind} " if one.entry.kind else ""
+        overlap = f"{one.description} of the notes were released before under another key, in {kind}release"
+        lines.append(f"{overlap} {one.entry.run}. {one.disclosed(job.settings.kind)}")
     lines += [] if synthetic else _feed_warnings(findings, product.patients)
     if product.columns.keep and not synthetic:
         lines.append(singled_out(findings, KEPT_UNIQUE, *KEPT))

@@ -33,13 +33,15 @@ from clinveil.scale.executor import ExecutorSettings
 from clinveil.utility.classifiers import classifiers
 from clinveil.vectors.settings import VectorSettings
 
+LABEL_PATIENTS = 5
+
 
 class ReleaseChannelSettings(ChannelSettings):
     """Channel settings of a release; each kind of release has its own defaults (`producers/`)."""
 
     layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
     min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
-        5, "Never release a word of fewer patients (obfuscated: auto, from their number)."
+        5, "Never release a word of fewer patients (auto: from their number; coded: 5)."
     )
 
     @field_validator("min_patients")
@@ -48,6 +50,11 @@ class ReleaseChannelSettings(ChannelSettings):
         if isinstance(value, int) and value < 1:
             raise ValueError("must be 1 or more, or auto")
         return value
+
+    @property
+    def label_floor(self) -> int:
+        """Patients that must share the value of a label of synthetic notes: the patient floor, at most 5."""
+        return LABEL_PATIENTS if self.min_patients == "auto" else min(LABEL_PATIENTS, self.floor)
 
     @property
     def floor(self) -> int:
@@ -69,9 +76,6 @@ class WritingSettings(Settings):
     tags: bool = flag(False, "Write tags around invented identifiers: <NAME>...</NAME>.")
     exact: bool | None = flag(None, "Write in double precision for any batch size (default: not pretrained).")
     threads: int = flag(1, "PyTorch threads for training; results are reproducible with one.", ge=1)
-    held_out: float = flag(
-        0.1, "Share of held-out patients, for validation and as control of the copy search.", gt=0, lt=1
-    )
     span: int = flag(50, "Consecutive words that count as a copy.", ge=5)
     epsilon: float | None = flag(
         None, "Patient-level differential privacy with this epsilon (lm.model unigram, ngram)."
@@ -123,6 +127,7 @@ class ReleaseSettings(Settings):
         "Measure on a sample of patients with about this many words (0: all notes).",
         ge=0,
     )
+    test_share: float = flag(0.15, "Share of patients whose notes no model reads, to test utility on.", gt=0, le=0.5)
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers of the utility figures; repeatable.")
     again: bool = flag(False, "Release notes again that were released under another key.")
     ledger: Path | None = flag(None, "Ledger folder of released notes (default: clinveil-ledger next to OUT).")

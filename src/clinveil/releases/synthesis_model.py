@@ -1,12 +1,9 @@
-"""The language model of a synthetic release, and its split into training and held-out patients.
-
-The split is a fixed function of patient id and seed, so it need not be stored.
-"""
+"""The language model of a synthetic release: training, storage, and drawing notes."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b, sha256
 from itertools import tee
@@ -19,6 +16,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
 from clinveil.core.spans import PLACEHOLDER
 from clinveil.core.types import Say
+from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.lm.files import load_model, save_model
 from clinveil.lm.layout import LayoutVocabulary, train_layout
 from clinveil.lm.model import LanguageModel
@@ -36,12 +34,17 @@ MODEL, STATE = "model", "training.safetensors"
 FEWEST = 2  # patients per side
 
 
+NO_NOTES = PlainNotes((), (), ())
+VALIDATION = 0.1  # of the training patients
+
+
 @dataclass(frozen=True)
 class TrainHoldoutSplit:
-    """Training notes, and notes of held-out patients."""
+    """Training notes, notes of test patients, and notes of further patients that validate the training of a network."""
 
     training: PlainNotes = field(repr=False)
     held_out: PlainNotes = field(repr=False)
+    validation: PlainNotes = field(default=NO_NOTES, repr=False)
 
     @property
     def digest(self) -> str:
@@ -52,53 +55,57 @@ class TrainHoldoutSplit:
         return hashed.hexdigest()
 
 
-def split_patients(notes: PlainNotes, share: float, seed: int, floor: int = 0) -> TrainHoldoutSplit:
-    """Hold out about `share` of the patients. Raises InputError if a side has fewer than two patients.
+def sides_of(
+    notes: PlainNotes, held_out: HeldOutPatients, seed: int = 0, *, validate: bool = False
+) -> TrainHoldoutSplit:
+    """Return the notes of training and of test patients.
 
-    Where possible, a label keeps `floor` patients for training, because labels of fewer are not written.
+    Args:
+        seed: of the draw of validation patients. validate: take a tenth of the training patients to validate a network.
+
+    Raises InputError if a side has fewer than two patients.
     """
-    # Ranks instead of independent draws give the exact share for few patients too.
-    order = sorted(set(notes.patients), key=lambda patient: _draw(patient, seed))
-    labels_of: dict[str, set[int]] = {patient: set() for patient in order}
-    for patient, label in zip(notes.patients, notes.labels, strict=False):
-        labels_of[patient].add(label)
-    left = Counter(label for own in labels_of.values() for label in own - {RARE})
-    spare, needed = list[str](), list[str]()
-    for patient in order:
-        own = labels_of[patient] - {RARE}
-        (needed if any(left[label] <= floor for label in own) else spare).append(patient)
-        left -= Counter(own) if patient in spare[-1:] else Counter()
-    return _sides(notes, {*[*spare, *needed][: n_held_out(len(order), share)]})
+    everyone = {*notes.patients}
+    training = sorted(everyone - held_out.patients, key=lambda patient: _draw(patient, seed))
+    tested = everyone & held_out.patients
+    if min(len(training), len(tested)) < FEWEST:
+        what = f"{len(training)} training and {len(tested)} test patients with words in their notes are too few"
+        hint = "pass more patients, or a larger --set test_share"
+        raise InputError(what, where=f"{len(everyone)} patients", hint=hint)
+    n_validation = max(1, round(VALIDATION * len(training))) if validate and len(training) > FEWEST else 0
+    return _sides(notes, tested, frozenset(training[:n_validation]))
 
 
-def _sides(notes: PlainNotes, aside: set[str]) -> TrainHoldoutSplit:
-    rows = range(len(notes))
-    return TrainHoldoutSplit(
-        notes.rows([row for row in rows if notes.patients[row] not in aside]),
-        notes.rows([row for row in rows if notes.patients[row] in aside]),
-    )
+def _sides(notes: PlainNotes, aside: AbstractSet[str], validation: AbstractSet[str]) -> TrainHoldoutSplit:
+    sides: dict[str, list[int]] = {"training": [], "held_out": [], "validation": []}
+    for row, patient in enumerate(notes.patients):
+        side = "held_out" if patient in aside else "validation" if patient in validation else "training"
+        sides[side].append(row)
+    return TrainHoldoutSplit(**{side: notes.rows(rows) for side, rows in sides.items()})
 
 
-def n_held_out(patients: int, share: float) -> int:
-    """Return the number of held-out patients. Raises InputError if a side would have fewer than two."""
-    n = max(FEWEST, round(share * patients))
-    if patients < n + FEWEST:
-        raise InputError(f"{patients} patients are too few for training and held-out patients")
-    return n
+def refuse_few(patients: int) -> None:
+    """Raise InputError for fewer than four patients: each side needs two."""
+    if patients < 2 * FEWEST:
+        raise InputError(f"{patients} patients are too few for training and test patients")
 
 
 def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSplit:
     """Return the split of a trained model, verified: with other notes, floor and gates would be wrong."""
     unknown = UsageError("has no record of its split", where=name, hint="pass the model of a synthetic release")
-    if not isinstance(split, dict) or not {"seed", "share", "notes_sha256", "held_out"} <= split.keys():
+    if not isinstance(split, dict) or not {"seed", "notes_sha256", "held_out", "validation"} <= split.keys():
         raise unknown
     try:
-        share, seed, held_out = float(split["share"]), int(split["seed"]), {*map(str, split["held_out"])}
-        if not 0 < share < 1 or not 0 <= seed < 2**63:
+        seed = int(split["seed"])
+        held_out = {*map(str, split["held_out"])}
+        validation = {*map(str, split["validation"])}
+        if not 0 <= seed < 2**63:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise unknown from None
-    sides = _sides(notes, {patient for patient in {*notes.patients} if _draw(patient, seed).hex() in held_out})
+    drawn = {patient: _draw(patient, seed).hex() for patient in {*notes.patients}}
+    aside = {patient for patient, draw in drawn.items() if draw in held_out}
+    sides = _sides(notes, aside, {patient for patient, draw in drawn.items() if draw in validation})
     if sides.digest != split["notes_sha256"]:
         hint = "pass the notes that it was trained on, with --set phi=false if that run used it"
         raise InputError("was trained on other notes", where=name, hint=hint)
@@ -114,13 +121,12 @@ class Trained:
     """A trained model and its split.
 
     Attributes:
-        seed, share: of split and training; the seed is secret unless `public_seed`. before: trained by an earlier run.
+        seed: of validation patients and training; secret unless `public_seed`. before: trained by an earlier run.
     """
 
     model: LanguageModel = field(repr=False)
     sides: TrainHoldoutSplit
     seed: int = field(repr=False)
-    share: float
     public_seed: bool
     before: bool
 
@@ -142,11 +148,11 @@ def load_trained(
         raise InputError("was trained with other labels", where=place.name, hint="pass the same --label columns")
     # A model without this entry counts as publicly seeded, which is the safe assumption.
     public = about.get("public_seed") is not False
-    return Trained(model, sides, int(split["seed"]), float(split["share"]), public, before)
+    return Trained(model, sides, int(split["seed"]), public, before)
 
 
 def train_new(
-    notes: PlainNotes,
+    sides: TrainHoldoutSplit,
     settings: ReleaseSettings,
     seed: int,
     vault: Path,
@@ -154,13 +160,12 @@ def train_new(
     labels: LabelColumns,
     public: PublicModel | None = None,
 ) -> Trained:
-    """Split, train (or resume from the state in the vault), and store the model in the vault.
+    """Train (or resume from the state in the vault), and store the model in the vault.
 
     public: the model to start from; with one, the text of the labels is put before the notes.
     """
     prefixes = labels.prefixes if public else ()
-    sides = split_patients(notes, settings.synthetic.held_out, seed, settings.channel.floor)
-    say(f"{len(sides.training)} training notes, {len(sides.held_out)} held-out notes")
+    say(f"{len(sides.training)} training notes, {len(sides.held_out)} notes of test patients")
     entered = labelled(sides.training, prefixes)
     vocabulary = train_layout(entered.texts, entered.patients, settings.channel.floor)
     model, went = train_model(
@@ -169,21 +174,19 @@ def train_new(
         settings.lm,
         seed=seed,
         threads=settings.synthetic.threads,
-        validation=encode(sides.held_out.texts, vocabulary),
+        validation=encode(sides.validation.texts, vocabulary) if len(sides.validation) else None,
         state=vault / STATE,
         say=say,
         public=public,
         prefixes=[vocabulary.encode(prefix).tolist()[:-1] for prefix in prefixes],
     )
-    split = {"seed": seed, "share": settings.synthetic.held_out, "notes_sha256": sides.digest}
-    split |= {
-        "labels": labels.digest,
-        "held_out": sorted(_draw(patient, seed).hex() for patient in {*sides.held_out.patients}),
-    }
+    split: dict[str, Any] = {"seed": seed, "notes_sha256": sides.digest, "labels": labels.digest}
+    for name, side in (("held_out", sides.held_out), ("validation", sides.validation)):
+        split[name] = sorted(_draw(patient, seed).hex() for patient in {*side.patients})
     known_seed = settings.seed is not None
     seen = {"fingerprints": sorted({*map(fingerprint, sides.training.texts)})}
     save_model(model, vault / MODEL, {"split": split, "public_seed": known_seed, "training": went, "notes": seen})
-    return Trained(model, sides, seed, settings.synthetic.held_out, known_seed, before=False)
+    return Trained(model, sides, seed, known_seed, before=False)
 
 
 def labelled(notes: PlainNotes, prefixes: Sequence[str]) -> PlainNotes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import islice
@@ -37,8 +38,10 @@ class LabelColumns:
     of_note: dict[str, int] = field(repr=False)
 
     @classmethod
-    def read(cls, corpus: Corpus, floor: int) -> LabelColumns:
+    def read(cls, corpus: Corpus, floor: int, *, apart: AbstractSet[str] = frozenset()) -> LabelColumns:
         """Read the kept columns of all notes.
+
+        apart: test patients, who do not count for the patient floor of a combination of values.
 
         Raises InputError for a column with empty values, lists, too many values, or values of fewer than `floor`
         patients.
@@ -58,7 +61,7 @@ class LabelColumns:
             _refuse(name, values, patients, floor)
         written = {name: {str(value): value for value in values} for name, values in columns.items()}
         rows = list(zip(*([str(v) for v in values] for values in columns.values()), strict=True)) or [()] * len(ids)
-        kept, of = numbered(rows, patients, floor if names else 1)
+        kept, of = numbered(rows, patients, floor if names else 1, apart=apart)
         labels = tuple(row for row in kept if isinstance(row, tuple))
         return cls(tuple(fields[name] for name in names), written, labels, dict(zip(ids, of, strict=True)))
 

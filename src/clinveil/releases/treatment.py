@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clinveil.core.files import private_folder
+from clinveil.core.files import private_folder, remove
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
 from clinveil.corpus.corpus import Corpus
@@ -22,7 +22,7 @@ from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
 from clinveil.phi.treatment.passes import deidentify_corpus
-from clinveil.phi.treatment.records import Counts
+from clinveil.phi.treatment.records import NO_PATIENT_LIST, RESIDUES, Counts, write_residues
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import TableWriter
 from clinveil.scale.executor import opened_for
@@ -63,13 +63,21 @@ def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
 
 
 def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
-    counts, indexes = Counts(deidentifier.policy), list[NameIndex]()
+    counts, indexes = Counts(deidentifier.policy, deidentifier.patients.keys()), list[NameIndex]()
     path = private_folder(job.folder.work / "protected") / "0.parquet"
-    with opened_for(job.settings.executor, job.settings.workers) as over, TableWriter(path) as table:
-        results = deidentify_corpus(job.corpus, deidentifier, over, on_index=indexes.append, say=job.say)
+    with (
+        opened_for(job.settings.executor, job.settings.workers) as over,
+        TableWriter(path) as table,
+        (job.folder.vault / RESIDUES).open("w", encoding="utf-8") as residues,
+    ):
+        results = deidentify_corpus(
+            job.corpus, deidentifier, over, on_index=indexes.append, say=job.say, apart=job.held_out.patients
+        )
         for result in track(results, "notes", job.say, size=lambda one: one.batch.num_rows):
             counts.add(result)
             table.write(result.batch)
+            write_residues(residues, result.residues)
+    _report(job, counts)
     return Treated(open_corpus(path, AS_BATCHES, keep=job.corpus.columns.keep), counts.labels, counts.skipped, *indexes)
 
 
@@ -89,13 +97,27 @@ def _treat_parts(
     store, scratch = Store(job.folder.vault / TASKS), job.folder.work / "names"
     how = replace(recipe(job), make=_with_placeholders) if placeholders else recipe(job)
     how = how.sharing(job.known, scratch)
-    works = detect_parts(parts, how, store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
+    works = detect_parts(
+        parts,
+        how,
+        store,
+        scratch,
+        job.over,
+        job.say,
+        deidentifier.finder.uses_other_notes,
+        apart=job.held_out.patients,
+    )
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
-    total = Counts(deidentifier.policy)
-    for counts in track(each(job.over, _treat_part, items), "notes", job.say, size=lambda one: one.written):
-        total.add_counts(counts)
+    total = Counts(deidentifier.policy, deidentifier.patients.keys())
+    with (job.folder.vault / RESIDUES).open("w", encoding="utf-8") as residues:
+        parts_done = zip(items, each(job.over, _treat_part, items), strict=True)
+        for (_, path), counts in track(parts_done, "notes", job.say, size=lambda done: done[1].written):
+            total.add_counts(counts)
+            residues.write(_residues_of(path).read_text(encoding="utf-8"))
+            remove(_residues_of(path))
+    _report(job, total)
     return Treated(
         open_corpus(place, AS_BATCHES, keep=job.corpus.columns.keep), total.labels, total.skipped, works[0].index
     )
@@ -103,12 +125,26 @@ def _treat_parts(
 
 def _treat_part(item: tuple[PartTask, Path]) -> Counts:
     work, path = item
-    counts = Counts(work.recipe().policy)
-    with TableWriter(path) as table:
+    counts = Counts(work.recipe().policy, work.recipe().patients.keys())
+    with TableWriter(path) as table, _residues_of(path).open("w", encoding="utf-8") as residues:
         for done in work.treated():
             counts.add(done)
             table.write(done.batch)
-    return counts
+            write_residues(residues, done.residues)
+    return replace(counts, known=frozenset())
+
+
+def _residues_of(part: Path) -> Path:
+    """Return the file with the residues of one part, in the work folder."""
+    return part.with_name(f".{part.name}.{RESIDUES}")
+
+
+def _report(job: ReleaseContext, counts: Counts) -> None:
+    """Keep the counts of residues for the gate, and report what the patient list and the second check leave open."""
+    job.residues.add_counts(counts.residues)
+    job.say(counts.residues.line())
+    if line := counts.coverage() if job.known else NO_PATIENT_LIST:
+        job.say(line)
 
 
 def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:

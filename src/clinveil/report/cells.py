@@ -169,6 +169,7 @@ _PREFIXES = {
     "not_checked": "Not checked: ",
     "code": "Code: ",
     "measured_on": "Measured on ",
+    "tested_on": "Tested on ",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -11,7 +11,8 @@ from clinveil.core.words import Kind
 from clinveil.report.cells import Row, sentence
 from clinveil.report.numerals import Number, interval, number
 from clinveil.report.record import Gate, ReleaseRecord, all_clear
-from clinveil.report.risks import NAMES, TARGETS, Risk, risk
+from clinveil.report.risks import TARGETS, Risk, risk
+from clinveil.stats.findings import is_no_evidence
 
 EXCERPTS, EXCERPT_LENGTH = 2, 190  # characters; longer text would not fit the page
 LISTED, NAME_LENGTH = 3, 52  # gates named one by one, and characters of their names
@@ -45,10 +46,9 @@ _TRACK = '<rect class="track" x="0" y="3" width="{w}" height="6"/>'
 _FILL = '<rect class="{kind}" x="0" y="3" width="{x:.1f}" height="6"/>'
 _RANGE = '<path class="range" d="M{low:.1f} 6H{high:.1f}"/>'
 _TICK = '<path class="limit" d="M{x:.1f} 0V12"/>'
-_PAIRS = ("pairs-1", "pairs-20")  # that gates judge
 _NAMES, _WORDS, _TEN_WORDS = ("names", "planted names"), ("words", "rare words"), ("note by ten words",)
 _LINKED = ("note by the patient's other notes", "note by public knowledge")
-_IDENTIFIERS = ("own identifiers", "copies", "membership")
+_IDENTIFIERS, _MEMBERSHIP = ("own identifiers", "copies"), ("membership",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ class Use:
     of_real_ends: tuple[Number, Number] | None
     of: int = 1
     why: str = ""
+    tested_on: str = ""
 
     @property
     def warning(self) -> str:
@@ -114,7 +115,7 @@ class FirstPage:
     others: tuple[Risk, ...]
     unchanged: tuple[str, ...]
     gates: tuple[GateList, ...]
-    purposes: tuple[str, ...]  # what the release can train: no task on which it is worse than the floor
+    purposes: tuple[str, ...]  # what the release can train: no task without evidence or worse than the floor
 
     @property
     def terms(self) -> list[str]:
@@ -122,6 +123,11 @@ class FirstPage:
         used = [f"{risk.target} {risk.adversary}" for risk in self.risks]
         used += [gate.name for listed in self.gates for gate in listed.gates]
         return [meaning for term, meaning in TERMS.items() if term in " ".join(used).casefold()]
+
+    @property
+    def tested_on(self) -> str:
+        """The notes that the first utility figure was tested on; "" without one."""
+        return next((use.tested_on for use in self.uses if use.tested_on), "")
 
     @property
     def judged(self) -> tuple[Risk, ...]:
@@ -147,7 +153,7 @@ class FirstPage:
 def first_page(record: ReleaseRecord) -> FirstPage:
     """Return the first page of a record, in its edition."""
     table, others = _risks(record)
-    worse = {finding.measure for finding in record.findings if finding.value is not None and finding.value < 0}
+    worse = {f.measure for f in record.findings if is_no_evidence(f) or (f.value is not None and f.value < 0)}
     by_outcome = {outcome: [gate for gate in record.gates if gate.outcome == outcome] for outcome in LISTS}
     return FirstPage(
         state="refused" if record.refused else "clear" if all_clear(record.gates) else "open",
@@ -225,23 +231,26 @@ def _use(finding: Finding, of: int = 1) -> Use:
         of_real_ends=interval(low, high, "share"),
         of=of,
         why=sentence(str(detail["why"])) if finding.value is None else "",
+        tested_on=str(detail.get("tested_on", "")),
     )
 
 
 def _risks(record: ReleaseRecord) -> tuple[tuple[Risk, ...], tuple[Risk, ...]]:
-    """Return the risks of the table (names, ten words, text, other information), and all others that were measured."""
-    targets = _WORDS if record.kind in ("obfuscated", "coded") else _IDENTIFIERS
-    third = risk(
-        f"Find {'words, given known pairs' if targets == _WORDS else 'identifiers or copies'}", targets, record
-    )
-    measured = {f.detail.get("adversary") for f in record.findings if f.value is not None}
-    if targets == _WORDS and third.row and (pairs := [pair for pair in _PAIRS if pair in measured]):
-        third = replace(third, target=f"{third.target}, by known pairs", adversary=NAMES[pairs[-1]])
+    """Return the risks of the table, and all others that were measured.
+
+    The table: names, ten words, words or copies, and other information or membership.
+    """
+    by_word = record.kind in ("obfuscated", "coded")
+    targets = _WORDS if by_word else _IDENTIFIERS
+    third = risk("Find words, given known pairs" if by_word else "Find identifiers or copies", targets, record)
     without_attack = {"deidentified": MISSED, "synthetic": REPEATED}
     names = without_attack.get(record.kind) or risk("Recover a patient's name", _NAMES, record)
-    linked = risk("Find a note from other information on the patient", _LINKED, record)
-    others = [risk("", (name,), record) for name in TARGETS if name not in _NAMES + _TEN_WORDS + targets + _LINKED]
-    table = names, risk("Find a note from ten words", _TEN_WORDS, record), third, linked
+    written = record.kind == "synthetic"
+    last = "Tell training patients from others" if written else "Find a note from other information on the patient"
+    fourth: tuple[str, ...] = _MEMBERSHIP if written else _LINKED
+    shown = (*_NAMES, *_TEN_WORDS, *targets, *fourth)
+    others = [risk("", (name,), record) for name in TARGETS if name not in shown]
+    table = names, risk("Find a note from ten words", _TEN_WORDS, record), third, risk(last, fourth, record)
     return table, tuple(other for other in others if other.row)
 
 

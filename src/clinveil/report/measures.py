@@ -71,7 +71,7 @@ VARIANTS = (
     *("k", "span", "false_alarms", "unknown_share", "at_ceiling"),
 )
 PARTS = ("vocabulary", "size")  # printed together with unknown_share
-REMARKS = ("warning", "why", "not_checked", "code", "measured_on")
+REMARKS = ("warning", "why", "not_checked", "code", "measured_on", "tested_on")
 # Further keys that may leave: the report prints them.
 PRINTED = (
     *("gated", "task", "score", "floor", "ceiling", "chance_score"),

@@ -239,6 +239,7 @@ class ReleaseRecord:
         warnings, not_tried: one sentence each. test_seed: whether the key was derived from a public seed.
         signing_key: fingerprint of the public key that signed the manifest.
         risk_threshold: the largest risk for a patient that the privacy officer accepts, in [0, 1].
+        earlier: other releases of the same notes under another key: run and kind of each.
 
     Raises:
         ValueError: an external edition with aligned notes, which hold source text.
@@ -266,6 +267,7 @@ class ReleaseRecord:
     kind: str = "obfuscated"
     about: str = ""
     excerpts: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.edition == "external" and self.notes:

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from clinveil.attacks import threats
-from clinveil.attacks.threats import GATED, LABELS, adversary_table
+from clinveil.attacks.threats import GATED, LABELS, Holding, above_chance, adversary_table
 from clinveil.core.finding import Finding
 from clinveil.report.cells import Row, row, sentence
 from clinveil.report.numerals import Number, number
@@ -24,6 +24,12 @@ from clinveil.stats.intervals import clopper_pearson
 Verdict = Literal["above the threshold", "below the threshold", "too few cases to tell"]
 ONE_SIDED = 1.645  # normal quantile of 95 %
 NAMES: Mapping[str, str] = {str(holding): label for holding, label in LABELS.items()}
+METHODS = {
+    "without the vectors": "words compared, without vectors",
+    "own vectors": "words compared by shadow vectors",
+    "with the channel": "words compared through the channel",
+}
+"""Attacks whose name in the findings says what the attacker has; others are printed as they are named."""
 RECALL = "known-patient list{} only; what detection missed is not measured"
 TARGETS: Mapping[str, str] = {
     "names": "Names of patients recovered",
@@ -35,7 +41,7 @@ TARGETS: Mapping[str, str] = {
     "note by its whole text": "Notes found from their whole text",
     "note by public knowledge": "Notes found from public text about the patient",
     "own identifiers": "Patient's own identifiers left",
-    "membership": "Training notes told from other notes",
+    "membership": "Training patients told from others (AUC)",
     "copies": "Passages copied from real notes",
     "kept columns": "Kept columns inferred or unique",
     "layout": "Notes unique by their layout",
@@ -44,13 +50,17 @@ TARGETS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """One risk: the strongest judged adversary, its figure and the verdict; without a figure the reason why."""
+    """One risk: the strongest judged adversary, its figure and the verdict; without a figure the reason why.
+
+    `adversary` is the one who got the figure, with the method. `limit` is the threshold on the scale of the figure.
+    """
 
     target: str
     adversary: str = ""
     row: Row | None = None
     verdict: Verdict | None = None
     why: str = ""
+    limit: float = 0.0
 
     @property
     def not_above(self) -> str:
@@ -73,12 +83,27 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one adversary achieved on one target; `row` is None where nothing was measured, with `why` if known."""
+    """What one adversary achieved on one target; `row` is None where nothing was measured, with `why` if known.
+
+    `method` is the attack that got the figure. `by` is the weaker adversary who got it, if the attacks that need more
+    do not recover more; otherwise "".
+    """
 
     adversary: str
     row: Row | None = None
     gated: bool = False
     why: str = ""
+    method: str = ""
+    by: str = ""
+
+    @property
+    def beside(self) -> str:
+        """Chance as text, or the control where no guess is possible."""
+        if self.row is None:
+            return ""
+        if self.row.finding.chance is not None:
+            return f"chance {self.row.chance.text}"
+        return "no chance level" if self.row.finding.control is None else f"control {self.row.control.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +119,9 @@ class Line:
         return [cell.row for cell in self.cells if cell.row]
 
     @property
-    def shown(self) -> tuple[Cell, ...]:
-        """The cells; only the first where every adversary achieved the same."""
-        figures = {(cell.row.value, cell.row.ends) if cell.row else None for cell in self.cells}
-        return self.cells[:1] if len(figures) == 1 else self.cells
-
-    @property
     def cases(self) -> str:
-        """Chance level and number of cases of all cells, or their ranges."""
-        chance = _range([row.chance for row in self.rows if row.chance.value is not None])
-        n = f"{_range([row.n for row in self.rows])} {self.rows[0].unit}".strip() if self.rows else ""
-        return "; ".join(part for part in (f"chance {chance}" if chance else "", n) if part)
+        """Number of cases of all cells, or the range of these numbers."""
+        return f"{_range([row.n for row in self.rows])} {self.rows[0].unit}".strip() if self.rows else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +151,10 @@ def strongest(findings: Iterable[Finding], targets: Collection[str], threshold: 
             tops[target] = max(tops.get(target, finding), finding, key=above_chance)
 
     def rank(finding: Finding) -> tuple[bool, bool, float]:
-        above = finding.value is not None and finding.value > threshold
+        above = finding.value is not None and finding.value > limit_of(finding, threshold)
         return above and verdict(finding, threshold) == "above the threshold", above, above_chance(finding)
 
     return max(tops.values(), key=rank, default=None)
-
-
-def above_chance(finding: Finding) -> float:
-    """Return success less chance; -2 without a value."""
-    return -2.0 if finding.value is None else finding.value - (finding.chance or 0.0)
 
 
 def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
@@ -153,7 +165,8 @@ def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
     adversary = NAMES.get(str(finding.detail.get("adversary")), "")
     if finding.value is None:
         return Risk(what, adversary, why=sentence(str(finding.detail["why"])))
-    target, shown = str(finding.detail.get("target")), row(finding, record.edition, kind="share")
+    target, shown = str(finding.detail.get("target")), _shown(finding, record)
+    adversary = "; ".join(part for part in (adversary, _method(finding)) if part)
     if target == "own identifiers":
         listed, patients = finding.detail.get("in_release"), record.corpus.patients
         covers = f" ({number(int(listed) / patients, 'share').text} of the patients)" if listed and patients else ""
@@ -161,33 +174,61 @@ def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
     elif target == "copies":
         span = f"; runs of {finding.detail['span']} words" if "span" in finding.detail else ""
         adversary = f"{adversary}{span}; control {shown.control.text} ({finding.control_is.partition(',')[0]})"
-    return Risk(TARGETS.get(target, what), adversary, shown, verdict(finding, record.risk_threshold))
+    limit = limit_of(finding, record.risk_threshold)
+    return Risk(TARGETS.get(target, what), adversary, shown, verdict(finding, record.risk_threshold), limit=limit)
+
+
+def _shown(finding: Finding, record: ReleaseRecord) -> Row:
+    """Return the cells of a finding of the adversary table: a share, or an area under the curve."""
+    return row(finding, record.edition, kind="score" if _is_area(finding) else "share")
+
+
+def _method(finding: Finding) -> str:
+    """Return how the attack works, in words."""
+    name = threats.method_of(finding)
+    return METHODS.get(name, name)
+
+
+def _is_area(finding: Finding) -> bool:
+    return finding.detail.get("target") == "membership"
+
+
+def limit_of(finding: Finding, threshold: float) -> float:
+    """Return the threshold on the scale of a finding.
+
+    For an area under the curve A, 2 A - 1 is the success above guessing, so the limit is (1 + threshold) / 2.
+    """
+    return (1 + threshold) / 2 if _is_area(finding) else threshold
 
 
 def table(record: ReleaseRecord) -> Table:
-    """Return the table of a record; targets and adversaries without any finding are left out."""
+    """Return the table of a record: a column for each adversary who got a figure, a line for each target with one."""
     entries = {(str(entry.target), entry.adversary): entry for entry in adversary_table(record.findings)}
-    holdings = [
-        holding for holding in LABELS if any(entry.target and holding == of for (_, of), entry in entries.items())
-    ]
+    tagged = [f for f in record.findings if f.detail.get("target") in TARGETS]
+    got = {f.detail.get("adversary") for f in tagged if f.value is not None}
+    holdings = [holding for holding in LABELS if holding in (got or {f.detail.get("adversary") for f in tagged})]
     lines, reasons = list[Line](), dict[str, dict[str, None]]()
     for target, label in TARGETS.items():
-        cells = [_cell(LABELS[holding], entries.get((target, holding)), record) for holding in holdings]
+        cells = [_cell(holding, entries.get((target, holding)), record) for holding in holdings]
         if any(cell.row or cell.why for cell in cells):
             lines.append(Line(label, tuple(cells)))
         for cell in cells:
             if cell.why:
                 reasons.setdefault(cell.why, {})[label] = None
+    for finding in tagged:
+        if (holding := finding.detail.get("adversary")) in LABELS and holding not in holdings:
+            reasons.setdefault(str(finding.detail["why"]), {})[NAMES[str(holding)]] = None
     each_once = tuple(("; ".join(targets), why) for why, targets in reasons.items())
     return Table(tuple(LABELS[holding] for holding in holdings), tuple(lines), each_once)
 
 
-def _cell(label: str, entry: threats.Row | None, record: ReleaseRecord) -> Cell:
-    if entry is None or entry.value is None:
+def _cell(holding: Holding, entry: threats.Row | None, record: ReleaseRecord) -> Cell:
+    label = LABELS[holding]
+    if entry is None or entry.finding is None:
         return Cell(label, gated=entry is not None and entry.gated, why=entry.why if entry else "")
-    of_cell = (f for f in record.findings if f.value == entry.value and f.detail.get("target") == entry.target)
-    finding = next(f for f in of_cell if f.detail.get("adversary") == entry.by)
-    return Cell(label, row(finding, record.edition, kind="share"), entry.gated)
+    by = "" if entry.by in (None, holding) else NAMES[str(entry.by)]
+    method = _method(entry.finding)
+    return Cell(label, _shown(entry.finding, record), entry.gated, method=method, by=by)
 
 
 def verdict(finding: Finding, threshold: float) -> Verdict:
@@ -200,9 +241,10 @@ def verdict(finding: Finding, threshold: float) -> Verdict:
         raise ValueError("a finding without a value has no verdict")
     low = finding.value if finding.low is None else finding.low
     high = finding.value if finding.high is None else finding.high
-    if low > threshold or (finding.value > threshold and effective(finding) >= enough(threshold)):
+    limit, chance = limit_of(finding, threshold), 0.5 if _is_area(finding) else 0.0
+    if low > limit or (finding.value > limit and effective(finding) >= enough(limit, chance)):
         return "above the threshold"
-    return "below the threshold" if high <= threshold else "too few cases to tell"
+    return "below the threshold" if high <= limit else "too few cases to tell"
 
 
 def enough(limit: float, chance: float = 0.0) -> float:

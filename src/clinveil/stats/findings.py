@@ -9,6 +9,14 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import Ints
 from clinveil.stats.intervals import clopper_pearson, share_by_patient, share_method
 
+NO_EVIDENCE = "no evidence"
+"""How the reason for a missing value begins where cases are too few, or the score is not above chance."""
+
+
+def is_no_evidence(finding: Finding) -> bool:
+    """Return whether a finding has no value because its cases are too few or its score is not above chance."""
+    return finding.value is None and str(finding.detail["why"]).startswith(NO_EVIDENCE)
+
 
 def proportion(measure: str, count: int, n: int, *, over: str, **more: Any) -> Finding:
     """Return the share `count / n` of independent cases with its exact 95 % interval; lower is better.

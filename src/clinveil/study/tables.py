@@ -25,6 +25,7 @@ from clinveil.report.cells import row
 from clinveil.report.numerals import NONE, bare, between, decimals, p_value
 from clinveil.scale.executor import opened_for
 from clinveil.scale.tasks import study_folder
+from clinveil.stats.findings import NO_EVIDENCE, is_no_evidence
 from clinveil.study.engine import Bench, Results
 
 AHEAD = 1_000
@@ -77,9 +78,17 @@ def _held_out(finding: Finding) -> float | None:
     return value if isinstance(value, float) else None
 
 
+def _without_evidence(finding: Finding, digits: int) -> str:
+    """Return the text of a correlation that is no evidence, with its figure if there is one; "" for any other."""
+    if not is_no_evidence(finding):
+        return ""
+    figure = finding.detail.get("correlation")
+    return f"{NO_EVIDENCE} ({decimals(figure, digits)})" if isinstance(figure, float) else NO_EVIDENCE
+
+
 # Formats of a finding in a column.
 SHOWS: Mapping[str, Callable[[Finding, int], str]] = {
-    "number": lambda f, digits: between(f.value, f.low, f.high, digits),
+    "number": lambda f, digits: _without_evidence(f, digits) or between(f.value, f.low, f.high, digits),
     "value (held out)": lambda f, digits: f"{decimals(f.value, digits)} ({decimals(_held_out(f), digits)})",
     "value": lambda f, digits: decimals(f.value, digits),
     "chance": lambda f, digits: decimals(f.chance, digits),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,6 +87,7 @@ def read_labelled(
     min_class: int = MIN_CLASS,
     separator: str | None = None,
     merge: bool = False,
+    tested: frozenset[str] | None = None,
 ) -> Labelled:
     """Return the notes that have a label, without small classes and classes of one patient, and count the others.
 
@@ -96,6 +97,8 @@ def read_labelled(
         separator: separator of several labels of one note; None: one label per note.
         merge: merge classes of fewer than `min_class` notes or `MERGED_PATIENTS` patients into one class (with one
             label per note only).
+        tested: test patients. Then the classes that are merged, or left out if they are still too small, are those of
+            fewer than `MERGED_PATIENTS` test patients or other patients.
 
     Raises WrongNotes: no such column. InputError: fewer than two classes are left.
     """
@@ -114,22 +117,42 @@ def read_labelled(
             sample.offer(note, lambda row=row: row)  # type: ignore[misc]
     rows = sample.values
     detail = {"label": label, "sampled": sample.left_out, "without_label": without}
-    if merge and separator is None:
-        detail |= _merge(list(rows.values()), min_class)
+    if tested is not None:
+        detail |= _merge(list(rows.values()), lambda classed: _few(classed, tested))
+        left_out = _few(rows.values(), tested)
+        rows = {note: row for note, row in rows.items() if left_out.isdisjoint(row.labels)}
+        min_class = 1
+    elif merge and separator is None:
+        detail |= _merge(list(rows.values()), lambda classed: _small(classed, min_class))
     return _classed(list(rows), list(rows.values()), min_class, separator is not None, detail)
 
 
-def _merge(rows: Sequence[_Row], min_class: int) -> dict[str, Any]:
+def _merge(rows: Sequence[_Row], small_of: Callable[[Sequence[_Row]], set[str]]) -> dict[str, Any]:
     """Give the notes of small classes one label, in place; return the counts of classes and of merged classes."""
-    sizes, patients = _sizes(rows)
-    small = {n for n, size in sizes.items() if size < min_class or len(patients[n]) < MERGED_PATIENTS}
+    small = small_of(rows)
+    n_classes = len({name for row in rows for name in row.labels})
     for row in rows:
         row.labels = tuple(OTHER if name in small else name for name in row.labels)
-    return {"classes_in_notes": len(sizes), "classes_merged": len(small)}
+    return {"classes_in_notes": n_classes, "classes_merged": len(small)}
 
 
-def _sizes(rows: Sequence[_Row]) -> tuple[Counter[str], dict[str, set[str]]]:
+def _small(rows: Iterable[_Row], min_class: int) -> set[str]:
+    """Return the classes of few notes or patients."""
+    sizes, patients = _sizes(rows)
+    return {name for name, size in sizes.items() if size < min_class or len(patients[name]) < MERGED_PATIENTS}
+
+
+def _few(rows: Iterable[_Row], tested: frozenset[str]) -> set[str]:
+    """Return the classes of few test patients or of few other patients."""
+    _, patients = _sizes(rows)
+    return {
+        name for name, owners in patients.items() if min(len(owners & tested), len(owners - tested)) < MERGED_PATIENTS
+    }
+
+
+def _sizes(rows: Iterable[_Row]) -> tuple[Counter[str], dict[str, set[str]]]:
     """Return the number of notes and the patients of each class."""
+    rows = list(rows)
     patients: dict[str, set[str]] = {}
     for row in rows:
         for name in row.labels:
@@ -204,6 +227,22 @@ def parts_of(labelled: Labelled, rng: Generator) -> Parts:
     Raises InputError if there are too few independent notes, or all training notes have one class.
     """
     return next(_parts(labelled, rng, PARTS))
+
+
+def held_out_parts(labelled: Labelled, tested: frozenset[str], rng: Generator) -> Parts:
+    """Return the split by test patients; a fifth of the other notes is for validation, patients together.
+
+    Raises InputError if there are too few training patients, or all training notes have one class.
+    """
+    test = np.array([patient in tested for patient in labelled.patients], dtype=np.bool_)
+    learn = np.flatnonzero(~test)
+    group = np.unique(np.array(labelled.patients, dtype=object)[learn], return_inverse=True)[1].astype(np.int64)
+    keys = _strata(labelled)
+    few = InputError("too few training patients for a validation set")
+    train, valid = next(group_folds([keys[row] for row in learn], group, VALIDATION_PARTS, rng, few))
+    if len(np.unique(labelled.targets[learn[train]])) < 2:
+        raise InputError("all training notes have one class")
+    return Parts(learn[train], learn[valid], np.flatnonzero(test))
 
 
 def folds_of(labelled: Labelled, rng: Generator, folds: int) -> list[Parts]:

@@ -23,6 +23,7 @@ _SCORES = (
     *(("physicians", "coders"), ("physician", "coder")),
 )
 Statistic = Literal["pearson", "spearman"]
+FEWEST_PAIRS = 20  # for a correlation
 REPETITIONS = 100  # draws of random similarities for missing pairs (paper C's code)
 PERMUTATIONS = 999
 _FILLS = 10  # the same for each draw of the bootstrap

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles
 from clinveil.stats.findings import unmeasured
+from clinveil.stats.intervals import clopper_pearson
 
 DRAWS, BLOCK = 1000, 50
 LEVEL = (0.025, 0.975)
@@ -85,7 +86,9 @@ def _weights(n: int, rng: Generator) -> Iterator[Doubles]:
         yield np.bincount(rows.ravel(), minlength=BLOCK * n).reshape(BLOCK, n).astype(np.float64)
 
 
-def share_finding(measure: str, arms: Arms, n: int, detail: Mapping[str, Any], **more: Any) -> Finding:
+def share_finding(
+    measure: str, arms: Arms, n: int, detail: Mapping[str, Any], *, agreeing: int = 0, **more: Any
+) -> Finding:
     """Return a finding of (released - floor) / (ceiling - floor), 0 at the floor and 1 at the ceiling.
 
     The value is None if the ceiling is not significantly above chance or above the floor, with the reason in
@@ -93,6 +96,8 @@ def share_finding(measure: str, arms: Arms, n: int, detail: Mapping[str, Any], *
 
     Args:
         measure: `utility.` and the name of the task. n: number of tested items, in `unit`s.
+        agreeing: number of test patients, if the models of release and ceiling agree on all of their notes. Then the
+            bootstrap has no variance, and the interval is the exact one of the share of patients on whom they differ.
         detail: entries that identify the task. more: fields of the finding.
     """
     names = {"released": "score", "floor": "floor", "ceiling": "ceiling", "chance": "chance_score"}
@@ -103,12 +108,16 @@ def share_finding(measure: str, arms: Arms, n: int, detail: Mapping[str, Any], *
         return unmeasured(measure, NOT_ABOVE_CHANCE, n, detail=entries, **base)
     value, draws = arms.of_ceiling()
     low, high = np.nanquantile(draws, LEVEL)
+    unseen = 1 - clopper_pearson(agreeing, agreeing).low if agreeing else 0.0
+    low, high = low - unseen, high + unseen
     entries |= {"of_ceiling": value, "of_ceiling_low": float(low), "of_ceiling_high": float(high)}
     if not arms.exceeds("ceiling", "floor"):
         return unmeasured(measure, NOT_ABOVE_FLOOR, n, detail=entries, **base)
     (gained, gains), (gap, gaps) = arms.gain("released", "floor"), arms.gain("ceiling", "floor")
     usable = (gaps > 0) & ~np.isnan(gains)
     low, high = np.quantile(gains[usable] / gaps[usable], LEVEL)
+    unseen *= arms.scores["ceiling"] / gap
+    low, high = low - unseen, high + unseen
     return Finding(measure, gained / gap, n, low=float(low), high=float(high), detail=entries, **base)
 
 

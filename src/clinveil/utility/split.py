@@ -49,7 +49,7 @@ def splits(
     alike = near_duplicates(texts, rng)
     if not patient.size:
         raise InputError("no note to split")
-    group = groups(len(patient), np.concatenate([_links(patient), _links(alike)]))
+    group = joined_groups(patient, alike)
     duplicates = len(alike) - len(np.unique(alike))
     few = InputError(f"too few independent notes to split in {parts} parts")
     return [Split(*rows, group, duplicates) for rows in group_folds(labels, group, parts, rng, few)]
@@ -73,6 +73,11 @@ def group_folds(
         yield np.sort(train).astype(np.int64), np.sort(test).astype(np.int64)
 
 
+def joined_groups(*keys: Ints) -> Ints:
+    """Return the group of each row, (n,): rows with equal values in any of the keys, (n,) each, are in one group."""
+    return groups(len(keys[0]), np.concatenate([_links(each) for each in keys]))
+
+
 def _links(keys: Ints) -> Ints:
     """Return pairs of each row with the first row of the same key, (n, 2)."""
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
@@ -84,25 +89,42 @@ def near_duplicates(texts: Iterable[str], rng: Generator) -> Ints:
 
     Source: Broder 1997, Compression and Complexity of Sequences; banding: Leskovec, Rajaraman & Ullman, chapter 3.
     """
-    hashes = BANDS * BAND_HASHES
-    factors = rng.integers(1, 2**63, size=hashes, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    shifts = rng.integers(0, 2**63, size=hashes, dtype=np.uint64)
-    rows = [_signature(text, factors, shifts) for text in texts]
+    minhash = MinHash.of(rng)
+    rows = [minhash.signature(text) for text in texts]
     if not rows:
         return np.zeros(0, dtype=np.int64)
-    signatures = np.stack(rows)
+    return similar_groups(np.stack(rows))
+
+
+@dataclass(frozen=True)
+class MinHash:
+    """Multiply-shift hash functions, (n_hashes,) each; texts are comparable under the same functions."""
+
+    factors: NDArray[np.uint64] = field(repr=False)
+    shifts: NDArray[np.uint64] = field(repr=False)
+
+    @classmethod
+    def of(cls, rng: Generator) -> MinHash:
+        """Draw the hash functions."""
+        hashes = BANDS * BAND_HASHES
+        factors = rng.integers(1, 2**63, size=hashes, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+        shifts = rng.integers(0, 2**63, size=hashes, dtype=np.uint64)
+        return cls(factors, shifts)
+
+    def signature(self, text: str) -> Signatures:
+        """Return the smallest hash of the text's shingles for each hash function, (n_hashes,)."""
+        shingles = _shingles(words(text))
+        smallest = np.full(self.factors.size, np.iinfo(np.uint64).max, dtype=np.uint64)
+        for start in range(0, shingles.size, 4096):  # bounded memory for a huge note
+            mixed = shingles[start : start + 4096, None] * self.factors + self.shifts
+            np.minimum(smallest, mixed.min(axis=0), out=smallest)
+        return (smallest >> np.uint64(32)).astype(np.uint32)
+
+
+def similar_groups(signatures: Signatures) -> Ints:
+    """Return the group of each text, (n,), from the signatures of all texts, (n, n_hashes)."""
     links = [_band_links(signatures, band) for band in range(BANDS)]
     return groups(len(signatures), np.concatenate(links))
-
-
-def _signature(text: str, factors: NDArray[np.uint64], shifts: NDArray[np.uint64]) -> Signatures:
-    """Return the smallest hash of the text's shingles for each hash function (multiply-shift), (n_hashes,)."""
-    shingles = _shingles(words(text))
-    smallest = np.full(factors.size, np.iinfo(np.uint64).max, dtype=np.uint64)
-    for start in range(0, shingles.size, 4096):  # bounded memory for a huge note
-        mixed = shingles[start : start + 4096, None] * factors + shifts
-        np.minimum(smallest, mixed.min(axis=0), out=smallest)
-    return (smallest >> np.uint64(32)).astype(np.uint32)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -5,7 +5,8 @@ with outputs permuted among all positions (negative control). One finding of eac
 share recovered if every word were released unchanged.
 
 For rare words, names and planted names the attacker knows that the word is of that kind: a list of surnames and a "Mr."
-before the word is enough. Slow adversaries attack at most `Adversary.max_words` words.
+before the word is enough. Slow adversaries attack at most `Adversary.max_words` words. Chance is that of all attacked
+words for each of them: the most frequent of a few words has a large share by chance, and would hide a success.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ NO_WORDS = "no such word among the attacked words"
 SOURCE = "word recovery by adversaries of clinveil.attacks.adversaries; each gives its source"
 COMMON: Mapping[str, Any] = {
     "unit": "tokens",
-    "chance_is": "always naming the most frequent of these words",
+    "chance_is": "always naming the most frequent of these words, in all attacked notes",
     "control_is": "the same adversary with outputs permuted among all positions",
     "control_kind": "negative",
 }
@@ -64,6 +65,7 @@ class AdversarySuite(Attack):
         assert views[0].counts is not None
         strata = word_strata(views[0].channel, views[0].counts, names)
         about = {"left_out": halves_.left_out.total(), "released_words": sum(map(len, views[0].released))}
+        chances = most_frequent_shares(views, strata)
         canaries = planted(halves_, views, strata["names"], self.canaries, rng)
         attacked, patients = sum(len(n) for v in views for n in v.notes), {n.patient for v in views for n in v.notes}
         left, known = about["left_out"], max(sum(map(len, view.others)) for view in views)
@@ -74,7 +76,7 @@ class AdversarySuite(Attack):
         for name, reader in [(name, kind(**setting)) for name, kind in in_order for setting in kind.in_release]:
             if all(reader.is_applicable(view) for view in views):
                 sample = views if reader.max_words is None else _first_words(views, reader.max_words)
-                findings += _AdversaryRun(name, reader, sample, strata, about).findings(canaries, rng)
+                findings += _AdversaryRun(name, reader, sample, strata, chances, about).findings(canaries, rng)
             elif "pairs" in reader.knowledge:
                 findings += _too_few_pairs(name, reader, views)
         return findings
@@ -116,6 +118,7 @@ class _AdversaryRun:
     reader: Adversary
     views: Sequence[AdversaryView]
     strata: Mapping[str, Mask]
+    chances: Mapping[str, float]
     about: Mapping[str, Any]
 
     def findings(self, canaries: Sequence[tuple[AdversaryView, Mask]], rng: Generator) -> Iterator[Finding]:
@@ -149,7 +152,7 @@ class _AdversaryRun:
         if not scores.truth.size:
             return unmeasured(f"{MEASURE}.{stratum}", NO_WORDS, detail=detail, source=SOURCE, unit="tokens")
         n_held = control.is_right.mean() if control.truth.size else None
-        about: dict[str, Any] = {"chance": scores.most_frequent_share, "control": n_held, "source": SOURCE, **COMMON}
+        about: dict[str, Any] = {"chance": self.chances[stratum], "control": n_held, "source": SOURCE, **COMMON}
         return clustered_share(f"{MEASURE}.{stratum}", scores.by_patient, over="patients", detail=detail, **about)
 
     def _canaries(self, canaries: Sequence[tuple[AdversaryView, Mask]], rng: Generator) -> Finding:
@@ -173,6 +176,17 @@ class _AdversaryRun:
             "unit": "tokens",
         }
         return clustered_share(f"{MEASURE}.unprotected", scores.by_patient, over="patients", detail=detail, **about)
+
+
+def most_frequent_shares(views: Sequence[AdversaryView], strata: Mapping[str, Mask]) -> dict[str, float]:
+    """Return the share of the most frequent word among the attacked words of each kind; 0 for a kind without words."""
+    truth = np.concatenate([note.truth for view in views for note in view.notes])
+    counts = np.bincount(truth)
+    shares = {}
+    for stratum, among in strata.items():
+        own = np.where(among[: counts.size], counts, 0)
+        shares[stratum] = float(own.max() / max(1, own.sum()))
+    return shares
 
 
 def _first_words(views: Sequence[AdversaryView], words: int) -> list[AdversaryView]:

@@ -2,19 +2,21 @@
 
 The patient is the unit: their score is the mean log-probability of all words of all their notes. Two attackers: one
 takes the most probable patients for members (loss threshold); the other first subtracts the log-probability under a
-model of other notes (calibrated). A blind attacker, with the notes but no model, is the control: if it is better
-than chance, members and non-members differ by themselves, and membership figures are meaningless.
+model of other notes (calibrated): notes of third patients, or, without these, of the other patients of both sides, in
+five folds. A blind attacker, with the notes but no model, is the control: if it is better than chance, members and
+non-members differ by themselves, and membership figures are meaningless.
 
 The blind attacker has a bag of words and labelled notes of both sides: a ridge regression on word counts in dual form.
 Inner products of notes are computed once, so membership can be permuted hundreds of times, which gives the interval. A
 bootstrap over patients with fixed folds missed 0.5 in one of six random splits. With only released notes, an attacker
 can build n-gram models of them (paper C, footnote 6): `model_of_text`; `written` generates notes for audits.
+`membership_of_release` is what every release of synthetic notes measures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,9 +30,10 @@ from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.core.settings import flag
+from clinveil.core.spans import PLACEHOLDER
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.corpus.medtext import dictionary
+from clinveil.corpus.medtext import dictionary, medtext
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.models.ngram import Ngram, train_ngram
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, joined
@@ -41,10 +44,12 @@ from clinveil.stats.roc import RocScores
 
 RATES = (0.01, 0.001)
 MOST = 2_000
-NOT_TRIED = "the stronger, calibrated attack was not run: it needs notes of third patients (--reference)"
+MOST_IN_RELEASE = 1_000
 HITS_METHOD = "exact intervals of the members and of the threshold, combined by squares (Zou and Donner), 95 %"
 REVERSED = "training patients score lower than others, so the attacker reverses the score"
-RELEASED = "released notes"  # value of `from` in the detail
+RELEASED, MODEL = "released notes", "the model"  # values of `from` in the detail
+THIRD, CROSSFITTED = "notes of third patients", "the other patients of both sides, in five folds"
+COPIED = "the same attack on the training notes themselves"
 SOURCE = "loss threshold: Yeom et al. 2018; calibrated: Watson et al. 2022"
 FOLDS = 5
 PERMUTATIONS = 499
@@ -64,7 +69,7 @@ class Membership(Attack):
         """Run the attack on `PlainNotes`; calibrated if there are notes of third patients (`context.reference`)."""
         assert context.model is not None
         sides, third = (context.training, context.held_out), context.reference
-        detail = {"from": "the model"}
+        detail = {"from": MODEL}
         return infer_membership(context.model, *sides, rng, reference=third, detail=detail, most=self.most)
 
 
@@ -83,7 +88,7 @@ def infer_membership(
 
     Args:
         training, held_out: notes of the patients that the model was trained on, and of similar ones, split at random.
-        reference: notes of third patients; n-grams of them are the reference model.
+        reference: notes of third patients; n-grams of them are the reference model. None: of the other patients.
         blind: the finding of the blind attacker on the same notes, if already measured.
         most: maximum notes of each side, a random sample of patients.
 
@@ -92,23 +97,108 @@ def infer_membership(
     """
     _refuse_shared(training, held_out, reference)
     training, held_out = (_sample(side, most, rng) for side in (training, held_out))
-    scored = _score_notes(model, training, held_out, reference)
+    scored = _score_notes(model, training, held_out, reference, rng)
     if blind is None:
         blind = blind_membership(training.texts + held_out.texts, scored.patients, scored.members, rng)
-    return [blind, *membership(scored, blind=blind, detail={**(detail or {}), "model": model.kind})]
+    calibrated_by = CROSSFITTED if reference is None else THIRD
+    more = {**(detail or {}), "model": model.kind, "calibrated_by": calibrated_by}
+    return [blind, *membership(scored, blind=blind, detail=more)]
+
+
+def membership_of_release(
+    released: PlainNotes,
+    training: PlainNotes,
+    held_out: PlainNotes,
+    rng: Generator,
+    *,
+    model: LanguageModel | None = None,
+    most: int = MOST_IN_RELEASE,
+) -> list[Finding]:
+    """Return what synthetic notes, and their model if given, disclose about who is in the training notes.
+
+    Released notes are attacked as a recipient would, through n-grams of their words; texts are compared in MedText's
+    form, without the placeholders of identifiers. The control is positive: the same attack, if the training notes
+    themselves were released. Seconds for 1,000 notes.
+
+    Args:
+        training, held_out: notes that the model was and was not trained on, as it read them.
+        most: maximum notes of each side, a random sample of patients. All released notes are used.
+
+    Returns:
+        `attack.membership_blind`, then the findings of `membership` on the released notes and on the model. With fewer
+        patients than folds on one side, one finding without a value.
+    """
+    fewest = min(len(set(side.patients)) for side in (training, held_out))
+    if fewest < FOLDS:
+        why = f"one side has {fewest} patients, and membership inference requires {FOLDS}"
+        return [tagged(unmeasured("attack.membership", why, unit="patients"), "recipient", "membership", gated=False)]
+    _refuse_shared(training, held_out, None)
+    training, held_out = (_sample(side, most, rng) for side in (training, held_out))
+    members, others = as_words(training), as_words(held_out)
+    text = model_of_text(as_words(released))
+    scored = _score_notes(text, members, others, None, rng)
+    blind = blind_membership(members.texts + others.texts, scored.patients, scored.members, rng)
+    detail = {"from": RELEASED, "model": text.kind, "calibrated_by": CROSSFITTED}
+    of_notes = membership(scored, blind=blind, detail=detail)
+    copied = _totals(model_of_text(members, text.vocabulary), _encoded(members, others, text.vocabulary))
+    found = [blind, *_with_positive(of_notes, membership(replace(scored, totals=copied)))]
+    if model is not None:
+        of_model = {"from": MODEL}
+        found += infer_membership(model, training, held_out, rng, detail=of_model, blind=blind, most=most)[1:]
+    return found
+
+
+def _with_positive(findings: Sequence[Finding], positive: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield the findings with the figure of the same attack on a release of the training notes as their control."""
+    for finding, known in zip(findings, positive, strict=True):
+        if finding.measure == "attack.membership":
+            yield replace(finding, control=known.value, control_is=COPIED, control_kind="positive")
+        else:
+            yield finding
+
+
+def as_words(notes: PlainNotes) -> PlainNotes:
+    """Return the notes in MedText's form, without placeholders and without notes that have no word."""
+    texts = [medtext(PLACEHOLDER.sub(" ", text)) for text in notes.texts]
+    rows = [row for row, text in enumerate(texts) if text]
+    return replace(notes.rows(rows), texts=tuple(texts[row] for row in rows))
 
 
 def _score_notes(
-    model: LanguageModel, training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None
+    model: LanguageModel,
+    training: PlainNotes,
+    held_out: PlainNotes,
+    reference: PlainNotes | None,
+    rng: Generator,
 ) -> Scored:
     """Score the notes of both sides under the model, and under n-grams of the reference."""
-    texts = training.texts + held_out.texts
-    encoded = encode(texts, model.vocabulary)
-    other = None
-    if reference is not None:
+    encoded = _encoded(training, held_out, model.vocabulary)
+    if reference is None:
+        other = _crossfitted(training, held_out, model.vocabulary, rng)
+    else:
         other = _totals(model_of_text(reference, model.vocabulary), encoded)
-    members = np.arange(len(texts)) < len(training)
-    return Scored(training.patients + held_out.patients, members, _totals(model, encoded), encoded.lengths, other)
+    patients = training.patients + held_out.patients
+    members = np.arange(len(patients)) < len(training)
+    return Scored(patients, members, _totals(model, encoded), encoded.lengths, other)
+
+
+def _encoded(training: PlainNotes, held_out: PlainNotes, vocabulary: Vocabulary) -> EncodedNotes:
+    return encode(training.texts + held_out.texts, vocabulary)
+
+
+def _crossfitted(training: PlainNotes, held_out: PlainNotes, vocabulary: Vocabulary, rng: Generator) -> Doubles:
+    """Return the log-probability of each note under n-grams of the patients in the other folds, of either side."""
+    texts = training.texts + held_out.texts
+    note_ids = training.note_ids + held_out.note_ids
+    notes = PlainNotes(texts, note_ids, training.patients + held_out.patients)
+    patient = np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
+    fold = rng.permutation(np.arange(patient.max() + 1) % FOLDS)[patient]
+    totals = np.empty(len(notes))
+    for number in range(FOLDS):
+        inside = np.flatnonzero(fold == number)
+        model = model_of_text(notes.rows(np.flatnonzero(fold != number).tolist()), vocabulary)
+        totals[inside] = _totals(model, encode([notes.texts[row] for row in inside], vocabulary))
+    return totals
 
 
 def _refuse_shared(training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None) -> None:
@@ -178,8 +268,8 @@ def membership(
 
     Returns:
         `attack.membership` (AUC, chance 0.5) and `attack.membership_hits` by attacker. A false positive rate that needs
-        more non-members has no value and gives the reason, and so does the calibrated attack without a reference. If an
-        interval is below 0.5, the figures are those of the reversed score.
+        more non-members has no value and gives the reason. If an interval is below 0.5, the figures are those of the
+        reversed score.
     """
     attackers = {"loss threshold": scored.by_patient(scored.totals)}
     if scored.reference is not None:
@@ -192,12 +282,6 @@ def membership(
             more["warning"] = f"{REVERSED} (AUC {roc.auc:.2f}, interval to {high:.2f})"
             roc = RocScores(-roc.members, -roc.others)
         found += [_area(roc, more, blind), *(_hits(roc, rate, more) for rate in RATES)]
-    if (
-        scored.reference is None
-    ):  # reported, so that a good figure of the weaker attacker is not taken for the result of both
-        n, more = len(set(scored.patients)), {**(detail or {}), "attacker": "calibrated"}
-        about: dict[str, Any] = {"chance": 0.5, "source": SOURCE, "unit": "patients"}
-        found.append(unmeasured("attack.membership", NOT_TRIED, n, detail=more, **about))
     return found
 
 

@@ -20,6 +20,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Say
+from clinveil.corpus.people import read_names
 from clinveil.vectors.table import Vectors
 
 
@@ -35,7 +36,7 @@ class Names(Attack):
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack on all models with the same re-pairings; P of the best of several corrects for the choice."""
-        surrogates = read_full_names(self.surrogates) if self.surrogates else ()
+        surrogates = read_names(self.surrogates) if self.surrogates else ()
         return self.on(context.vectors or (), context.names or (), rng, surrogates=surrogates, say=context.say)
 
     def on(
@@ -82,15 +83,6 @@ class Names(Attack):
             return []
         found = attack_names(tokens, rankings, rng, k=self.k, draws=self.draws)
         return found + [leaked_names(tokens, r, self.k, rng, draws=self.draws) for r in rankings if others]
-
-
-def read_full_names(path: Path) -> list[tuple[str, ...]]:
-    """Read full names; from a patients file one per patient, so that namesakes stay separate."""
-    from clinveil.corpus.people import read_names, read_patients
-
-    if path.suffix == ".parquet":
-        return [patient.name for patient in read_patients(path).values()]
-    return read_names(path)
 
 
 def paper_k(people: Iterable[Name]) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import typer
+
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import NotesOrQuery, OutOrStore, Vault
 from clinveil.cli.progress import say
@@ -17,7 +19,8 @@ from clinveil.phi.treatment.run import deidentify_notes
 @command(
     "deidentify",
     DeidentifySettings,
-    flags="text id patient keep patients phi_profile spans crosswalk decisions on workers seed force quiet",
+    flags="keep keep_ids shift patients staff phi_profile spans crosswalk decisions"
+    " on workers seed force quiet",
 )
 def deidentify(run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStore, vault: Vault = None) -> None:
     """Detect identifiers in notes and remove, replace or tag them; missed ones remain, so the output is secret."""
@@ -29,6 +32,14 @@ def deidentify(run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStor
     counts = through(out, vault, make, asked, command="deidentify", force=how.force, say=run.say)
     for line in counts.lines() if counts else ():
         run.say(line)
+    if counts:
+        for line in filter(None, (counts.coverage(), counts.residues.line())):
+            say(line)
     if counts and (kept := {label: count for label, count in counts.kept.items() if count}):
         say(f"KEPT unchanged: {', '.join(f'{count} {label}' for label, count in kept.items())}")
     say("SECRET: identifiers that the detectors missed remain in these notes")
+    limit = how.identifiers.max_residues
+    if counts and counts.residues.found > (most := counts.residues.allowed(limit)):
+        opened = f"open them with: clinveil review {out.name}"
+        say(f"LIMIT: at most {most} notes may have residues (max_residues {limit:g}); {opened}")
+        raise typer.Exit(4)

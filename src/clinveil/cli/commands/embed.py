@@ -7,7 +7,7 @@ from clinveil.cli.options import NotesOrQuery, Out
 from clinveil.cli.progress import say
 from clinveil.core.atomic import workplace
 from clinveil.core.files import Maker, refuse_places
-from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
+from clinveil.core.settings import FORCE, QUIET, LabelledNotesSettings, Settings, flag, group
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.open import open_corpus
 from clinveil.vectors.algorithms.cbow import need_gensim
@@ -22,7 +22,7 @@ class EmbedSettings(Settings):
     """Settings of `clinveil embed`."""
 
     vectors: VectorSettings = group(VectorSettings)
-    notes: NotesSettings = group(NotesSettings)
+    notes: LabelledNotesSettings = group(LabelledNotesSettings)
     quiet: bool = QUIET
     force: bool = FORCE
     workers: int = flag(2, "Threads; with more than one, cbow and fasttext are not repeatable.", ge=1, le=1024)
@@ -35,7 +35,7 @@ def embed(run: Run[EmbedSettings], notes: NotesOrQuery, out: Out) -> None:
     how = run.settings
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, **how.vectors.places()})
     need_gensim(how.vectors.algorithm)
-    corpus = open_corpus(notes, how.notes)
+    corpus = open_corpus(notes, how.notes).without_markup()
     if corpus.columns.patient_id is None:
         run.say(NO_PATIENTS)
     with workplace(out) as scratch, run.say.count("passes") as show:

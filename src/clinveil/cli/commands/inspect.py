@@ -29,7 +29,7 @@ class InspectSettings(Settings):
     keep: tuple[str, ...] = KEEP
 
 
-@command("inspect", InspectSettings, flags="text id patient keep", findings=True)
+@command("inspect", InspectSettings, flags="keep", findings=True)
 def inspect(run: Run[InspectSettings], notes: NotesOrQuery) -> None:
     """Describe notes: rows, patients, words, duplicates, columns, and the cost of a release. Writes nothing."""
     how = run.settings
@@ -62,6 +62,10 @@ def _counts(found: Inspection) -> Iterator[Row]:
     yield "without a text", f"{found.null:,}", "null; counted, never written"
     yield "empty", f"{found.empty:,}", "counted and written"
     yield "without a word", f"{found.wordless:,}", "only numbers and punctuation"
+    share = found.marked_up / max(1, found.rows)
+    yield "marked up", f"{found.marked_up:,}", f"{share:.1%}: HTML, XML or character references, read without tags"
+    share = found.not_english / max(1, found.rows)
+    yield "not in English", f"{found.not_english:,}", f"{share:.1%}: left out by deidentify and release"
     yield "words", f"{found.words:,}", ""
     yield "distinct words", f"{found.types:,}", ""
     share = found.rare_types / found.types if found.types else 0

@@ -18,8 +18,8 @@ from clinveil.releases.settings import ReleaseSettings
 _ADD = "Add NOTES to the release of --vault, with its key and settings."
 _VAULT = "Vault of the release to add to (OUT/vault); read only."
 _FLAGS = {
-    "Input": "text id patient label patients from_sql uri",
-    "What leaves": "out kind keep add vault",
+    "Input": "text id patient label patients staff from_sql uri",
+    "What leaves": "out kind keep shift add vault",
     "Protection": "profile min_patients vectors more_text again",
     "Running": "config set on workers seed force quiet",
 }

@@ -13,7 +13,8 @@ from clinveil.core.progress import track
 from clinveil.core.settings import QUIET, Settings, flag
 from clinveil.phi.review.desk import Order, decisions_of, open_desk, past_run, review_queue
 
-Reviewed = Annotated[Path, typer.Argument(help="Output of clinveil deidentify NOTES -o OUT --spans.", metavar="OUT")]
+_OUT = "Output of clinveil deidentify: notes with residues, or all with --spans."
+Reviewed = Annotated[Path, typer.Argument(help=_OUT, metavar="OUT")]
 NotesNow = Annotated[Path | None, typer.Option("--notes", help="The notes, if they were moved.")]
 VaultOf = Annotated[Path | None, typer.Option("--vault", help="Vault of the run (default: OUT.vault).")]
 

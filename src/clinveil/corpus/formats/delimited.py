@@ -3,6 +3,9 @@
 The grammar is RFC 4180 with two unambiguous extensions: rows may end in LF, CRLF or CR, and an unquoted field may
 contain quotes after its first character (5" needle). A closing quote must be followed by a delimiter or the row's end:
 anything else indicates a missing quote, and a lenient parser would merge two notes.
+
+The delimiter is a comma, semicolon, tab or vertical bar: the one that splits the first rows into the same number of
+fields as the header. Files are written with the usual one of their suffix.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -68,11 +72,35 @@ class Grammar:
         return [f[1:-1].replace(b'""', b'"') if f.startswith(b'"') else f for f in raw]
 
 
+_DELIMITERS = (",", ";", "\t", "|")
+_SAMPLE_BYTES, _SAMPLE_ROWS = 1 << 18, 20
+
+
+def sniffed(data: bytes, usual: str) -> str:
+    """Return the delimiter of the first rows of a file; the usual one if several are as good.
+
+    Args:
+        data: the beginning of the file.
+    """
+    best, delimiter = (0.0, 1, False), usual
+    for sign in _DELIMITERS:
+        grammar = Grammar(sign.encode())
+        rows = [grammar.fields(row) for row in islice(grammar.rows(data.lstrip(b"\r\n")), _SAMPLE_ROWS)]
+        if not rows or len(rows[0]) < 2:
+            continue
+        regular = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
+        rank = (regular, len(rows[0]), sign == usual)
+        if rank > best:
+            best, delimiter = rank, sign
+    return delimiter
+
+
 @dataclass(frozen=True)
 class DelimitedSource:
     """A delimited file with a header. An unquoted empty field is null; `""` is an empty text.
 
     Attributes:
+        delimiter: the given one; if it is `auto`, that of the first rows.
         names: the columns of its header.
 
     Raises:
@@ -88,6 +116,12 @@ class DelimitedSource:
     optional_keys: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
+        if self.delimiter == "auto":
+            with ByteReader(self.path, self.encoding) as reader:
+                data = reader.read(_SAMPLE_BYTES)
+                whole = len(data) < _SAMPLE_BYTES and not reader.read(1)
+            data += b"\n" * whole
+            object.__setattr__(self, "delimiter", sniffed(data, _delimiter(self.path.name.lower())))
         with _Pass(self) as reading:
             next(reading.chunks(), None)
             object.__setattr__(self, "names", reading.names)
@@ -118,7 +152,7 @@ class _Pass(ByteReader):
             more = bool(data)
             if (position := data.find(b"\0")) >= 0:
                 before = sum(1 for _ in self._grammar.rows(rest + data[:position]))
-                hint = "use a text file, or try another --encoding"
+                hint = "use a text file, or pass its encoding, for example --set encoding=utf-16-le"
                 raise InputError("contains a NUL byte", where=self._at(before), hint=hint)
             rest += data if more else b"\n" * bool(rest)
             end = self._grammar.complete(rest)
@@ -229,11 +263,11 @@ class DelimitedSink:
 
 
 def _delimiter(suffix: str) -> str:
-    return "\t" if suffix.startswith(".tsv") else ","
+    return "\t" if ".tsv" in suffix else ","
 
 
 def _source(path: Path, how: Reading) -> DelimitedSource:
-    return DelimitedSource(path, _delimiter(how.suffix), how.encoding, how.row_bytes)
+    return DelimitedSource(path, how.delimiter, how.encoding, how.row_bytes)
 
 
 _SUFFIXES = tuple(kind + packed for kind in (".csv", ".tsv") for packed in PACKED)

@@ -23,8 +23,11 @@ from clinveil.phi.detection.detector import Detector, all_detectors, words
 from clinveil.phi.detection.detectors.tagger import with_tagger
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.detection.second_opinion import SecondOpinion
+from clinveil.phi.detection.staff import StaffNames, read_staff_names
+from clinveil.phi.detection.word_list import WordList, cut
 from clinveil.phi.name_index import NameIndex, mentions, names_in
 
+_LISTS = frozenset({"known", "find-words"})  # detectors whose spans a keep word does not hide
 _STOPS = frozenset(".!?:;\n-*•")
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
 
@@ -110,6 +113,8 @@ class Finder:
         recall_first: whether every word that is not a common or clinical word is a possible name.
         kept: labels that the policy keeps unchanged; any other label that overlaps one of them wins.
         second_opinion: reads the sentences with words that the detectors left unsettled.
+        staff: names of the staff list. find_words, keep_words: those of the policy. A keep word is cut out of the spans
+            of all detectors, except those of the patient list, the staff list and the find words.
     """
 
     def __init__(
@@ -121,9 +126,13 @@ class Finder:
         propagate: Propagate | None = None,
         recall_first: bool = False,
         kept: Collection[str] = (),
+        staff: StaffNames | None = None,
+        find_words: WordList | None = None,
+        keep_words: WordList | None = None,
         second_opinion: SecondOpinion | None = None,
     ) -> None:
         self.second_opinion = second_opinion
+        self.staff, self.find_words, self.keep_words = staff, find_words, keep_words
         self.detectors = all_detectors() if finders is None else tuple(finders)
         self.patients, self.revise, self.kept = patients or {}, revise, kept
         self.propagate: Propagate = propagate or ("patient" if finders is None else "none")
@@ -145,6 +154,9 @@ class Finder:
             recall_first=policy.recall_first,
             kept=policy.kept,
             second_opinion=_second_opinion(settings),
+            staff=read_staff_names(settings.staff) if settings.staff else None,
+            find_words=policy.find_words,
+            keep_words=policy.keep_words,
         )
 
     @property
@@ -163,25 +175,40 @@ class Finder:
         view, more = self.view(text, patient_id, note_id), list[Span]()
         spans = self.detect(view) if detected is None else detected
         if self.propagate != "none":
-            names = names_in(text, spans) | self.name_index.patients.get(patient_id, frozenset())
+            names = names_in(*view.within(spans)) | self.name_index.patients.get(patient_id, frozenset())
             more += mentions(view, names, self.name_index.staff, spans)
         if self.recall_first:
             more += off_list(view, self.name_index.vocabulary)
+        more = self._without_kept(view, more)
         spans = resolve(text, [*spans, *more], self.kept) if more else spans
         return spans if self.revise is None else self.revise(note_id, text, spans)
 
     def view(self, text: str, patient_id: str = "", note_id: str = "") -> NoteView:
         """Return the detectors' view of a note, with the known data of its patient."""
-        return NoteView(text, note_id, self.patients.get(patient_id))
+        return NoteView(text, note_id, self.patients.get(patient_id), self.staff)
 
     def detect(self, view: NoteView) -> list[Span]:
         """Return the spans of the detectors in one note, without names of other notes and without revision."""
-        found = (span for detector in self.detectors for span in detector.find(view))
-        spans = resolve(view.text, found, self.kept)
-        if self.second_opinion is None:
+        spans = [span for detector in self.detectors for span in detector.find(view)]
+        if self.find_words is not None:
+            spans += self.find_words.found(view)
+        found = resolve(view.text, self._without_kept(view, spans), self.kept)
+        more = [] if self.second_opinion is None else list(self.second_opinion.find(view, found))
+        return resolve(view.text, [*found, *self._without_kept(view, more)], self.kept) if more else found
+
+    def kept_places(self, view: NoteView) -> list[tuple[int, int]]:
+        """Return the ranges of a note that are never replaced."""
+        if self.keep_words is None:
+            return []
+        row = () if view.patient is None else (part for name in view.patient.name for part in name.split("-"))
+        return self.keep_words.kept(view, (part.casefold() for part in row))
+
+    def _without_kept(self, view: NoteView, spans: list[Span]) -> list[Span]:
+        """Cut the keep words out of spans, except those of lists of the site."""
+        if not (places := self.kept_places(view)):
             return spans
-        more = list(self.second_opinion.find(view, spans))
-        return resolve(view.text, [*spans, *more], self.kept) if more else spans
+        sure = [span for span in spans if span.detector in _LISTS]
+        return [*sure, *cut(view.text, (span for span in spans if span.detector not in _LISTS), places)]
 
     def for_patients(self, patient_ids: Iterable[str]) -> Finder:
         """Return a copy restricted to the data of some patients, as sent to a worker with its batch."""
@@ -234,8 +261,18 @@ def _union(spans: list[Span], kept: Collection[str]) -> Span:
     return winner.over(spans[0].start, max(s.end for s in spans))
 
 
+# The generation of a person; the point of an abbreviation, but not the end of a sentence.
+_GENERATION = re.compile(
+    r"(?:,?[ \t]+(?:(?i:jn?r|sn?r)(?![^\W_])|(?:II|III"
+    r"|IV)(?![^\W_])(?!\.\d)))?(?:(?<=[jJsS][rR])\.(?=[,;:)]|\s+[a-z(]))?"
+)
+
+
 def _to_word_edges(text: str, span: Span) -> Span:
-    """Extend a name to the boundaries of its words, including hyphenated parts but not a possessive ending."""
+    """Extend a name to the boundaries of its words, including hyphenated parts and a generation (Jr.).
+
+    A possessive ending is left out.
+    """
     start, end = span.start, span.end
     while start > 0 and text[start - 1].isalpha() and text[start].isalpha():
         start -= 1
@@ -244,4 +281,6 @@ def _to_word_edges(text: str, span: Span) -> Span:
         if not (last.isalpha() and (hyphen or text[end].isalpha())) and not (last == "-" and text[end].isalpha()):
             break
         end += 1
+    if end < len(text) and text[end] in ",. \t" and (match := _GENERATION.match(text, end)):
+        end = match.end()
     return span if (start, end) == (span.start, span.end) else span.over(start, end)

@@ -1,7 +1,7 @@
 """`NoteView`: input of the detectors, a normalised ("plain") copy of a note with a map to offsets in the note.
 
-The copy has no zero-width characters, full-width digits, curly quotes, combining accents or look-alike letters, so none
-of them can hide an identifier. Spans are mapped back to code points of the note.
+The copy has no zero-width characters, full-width digits, curly quotes, combining accents, look-alike letters, tags or
+character references, so none of them can hide an identifier. Spans are mapped back to code points of the note.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.markup import Markup, read_markup
 from clinveil.core.spans import LABELS, Span
 from clinveil.core.tokens import IGNORABLE
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
@@ -23,6 +24,7 @@ from clinveil.phi.matching.wordtable import FIRST_WORD, Column, Tokens, marks
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
+    from clinveil.phi.detection.staff import StaffNames
     from clinveil.phi.matching.matcher import Tables
 
 
@@ -43,18 +45,20 @@ _CONTRACTED = ("n't", "'re", "'ve", "'ll", "'m", "'d")
 class Plain(NamedTuple):
     """Plain copy, with the half-open range of offsets in the note for each of its characters.
 
-    `starts` and `ends` are None if all offsets in the copy and the note are equal.
+    `starts` and `ends` are None if all offsets in the copy and the note are equal. Of a note with `markup` they are
+    offsets in its text.
     """
 
     text: str
     starts: list[int] | None = None
     ends: list[int] | None = None
+    markup: Markup | None = None
 
     def source_offsets(self, start: int, end: int) -> tuple[int, int]:
         """Return the range in the note of a non-empty range in the copy."""
-        if self.starts is None or self.ends is None:
-            return start, end
-        return self.starts[start], self.ends[end - 1]
+        if self.starts is not None and self.ends is not None:
+            start, end = self.starts[start], self.ends[end - 1]
+        return (start, end) if self.markup is None else self.markup.to_source(start, end)
 
 
 def plain(text: str) -> Plain:
@@ -158,17 +162,23 @@ class NoteView:
 
     Attributes:
         text: the original text.
-        patient: known data of its patient, or None.
+        patient: known data of its patient, or None. staff: names of the staff list, or None.
     """
 
     text: str = field(repr=False)
     note_id: str = field(default="", repr=False)
     patient: Patient | None = field(default=None, repr=False)
+    staff: StaffNames | None = field(default=None, repr=False)
 
     @cached_property
     def aligned(self) -> Plain:
         """The plain copy with its map to the note."""
-        return plain(self.text)
+        markup = read_markup(self.text)
+        return plain(self.text) if markup is None else plain(markup.text)._replace(markup=markup)
+
+    def within(self, spans: Sequence[Span]) -> tuple[str, Sequence[Span]]:
+        """Return the text without markup, and the spans in it; both unchanged for a plain note."""
+        return (self.text, spans) if self.aligned.markup is None else spans_in(self.aligned.markup, spans)
 
     @cached_property
     def plain(self) -> str:
@@ -201,6 +211,12 @@ class NoteView:
     def span(self, start: int, end: int, label: str, detector: str, score: float = 1.0, why: str = "") -> Span:
         """Return the span in the note of a range in the plain copy."""
         return Span(*self.aligned.source_offsets(start, end), label, detector, score, why)
+
+
+def spans_in(markup: Markup, spans: Sequence[Span]) -> tuple[str, list[Span]]:
+    """Return the text of a marked-up note, and the spans in it, sorted; a span of tags alone is left out."""
+    ranges = [(span, *markup.to_text(span.start, span.end)) for span in spans]
+    return markup.text, sorted(span.over(start, end) for span, start, end in ranges if start < end)
 
 
 class Words(Sequence[Word]):

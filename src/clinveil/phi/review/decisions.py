@@ -210,6 +210,13 @@ class Decisions:
             raise InputError("the note has changed since the review", hint=AGAIN)
         return revised(spans, *(note.verdicts for _, note in decided))
 
+    def rejected(self, note_id: str) -> list[Offsets]:
+        """Return the ranges of a note that a reviewer rejected and none confirmed."""
+        decided = [note.verdicts for _, note in self._by_note.get(note_id, ())]
+        confirmed = {(verdict.start, verdict.end) for verdicts in decided for verdict in verdicts.values() if verdict}
+        dropped = {place for verdicts in decided for place, verdict in verdicts.items() if verdict is None}
+        return sorted(dropped - confirmed)
+
     def check_corpus(self, corpus: Corpus) -> None:
         """Check that a corpus contains the reviewed notes.
 

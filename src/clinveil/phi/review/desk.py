@@ -1,7 +1,8 @@
 """`Desk`: the notes in a reviewer's queue, with the decisions on their spans and the resulting text.
 
-The queue has the notes of a run, most doubtful first or in file order. Doubt of a note: the number of undetected words
-that may be names, plus 1 minus the score of each detected span. Offsets are in code points of the note; the page
+The queue has the notes of a run, most doubtful first or in file order. Notes with residues come first. Doubt of a note:
+the number of undetected words that may be names, plus 1 minus the score of each detected span. A run without stored
+spans has a queue of the notes with residues. Offsets are in code points of the note; the page
 converts them to UTF-16 units.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from heapq import nlargest
 from itertools import groupby, islice
@@ -27,6 +28,7 @@ from clinveil.corpus.corpus import Corpus, Note, rows
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.residue import FoundResidue
 from clinveil.phi.review.decisions import (
     OPEN,
     REVIEW,
@@ -42,9 +44,11 @@ from clinveil.phi.review.decisions import (
 )
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.records import RECORD, SPANS
+from clinveil.phi.treatment.records import RECORD, RESIDUES, SPANS
 
 FOLDER = "review"
+RESIDUE = "residue"
+"""Detector name of a residue on the page."""
 _MAX_HITS = 2000
 Json = dict[str, Any]
 Order = Literal["worst", "given"]
@@ -61,6 +65,7 @@ class Entry:
     Attributes:
         spans: spans that the run detected.
         suspects: ranges of undetected words that may be names.
+        residues: unchanged text that looks like an identifier; treated only if the reviewer accepts it.
         number: its row among the notes of the run, from 0.
     """
 
@@ -68,6 +73,12 @@ class Entry:
     spans: tuple[Span, ...] = field(repr=False)
     suspects: tuple[tuple[int, int], ...] = field(repr=False)
     number: int
+    residues: tuple[Span, ...] = field(default=(), repr=False)
+
+    @property
+    def shown(self) -> tuple[Span, ...]:
+        """Return the spans and the residues, in order."""
+        return tuple(sorted((*self.spans, *self.residues)))
 
     @property
     def doubt(self) -> float:
@@ -77,7 +88,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class PastRun:
-    """A completed `clinveil deidentify` run with stored spans, as described by its vault."""
+    """A completed `clinveil deidentify` run with stored spans or residues, as described by its vault."""
 
     vault: Path
     notes: Path
@@ -102,9 +113,13 @@ class PastRun:
         return Deidentifier.of(settings, self.key, patients=patients)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield all notes with their spans, in order. Raises InputError if the notes have changed."""
+        """Yield all notes with their spans, in order, or those with residues if the run stored no others.
+
+        Raises InputError if the notes have changed.
+        """
         groups = groupby(_lines(self.vault / SPANS), key=lambda found: found[0])
-        waiting = next(groups, None)
+        left = groupby(_residues(self.vault / RESIDUES), key=lambda residue: residue.note_id)
+        waiting, residues_waiting = next(groups, None), next(left, None)
         for number, note in enumerate(rows(self.corpus)):
             spans: tuple[Span, ...] = ()
             if waiting is not None and waiting[0] == note.note_id:
@@ -112,8 +127,13 @@ class PastRun:
                 if any(note.text[span.start : span.end] != expected for _, span, expected in found):
                     raise InputError(_CHANGED, hint=_NOTES)
                 spans, waiting = tuple(span for _, span, _ in found), next(groups, None)
-            yield Entry(note, spans, tuple(suspects(note.text, spans)), number)
-        if waiting is not None:
+            residues: tuple[Span, ...] = ()
+            if residues_waiting is not None and residues_waiting[0] == note.note_id:
+                residues = _as_spans(note.text, residues_waiting[1], spans)
+                residues_waiting = next(left, None)
+            if residues or self.settings.spans:
+                yield Entry(note, spans, tuple(suspects(note.text, spans)), number, residues)
+        if waiting is not None or residues_waiting is not None:
             raise InputError(_CHANGED, hint=_NOTES)
 
 
@@ -131,26 +151,27 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
     record = read_json(folder_of_run / RECORD)
     if not isinstance(record, dict) or not (folder_of_run / SPANS).is_file():
         hint = "clinveil deidentify NOTES -o OUT --spans"
-        raise UsageError("not a clinveil deidentify run with stored spans", where=out.name, hint=hint)
+        raise UsageError("not a clinveil deidentify run", where=out.name, hint=hint)
     try:
         settings, folder = DeidentifySettings.model_validate(record["settings"]), Path(record["folder"])
         read = notes or place(record["notes"])
     except (KeyError, TypeError, ValueError):
         message = "the record of the run is damaged or of another version"
         raise InputError(message, where=folder_of_run.name, hint=AGAIN) from None
-    if not settings.spans:
-        raise UsageError("the run stored no spans of the detectors", where=out.name, hint=AGAIN)
+    residues = folder_of_run / RESIDUES
+    if not settings.spans and not (residues.is_file() and residues.stat().st_size):
+        raise UsageError("the run found no residues and stored no spans", where=out.name, hint=AGAIN)
     if not read.exists():
         raise InputError("notes not found", where=read.name, hint="pass their path with --notes")
     files = {name: folder / value for name, value in dict(settings.identifiers).items() if isinstance(value, Path)}
-    return PastRun(folder_of_run, read, settings.but(**files))
+    return PastRun(folder_of_run, read, settings.but(**files, decisions=()))
 
 
 def review_queue(entries: Iterable[Entry], most: int, order: Order) -> list[Entry]:
     """Return the notes to review, at most `most`; only these are kept in memory."""
     if order == "given":
         return list(islice(entries, most))
-    return nlargest(most, entries, key=lambda entry: (entry.doubt, -entry.number))
+    return nlargest(most, entries, key=lambda entry: (len(entry.residues), entry.doubt, -entry.number))
 
 
 def suspects(text: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
@@ -178,6 +199,28 @@ def _lines(path: Path) -> Iterator[tuple[str, Span, str]]:
                 yield row["note_id"], Span(row["start"], row["end"], row["label"], *source), row["text"]
             except (ValueError, KeyError, TypeError, InputError):
                 raise InputError(f"line {number}: invalid span", where=path.name, hint=AGAIN) from None
+
+
+def _residues(path: Path) -> Iterator[FoundResidue]:
+    """Yield the residues of a run."""
+    with path.open(encoding="utf-8") if path.is_file() else nullcontext(()) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield FoundResidue(**json.loads(line))
+            except (ValueError, TypeError):
+                raise InputError(f"line {number}: invalid residue", where=path.name, hint=AGAIN) from None
+
+
+def _as_spans(text: str, residues: Iterable[FoundResidue], spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Return residues as spans. Raises InputError if the text has changed."""
+    found = list[Span]()
+    for residue in residues:
+        if text[residue.start : residue.end][: len(residue.text)] != residue.text:
+            raise InputError(_CHANGED, hint=_NOTES)
+        span = Span(residue.start, residue.end, residue.label, RESIDUE, 0.5, "unchanged shape")
+        if not any(span.overlaps(other) for other in spans):
+            found.append(span)
+    return tuple(found)
 
 
 class Desk:
@@ -267,7 +310,7 @@ class Desk:
 
     def _listed(self, at: int) -> Json:
         entry, decided = self.entries[at], self._decided(at)
-        counts = {"spans": len(entry.spans), "suspects": len(entry.suspects), "decided": len(decided.verdicts)}
+        counts = {"spans": len(entry.shown), "suspects": len(entry.suspects), "decided": len(decided.verdicts)}
         return {"id": entry.note.note_id, "doubt": round(entry.doubt, 1), "done": decided.done, **counts}
 
     def _state(self, at: int) -> Json:
@@ -276,7 +319,7 @@ class Desk:
         active = revised(entry.spans, decided.verdicts)
         treated = self._treat.treated(entry.note.text, active, entry.note.patient_id)
         pieces = [[span.start, span.end, item.text] for span, item in zip(active, treated, strict=True)]
-        state = {"at": at, "spans": _shown(entry.spans, decided.verdicts), "pieces": pieces}
+        state = {"at": at, "spans": _shown(entry.shown, decided.verdicts), "pieces": pieces}
         return {**state, "undo": bool(decided.steps), "listed": self._listed(at)}
 
     @staticmethod
@@ -284,7 +327,7 @@ class Desk:
         """Raise InputError for spans outside the note, or if two spans would overlap."""
         trial = NoteDecisions(decided.text, dict(decided.verdicts))
         trial.apply(change)
-        live = [span for span in _shown(entry.spans, trial.verdicts) if span["state"] != "dropped"]
+        live = [span for span in _shown(entry.shown, trial.verdicts) if span["state"] != "dropped"]
         ends = [0, *(span["end"] for span in live)]
         if max(ends) > len(entry.note.text) or any(end > live[i]["start"] for i, end in enumerate(ends[:-1])):
             raise InputError("spans overlap or exceed the note")

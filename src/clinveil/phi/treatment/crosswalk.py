@@ -47,6 +47,7 @@ class Row(NamedTuple):
     Attributes:
         digest: of the treated text; a note modified later cannot be restored.
         shift: days by which the patient's dates were shifted, or None if the note has no shifted date.
+        new_note_id, new_patient_id: ids in the treated notes; "" if the source ids were kept.
     """
 
     note_id: str
@@ -54,6 +55,8 @@ class Row(NamedTuple):
     digest: str
     shift: int | None
     replacements: tuple[Replacement, ...]
+    new_note_id: str = ""
+    new_patient_id: str = ""
 
     def restored(self, text: str) -> str:
         """Return the original text of the note. Raises InputError if its treated text has changed."""
@@ -131,8 +134,8 @@ def read_crosswalk(path: Path, key: Key) -> Iterator[Row]:
         cipher, chunk, last = _cipher(key, fields["run"]), 0, False
         while not last:
             plain, last = _chunk(file, cipher, head, chunk, path)
-            for note_id, patient_id, text, shift, items in json.loads(plain.decode("utf-8", "surrogatepass")):
-                yield Row(note_id, patient_id, text, shift, tuple(Replacement(*item) for item in items))
+            for note_id, patient_id, text, shift, items, *new_ids in json.loads(plain.decode("utf-8", "surrogatepass")):
+                yield Row(note_id, patient_id, text, shift, tuple(Replacement(*item) for item in items), *new_ids)
             chunk += 1
 
 

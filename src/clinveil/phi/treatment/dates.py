@@ -1,10 +1,16 @@
 """Shift dates by one secret offset per patient, in calendar arithmetic, and print them in their original format.
 
-The offset is never zero and at most 365 days in either direction. Intervals between full dates of a patient are exact,
-and times of day do not change. Both ends of a range move. Dates in MIMIC's brackets keep their brackets. A month with a
+The offset is that of the patient table (`date_shift`, days), or else drawn from the key: never zero and at most 365
+days in either direction. Intervals between full dates of a patient are exact, and times of day do not change. Both ends
+of a range move; an end without a year has the year of the other end.
+Dates in MIMIC's brackets keep their brackets. A month with a
 year moves as its 15th day, and one month further if it would not change; its order with other dates is kept.
 
-What cannot move exactly gets a typed tag: a date without a year (the year is never guessed), a holiday, a year alone.
+Whether 3/4/2019 is in March or in April follows from the other numeric dates of the note, then from those of all notes
+of the patient (`read_order`), or from the setting `date_order`.
+
+What cannot move exactly gets a typed tag: a date without a year (the year is never guessed), a holiday, a year alone,
+and 3/4/2019 if the notes of the patient have both orders.
 A true year or weekday next to shifted dates would disclose the offset, so `date_spans` adds both to the findings. A
 weekday moves with the dates. Shifted dates do not satisfy Safe Harbor (45 CFR 164.514(b)(2) allows only the year); they
 are for expert determination and limited data sets.
@@ -17,11 +23,17 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
 
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span
 from clinveil.phi.detection.detectors.dates import MONTHS
 
+if TYPE_CHECKING:
+    from clinveil.corpus.people import Patient
+
+DateOrder = Literal["auto", "day-first", "month-first"]
+DAY_FIRST, MONTH_FIRST = 1, 2  # what a numeric date shows: 13/4/2019, 4/13/2019
 LARGEST_OFFSET = 365  # days
 _LATEST_SHORT_YEAR = 49  # '49 is 2049, '50 is 1950
 
@@ -31,7 +43,7 @@ WEEKDAY = rf"(?:{'|'.join(WEEKDAYS)}|Mon|Tues?|Weds?|Thu(?:rs?)?|Fri|Sat|Sun)\b\
 _WHOLE = frozenset(month.lower() for month in MONTHS)
 _MONTH = r"(?P<M>[A-Za-z]{3,9}\.?)"
 _FORMS = (
-    re.compile(r"(?P<m>\d{1,2})(?P<s>\s?[/.-]\s?)(?P<d>\d{1,2})(?P=s)(?P<y>\d{4}|\d{2})"),
+    re.compile(r"(?P<m>\d{1,2})(?P<s>\s?[/.-]\s?)(?P<d>\d{1,2})(?P=s)'?(?P<y>\d{4}|\d{2})"),
     re.compile(r"(?P<y>\d{4})(?P<s>[/.-])(?P<m>\d{1,2})(?P=s)(?P<d>\d{1,2})"),
     re.compile(r"(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})"),
     re.compile(
@@ -39,7 +51,9 @@ _FORMS = (
         rf"|\d{{2}})"
     ),
     re.compile(
-        rf"{_MONTH}(?P<a>[\s-]*(?:the\s)?)(?P<d>\d{{1,2}})(?P<o>st|nd|rd|th)?(?P<b>[\s,'-]+)(?P<y>\d{{4}}|\d{{2}})",
+        rf"{_MONTH}(?P<a>[\s./-]*(?:the\s)?)(?P<d>\d{{1,2}})(?P<o>st|nd|rd"
+        rf"|th)?(?:(?P<b>[\s,./'-]+)(?P<y>\d{{4}})"
+        r"|(?P<b2>,\s?'?|\s'|(?<=-\d)-|(?<=-\d\d)-)(?P<y2>\d{2}))",
         re.I,
     ),
     re.compile(rf"(?P<y>\d{{4}})(?P<b>[\s-]+){_MONTH}(?P<a>[\s-]+)(?P<d>\d{{1,2}})"),
@@ -49,7 +63,7 @@ _FORMS = (
     # `2019-03` is a month.
     re.compile(r"(?P<y>\d{4})(?P<s>-)(?P<m>\d{2})"),
 )
-_NUMERIC = re.compile(r"(?<!\d)(\d{1,2})\s?[/.-]\s?(\d{1,2})\s?[/.-]\s?\d{2,4}")
+_NUMERIC = re.compile(r"(?<!\d)(?<!\d[/.-])(\d{1,2})\s?([/.-])\s?(\d{1,2})\s?\2\s?'?\d{2,4}")
 _ORDINAL = r"(?:st|nd|rd|th)?"
 _TO = r"\s?(?:-|to|and|through|thru|until)\s?"
 # A range within one month: the last day is separate from month and year.
@@ -59,8 +73,10 @@ _DAYS = (
     re.compile(rf"(?P<end>\d{{1,2}}{_ORDINAL})(?P<to>{_TO})(?P<head>\d{{1,2}}{_ORDINAL}(?:\s+of)?\s+[A-Za-z]{{3,9}}\.?)"
                r"(?P<tail>[\s,]+\d{4})"),
 )  # fmt: skip
-_BETWEEN = re.compile(r"\s?(?:-|–|to|and|through|thru|until)\s?", re.I)
-_YEAR_LAST = re.compile(r"(?<=[/.-])(?:\d{4}|\d{2})$|(?<=[\s,])\d{4}$")
+_BETWEEN = re.compile(r"\s?(?:-|–|/|&|\bto\b|\band\b|\bthrough\b|\bthru\b|\buntil\b|\btill\b)\s?", re.I)
+_YEAR_LAST = re.compile(r"(?<=[/.-])(?:\d{4}|\d{2})$|(?<=[\s,/-])\d{4}$|(?<=')\d{2}$")
+# Days of one month in figures: 3/4-9/2019.
+_DAYS_IN_FIGURES = re.compile(r"(\d{1,2}/)(\d{1,2})(\s?-\s?)(\d{1,2})(/(?:\d{4}|\d{2}))")
 _WEEKDAY_FIRST = re.compile(rf"(?P<day>{WEEKDAY})(?P<gap>,?\s+(?:the\s+)?)(?=\S)", re.I)
 _WEEKDAY_LAST = re.compile(rf"(?P<gap>,?\s+\(?)(?P<day>{WEEKDAY})(?P<end>\)?)$", re.I)
 # A MIMIC bracket with a date, a partial date, or only a type (`[**Month/Day (2) 3**]`).
@@ -84,26 +100,62 @@ def offset(key: Key, patient_id: str) -> timedelta:
     return timedelta(days if days <= LARGEST_OFFSET else LARGEST_OFFSET - days)
 
 
-def shifted(key: Key, patient_id: str, original: str, *, day_first: bool = False) -> str | None:
+def offset_of(key: Key, patient_id: str, patient: Patient | None = None) -> timedelta:
+    """Return the patient's offset: that of the patient table, or the secret one of the key."""
+    if patient is not None and patient.date_shift is not None:
+        return timedelta(patient.date_shift)
+    return offset(key, patient_id)
+
+
+def shifted(
+    key: Key, patient_id: str, original: str, *, day_first: bool | None = False, patient: Patient | None = None
+) -> str | None:
     """Return the date moved by the patient's offset in its own format, or None if it cannot be moved exactly.
 
     Args:
-        day_first: whether 3/4/2019 is 3 April (`is_day_first`).
+        day_first: whether 3/4/2019 is 3 April; None if unknown (`read_order`).
+        patient: the known patient, whose table may contain the offset.
     """
+    return shifted_by(offset_of(key, patient_id, patient), original, day_first=day_first)
+
+
+def shifted_by(by: timedelta, original: str, *, day_first: bool | None = False) -> str | None:
+    """Return the date moved by some days in its own format, or None if it cannot be moved exactly."""
     try:
-        return _Shift(offset(key, patient_id), day_first).moved(original.strip())
+        return _Shift(by, day_first).moved(original.strip())
     except OverflowError:
         return None
 
 
-def is_day_first(dates: Iterable[str]) -> bool:
-    """Return whether a note writes the day first: one of its dates must be read so (13/4/2019), and none otherwise."""
-    pairs = [(int(first), int(second)) for text in dates for first, second in _NUMERIC.findall(text)]
-    return any(first > 12 for first, _ in pairs) and all(second <= 12 for _, second in pairs)
+def is_numeric(text: str) -> bool:
+    """Return whether a date has its day and month in figures, next to each other, and a year after them."""
+    return _NUMERIC.search(text) is not None
+
+
+def order_shown(dates: Iterable[str]) -> int:
+    """Return what the numeric dates show of their order: a sum of `DAY_FIRST` and `MONTH_FIRST`, or 0."""
+    pairs = [(int(first), int(second)) for text in dates for first, _, second in _NUMERIC.findall(text)]
+    day_first = any(12 < first <= 31 and second <= 12 for first, second in pairs)
+    month_first = any(first <= 12 < second <= 31 for first, second in pairs)
+    return DAY_FIRST * day_first + MONTH_FIRST * month_first
+
+
+def read_order(setting: DateOrder, of_note: int, of_patient: int) -> bool | None:
+    """Return whether numeric dates of a note are read day first; None if the patient's notes show both orders.
+
+    Args:
+        of_note, of_patient: what the dates of the note, and of all notes of the patient, show (`order_shown`).
+    """
+    if setting != "auto":
+        return setting == "day-first"
+    for shown in (of_note, of_patient):
+        if shown in (DAY_FIRST, MONTH_FIRST):
+            return shown == DAY_FIRST
+    return None if of_note | of_patient else False
 
 
 class _Shift:
-    def __init__(self, by: timedelta, day_first: bool) -> None:
+    def __init__(self, by: timedelta, day_first: bool | None) -> None:
         self._by, self._day_first = by, day_first
 
     def moved(self, text: str) -> str | None:
@@ -123,7 +175,7 @@ class _Shift:
             rest = self.moved(text[: match.start()])
             return rest and rest + match[0]
         read = parse(text, self._day_first)
-        return self._range(text) if read is None else self._single(text, *read)
+        return self._range(text) if read is None else self._single(text, read[0], read[1])
 
     def _single(self, text: str, day: date, printer: Printer) -> str:
         """Move one date; a month without a day always changes."""
@@ -144,30 +196,58 @@ class _Shift:
         for pattern in _DAYS:
             if match := pattern.fullmatch(text):
                 return self._days(match)
-        for gap in _BETWEEN.finditer(text):
-            first, last = text[: gap.start()], text[gap.end() :]
-            if (
-                (complete := self._with_year(first, last))
-                and parse(last, self._day_first)
-                and (start := self.moved(complete))
-                and (end := self.moved(last))
-            ):
-                year = _YEAR_LAST.search(start)
-                if complete != first and year and (of_end := _YEAR_LAST.search(end)) and year[0] == of_end[0]:
-                    start = re.sub(r"[/.,\s-]+$", "", start[: year.start()])
-                return start + gap[0] + end
+        if match := _DAYS_IN_FIGURES.fullmatch(text):
+            month, first, gap, last, year = match.groups()
+            if int(last) <= int(first) or (len(year) < 5 and int(last) <= 12):  # 3/4-3/11
+                return None
+            return self._joined(month + first + year, gap, month + last + year, year_of="last")
+        for between in _BETWEEN.finditer(text):
+            first, last = text[: between.start()], text[between.end() :]
+            start = self._with_year(first, last, first=True)
+            end = self._with_year(last, first, first=False)
+            if start and end:
+                year_of = "last" if start != first else "first" if end != last else ""
+                return self._joined(start, between[0], end, year_of=year_of)
         return None
 
-    def _with_year(self, first: str, last: str) -> str | None:
-        """Return the first date of a range, with the year of the last if it has none."""
-        if parse(first, self._day_first):
-            return first
-        year = _YEAR_LAST.search(last)
-        if year is None:
+    def _joined(self, first: str, gap: str, last: str, *, year_of: str) -> str | None:
+        """Move both ends of a range.
+
+        Args:
+            year_of: the only end that has a year in the note (`first`, `last`), or an empty string. The other end is
+                printed without one if it is the same.
+        """
+        start, end = self.moved(first), self.moved(last)
+        if start is None or end is None:
             return None
-        sign = last[year.start() - 1] if last[year.start() - 1] in "/.-" else ", " if "," in last else " "
-        complete = first + sign + year[0]
-        return complete if parse(complete, self._day_first) else None
+        of_start, of_end = _YEAR_LAST.search(start), _YEAR_LAST.search(end)
+        if not year_of or not of_start or not of_end or of_start[0][-2:] != of_end[0][-2:]:
+            return start + gap + end
+        if year_of == "last":
+            return _without_year(start, of_start) + gap + end
+        return start + gap + _without_year(end, of_end)
+
+    def _with_year(self, text: str, other: str, *, first: bool) -> str | None:
+        """Return one end of a range, with the year of the other end if it has none.
+
+        Args:
+            first: whether it is the first end. An end on the wrong side of the other one is in an adjacent year.
+        """
+        if parse(text, self._day_first):
+            return text
+        year, known = _YEAR_LAST.search(other), parse(other, self._day_first)
+        if year is None or known is None:
+            return None
+        between = re.search(r"[/.-]", text)
+        elided = "'" if other[year.start() - 1] == "'" else ""
+        sign = between[0] if between else ", " if "," in other else f" {elided}"
+        for step in (0, -1 if first else 1):
+            number = (int(year[0]) + step) % 10 ** len(year[0])
+            complete = f"{text}{sign}{number:0{len(year[0])}d}"
+            read = parse(complete, self._day_first)
+            if read and (read[0] <= known[0] if first else read[0] >= known[0]):
+                return complete
+        return None
 
     def _days(self, match: re.Match[str]) -> str | None:
         """Move both ends of `March 4-7, 2019`, under one month if they still share it."""
@@ -189,11 +269,15 @@ class _Shift:
         return (re.match(r"\w+", head)[0] if same else head) + match["to"] + last  # type: ignore[index]
 
 
+def _without_year(text: str, year: re.Match[str]) -> str:
+    return text[: year.start()].rstrip("/.,'- ")
+
+
 @lru_cache(maxsize=1 << 10)
-def parse(text: str, day_first: bool = False) -> tuple[date, Printer] | None:
+def parse(text: str, day_first: bool | None = False) -> tuple[date, Printer] | None:
     """Return the date of a text and a printer of other dates in the same format, or None without a known year.
 
-    Ambiguous dates are read month first, as in American notes, unless `day_first`.
+    Ambiguous dates are read month first, as in American notes, or day first, or not at all if `day_first` is None.
     """
     for pattern in _FORMS:
         if match := pattern.fullmatch(text.strip()):
@@ -201,6 +285,8 @@ def parse(text: str, day_first: bool = False) -> tuple[date, Printer] | None:
     else:
         return None
     parts = match.groupdict()
+    if parts.get("y2"):
+        parts["y"] = parts["y2"]
     if parts.get("m"):
         month = int(parts["m"])
     else:
@@ -208,7 +294,10 @@ def parse(text: str, day_first: bool = False) -> tuple[date, Printer] | None:
         names = enumerate((month.lower() for month in MONTHS), 1)
         month = 9 if name == "sept" else next((i for i, full in names if name in (full, full[:3])), 0)
     day = int(parts["d"]) if parts.get("d") else 15
-    swapped = {"m", "d"} <= parts.keys() and day <= 12 and match.start("y") > 0 and (month > 12 or day_first)
+    numeric = {"m", "d"} <= parts.keys() and match.start("y") > 0
+    if numeric and day_first is None and day != month and max(day, month) <= 12:
+        return None
+    swapped = numeric and day <= 12 and (month > 12 or bool(day_first))
     if swapped:
         day, month = month, day
     year = int(parts["y"])
@@ -234,6 +323,7 @@ def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
         "m": lambda old: f"{month:02d}" if wide else str(month),
         "d": lambda old: f"{day:02d}" if wide else str(day),
         "y": lambda old: f"{new.year:04d}" if len(old) == 4 else f"{new.year % 100:02d}",
+        "y2": lambda old: f"{new.year % 100:02d}",
         "M": lambda old: _month_like(MONTHS[new.month - 1], old),
         "o": lambda old: ending.upper() if old.isupper() else ending,
     }
@@ -255,13 +345,21 @@ _LONGEST_WEEKDAY = 14  # characters, with its signs
 _WEEKDAY_BEFORE = re.compile(rf"(?<![^\W_]){WEEKDAY},?\s+(?:the\s+)?$", re.I)
 _WEEKDAY_AFTER = re.compile(rf",?\s+(?:\({WEEKDAY}\)|{WEEKDAY}(?![^\W_]))", re.I)
 _BARE_YEAR = re.compile(
-    r"(?:19|20)(?<=[\s-]\d\d)\d{2}"  # digits first, so that a run of digits is the anchor
+    r"(?:19|20)(?<=[\s(/,-]\d\d)\d{2}"  # digits first, so that a run of digits is the anchor
     r"(?![\w/.-]*\d|\s*(?:mg|ml|mcg|cc|g|kg|units?|iu|cal|kcal|hours?|hrs?|h|%|ft|steps|m[lg])\b)",
     re.I,
 )
 _TO_YEAR = re.compile(
     r"\b(?:in|since|during|until|till|before|after|circa|year|from|early|late|mid|around|by|of)[\s-]{1,2}\Z", re.I
 )
+_LIST_SIGNS = frozenset({", ", " and ", ", and ", " or ", ", or ", " & ", "/", "-", " to ", ","})
+_LONGEST_SIGN = 6  # characters
+_MARKED_YEAR = re.compile(r"(?:\(|[A-Za-z]{2}\s|[A-Za-z],\s)\Z")
+_LATEST_MARKED_YEAR = "2039"
+# A number after one of these is an amount or a time of day.
+_AMOUNT = re.compile(r"\b(?:than|count|at|expenditure|level|calories|total|of|volume|output|intake)\s\Z", re.I)
+_LONGEST_AMOUNT = 13  # characters
+_AFTER_YEAR = re.compile(r"[.,;:)]?(?:\s|$)|[)]")
 _REACH = 8  # characters: the longest word of time with its sign
 
 
@@ -282,8 +380,21 @@ def date_spans(text: str, spans: Sequence[Span], *, shifting: bool) -> list[Span
         return spans
     if any(span.label == "DATE" for span in spans):
         spans = _with_free(spans, _weekdays(text), "weekdays", 0.7, "weekday in a note with dates")
-    years = (m for m in _BARE_YEAR.finditer(text) if _TO_YEAR.search(text, max(0, m.start() - _REACH), m.start()))
-    return _with_free(spans, years, "bare years", 0.7, "year after a word of time")
+    return _with_free(spans, _years(text), "bare years", 0.7, "year after a word of time")
+
+
+def _years(text: str) -> Iterator[re.Match[str]]:
+    """Yield the years after a word of time, in brackets or after a comma, and those that follow in a list."""
+    end = -1
+    for match in _BARE_YEAR.finditer(text):
+        start = match.start()
+        lead = text[max(0, start - _REACH) : start]
+        listed = 0 < end >= start - _LONGEST_SIGN and text[end:start].lower() in _LIST_SIGNS
+        marked = _MARKED_YEAR.search(lead) and not _AMOUNT.search(text, max(0, start - _LONGEST_AMOUNT), start)
+        marked = marked and match[0] <= _LATEST_MARKED_YEAR and bool(_AFTER_YEAR.match(text, match.end()))
+        if listed or marked or _TO_YEAR.search(lead):
+            end = match.end()
+            yield match
 
 
 def _weekdays(text: str) -> Iterator[re.Match[str]]:

@@ -1,13 +1,15 @@
 """`Deidentifier`: treat the detected identifiers of notes, fail closed.
 
 A note is written only after all detectors have run and every span has been treated. Notes with null text or
-an exception are not written and are counted.
+an exception are not written and are counted. In a marked-up note the tags stay around the replacements, and those
+within an identifier follow its replacement; `script` and `style` elements are removed.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,14 +18,18 @@ import pyarrow as pa
 
 from clinveil.core.compiled import uncollected
 from clinveil.core.keys import Key
+from clinveil.core.markup import Markup, read_markup
 from clinveil.core.spans import NO_MARKS, Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
 from clinveil.phi.detection.detector import Detector
-from clinveil.phi.detection.finder import Finder, Revise
-from clinveil.phi.detection.note import plain
+from clinveil.phi.detection.finder import Finder, united
+from clinveil.phi.detection.note import plain, spans_in
+from clinveil.phi.residue import FoundResidue, Offsets, Residue, ResidueTally, residues
+from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.treatment.audit import note_line
+from clinveil.phi.treatment.columns import moved, of_rows
 from clinveil.phi.treatment.crosswalk import Row, row
-from clinveil.phi.treatment.dates import date_spans, is_day_first, offset
+from clinveil.phi.treatment.dates import DateOrder, date_spans, is_numeric, offset_of, order_shown, read_order
 from clinveil.phi.treatment.placeholders import Placeholders
 from clinveil.phi.treatment.policy import MASK, Mode, Policy, Treated, Treatment, tag
 from clinveil.phi.treatment.surrogates import Surrogates
@@ -34,8 +40,15 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
     from clinveil.phi.settings import PhiSettings
 
+ORDERS = {True: "day first", False: "month first", None: "both orders in the notes of the patient"}
 NULL_TEXT, RAISED = "null text", "detector raised"
+MOST_RESIDUES = 200  # recorded per note; all are counted
+_BEFORE = 40  # characters before an institution that may show an employer
 _AFTER = 24  # characters after a place name that may contain its state
+
+
+def _nothing(_: str) -> tuple[Offsets, ...]:
+    return ()
 
 
 class Found(NamedTuple):
@@ -56,7 +69,9 @@ class Deidentified:
         by_detector: number of spans by the detector whose label won.
         skipped: number of rows not written, by reason.
         tagged: number of spans by label that became a tag because the policy's treatment failed.
-        spans: the detected spans, note by note, if requested.
+        date_orders: number of notes with numeric dates by the order in which they were read.
+        spans: the detected spans, note by note, if requested; otherwise those of notes with residues.
+        tally: counts of residues. residues: the first `MOST_RESIDUES` of each note.
         audit, crosswalk: lines of the audit log and rows of the crosswalk, if requested.
     """
 
@@ -65,7 +80,10 @@ class Deidentified:
     by_detector: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
-    spans: list[Found] | None = field(default=None, repr=False)
+    date_orders: Counter[str] = field(default_factory=Counter)
+    spans: list[Found] = field(default_factory=list, repr=False)
+    tally: ResidueTally = field(default_factory=ResidueTally)
+    residues: list[FoundResidue] = field(default_factory=list, repr=False)
     audit: list[str] = field(default_factory=list, repr=False)
     crosswalk: list[Row] = field(default_factory=list, repr=False)
 
@@ -98,7 +116,14 @@ class Deidentifier:
         self.key, self.mode, self.keep_spans = key, mode, keep_spans
         self.policy = policy or Policy.of_mode(mode)
         self.audit = self.crosswalk = self.placeholders = False
-        self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
+        # Returns the ranges of a note that reviewers rejected.
+        self.excused: Callable[[str], Iterable[Offsets]] = _nothing
+        self.date_order: DateOrder = "auto"
+        self.shift: tuple[str, ...] = ()
+        words = self.policy.find_words, self.policy.keep_words
+        self.finder = Finder(
+            finders, patients=patients, kept=self.policy.kept, find_words=words[0], keep_words=words[1]
+        )
 
     @classmethod
     def of(
@@ -108,11 +133,15 @@ class Deidentifier:
         *,
         patients: Mapping[str, Patient] | None = None,
         keep_spans: bool = False,
-        revise: Revise | None = None,
     ) -> Deidentifier:
-        """Return the de-identifier for some settings; `revise` returns the final spans of a note."""
+        """Return the de-identifier for some settings."""
         deidentifier = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy())
-        return deidentifier.with_finder(Finder.of(settings, patients, revise))
+        deidentifier.date_order = settings.date_order
+        deidentifier.shift = settings.shift
+        decisions = Decisions.read(*settings.decisions) if settings.decisions else None
+        if decisions is not None:
+            deidentifier.excused = decisions.rejected
+        return deidentifier.with_finder(Finder.of(settings, patients, decisions))
 
     @property
     def patients(self) -> Mapping[str, Patient]:
@@ -124,7 +153,16 @@ class Deidentifier:
     ) -> list[Span]:
         """Return the spans of one note: sorted, without overlaps, in code points of `text`; as `Finder.find`."""
         spans = self.finder.find(text, patient_id, note_id, detected)
-        return date_spans(text, spans, shifting=self.policy["DATE"] is Treatment.SHIFT)
+        return self._with_dates(text, spans)
+
+    def _with_dates(self, text: str, spans: list[Span]) -> list[Span]:
+        """Return the spans with the date spans that no detector returns."""
+        shifting = self.policy["DATE"] is Treatment.SHIFT
+        markup = read_markup(text)
+        if markup is None:
+            return date_spans(text, spans, shifting=shifting)
+        with_dates = date_spans(*spans_in(markup, spans), shifting=shifting)
+        return united([*spans, *(span.over(*markup.to_source(span.start, span.end)) for span in with_dates)])
 
     def with_finder(self, finder: Finder) -> Deidentifier:
         """Return a copy with another finder."""
@@ -150,26 +188,57 @@ class Deidentifier:
 
     def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
         """Return the treated text, and the number of spans by label that became a tag because treatment failed."""
-        spans = date_spans(text, spans, shifting=self.policy["DATE"] is Treatment.SHIFT)
+        spans = self._with_dates(text, spans)
         treated = self.treated(text, spans, patient_id)
-        return splice(text, spans, [item.text for item in treated]), self._failed(spans, treated)
+        failed = self._failed(spans, treated)
+        spans, treated = _without_scripts(text, spans, treated)
+        return splice(text, spans, [item.text for item in treated]), failed
 
     def treated(self, text: str, spans: Sequence[Span], patient_id: str = "") -> list[Treated]:
         """Return the replacement of each span of `find`, and the treatment applied."""
+        markup = read_markup(text)
+        return self._replaced(text, spans, patient_id) if markup is None else self._in_markup(markup, spans, patient_id)
+
+    def _in_markup(self, markup: Markup, spans: Sequence[Span], patient_id: str) -> list[Treated]:
+        """Return the replacements in a marked-up note: escaped, followed by the tags within their spans."""
+        ranges = [markup.to_text(span.start, span.end) for span in spans]
+        within = [span.over(*place) for span, place in zip(spans, ranges, strict=True) if place[0] < place[1]]
+        replaced = iter(self._replaced(markup.text, within, patient_id))
+        treated: list[Treated] = []
+        for span, (start, end) in zip(spans, ranges, strict=True):
+            item = next(replaced) if start < end else Treated(tag(span.label), Treatment.TAG)
+            if item.action is Treatment.KEEP:
+                text = markup.source[span.start : span.end]
+            else:
+                text = markup.escaped(span.start, item.text) + markup.tags(span.start, span.end)
+            treated.append(item._replace(text=text))
+        return treated
+
+    def _replaced(self, text: str, spans: Sequence[Span], patient_id: str) -> list[Treated]:
+        """Return the replacement of each span in a text without markup."""
         names = NoteNames(text, [(span.start, span.end) for span in spans if span.label == "NAME"])
         dates = [text[span.start : span.end] for span in spans if span.label == "DATE"]
-        day_first = is_day_first(dates)
-        surrogates: Surrogates | Placeholders = Surrogates(self.key, names, day_first=day_first)
+        day_first = self.day_first(dates, patient_id)
+        institutions = [text[span.start : span.end] for span in spans if span.label == "HOSPITAL"]
+        surrogates: Surrogates | Placeholders = Surrogates(
+            self.key, names, day_first=day_first, institutions=institutions
+        )
         if self.placeholders:
             surrogates = Placeholders(self.key, names, dates, day_first=day_first)
         return [self._treated(text, span, patient_id, surrogates) for span in spans]
+
+    def day_first(self, dates: Iterable[str], patient_id: str) -> bool | None:
+        """Return whether the dates of a note are read day first; None if the patient's notes show both orders."""
+        of_patient = self.finder.name_index.date_orders.get(patient_id, 0)
+        return read_order(self.date_order, order_shown(dates), of_patient)
 
     def _treated(self, text: str, span: Span, patient_id: str, surrogates: Surrogates | Placeholders) -> Treated:
         treatment, original = self.policy[span.label], text[span.start : span.end]
         replacement: str | None
         if treatment in (Treatment.SURROGATE, Treatment.SHIFT):
             patient = self.patients.get(patient_id)
-            replacement = surrogates.make(span.label, plain(original).text, patient_id, patient)
+            before = text[max(0, span.start - _BEFORE) : span.start]
+            replacement = surrogates.make(span.label, plain(original).text, patient_id, patient, before)
         elif treatment is Treatment.GENERALISE:
             replacement = GENERALISED[span.label](plain(original).text, text[span.end : span.end + _AFTER])
             if replacement is None and isinstance(surrogates, Placeholders):  # a date of birth
@@ -178,6 +247,15 @@ class Deidentifier:
             replacement = {Treatment.KEEP: original, Treatment.REMOVE: "", Treatment.MASK: MASK}.get(treatment)
         return Treated(tag(span.label), Treatment.TAG) if replacement is None else Treated(replacement, treatment)
 
+    def _orders(self, note: Note, spans: Sequence[Span]) -> list[str]:
+        """Return how the numeric dates of a note were read, if it has any that are shifted."""
+        markup = read_markup(note.text)
+        text, spans = (note.text, spans) if markup is None else spans_in(markup, spans)
+        dates = [text[span.start : span.end] for span in spans if span.label == "DATE"]
+        if self.policy["DATE"] is not Treatment.SHIFT or not any(map(is_numeric, dates)):
+            return []
+        return [ORDERS[self.day_first(dates, note.patient_id)]]
+
     def _failed(self, spans: Sequence[Span], treated: Sequence[Treated]) -> Counter[str]:
         """Count by label the spans that became a tag because the policy's treatment failed."""
         pairs = zip(spans, treated, strict=True)
@@ -185,18 +263,43 @@ class Deidentifier:
 
     @uncollected
     def __call__(self, batch: pa.RecordBatch, detected: Sequence[list[Span] | None] | None = None) -> Deidentified:
-        """Treat a batch whose first columns are note_id, patient_id and text; other columns are unchanged.
+        """Treat a batch whose first columns are note_id, patient_id and text; of the others, those of dates move.
 
         Args:
             detected: spans of the detectors in each note with a text, if they were run before; None where they failed.
         """
-        result = Deidentified(batch, spans=[] if self.keep_spans else None)
+        result = Deidentified(batch)
         if nulls := batch.column(TEXT).null_count:
             result.skipped[NULL_TEXT] = nulls
             batch = batch.filter(batch.column(TEXT).is_valid())
+        batch = self._with_shifted_columns(batch)
         notes = zip(rows([batch]), detected or [None] * batch.num_rows, strict=True)
         result.batch = with_texts(batch, [self._note(note, spans, result) for note, spans in notes])
         return result
+
+    def _residues(self, note: Note, spans: list[Span], treated: list[Treated]) -> list[Residue]:
+        """Return the residues of a note, without what a reviewer rejected and without keep words."""
+        patient = self.patients.get(note.patient_id)
+        excused = list(self.excused(note.note_id))
+        if self.finder.keep_words is not None:
+            excused += self.finder.kept_places(self.finder.view(note.text, note.patient_id))
+        return residues(note.text, spans, treated, self.policy, patient=patient, excused=excused)
+
+    def _with_shifted_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with the columns of `shift` moved by the offset of each patient."""
+        names = [name for name in self.shift if name in batch.schema.names]
+        if not names:
+            return batch
+        patients = list(of_rows(batch))
+        offsets = [offset_of(self.key, patient_id, self.patients.get(patient_id)) for patient_id in patients]
+        of_patients = self.finder.name_index.date_orders
+        for name in names:
+            index = batch.schema.get_field_index(name)
+            shown = order_shown(text for text in batch.column(index).to_pylist() if isinstance(text, str))
+            orders = [read_order(self.date_order, shown, of_patients.get(patient_id, 0)) for patient_id in patients]
+            column = moved(batch.column(index), offsets, orders)
+            batch = batch.set_column(index, batch.schema.field(index), column)
+        return batch
 
     def _note(self, note: Note, detected: list[Span] | None, result: Deidentified) -> str | None:
         """Return the treated text; None if the note must not be written."""
@@ -205,19 +308,41 @@ class Deidentifier:
         try:
             spans = self.find(note.text, note.patient_id, note.note_id, detected)
             treated = self.treated(note.text, spans, note.patient_id)
-            text = splice(note.text, spans, [item.text for item in treated])
+            places, written = _without_scripts(note.text, spans, treated)
+            text = splice(note.text, places, [item.text for item in written])
+            left = self._residues(note, places, written)
         except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may contain its text
             result.skipped[RAISED] += 1
             return None
         result.counts.update(span.label for span in spans)
         result.by_detector.update(span.detector for span in spans)
         result.tagged += self._failed(spans, treated)
+        result.date_orders.update(self._orders(note, spans))
         if self.audit:
-            result.audit.append(note_line(self.key, note.note_id, note.text, spans, treated))
+            result.audit.append(note_line(self.key, note.note_id, note.text, places, written))
         if self.crosswalk:
             shifted = any(item.action is Treatment.SHIFT for item in treated)
-            shift = offset(self.key, note.patient_id).days if shifted else None
-            result.crosswalk.append(row(note, text, spans, treated, shift))
-        if result.spans is not None:
+            patient = self.patients.get(note.patient_id)
+            shift = offset_of(self.key, note.patient_id, patient).days if shifted else None
+            result.crosswalk.append(row(note, text, places, written, shift))
+        result.tally.add(left)
+        result.residues += [FoundResidue.of(note.note_id, note.text, one) for one in left[:MOST_RESIDUES]]
+        if self.keep_spans or left:
             result.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]
         return text
+
+
+def _without_scripts(text: str, spans: list[Span], treated: list[Treated]) -> tuple[list[Span], list[Treated]]:
+    """Return the spans and their replacements with the removal of `script` and `style` elements outside of them."""
+    markup = read_markup(text)
+    if markup is None or not markup.dropped:
+        return spans, treated
+    pairs = list(zip(spans, treated, strict=True))
+    ends = [span.end for span in spans]
+    for start, end in markup.dropped:
+        following = bisect_right(ends, start)
+        if following == len(spans) or spans[following].start >= end:
+            removed = Span(start, end, "ID", "markup", 1.0, "script or style")
+            pairs.append((removed, Treated("", Treatment.REMOVE)))
+    pairs.sort(key=lambda pair: pair[0].start)
+    return [span for span, _ in pairs], [item for _, item in pairs]

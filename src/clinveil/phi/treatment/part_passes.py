@@ -28,6 +28,7 @@ from clinveil.phi.name_index import NameIndex
 from clinveil.phi.name_index_store import NameIndexStore, open_name_index
 from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.treatment.passes import BatchSpans, changed, detect_batch, patients_of, treat_batch
+from clinveil.phi.treatment.policy import Policy
 from clinveil.scale import Map
 from clinveil.scale.pieces import each, shared
 from clinveil.scale.tasks import Store, name_of, perform
@@ -77,6 +78,8 @@ def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
     for name in sorted(fields):
         value = flat.get(name)
         values = value if isinstance(value, list) else [value] if isinstance(value, str) else []
+        if name == "phi_policy" and values:
+            yield from ((f"{name} words {n}", path) for n, path in enumerate(Policy.read(Path(values[0])).files[1:]))
         if "Path" in str(fields[name].annotation) or name in ("also", "engine"):
             yield from ((f"{name} {n}", Path(item.partition(":")[2] or item)) for n, item in enumerate(values))
 
@@ -88,6 +91,7 @@ class PartTask:
     Attributes:
         digest: of the part. store: of the spans. scratch: folder of the names, which are needed only during the run.
         independent: whether the result for a note does not depend on other notes; then detection is part of treatment.
+        apart: patients whose notes must not change how the notes of others are treated.
     """
 
     part: NotesCorpus = field(repr=False)
@@ -96,6 +100,7 @@ class PartTask:
     store: Store
     scratch: Path
     independent: bool
+    apart: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def title(self) -> str:
@@ -131,7 +136,8 @@ class PartTask:
         with _new_name_store(self.names) as names:
             for batch in self.part.batches():
                 known = BatchSpans.read(file) if stored else None
-                result = detect_batch(batch, finder.for_patients(patients_of(batch)), known)
+                own = patients_of(batch)
+                result = detect_batch(batch, finder.for_patients(own), known, self.apart & own)
                 if not stored:
                     result.spans.write(file)
                 names.add(result.name_index, result.lower_case)
@@ -183,17 +189,20 @@ def detect_parts(
     over: Map,
     say: Say,
     uses_other_notes: bool,
+    *,
+    apart: frozenset[str] = frozenset(),
 ) -> list[PartTask]:
     """Run the detectors on all parts, if notes depend on other notes; return the tasks in the order of the parts.
 
     Args:
         parts: each with its digest. store: of the spans, which are kept. scratch: folder of the names, which are text.
+        apart: patients whose notes must not change how the notes of others are treated.
 
     Raises:
         Incomplete: some parts failed; the spans of the others are kept.
     """
     private_folder(scratch)
-    tasks = [PartTask(part, digest, recipe, store, scratch, not uses_other_notes) for part, digest in parts]
+    tasks = [PartTask(part, digest, recipe, store, scratch, not uses_other_notes, apart) for part, digest in parts]
     if not uses_other_notes:
         return tasks
     for _ in track(each(over, _detected, tasks), "notes searched", say, size=lambda notes: notes):

@@ -33,6 +33,7 @@ from clinveil.phi.detection.finder import Finder
 from clinveil.phi.name_index import NameIndex, names_in, staff_in, unlisted
 from clinveil.phi.name_index_store import COMMON, NameIndexStore
 from clinveil.phi.name_variants import Name
+from clinveil.phi.treatment.dates import order_shown
 from clinveil.phi.treatment.deidentifier import NULL_TEXT, Deidentified, Deidentifier
 from clinveil.scale import Map
 
@@ -48,11 +49,13 @@ def deidentify_corpus(
     *,
     on_index: Callable[[NameIndex], None] | None = None,
     say: Say = lambda _: None,
+    apart: frozenset[str] = frozenset(),
 ) -> Iterator[Deidentified]:
     """Yield the treated pieces of a corpus, in order; each worker receives only the known patients of its notes.
 
     Args:
         on_index: called with the name index of all notes after the first pass. say: receives its progress.
+        apart: patients whose notes must not change how the notes of others are treated.
 
     Raises:
         InputError: the second pass reads other notes than the first one.
@@ -66,7 +69,8 @@ def deidentify_corpus(
         def tasks() -> Iterator[_Task | None]:  # of a single map, so that worker processes are started once
             sent = 0
             for sent, batch in enumerate(pieces(corpus), 1):  # noqa: B007
-                yield _Task(detect_batch, (batch, deidentifier.finder.for_patients(patients_of(batch))))
+                own = patients_of(batch)
+                yield _Task(detect_batch, (batch, deidentifier.finder.for_patients(own), None, apart & own))
             yield None  # the map returns one result per task and reads some tasks ahead of the results
             while received < sent:
                 yield None
@@ -209,15 +213,22 @@ class PassResult:
 
 
 @uncollected
-def detect_batch(batch: pa.RecordBatch, finder: Finder, stored: BatchSpans | None = None) -> PassResult:
+def detect_batch(
+    batch: pa.RecordBatch,
+    finder: Finder,
+    stored: BatchSpans | None = None,
+    apart: AbstractSet[str] = frozenset(),
+) -> PassResult:
     """Run the detectors on each note of a batch, and collect its names and lower-case words.
 
     Args:
         stored: spans of an earlier run, used instead of the detectors.
+        apart: patients of whose notes only the patient's own names are collected.
 
     Raises InputError if the batch is not that of the stored spans.
     """
     names, staff, lower = defaultdict[str, set[Name]](set), set[str](), defaultdict[str, set[str]](set)
+    orders = defaultdict[str, int](int)
     known, detected = stored.by_row(batch) if stored else None, list[list[Span] | None]()
     for row, note in enumerate(rows([batch])):
         view = finder.view(note.text, note.patient_id, note.note_id)
@@ -226,11 +237,20 @@ def detect_batch(batch: pa.RecordBatch, finder: Finder, stored: BatchSpans | Non
         except Exception:  # noqa: BLE001  fail closed: the second pass fails too, and counts the note
             detected.append(None)
         spans = detected[-1] or ()
-        names[note.patient_id] |= names_in(note.text, spans)
-        staff |= staff_in(note.text, spans)
+        text, within = view.within(spans)
+        names[note.patient_id] |= names_in(text, within)
+        dates = (text[span.start : span.end] for span in within if span.label == "DATE")
+        orders[note.patient_id] |= order_shown(dates)
+        if note.patient_id in apart:
+            continue
+        staff |= staff_in(text, within)
         for word in unlisted(view, spans, acronyms=finder.recall_first):
             lower[word].add(note.patient_id)
-    index = NameIndex({patient: frozenset(own) for patient, own in names.items() if own}, frozenset(staff))
+    index = NameIndex(
+        {patient: frozenset(own) for patient, own in names.items() if own},
+        frozenset(staff),
+        date_orders={patient: shown for patient, shown in orders.items() if shown},
+    )
     lower_case = {word: frozenset(sorted(patients)[:COMMON]) for word, patients in lower.items()}
     return PassResult(batch.num_rows, stored or BatchSpans.of(batch, detected), index, lower_case)
 

@@ -48,10 +48,10 @@ class Placeholders:
     """Placeholders of one note, with the interface of `Surrogates`.
 
     Args:
-        dates: of the note. day_first: whether the note writes dates day first.
+        dates: of the note. day_first: whether the note writes dates day first; None if unknown.
     """
 
-    def __init__(self, key: Key, note: NoteNames, dates: Iterable[str], *, day_first: bool) -> None:
+    def __init__(self, key: Key, note: NoteNames, dates: Iterable[str], *, day_first: bool | None) -> None:
         self._key, self._note, self._day_first = key, note, day_first
         known = [read[0] for text in dates if (read := _read(text, day_first=day_first))]
         self._last = max((day for day in known if day is not None), default=SAMPLE)
@@ -63,14 +63,18 @@ class Placeholders:
         same = (pair for pair in reversed(own) if pair[1] == form or (len(form) == 1 and pair[1].startswith(form)))
         return self._numbers.setdefault(next(same, (kind, form)), min(MOST, 1 + len(own)))
 
-    def make(self, label: str, original: str, patient_id: str, patient: Patient | None = None) -> str | None:
+    def make(
+        self, label: str, original: str, patient_id: str, patient: Patient | None = None, before: str = ""
+    ) -> str | None:
         """Return the placeholder of an original; a surrogate for an unusual date, or None."""
         if label == "NAME":
             return _Names(self, self._key, patient_id, patient, self._note).of(original)
         if label in ("DATE", "AGE"):
             read = _read(original, day_first=self._day_first)
             if read is None:
-                return shifted(self._key, patient_id, original, day_first=self._day_first) if label == "DATE" else None
+                if label == "AGE":
+                    return None
+                return shifted(self._key, patient_id, original, day_first=self._day_first, patient=patient)
             days = max(0, (self._last - read[0]).days) if read[0] else DAYS[3]
             return place("DATE", min(bisect_left(DAYS, days), len(DAYS) - 1), read[1](SAMPLE))
         return place(label, self.number(label, name_form(original) or original), _form(label, original))
@@ -118,7 +122,7 @@ def _form(label: str, original: str) -> str:
     return form.upper() if original.isupper() else form
 
 
-def _read(text: str, *, day_first: bool = False) -> tuple[date | None, Printer] | None:
+def _read(text: str, *, day_first: bool | None = False) -> tuple[date | None, Printer] | None:
     """Return the date of a text, None without a year, and a printer; None for other texts."""
     if read := parse(text, day_first):
         return read

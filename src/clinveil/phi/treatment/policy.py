@@ -10,7 +10,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from importlib.resources import files
@@ -19,7 +19,9 @@ from typing import Any, Literal, NamedTuple
 
 from clinveil.core.errors import UsageError
 from clinveil.core.spans import LABELS
+from clinveil.phi.detection.word_list import WordList
 
+_WORDS = ("find_words", "keep_words")
 Mode = Literal["remove", "replace", "tag"]
 
 
@@ -87,11 +89,16 @@ class Policy:
         name: of the profile, the mode or the file.
         treatments: of every label of `spans.LABELS`.
         recall_first: whether detection prefers recall to precision (`include_list.off_list`).
+        find_words, keep_words: words that are always replaced, and words that are never replaced.
+        files: those that the policy was read from.
     """
 
     name: str
     treatments: Mapping[str, Treatment]
     recall_first: bool = False
+    find_words: WordList | None = None
+    keep_words: WordList | None = None
+    files: tuple[Path, ...] = ()
 
     @classmethod
     def of_mode(cls, mode: str) -> Policy:
@@ -116,7 +123,8 @@ class Policy:
             fields = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             raise UsageError("file not found or not valid TOML", where=path.name) from None
-        return _policy("a policy file", path.name, fields)  # the file name may identify the site
+        policy = _policy("a policy file", path.name, fields)  # the file name may identify the site
+        return _with_words(policy, path, fields)
 
     def __getitem__(self, label: str) -> Treatment:
         """Return the treatment of a label. Raises UsageError for an unknown one, so that nothing is kept by mistake."""
@@ -142,7 +150,9 @@ class Policy:
     def record(self) -> dict[str, Any]:
         """Return the policy without its name, ready for JSON."""
         labels = {label: treatment.value for label, treatment in self.treatments.items()}
-        return {"labels": labels, "recall_first": self.recall_first}
+        lists = (("find_words", self.find_words), ("keep_words", self.keep_words))
+        words = {f"{name}_sha256": one.digest for name, one in lists if one is not None}
+        return {"labels": labels, "recall_first": self.recall_first, **words}
 
     def describe(self, label: str) -> str:
         """Return a description of the treatment of a label."""
@@ -163,7 +173,7 @@ def _profile(name: str) -> Policy:
 
 
 def _policy(name: str, where: str, fields: Mapping[str, Any], *, builtin: bool = False) -> Policy:
-    _check_names(where, "unknown key", fields, ("base", "labels", "recall_first"))
+    _check_names(where, "unknown key", fields, ("base", "labels", "recall_first", *_WORDS))
     base = fields.get("base", "safe-harbor")
     if not builtin and base not in profiles():
         raise UsageError("base: unknown profile", where=where, hint="one of " + ", ".join(profiles()))
@@ -183,6 +193,24 @@ def _policy(name: str, where: str, fields: Mapping[str, Any], *, builtin: bool =
     if not isinstance(recall_first, bool):
         raise UsageError("recall_first: not true or false", where=where)
     return Policy(name, treatments, recall_first)
+
+
+def _with_words(policy: Policy, path: Path, fields: Mapping[str, Any]) -> Policy:
+    """Return a policy with its lists of words, whose paths are relative to the policy file."""
+    places = dict[str, Path]()
+    for name in _WORDS:
+        value = fields.get(name)
+        if value is not None and not isinstance(value, str):
+            raise UsageError(f"{name}: not the path of a file", where=path.name, hint=f'write {name} = "words.txt"')
+        if value is not None:
+            places[name] = path.parent / value
+    lists = {name: WordList.read(place, labels=name == "find_words") for name, place in places.items()}
+    found = lists.get("find_words")
+    if found is not None and (kept := sorted(found.labels & policy.kept)):
+        hint = f"choose another treatment of {kept[0]}, or another label in the list"
+        raise UsageError(f"find_words: the policy keeps {kept[0]}", where=path.name, hint=hint)
+    files = (path, *places.values())
+    return replace(policy, find_words=found, keep_words=lists.get("keep_words"), files=files)
 
 
 def _check_names(where: str, message: str, names: Iterable[str], known: Collection[str]) -> None:

@@ -91,12 +91,13 @@ def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: Reide
 
 
 def _known(vault: Path, key: Key, settings: ReidentifySettings) -> dict[tuple[str, str], Row]:
-    """Return the rows of all crosswalks of the vault by note id and digest of the treated text."""
+    """Return the rows of all crosswalks of the vault by written note id and digest of the treated text."""
     files = sorted(path for path in vault.iterdir() if CROSSWALK.fullmatch(path.name)) if vault.is_dir() else []
     if not files:
         raise InputError("contains no crosswalk", where=vault.name, hint=_HINT)
     stored = (row for path in files for row in read_crosswalk(path, key))
-    return {(row.note_id, row.digest): row for row in stored if settings.wants(row.note_id, row.patient_id)}
+    wanted = (row for row in stored if settings.wants(row.note_id, row.patient_id))
+    return {(row.new_note_id or row.note_id, row.digest): row for row in wanted}
 
 
 def _restored(
@@ -106,19 +107,22 @@ def _restored(
     settings: ReidentifySettings,
     counts: Restored,
 ) -> pa.RecordBatch:
-    """Return the requested notes of a batch that are in the crosswalk."""
+    """Return the requested notes of a batch that are in the crosswalk, with the ids of the source."""
     batch = batch.filter(batch.column(TEXT).is_valid())
     texts: list[str | None] = []
+    ids: list[tuple[str, str]] = []
     for note in rows([batch]):
         row = known.get((note.note_id, digest(note.text)))
         texts.append(row.restored(note.text) if row else None)
+        ids.append((row.note_id, row.patient_id) if row else (note.note_id, note.patient_id))
         if row:
             counts.notes += 1
             counts.places += len(row.replacements)
-            counts.references.append(reference(key, note.note_id))
+            counts.references.append(reference(key, row.note_id))
         elif settings.wants(note.note_id, note.patient_id):
             counts.left_out += 1
-    return with_texts(batch, texts)
+    source = [pa.array(column, pa.string()) for column in zip(*ids, strict=True)] or batch.columns[:2]
+    return with_texts(pa.record_batch([*source, *batch.columns[2:]], schema=batch.schema), texts)
 
 
 def _log(vault: Path, key: Key, reason: str, notes: Path, counts: Restored) -> None:

@@ -1,6 +1,6 @@
 """`clinveil deidentify`: treat the identifiers of notes, count them, and write the secrets to a vault.
 
-Part files are treated part by part; each output file has the name of its source file.
+Part files are treated part by part. Notes, patients and part files get new ids and names, except with `keep_ids`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ from clinveil.core.keys import Key
 from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
+from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import as_parts, facts_of, names_of
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.columns import check_date_columns
+from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
+from clinveil.phi.treatment.new_ids import NewIds, part_name
 from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.treatment.policy import Treatment
-from clinveil.phi.treatment.records import RECORD, Counts, Records, records
+from clinveil.phi.treatment.records import NO_PATIENT_LIST, RECORD, Counts, Records, records
 from clinveil.phi.treatment.surrogates.pools import sizes
 from clinveil.scale import Map
 from clinveil.scale.executor import opened_for
@@ -45,6 +48,7 @@ _SURROGATE_RISK = (
     "surrogates: a patient's names agree across notes, so a missed name is conspicuous"
     " (Osborne 2025: 27.1 % of documents leak if .1 % of names are missed, 94.2 % at 5 %)"
 )
+ANY_LANGUAGE = "language=any: notes are not checked for English; identifiers in other languages remain"
 README = """Key and findings of a run of `clinveil deidentify`. SECRET: do not share any file of this folder.
 
 key.bin             source of all surrogates and date offsets; keep it to treat later notes of the same patients alike
@@ -52,7 +56,8 @@ deidentify.json     settings, input and counts of the run; no note text
 audit-0001.jsonl    per run, the treatment of every span, chained and sealed (clinveil verify); no note text
 crosswalk-*.bin     the original identifiers, encrypted with key.bin, for clinveil reidentify. Store key.bin elsewhere:
                     with both files, anyone can restore the notes
-spans.jsonl         every detected identifier with its text
+residues.jsonl      unchanged text that looks like an identifier, with its context (clinveil review)
+spans.jsonl         every detected identifier with its text (without --spans: those of notes with residues)
 review/             decisions of each reviewer (clinveil review), for clinveil deidentify
 
 The treated notes are secret too: they still contain the identifiers that the detectors missed.
@@ -74,22 +79,33 @@ def deidentify_notes(
     secrets, patients = vault or default_vault(out), settings.identifiers.patients
     refuse_places(out, MAKER, force=settings.force, vault=secrets, read={"NOTES": notes})
     refuse_places(out, MAKER, force=settings.force, read={"--patients": patients})
-    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    keep = settings.identifiers.opened(settings.keep)
+    opened = open_corpus(notes, settings.notes, label=settings.label, keep=keep)
+    corpus = opened.screened(settings.identifiers.language)
     parted = as_parts(corpus, out)
     policy = settings.identifiers.policy()
+    check_date_columns(corpus, policy, settings.identifiers.shift)
     if policy.warning:
         say(policy.warning)
     if Treatment.SURROGATE in policy.treatments.values():
         say(_SURROGATE_RISK)
-    if settings.decisions:
-        Decisions.read(*settings.decisions).check_corpus(corpus)
+    if settings.identifiers.language == "any":
+        say(ANY_LANGUAGE)
+    if not parted:  # the facts of parts are checked before their notes are treated
+        for _ in corpus.batches():
+            """Read only to refuse notes before the work."""
+        corpus.seen.refuse()
+    if patients is None:
+        say(NO_PATIENT_LIST)
+    if decisions := settings.identifiers.decisions:
+        Decisions.read(*decisions).check_corpus(corpus)
     # OUT appears last, when the vault is complete and its scratch is removed.
     with atomic(out, force=settings.force, maker=MAKER) as part, run_folder(secrets, VAULT) as folder:
         # An existing key is used again, so that later notes of a patient are treated like the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
         deidentifier = in_worker(settings, key, read_patients(patients) if patients else None)
         place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
-        with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
+        with records(secrets, key, crosswalk=settings.crosswalk) as kept:
             inputs = {  # hashes, but no paths
                 "code_sha256": code_version(),  # includes rules, word lists and models
                 "policy": policy.name,
@@ -123,9 +139,8 @@ VAULT = Kind(
 
 def in_worker(settings: DeidentifySettings, key: Key, patients: Mapping[str, Patient] | None) -> Deidentifier:
     """Return the de-identifier for some settings; workers build it too."""
-    decisions = Decisions.read(*settings.decisions) if settings.decisions else None
     phi = settings.identifiers
-    deidentifier = Deidentifier.of(phi, key, patients=patients, keep_spans=settings.spans, revise=decisions)
+    deidentifier = Deidentifier.of(phi, key, patients=patients, keep_spans=settings.spans)
     return deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
 
 
@@ -142,12 +157,14 @@ def _write(
         with opened_for(settings.executor, settings.workers) as over:
             return _write_parts(settings, corpus, deidentifier, path, kept, over, say)
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+    new_ids = _new_ids(settings, deidentifier, corpus)
 
     def batches(over: Map) -> Iterator[pa.RecordBatch]:
         results = deidentify_corpus(corpus, deidentifier, over, say=say)
         for result in track(results, "notes", say, size=lambda result: result.batch.num_rows):
             counts.add(result)
-            kept.add(result.audit, result.crosswalk, result.spans)
+            result = _renamed(result, new_ids)
+            kept.add(result.audit, result.crosswalk, result.spans, result.residues)
             yield result.batch
 
     try:
@@ -159,6 +176,22 @@ def _write(
     counts.read += sum(corpus.skipped.values())
     counts.skipped += corpus.skipped
     return counts
+
+
+def _new_ids(settings: DeidentifySettings, deidentifier: Deidentifier, corpus: Corpus) -> NewIds | None:
+    """Return the new ids of the written notes; None if the source's are kept."""
+    return None if settings.keep_ids else NewIds(deidentifier.key, patients=corpus.columns.has_patients)
+
+
+def _renamed(result: Deidentified, new_ids: NewIds | None) -> Deidentified:
+    """Return a result with new ids in its notes and in the rows of the crosswalk."""
+    if new_ids is None:
+        return result
+    rows = [
+        row._replace(new_note_id=new_ids.note(row.note_id), new_patient_id=new_ids.patient(row.patient_id))
+        for row in result.crosswalk
+    ]
+    return replace(result, batch=new_ids(result.batch), crosswalk=rows)
 
 
 def _write_record(
@@ -209,7 +242,10 @@ def _write_parts(
     tasks = detect_parts(parts, recipe, store, scratch, over, say, deidentifier.finder.uses_other_notes)
     broken.refuse()  # only now, so that the results of the other parts are stored
     place.mkdir(mode=0o700)
-    targets = [(task, place / name, scratch) for task, name in zip(tasks, names_of(corpus), strict=True)]
+    names = names_of(corpus)
+    if not settings.keep_ids:
+        names = [part_name(deidentifier.key, name, corpus.suffix) for name in names]
+    targets = [(task, place / name, scratch, settings) for task, name in zip(tasks, names, strict=True)]
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     for of_part, records_of_part in track(
         each(over, _write_part, targets), "notes", say, size=lambda of: of[0].written
@@ -222,10 +258,11 @@ def _write_parts(
     return counts
 
 
-def _write_part(item: tuple[PartTask, Path, Path]) -> tuple[Counts, Path]:
+def _write_part(item: tuple[PartTask, Path, Path, DeidentifySettings]) -> tuple[Counts, Path]:
     """Write one part; return its counts and the file with its records for the vault."""
-    task, place, scratch = item
+    task, place, scratch, settings = item
     part, deidentifier = task.part, task.recipe()
+    new_ids = _new_ids(settings, deidentifier, part)
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     records = scratch / f"{place.name}.records"
     with records.open("w", encoding="utf-8") as file:
@@ -233,7 +270,9 @@ def _write_part(item: tuple[PartTask, Path, Path]) -> tuple[Counts, Path]:
         def batches() -> Iterator[pa.RecordBatch]:
             for result in task.treated():
                 counts.add(result)
-                file.write(json.dumps([result.audit, result.crosswalk, result.spans]) + "\n")
+                result = _renamed(result, new_ids)
+                fields = [result.audit, result.crosswalk, result.spans, result.residues]
+                file.write(json.dumps(fields) + "\n")
                 yield result.batch
 
         write_corpus(batches(), place, part.columns, part.suffix)

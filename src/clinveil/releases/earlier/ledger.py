@@ -34,6 +34,8 @@ NAME, IN_VAULT, SCHEMA = "clinveil-ledger", "ledger.parquet", "clinveil.ledger/1
 VAULT, VARIABLE = "vault", "CLINVEIL_LEDGER"
 LOCK, WAIT = ".lock", 60.0  # seconds
 SALT = 32  # bytes
+DRAWS, READABLE = frozenset({"obfuscated", "coded"}), "deidentified"
+"""Kinds in which each released word is a random draw for a word of the source, and the kind that can be read."""
 SAME = 0.01  # share of the smaller release; a few texts are common to all ("did not attend")
 _LOWER = bytes(range(256)).lower()
 _OTHER = bytes(code for code in range(128) if not chr(code).isalpha())
@@ -60,6 +62,7 @@ class Entry:
         run: its name. commitment: of its key. vault: location of its vault.
         salt: of the hashes. notes: (n_notes,) sorted salted hashes of its distinct notes.
         spent: noise of each differentially private release of them, by keyed digest.
+        kind: of the release; "" in an entry of an older version.
     """
 
     run: str
@@ -68,6 +71,7 @@ class Entry:
     salt: bytes = field(repr=False)
     notes: Hashes = field(repr=False)
     spent: Mapping[str, Noise] = field(default_factory=dict, repr=False)
+    kind: str = ""
 
     @property
     def file(self) -> str:
@@ -86,16 +90,16 @@ class Entry:
     def write(self, path: Path) -> None:
         """Write the entry atomically, readable by its owner only. Raises OSError."""
         metadata: dict[str, Any] = {"schema": SCHEMA, "run": self.run, "commitment": self.commitment}
-        metadata |= {"vault": str(self.vault), "salt": self.salt.hex(), "spent": dict(self.spent)}
+        metadata |= {"vault": str(self.vault), "salt": self.salt.hex(), "spent": dict(self.spent), "kind": self.kind}
         schema = pa.schema([("note", pa.uint64())], metadata={"clinveil": json.dumps(metadata)})
         with atomic(path, force=True) as part:
             pq.write_table(pa.table([pa.array(self.notes)], schema=schema), part, compression="zstd")
 
 
-def entry(hashes: Hashes, run: str, commitment: str, vault: Path) -> Entry:
-    """Return a new entry for notes with these `text_hashes`."""
+def entry(hashes: Hashes, run: str, commitment: str, vault: Path, kind: str = "") -> Entry:
+    """Return a new entry for a release of notes with these `text_hashes`."""
     salt = token_bytes(SALT)
-    return Entry(run, commitment, vault.resolve(), salt, np.sort(salted(np.unique(hashes), salt)))
+    return Entry(run, commitment, vault.resolve(), salt, np.sort(salted(np.unique(hashes), salt)), kind=kind)
 
 
 def read_entry(path: Path) -> Entry:
@@ -107,8 +111,9 @@ def read_entry(path: Path) -> Entry:
         salt = bytes.fromhex(stored["salt"])
         noises = stored.get("spent", {}).items()
         spent = {str(of): Noise(float(sigma), float(rate), int(steps)) for of, (sigma, rate, steps) in noises}
-        made = Entry(str(stored["run"]), str(stored["commitment"]), Path(stored["vault"]), salt, notes, spent)
-        known = stored["schema"] == SCHEMA and len(salt) == SALT
+        run, commitment, kind = (str(stored.get(name, "")) for name in ("run", "commitment", "kind"))
+        made = Entry(run, commitment, Path(stored["vault"]), salt, notes, spent, kind)
+        known = stored["schema"] == SCHEMA and len(salt) == SALT and bool(run and commitment)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
         known = False
     if not known:
@@ -134,6 +139,35 @@ class Earlier:
     def description(self) -> str:
         """The share as text; small counts are hidden, as the external report contains it."""
         return f"fewer than {SMALL}" if self.shared < SMALL else share(self.share).replace(SPACE, " ")
+
+    def disclosed(self, kind: str) -> str:
+        """Return what the holder of both releases learns, as one or two sentences.
+
+        Args:
+            kind: of the other release of the same notes.
+        """
+        pairs = f"fewer than {SMALL}" if self.shared < SMALL else f"{self.shared:,}"
+        own, other = kind in DRAWS, self.entry.kind in DRAWS
+        if own and self.entry.kind == READABLE:
+            return (
+                f"That release is readable: its holder has {pairs} of these notes in both forms, as known pairs, and "
+                "reads them there. The figures for up to 200 known pairs are a lower bound of what they recover here."
+            )
+        if kind == READABLE and other:
+            return (
+                f"This release is readable: whoever holds both has {pairs} of the notes in both forms, as known pairs "
+                "of that release, and reads them here. The report of that release does not count with this."
+            )
+        if kind == READABLE and self.entry.kind == READABLE:
+            return "Both are readable: whoever holds both sees which words are surrogates, because these differ."
+        if own and other:
+            return "With both, an attacker has two draws of each word: see the figures for several draws."
+        if self.entry.kind:
+            return "What both disclose about the same notes adds up."
+        return (
+            "The ledger does not state its kind. If it is readable, its holder has known pairs; otherwise, what both "
+            "disclose about the same notes adds up."
+        )
 
 
 @dataclass(frozen=True)

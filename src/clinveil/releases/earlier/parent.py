@@ -26,6 +26,7 @@ from clinveil.core.runfolder import KEY, fingerprint
 from clinveil.core.settings import NotesSettings, Settings
 from clinveil.corpus.corpus import NOTE_ID, TEXT, Columns, Corpus
 from clinveil.corpus.open import OpenedCorpus, open_corpus
+from clinveil.corpus.screen import Screened
 from clinveil.corpus.uniqueness import Hashes, hashes, joined
 from clinveil.phi.treatment.passes import patients_of
 from clinveil.releases.earlier.ledger import IN_VAULT, SAME, Earlier, Entry, Ledger, read_entry, text_hashes
@@ -280,6 +281,11 @@ class NewNotes:
     def skipped(self) -> Counter[str]:
         """Rows left out in the last pass, by reason."""
         return self.source.skipped + Counter({LEFT_BEFORE: self.left_out})
+
+    @property
+    def seen(self) -> Screened:
+        """Rows of the last pass that the detectors cannot read."""
+        return self.source.seen
 
     def patients(self) -> tuple[int, int]:
         """Return the numbers of patients with and without released notes in the last pass."""

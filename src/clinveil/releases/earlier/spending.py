@@ -46,7 +46,7 @@ def spend(job: ReleaseContext, noise: Noise, delta: float, question: str) -> Spe
         if not job.settings.again:
             ledger.refuse(others)
         run = f"{datetime.now(UTC):%Y-%m-%d}-{commitment[:8]}"
-        own = ledger.of(commitment) or entry(hashes, run, commitment, job.folder.vault)
+        own = ledger.of(commitment) or entry(hashes, run, commitment, job.folder.vault, job.settings.kind)
         name = f"{job.key.digest('private release', question):016x}"
         if name not in own.spent:
             own = replace(own, spent={**own.spent, name: noise})

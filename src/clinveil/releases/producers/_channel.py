@@ -120,8 +120,9 @@ class ChannelProducer(Producer):
     def make(self, job: ReleaseContext) -> ChannelProduct:
         """Replace identifiers, train vectors, build a channel, draw every word, and read the notes back."""
         notes = treated(job)
-        counts = counted(job, notes.corpus)
-        vectors = vectors_of(job, notes.corpus, counts)
+        learned_from = job.held_out.without(notes.corpus)
+        counts = counted(job, learned_from)
+        vectors = vectors_of(job, learned_from, counts)
         with job.timer.stage("neighbours", "neighbour table and channel"):
             channel = channel_of(job, vectors, counts)
             digests = {name: fingerprint(job.folder.vault / name) for name in LEARNED}
@@ -129,7 +130,7 @@ class ChannelProducer(Producer):
         rows = Accounting(job.found.read, check.notes, job.found.skipped + notes.skipped + tally.skipped)
         return ChannelProduct(
             *(job, path, job.corpus.columns, rows, check, opened(path, job.corpus.columns)),
-            *(counts.n_tokens, len(counts), counts.n_patients, notes.found),
+            *(tally.words, len(counts), job.found.patients, notes.found),
             entered=notes.corpus,
             counts=counts,
             name_index=notes.name_index,
@@ -163,7 +164,9 @@ class ChannelProduct(SourcedProduct):
         job, findings = self.job, single_names(seen.context)
         if job.settings.channel.keep_words:
             more: Any = {"threads": job.settings.workers, "counts": seen.context.counts, "names": job.known_names}
-            base, _ = build_channel(self.vectors, job.settings.channel.but(keep_words=None), key=job.key, **more)
+            base, _ = build_channel(
+                self.vectors, job.settings.channel.but(keep_words=None, allow_small=True), key=job.key, **more
+            )
             changed = replace(seen.context, channel=base, known=None, entered=None)
             findings += [replace(f, measure=f"{f.measure}_none_kept") for f in Inversion()(changed, rng)]
         return findings
@@ -297,7 +300,8 @@ def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Cha
     tables, place, how = job.folder.vault / "neighbours", job.folder.vault / "channel", job.settings.channel
     if not (tables.exists() and place.exists()):
         more: Any = {"threads": job.settings.workers, "counts": counts, "names": job.known_names}
-        channel, table = build_channel(vectors, how, key=job.key, **more)
+        # `refuse_notes` has counted the patients of all notes; the channel is built from fewer.
+        channel, table = build_channel(vectors, how.but(allow_small=True), key=job.key, **more)
         remove(tables)
         save_neighbours(table, tables)
         remove(place)

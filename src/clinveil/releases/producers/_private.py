@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from clinveil.attacks.attack import Context
+from clinveil.attacks.models.membership import membership_of_release
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import remove
 from clinveil.core.finding import Finding
-from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import PATIENT_ID, Accounting, Corpus, rows
@@ -51,7 +51,7 @@ from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Product
 from clinveil.releases.producers._trained import PrivateRelease, refuse_network, sgd_plan, trained_release
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.synthesis_model import FEWEST, STATE, TrainHoldoutSplit
+from clinveil.releases.synthesis_model import STATE, TrainHoldoutSplit, sides_of
 from clinveil.releases.synthesis_rows import LabelColumns
 from clinveil.releases.writing import opened
 from clinveil.report.record import Fact, Gate
@@ -67,7 +67,7 @@ def refuse_private(settings: ReleaseSettings) -> bool:
             raise UsageError("synthetic.public and synthetic.delta apply with synthetic.epsilon only")
         return False
     channel = settings.channel
-    if channel.min_patients != type(channel).model_fields["min_patients"].default:
+    if "min_patients" in channel.model_fields_set:
         message = "--min-patients does not apply with synthetic.epsilon: words are public, and labels are not protected"
         raise UsageError(message, hint="omit it")
     refuse_parameters(how.epsilon, 0.5 if how.delta is None else how.delta)
@@ -130,20 +130,6 @@ class PrivateInput:
         """The cells of the table."""
         return Layout(len(self.labels.labels), len(self.public.ids))
 
-    def split(self, key: Key, share: float) -> TrainHoldoutSplit:
-        """Hold out patients, each with this probability: a draw must not depend on other patients.
-
-        Raises InputError if a side has fewer than two patients.
-        """
-        secret, limit = key.subkey("private split"), round(share * 2**64)
-        draws = {p: blake2b(p.encode("utf-8", "surrogatepass"), key=secret, digest_size=8) for p in self.notes.patients}
-        aside = {patient for patient, draw in draws.items() if int.from_bytes(draw.digest(), "little") < limit}
-        if min(len(aside), len(draws) - len(aside)) < FEWEST:
-            raise InputError(f"{len(draws)} patients are too few for training and held-out patients")
-        kept = [row for row, patient in enumerate(self.notes.patients) if patient not in aside]
-        other = [row for row, patient in enumerate(self.notes.patients) if patient in aside]
-        return TrainHoldoutSplit(self.notes.rows(kept), self.notes.rows(other))
-
     def released(self, job: ReleaseContext, training: PlainNotes) -> PrivateRelease:
         """Enter the spending in the ledger, then release a trained model or a noisy table, and yield notes of it."""
         if isinstance(self.plan, SgdPlan):
@@ -166,7 +152,7 @@ def make_private(job: ReleaseContext) -> Product:
     how, timer = job.settings.synthetic, job.timer
     ready = PrivateInput.read(job.corpus, job.found, job.settings)
     job.say(ready.plan.description)
-    sides = ready.split(job.key, how.held_out)
+    sides = sides_of(ready.notes, job.held_out)
     with timer.stage("private table or training", f"epsilon {ready.plan.epsilon:g}", "keyed"):
         made = ready.released(job, sides.training)
     path = job.folder.staging / f"notes{job.corpus.suffix}"
@@ -239,11 +225,21 @@ class WrittenProduct(Product):
 
     def for_utility(self, seen: Context) -> Context:
         """Return written and real notes, without a crosswalk."""
-        return replace(seen, original=self.job.corpus, entered=self.job.corpus)
+        job = self.job
+        split = job.held_out
+        return replace(
+            seen,
+            original=job.corpus,
+            entered=job.corpus,
+            test_patients=split.patients,
+            unread=split.unread,
+        )
 
     def findings(self, seen: Measured, rng: np.random.Generator) -> list[Finding]:
-        """Return the findings on copies, known names, and the model if there is one."""
-        return self.examined.findings
+        """Return the findings on copies, known names, membership, and the model if there is one."""
+        context, sides = seen.context, (self.sides.training, self.sides.held_out)
+        membership = membership_of_release(read_notes(self.released, layout=True), *sides, rng, model=context.model)
+        return [*self.examined.findings, *membership]
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates on the words, copies and known names, and on the mechanism or the model."""
@@ -288,7 +284,7 @@ class PrivateProduct(WrittenProduct):
         yield Fact("epsilon of all private releases of these notes in the ledger", together)
         yield Fact("words of the public vocabulary", len(self.ready.public.ids))
         yield Fact("training notes", len(self.sides.training), "notes")
-        yield Fact("held-out notes", len(self.sides.held_out), "notes")
+        yield Fact("notes of test patients", len(self.sides.held_out), "notes")
 
     def manifest_entries(self) -> dict[str, Any]:
         """Return the guarantee, its parameters, and the noisy numbers of patients per label."""

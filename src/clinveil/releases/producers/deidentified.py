@@ -38,6 +38,7 @@ class Deidentified(Producer):
     """Output of `clinveil deidentify` with new ids and the gates of a release."""
 
     uses = frozenset({"identifiers", "keep", "label", "max_kept"})
+    keeps_markup = True
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
@@ -51,12 +52,12 @@ class Deidentified(Producer):
     def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, write the notes with new ids, and read them back."""
         notes = treated(job)
-        counts = counted(job, notes.corpus)
+        counts = counted(job, job.held_out.without(notes.corpus))
         _, check, path = write_notes(job, notes.corpus, None)
         rows = Accounting(job.found.read, check.notes, job.found.skipped + notes.skipped)
         return SourcedProduct(
             *(job, path, job.corpus.columns, rows, check, opened(path, job.corpus.columns)),
-            *(counts.n_tokens, len(counts), counts.n_patients, notes.found),
+            *(counts.n_tokens, len(counts), job.found.patients, notes.found),
             entered=notes.corpus,
             counts=counts,
             name_index=notes.name_index,
@@ -84,10 +85,12 @@ class SourcedProduct(Product):
             released=self.released,
             entered=self.entered,
             known=self.job.known,
-            keep=self.released.columns.keep,
+            keep=self.job.settings.identifiers.unmoved(self.released.columns.keep),
             scratch=self.job.folder.work,
             workers=self.job.settings.workers,
             over=self.job.over_all,
+            test_patients=self.job.held_out.patients,
+            unread=self.job.held_out.unread,
         )
 
     def measured(self, whole: Context) -> Measured:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -50,7 +52,8 @@ from clinveil.releases.synthesis_model import (
     draw_notes,
     encoded_training,
     load_trained,
-    n_held_out,
+    refuse_few,
+    sides_of,
     train_new,
 )
 from clinveil.releases.synthesis_rows import LabelColumns
@@ -61,6 +64,7 @@ from clinveil.stats.findings import unmeasured
 from clinveil.stats.intervals import wilson
 from clinveil.utility.evaluations.perplexity import perplexity_findings
 
+FEWEST_SHARING, PATIENTS_PER_SHARING = 5, 60
 BIAS = 0.5  # of a model that counts each label; at 0 contexts of several labels blur what a note is about
 # Of one pass over 100,000 words, one core, or of writing as many: a guess for the plan.
 PASS_SECONDS = {"unigram": 4.0, "ngram": 4.0, PRETRAINED: 600.0}
@@ -71,7 +75,15 @@ class Synthetic(Producer):
     """Notes that describe no real person, searched for copies of real notes."""
 
     uses = frozenset({"lm", "synthetic", "identifiers", "phi", "min_patients", "label", "keep"})
+    defaults = MappingProxyType({"min_patients": "auto"})
     learns = (MODEL, STATE)
+
+    def floor(self, patients: int) -> int:
+        """Return the patient floor of words and word sequences: one patient in 60, at least 5.
+
+        Source: measured (benchmarks/synthetic.md): with 5, released notes disclose who was in the training.
+        """
+        return max(FEWEST_SHARING, ceil(patients / PATIENTS_PER_SHARING))
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
         """Raise MissingExtra without PyTorch, UsageError for an unsuitable model or device."""
@@ -81,7 +93,7 @@ class Synthetic(Producer):
             raise UsageError("synthetic.tags requires phi=true, without synthetic.epsilon", hint="identifiers are kept")
         private = refuse_private(settings)
         if written.source is not None:
-            _refuse_unused(settings, "synthetic.source", {"device"}, {"held_out"})
+            _refuse_unused(settings, "synthetic.source", {"device"}, set())
         elif private and not how.neural:
             _refuse_unused(settings, f"synthetic.epsilon and lm.model {how.model}", {"model"}, _OF_MODELS)
         elif not private and how.neural:
@@ -92,12 +104,16 @@ class Synthetic(Producer):
 
     def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:
         """Raise InputError for too few patients to split, or for a private release that would be noise."""
-        n_held_out(found.patients, settings.synthetic.held_out)
+        refuse_few(found.patients)
         _refuse_named(settings, corpus)
         if settings.synthetic.epsilon is not None:
             PrivateInput.read(corpus, found, settings)
         else:
-            LabelColumns.read(corpus, settings.channel.floor)
+            LabelColumns.read(corpus, settings.channel.label_floor)
+
+    def label_floor(self, settings: ReleaseSettings) -> int:
+        """Return how many training patients a label needs, so that notes are written for it."""
+        return settings.channel.label_floor
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
@@ -119,7 +135,7 @@ class Synthetic(Producer):
         if job.settings.synthetic.epsilon is not None:
             return make_private(job)
         how, vault, timer = job.settings.synthetic, job.folder.vault, job.timer
-        labels = LabelColumns.read(job.corpus, job.settings.channel.floor)
+        labels = LabelColumns.read(job.corpus, job.settings.channel.label_floor, apart=job.held_out.patients)
         entered = treated(job, placeholders=True)
         notes, seed = labels.notes(entered.corpus, placeholders=job.settings.phi), training_seed(job)
         findings: list[Finding] = []
@@ -237,7 +253,8 @@ def _trained(
         return load_trained(source, notes, job.settings, labels, before=True)
     if (place / "model.json").exists():
         return load_trained(place, notes, job.settings, labels, before=False)
-    return train_new(notes, job.settings, seed, job.folder.vault, job.say, labels, public)
+    sides = sides_of(notes, job.held_out, seed, validate=job.settings.lm.neural)
+    return train_new(sides, job.settings, seed, job.folder.vault, job.say, labels, public)
 
 
 def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> tuple[Counts, Checked]:
@@ -248,10 +265,12 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
     steering = Steering.of(encoded_training(training, vocabulary, job.settings), vocabulary, bias)
     drawing = SamplingConfig(size, how.longest, how.temperature, steering)
 
-    def enough() -> bool:
-        return counts.words >= training.words if how.count is None else counts.notes >= how.count
+    training_words = training.words
 
-    plan = LabelSequences.of(training.patients, training.labels, job.settings.channel.floor).plan(job.key)
+    def enough() -> bool:
+        return counts.words >= training_words if how.count is None else counts.notes >= how.count
+
+    plan = LabelSequences.of(training.patients, training.labels, job.settings.channel.label_floor).plan(job.key)
     checked = Checked()
     notes = draw_notes(trained.model, job.key, drawing, enough, counts, plan, labels.named, checked, marked=how.tags)
 
@@ -293,7 +312,7 @@ class SyntheticProduct(WrittenProduct):
         sides = self.trained.sides
         yield Fact("language model", self.trained.model.kind)
         yield Fact("training notes", len(sides.training), "notes")
-        yield Fact("held-out notes", len(sides.held_out), "notes")
+        yield Fact("notes of test patients", len(sides.held_out), "notes")
         yield from (Fact(f"notes left out: {why}", n, "notes") for why, n in sorted(self.left_out.items()))
         yield Fact("notes truncated at the maximum length", self.counts.truncated, "notes")
 

@@ -13,13 +13,14 @@ from typing import NamedTuple
 from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
 
-from clinveil.attacks.threats import Holding, Row, Target, adversary_table
+from clinveil.attacks.threats import Holding, Row, Target, above_chance, adversary_table
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding, write_findings
 from clinveil.report.numerals import NONE, bare
 from clinveil.report.render import environment
 from clinveil.study.compare.run import FINDINGS, PAGE, TABLE, Comparison, Measured
 
+SAME = "="
 TEN_WORDS: tuple[Target, ...] = ("note by ten words",)
 NAMES: tuple[Target, ...] = ("names", "planted names")
 OWN: tuple[Target, ...] = ("own identifiers",)
@@ -27,7 +28,9 @@ COPIES: tuple[Target, ...] = ("copies",)
 PUBLIC: tuple[Target, ...] = ("note by public knowledge",)
 CHOOSE = (
     "How to choose: set the risk that the recipient's agreement allows, leave out the rows above it and the rows with "
-    "failed gates, and take the row with the highest utility for what the recipient will do."
+    "failed gates, and take the row with the highest utility for what the recipient will do. Risks: success, and in "
+    f"brackets chance, the success of guessing; {SAME} where the attacks of this attacker do no better than those of "
+    "an attacker who holds less."
 )
 
 
@@ -112,8 +115,8 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
         yield _risk_column("Public text, %", meaning, [("recipient", PUBLIC), ("shadow", PUBLIC)])
     yield _risk_column(
         "Names, %",
-        "names recovered, those planted for the test included, by the same two / a recipient with 20 notes in both "
-        "forms.",
+        "names of patients or, where this shows more, names planted for the test, recovered by the same two / a "
+        "recipient with 20 notes in both forms.",
         [("recipient", NAMES), ("shadow", NAMES), ("pairs-20", NAMES)],
     )
     meaning = "names recovered by a recipient with 200 notes in both forms; no gate judges this."
@@ -127,6 +130,8 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
             "patients of whom a passage of their own appears in the synthetic notes; in brackets held-out patients, "
         )
         yield Column("Copied, %", meaning + "whom the model never read, as a control.", _copied)
+        meaning = "how well a recipient tells training patients from others (area under the curve), from the synthetic "
+        yield Column("Membership", meaning + "notes alone; in brackets chance and the 95 % interval.", _membership)
     yield Column(
         "Gates",
         "passed / failed / switched off, without that of the test seed.",
@@ -184,18 +189,45 @@ def _interval(value: float, low: float | None, high: float | None) -> str:
 def _risk_column(head: str, meaning: str, cells: Sequence[tuple[Holding, Sequence[Target]]]) -> Column:
     """Return a column of the strongest attack of each adversary on some targets."""
 
-    def strongest(attacks: Sequence[Row], holding: Holding, targets: Sequence[Target]) -> Row | None:
-        rows = [row for row in attacks if row.adversary == holding and row.target in targets]
-        return max(rows, key=lambda row: -1.0 if row.value is None else row.value, default=None)
-
     def cell(measured: Measured) -> Cell:
         attacks = adversary_table(measured.findings)
-        rows = [strongest(attacks, holding, targets) for holding, targets in cells]
-        texts = [NONE if row is None or row.value is None else bare(row.value, "share") for row in rows]
+        target_of = {targets: _strongest_target(attacks, cells, targets) for _, targets in cells}
+        chosen = {(row.adversary, row.target): row for row in attacks if row.target is not None}
+        rows = [chosen.get((holding, target_of[targets])) for holding, targets in cells]
+        texts = [_risk(row) for row in rows]
         why = next((row.why for row in rows if row is not None and row.why), "")
-        return Cell(" / ".join(texts)) if set(texts) != {NONE} else Cell(NONE, why)
+        return Cell(" / ".join(texts)) if {*texts} != {NONE} else Cell(NONE, why)
 
     return Column(head, meaning, cell)
+
+
+def _strongest_target(
+    attacks: Sequence[Row], cells: Sequence[tuple[Holding, Sequence[Target]]], targets: Sequence[Target]
+) -> Target:
+    """Return the target of a column on which its adversaries are furthest above chance: one for all of them."""
+    holdings = {holding for holding, own in cells if own == targets}
+    tried = [row for row in attacks if row.adversary in holdings and row.target in targets]
+    top = max(tried, key=lambda row: -2.0 if row.finding is None else above_chance(row.finding), default=None)
+    return targets[0] if top is None or top.target is None else top.target
+
+
+def _risk(row: Row | None) -> str:
+    """Return success and chance, or a mark for the figure of an adversary who holds less."""
+    if row is None or row.value is None:
+        return NONE
+    if row.by != row.adversary:
+        return SAME
+    planted = "planted " if row.target == "planted names" else ""
+    return planted + bare(row.value, "share") + ("" if row.chance is None else f" ({bare(row.chance, 'share')})")
+
+
+def _membership(measured: Measured) -> Cell:
+    rows = [row for row in adversary_table(measured.findings) if row.target == "membership"]
+    row = next((row for row in rows if row.adversary == "recipient"), None)
+    if row is None or row.value is None:
+        return Cell(NONE, "" if row is None else row.why)
+    ends = "" if row.low is None or row.high is None else f", {row.low:.2f} to {row.high:.2f}"
+    return Cell(f"{row.value:.2f} ({row.chance:.1f}{ends})")
 
 
 def _copied(measured: Measured) -> Cell:

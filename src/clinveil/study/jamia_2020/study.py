@@ -18,6 +18,7 @@ from clinveil.core.neural import need_torch
 from clinveil.core.settings import LABEL, flag
 from clinveil.core.types import Say
 from clinveil.report.numerals import NONE, between, decimals
+from clinveil.stats.findings import NO_EVIDENCE, is_no_evidence, unmeasured
 from clinveil.stats.intervals import t_interval
 from clinveil.study.engine import Bench, CommonSettings, Results, Task, choices, findings_of
 from clinveil.study.inputs import File, Source, Train
@@ -323,36 +324,49 @@ class Jamia2020(Study):
         return tables(results, self.paper)
 
 
+SOURCE = "paper A, Table 3 and Figure 1"
+
+
 def means(raw: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield correlations over repetitions: mean, 90 % t interval, and the number of scored pairs."""
+    """Yield correlations over repetitions: mean, 90 % t interval, and the number of scored pairs.
+
+    A mean that is not above the chance of one repetition is no evidence: it has no value and no interval.
+    """
     grouped: dict[tuple[str, ...], list[Finding]] = {}
     names = ("algorithm", "list", "series", "n")
     for finding in raw:
         grouped.setdefault(tuple(str(finding.detail.get(name) or "") for name in names), []).append(finding)
     for key, findings in grouped.items():
-        values = [f.value for f in findings if f.value is not None]
-        if len(values) < 2:
-            continue
+        known = [f for f in findings if correlation_of(f) is not None]
+        values = [value for f in known if (value := correlation_of(f)) is not None]
         covered = min(int(f.detail.get("scored") or f.n) for f in findings)
         pairs = int(findings[0].detail.get("pairs") or 0)
-        yield Finding(
-            "study.similarity",
-            sum(values) / len(values),
-            len(values),
-            "higher",
-            *t_interval(values, LEVEL),
-            chance=0.0,
-            source="paper A, Table 3 and Figure 1",
-            detail={
-                **dict(zip(names, key, strict=True)),
-                "repetitions": len(values),
-                "covered": covered,
-                "pairs": pairs,
-            },
-            unit="repetitions",
-            method="t interval over repetitions, 90 %",
-            chance_is="no correlation",
-        )
+        detail: dict[str, Any] = dict(zip(names, key, strict=True))
+        detail |= {"repetitions": len(values), "covered": covered, "pairs": pairs}
+        fields: dict[str, Any] = {"better": "higher", "source": SOURCE, "unit": "repetitions"}
+        if len(values) < 2:
+            empty = next((f for f in findings if is_no_evidence(f)), None)
+            if empty is not None:
+                why = str(empty.detail["why"])
+                yield unmeasured("study.similarity", why, len(findings), detail=detail, **fields)
+            continue
+        # Repetitions share the pairs, so their mean is compared with the chance of one repetition.
+        mean, limit = float(np.mean(values)), float(np.mean([float(f.detail["chance_high"] or 0.0) for f in known]))
+        fields |= {"chance": 0.0, "chance_is": "no correlation"}
+        if mean <= limit:
+            why = f"{NO_EVIDENCE}: the mean correlation ({mean:.3f}, {covered} pairs) is not above chance ({limit:.3f})"
+            more = {**detail, "correlation": mean}
+            yield unmeasured("study.similarity", why, len(values), detail=more, **fields)
+            continue
+        low, high = t_interval(values, LEVEL)
+        method = "t interval over repetitions, 90 %"
+        yield Finding("study.similarity", mean, len(values), low=low, high=high, detail=detail, method=method, **fields)
+
+
+def correlation_of(finding: Finding) -> float | None:
+    """Return the correlation of a finding, also of one that is no evidence; None without any."""
+    found = finding.detail.get("correlation") if finding.value is None else finding.value
+    return found if isinstance(found, float) else None
 
 
 def seeds(seed: int, n: int) -> list[int]:

@@ -14,7 +14,7 @@ from numpy.random import Generator, default_rng
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch, seeded
-from clinveil.core.settings import SEED, NotesSettings, Settings, flag, group
+from clinveil.core.settings import SEED, LabelledNotesSettings, Settings, flag, group
 from clinveil.core.types import Say
 from clinveil.stats.intervals import jackknife_t, share_by_patient, share_method
 from clinveil.utility.evaluations import THREADS, Evaluated, Evaluation, Input, evaluations
@@ -177,7 +177,7 @@ class Casing(Evaluation):
         "test": Input("Test text with case (default: split off TRAIN).", "--test"),
     }
     model: CasingSettings = group(CasingSettings)
-    notes: NotesSettings = group(NotesSettings)
+    notes: LabelledNotesSettings = group(LabelledNotesSettings)
     seed: int | None = SEED
     workers: int = THREADS
 

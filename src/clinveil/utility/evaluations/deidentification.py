@@ -11,7 +11,7 @@ from numpy.random import default_rng
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
-from clinveil.core.settings import SEED, WORKERS, NotesSettings, flag, group
+from clinveil.core.settings import SEED, WORKERS, LabelledNotesSettings, flag, group
 from clinveil.core.spans import Span
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, Note, rows
@@ -121,7 +121,7 @@ class Deidentification(Evaluation):
     }
     shown = "grid engine seed"
     identifiers: PhiSettings = group(PhiSettings)
-    notes: NotesSettings = group(NotesSettings)
+    notes: LabelledNotesSettings = group(LabelledNotesSettings)
     offsets: Literal["codepoints", "bytes", "utf16"] = flag(
         "codepoints", "Unit of span offsets: code points, UTF-8 bytes, or UTF-16 units (Java, browsers)."
     )

@@ -14,7 +14,7 @@ import numpy as np
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
-from clinveil.core.settings import SEED, NotesSettings, flag, group
+from clinveil.core.settings import SEED, LabelledNotesSettings, flag, group
 from clinveil.core.types import Doubles, Ints, Say
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.medtext import UNK
@@ -179,7 +179,7 @@ class Perplexity(Evaluation):
         "source": Input("Use this model (vault/model of a synthetic release).", "--from"),
     }
     lm: ModelSettings = group(ModelSettings)
-    notes: NotesSettings = group(NotesSettings)
+    notes: LabelledNotesSettings = group(LabelledNotesSettings)
     seed: int | None = SEED
     workers: int = THREADS
     prepared: bool = flag(False, "All notes are in MedText form already; a file with <unk> is always read so.")

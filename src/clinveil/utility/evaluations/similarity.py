@@ -20,10 +20,10 @@ from numpy.random import Generator, default_rng
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import SEED, NotesSettings, flag, group
+from clinveil.core.settings import SEED, LabelledNotesSettings, flag, group
 from clinveil.core.tokens import words
 from clinveil.core.types import Mask, Say
-from clinveil.stats.findings import unmeasured
+from clinveil.stats.findings import NO_EVIDENCE, unmeasured
 from clinveil.stats.hypotheses import permutation_p
 from clinveil.utility.evaluations import (
     VECTORS,
@@ -35,10 +35,20 @@ from clinveil.utility.evaluations import (
     evaluations,
     name_of,
 )
-from clinveil.utility.pairs import Correlated, PairList, PairVectors, Protocol, Statistic, pair_vectors, read_pairs
+from clinveil.utility.pairs import (
+    FEWEST_PAIRS,
+    Correlated,
+    PairList,
+    PairVectors,
+    Protocol,
+    Statistic,
+    pair_vectors,
+    read_pairs,
+)
 from clinveil.vectors.table import Vectors
 
 DRAWS, SHUFFLES = 1_000, 100
+AT_CHANCE = 0.05  # P above which a correlation is no evidence
 SOURCE = {
     "jamia": "paper A, Table 3 and Figure 1; protocol of Wang et al. 2018",
     "clinicalnlp": "paper C, section 3.3; protocol of its released code",
@@ -91,7 +101,8 @@ def similarity(
         `utility.similarity`: chance is 0, with 95 % of 999 permutations of the scores in the detail; the control is the
         mean over 100 permutations of the vectors. The detail counts pairs: in the list, selected, of single words,
         covered, covered by subwords, with a missing word, scored, left out, random. If some pairs need subwords, there
-        is a second finding for the others.
+        is a second finding for the others. Fewer than 20 covered pairs, or a correlation that is not above chance
+        (P > .05), are no evidence: no value and no interval, with the correlation in the detail.
 
     Raises InputError: clinicalnlp without frequencies, or `subwords` without subword vectors.
     """
@@ -141,8 +152,9 @@ class _Selected:
         fields: dict[str, Any] = {"better": "higher", "source": SOURCE[self.task.protocol], "unit": "word pairs"}
         scored = self.wanted if self.task.random else self.covered
         cosines, scores = self.looked_up.cosines()[scored], self.pairs.scores[scored]
-        if detail["covered"] < 3:
-            why = f"{detail['covered']} of {detail['asked']} pairs have a similarity; a correlation requires three"
+        if detail["covered"] < FEWEST_PAIRS:
+            scored_pairs = f"{detail['covered']} of {detail['asked']} pairs have a similarity"
+            why = f"{NO_EVIDENCE}: {scored_pairs}; {FEWEST_PAIRS} are required"
             return unmeasured(measure, why, n, detail=detail, **fields)
         measured = Correlated(cosines, scores, STATISTIC[self.task.protocol], random=self.task.random)
         value, resampled = measured.value(rng), measured.resampled(rng, self.task.draws)
@@ -151,22 +163,15 @@ class _Selected:
         low, high = np.quantile(resampled, [0.025, 0.975])
         null = measured.permuted(rng)
         detail |= dict(zip(("chance_low", "chance_high"), np.quantile(null, [0.025, 0.975]).tolist(), strict=True))
-        control = self._control(rng, measured, scored)
-        return Finding(
-            *(measure, value, n),
-            low=low,
-            high=high,
-            chance=0.0,
-            control=control,
-            detail=detail,
-            p=permutation_p(value, null),
-            p_is="human scores permuted, one-sided",
-            method="bootstrap over word pairs, 95 %",
-            chance_is="no correlation",
-            control_is=_CONTROL if control is not None else "",
-            control_kind="negative" if control is not None else None,
-            **fields,
-        )
+        control, p = self._control(rng, measured, scored), permutation_p(value, null)
+        fields |= {"chance": 0.0, "chance_is": "no correlation", "p": p, "p_is": "human scores permuted, one-sided"}
+        if control is not None:
+            fields |= {"control": control, "control_is": _CONTROL, "control_kind": "negative"}
+        if p > AT_CHANCE:
+            why = f"{NO_EVIDENCE}: the correlation ({value:.3f}, {n} pairs) is not above chance (P {p:.2f})"
+            return unmeasured(measure, why, n, detail={**detail, "correlation": float(value)}, **fields)
+        method = "bootstrap over word pairs, 95 %"
+        return Finding(measure, value, n, low=low, high=high, detail=detail, method=method, **fields)
 
     def _control(self, rng: Generator, measured: Correlated, scored: Mask) -> float | None:
         """Return the mean correlation with permuted vectors; None if it is always undefined."""
@@ -190,7 +195,7 @@ class Similarity(Evaluation):
         "notes": Input("Real notes, to count words (protocol clinicalnlp).", "--notes"),
     }
     shown = "protocol seed"
-    notes: NotesSettings = group(NotesSettings)
+    notes: LabelledNotesSettings = group(LabelledNotesSettings)
     seed: int | None = SEED
     protocol: Literal["jamia", "clinicalnlp"] = flag("jamia", "Protocol of paper A (Pearson) or of paper C (Spearman).")
     min_count: int = flag(20, "Minimum occurrences of both words in the real notes (clinicalnlp).", ge=1)

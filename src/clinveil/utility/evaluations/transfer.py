@@ -18,6 +18,7 @@ from clinveil.core.neural import device_named
 from clinveil.core.settings import LABEL, WORKERS, NotesSettings, choice, flag, group
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, rows
+from clinveil.corpus.held_out import SourceIds
 from clinveil.stats.findings import unmeasured
 from clinveil.utility.classifiers import any_neural, classifiers
 from clinveil.utility.evaluations import (
@@ -92,7 +93,7 @@ def _without_labels(release: Sides, pairs: Sequence[Path]) -> list[Finding]:
     unpaired = [] if release.paired else _tried("utility.two_sample", lambda: two_sample(texts, _rng()))
     return [
         *_tried("utility.sequence", lambda: sequence(release, texts, _rng())),
-        *_tried("utility.language_model", lambda: language_model(texts, _rng())),
+        *_tried("utility.language_model", lambda: language_model(release, texts, _rng())),
         *unpaired,
         *vectors(release, texts, pairs, _rng()),
     ]
@@ -138,16 +139,25 @@ class Transfer(Evaluation):
 
     def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
         """Return the utility tasks of every release; their seed is fixed."""
-        crosswalk = given.get("crosswalk")
-        if self.unpaired and crosswalk is not None:
+        if self.unpaired and given.get("crosswalk") is not None:
             raise UsageError("--unpaired and --vault exclude each other", hint="pass one of them")
+        crosswalk = as_crosswalk(given.get("crosswalk"))
+        split = crosswalk.split if isinstance(crosswalk, SourceIds) else None
+        unpaired = self.unpaired or (split is not None and not crosswalk)
         if any_neural(self.model):
             device_named("cpu")
         real = as_corpus(given["original"], self.notes, label=self.label)
-        label = self.label if self.unpaired else ()
+        label = self.label if unpaired else ()
         other = as_corpus(given["released"], self.notes.but(preset="none"), label=label)
-        notes = as_crosswalk(crosswalk) if crosswalk is not None else None if self.unpaired else _same_ids(real, other)
-        sides = Sides(real, other, notes=notes, workers=self.workers)
+        notes = None if unpaired else crosswalk if crosswalk is not None else _same_ids(real, other)
+        sides = Sides(
+            real,
+            other,
+            notes=notes,
+            workers=self.workers,
+            test_patients=None if split is None else split.patients,
+            unread=split is not None and split.unread,
+        )
         findings = useful(sides, self.label, self.model, given.get("pairs") or ())
         title = f"{name_of(given['released'], 'released notes')} tested on {name_of(given['original'], 'real notes')}"
         return Evaluated(findings, title, UTILITY_SEED, tuple(filter(None, map(_scores, findings))))
@@ -170,7 +180,7 @@ def _scores(finding: Finding) -> str:
     name = ", ".join(str(detail[key]) for key in ("task", "label", "model", "list") if detail.get(key))
     line = f"{name}: {detail['metric']} {detail['score']:.3f}, floor {detail['floor']:.3f}"
     line += f", ceiling {detail['ceiling']:.3f}"
-    if "of_ceiling" not in detail:
-        return line
-    value, low, high = (float(detail[f"of_ceiling{end}"] or 0) for end in ("", "_low", "_high"))
-    return f"{line}; {value:.1%} of real ({low:.1%} to {high:.1%})"
+    if "of_ceiling" in detail:
+        value, low, high = (float(detail[f"of_ceiling{end}"] or 0) for end in ("", "_low", "_high"))
+        line += f"; {value:.1%} of real ({low:.1%} to {high:.1%})"
+    return f"{line}; tested on {detail['tested_on']}" if "tested_on" in detail else line

@@ -32,10 +32,11 @@ _WORD, _DIGIT = re.compile(r"[^\W\d_]+"), re.compile(r"\d")
 
 def two_sample(texts: Texts, rng: Generator) -> list[Finding]:
     """Return `utility.two_sample` for words, trigrams and layout. Raises InputError for few notes."""
-    n = min(len(texts.real), len(texts.released), MOST)
+    unread = texts.real if texts.tested is None else [texts.real[i] for i in np.flatnonzero(texts.tested).tolist()]
+    n = min(len(unread), len(texts.released), MOST)
     if n < LEAST:
         raise InputError(f"{n} notes on one side; {LEAST} are required")
-    real, released = ([side[i] for i in rng.permutation(len(side))[:n]] for side in (texts.real, texts.released))
+    real, released = ([side[i] for i in rng.permutation(len(side))[:n]] for side in (unread, texts.released))
     drawn = rng.permutation([word for text in real for word in words(text)]).tolist()
     ends = np.cumsum([len(words(text)) for text in real])
     floor = [" ".join(drawn[end - len(words(text)) : end]) for text, end in zip(real, ends.tolist(), strict=True)]

@@ -21,7 +21,7 @@ from numpy.random import Generator
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.core.types import Ints
+from clinveil.core.types import Doubles, Ints
 from clinveil.utility.classifiers import Side, classifier, predict
 from clinveil.utility.labelled import (
     OTHER,
@@ -29,17 +29,18 @@ from clinveil.utility.labelled import (
     Parts,
     WrongNotes,
     folds_of,
+    held_out_parts,
     paired,
     read_labelled,
     texts_of,
 )
 from clinveil.utility.scores import by_patient, f1_sums, macro_f1, permuted_f1
 from clinveil.utility.shares import bootstrap_arms, share_finding
-from clinveil.utility.tasks.notes import MOST_NOTES, Sides
+from clinveil.utility.tasks.notes import MOST_NOTES, Sides, refuse_few
 
-METHOD = "bootstrap over patients of the test notes, 95 %"
+METHOD = "bootstrap over patients of the test notes, 95 %; exact where the classifiers agree on all of them"
 RELEASE_CLASS = 20  # smallest class that is not merged: four test notes in each of five folds
-FOLDS, NEURAL_FOLDS = 5, 2  # networks are trained on the first two of five folds only
+FOLDS, NEURAL_FOLDS = 5, 2  # without test patients; networks are trained on the first two of five folds only
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class Label:
     Attributes:
         real: notes with their classes, by id. released: where notes are paired the released notes with the same rows,
             else other notes with the same classes.
-        folds: rows of `real`. released_folds: rows of `released`. seed: of the models.
+        folds: rows of `real`; one fold where there are test patients. released_folds: rows of `released`.
+        seed: of the models. release: where the notes are from.
     """
 
     real: Labelled
@@ -67,6 +69,7 @@ class Label:
     released_folds: list[Parts] = field(repr=False)
     is_paired: bool
     seed: int
+    release: Sides = field(repr=False)
 
     @classmethod
     def of(cls, release: Sides, label: str, rng: Generator) -> Label:
@@ -74,15 +77,30 @@ class Label:
 
         Raises WrongNotes where the original has no such column; InputError for too few notes, classes or patients.
         """
-        how: Any = {"limit": MOST_NOTES, "min_class": RELEASE_CLASS}
-        real = _by_id(read_labelled(release.original.batches(), label, rng, merge=True, **how))
+        real = _by_id(
+            read_labelled(
+                release.original.batches(),
+                label,
+                rng,
+                limit=MOST_NOTES,
+                min_class=RELEASE_CLASS,
+                merge=True,
+                tested=release.test_patients,
+            )
+        )
         if release.paired:
             real, texts = paired(real, texts_of(real, release.released.batches(), release.notes))
+            released = replace(real, texts=texts)
+        else:
+            released = _by_id(_same_classes(release, label, real, rng))
+        if release.test_patients is None:
             folds = folds_of(real, rng, FOLDS)
-            return cls(real, replace(real, texts=texts), folds, folds, True, int(rng.integers(2**31)))
-        released = _by_id(_same_classes(release, label, real, rng))
-        folds, others = (folds_of(side, rng, FOLDS) for side in (real, released))
-        return cls(real, released, folds, others, False, int(rng.integers(2**31)))
+        else:
+            refuse_few(len(release.test_patients.intersection(real.patients)))
+            folds = [held_out_parts(real, release.test_patients, rng)]
+        released_folds = folds if release.paired else folds_of(released, rng, FOLDS)
+        seed = int(rng.integers(2**31))
+        return cls(real, released, folds, released_folds, release.paired, seed, release)
 
     @cached_property
     def patients(self) -> tuple[Ints, Ints, int]:
@@ -93,6 +111,21 @@ class Label:
             return own, own, n
         theirs = np.unique(np.array(self.released.patients, dtype=object), return_inverse=True)[1] + n
         return own, theirs.astype(np.int64), int(theirs.max()) + 1
+
+    @cached_property
+    def weights(self) -> Doubles:
+        """Weight of a test note by class, (n_classes,): labels of few patients have more test patients than others.
+
+        With them, the classes of the test notes are as frequent as those of all notes.
+        """
+        n_classes = len(self.real.classes)
+        if self.release.test_patients is None:
+            return np.ones(n_classes)
+        every, tested = (
+            np.bincount(targets, minlength=n_classes) / len(targets)
+            for targets in (self.real.targets, self.real.targets[self.folds[0].test])
+        )
+        return np.asarray(every / np.maximum(tested, 1e-9))
 
     @property
     def detail(self) -> dict[str, Any]:
@@ -113,7 +146,11 @@ class Arms:
     @cached_property
     def folds(self) -> list[int]:
         """Tested folds: all, or the first two for networks."""
-        return list(range(NEURAL_FOLDS if classifier(self.model).neural else FOLDS))
+        return self._of(self.label.folds)
+
+    def _of(self, folds: Sequence[Parts]) -> list[int]:
+        most = NEURAL_FOLDS if classifier(self.model).neural else FOLDS
+        return list(range(min(most, len(folds))))
 
     @cached_property
     def ceiling(self) -> Tested:
@@ -145,7 +182,7 @@ class Arms:
         if self.label.is_paired:
             return self._of_released[1]
         notes = self.label.released
-        return self._tested(notes, [Side(notes.texts, notes.texts)] * len(self.folds))
+        return self._tested(notes, [Side(notes.texts, notes.texts)] * len(self._of(self.label.released_folds)))
 
     @cached_property
     def _of_released(self) -> tuple[Tested, Tested]:
@@ -161,7 +198,8 @@ class Arms:
 
     def _tested(self, notes: Labelled, sides: Sequence[Side]) -> Tested:
         own = notes is self.label.real
-        folds = [(self.label.folds if own else self.label.released_folds)[k] for k in self.folds]
+        parts = self.label.folds if own else self.label.released_folds
+        folds = [parts[k] for k in self._of(parts)]
         tested = np.concatenate([parts.test for parts in folds])
         of_real, of_released, _ = self.label.patients
         guesses = np.concatenate(self._predicted(notes, folds, sides))
@@ -188,12 +226,22 @@ class Arms:
         arm = self.released if measure == "utility.transfer" else self.within
         n_classes, n_patients = len(self.label.real.classes), self.label.patients[2]
         sums = {
-            name: by_patient(f1_sums(each.truth, each.guess, n_classes), each.patient, n_patients)
+            name: by_patient(self._weighted(each, n_classes), each.patient, n_patients)
             for name, each in {"released": arm, "floor": self.floor, "ceiling": self.ceiling}.items()
         }
         arms = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
         entries = {**self.label.detail, "model": self.model, "metric": "macro-F1", "folds": len(self.folds)}
-        return share_finding(measure, arms, len(arm.truth), entries, unit="test notes", method=METHOD)
+        real = self.ceiling
+        entries["tested_on"] = self.label.release.tested_on(len(real.truth), len(np.unique(real.patient)))
+        same = np.array_equal(arm.guess, real.guess) and np.array_equal(arm.truth, real.truth)
+        agreeing = len(np.unique(real.patient)) if same else 0
+        return share_finding(
+            measure, arms, len(arm.truth), entries, agreeing=agreeing, unit="test notes", method=METHOD
+        )
+
+    def _weighted(self, tested: Tested, n_classes: int) -> Doubles:
+        """Return the contributions of notes to F1, (n, 3 n_classes), by the weights of their classes."""
+        return f1_sums(tested.truth, tested.guess, n_classes) * self.label.weights[tested.truth][:, None]
 
 
 def _joined(real: Labelled, other: Labelled) -> Labelled:

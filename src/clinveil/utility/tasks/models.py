@@ -28,8 +28,8 @@ from clinveil.lm.models.ngram import train_ngram
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import EncodedNotes, joined
 from clinveil.lm.vocabulary import END, UNKNOWN, Ids, WordVocabulary
-from clinveil.stats.findings import unmeasured
-from clinveil.utility.pairs import PairList, pair_vectors, prepared, products, read_pairs
+from clinveil.stats.findings import NO_EVIDENCE, unmeasured
+from clinveil.utility.pairs import FEWEST_PAIRS, PairList, pair_vectors, prepared, products, read_pairs
 from clinveil.utility.scores import by_patient
 from clinveil.utility.shares import DRAWS, SOURCE, Arms, bootstrap_arms, ratio, share_finding
 from clinveil.utility.tasks.notes import Sides, Texts
@@ -39,18 +39,18 @@ from clinveil.vectors.train import train as train_vectors
 
 ORDER, LEAST_TWICE, LM_FOLDS = 3, 2, 2
 METHOD = "bootstrap over word pairs, 95 %"
-LM_METHOD = f"bootstrap over patients of the test notes of {LM_FOLDS} of 5 folds, 95 %"
+LM_METHOD = f"bootstrap over patients of the test notes (without test patients: {LM_FOLDS} of 5 folds), 95 %"
 
 
-def language_model(texts: Texts, rng: Generator) -> list[Finding]:
+def language_model(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
     """Return `utility.language_model`: lower bits per word are better; the share may be negative.
 
-    Raises InputError for fewer independent notes than folds.
+    Raises InputError for fewer independent notes than folds, or for too few test patients.
     """
     real, released = ([words(text) for text in side] for side in (texts.real, texts.released))
     n_patients = int(texts.patient.max()) + 1
     sums = {arm: np.zeros((n_patients, 2)) for arm in ("released", "floor", "ceiling")}
-    sizes: dict[str, float] = {}
+    sizes: dict[str, float | str] = {}
     for train, test in texts.folds[:LM_FOLDS]:
         learn, other = [real[i] for i in train], [released[i] for i in texts.released_rows(train)]
         counts = Counter(word for note in learn for word in note)
@@ -68,6 +68,8 @@ def language_model(texts: Texts, rng: Generator) -> list[Finding]:
         sizes["unknown_released"] = 1 - float(np.mean(known)) if known else 0.0
     arms = bootstrap_arms(sums, ratio, rng, better="lower")
     n = int(sums["ceiling"][:, 1].sum())
+    tested = texts.tested_rows(LM_FOLDS)
+    sizes["tested_on"] = release.tested_on(tested.size, len(np.unique(texts.patient[tested])))
     detail = {"metric": "bits per word", "model": "trigram", **sizes}
     return [share_finding("utility.language_model", arms, n, detail, unit="words of test notes", method=LM_METHOD)]
 
@@ -88,7 +90,7 @@ def _bits(model: LanguageModel, notes: Sequence[Ids]) -> Doubles:
     return np.array([[-float(each[:-1].sum()) / np.log(2), each.size - 1] for each in logs])
 
 
-LEAST, LEAST_COUNT, PASSES = 20, 5, 10
+LEAST_COUNT, PASSES = 5, 10
 
 
 def vectors(release: Sides, texts: Texts, pairs: Sequence[Path], rng: Generator) -> list[Finding]:
@@ -99,6 +101,11 @@ def vectors(release: Sides, texts: Texts, pairs: Sequence[Path], rng: Generator)
     if not pairs:
         return []
     lists = [read_pairs(path) for path in pairs]
+    learned = np.arange(len(texts.real)) if texts.tested is None else np.flatnonzero(~texts.tested)
+    sides = {
+        "released": [texts.released[i] for i in texts.released_rows(learned).tolist()],
+        "real": [texts.real[i] for i in learned.tolist()],
+    }
     seed = int(rng.integers(2**31))
     with tempfile.TemporaryDirectory(prefix="utility-vectors", dir=release.scratch) as scratch:
         released, real = (
@@ -109,7 +116,7 @@ def vectors(release: Sides, texts: Texts, pairs: Sequence[Path], rng: Generator)
                 workers=release.workers,
                 scratch=Path(scratch) / name,
             )
-            for name, side in (("released", texts.released), ("real", texts.real))
+            for name, side in sides.items()
         )
     return [_compared(released, real, each, rng) for each in lists]
 
@@ -120,8 +127,9 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
     n = int(common.sum())
     detail: dict[str, Any] = {"list": pairs.name, "metric": "Spearman", "pairs": len(pairs)}
     detail["pairs_real"] = int((~np.isnan(ours)).sum())
-    if n < LEAST:
-        why = f"Vectors of both sides contain {n} of the {len(pairs)} pairs; {LEAST} are required."
+    if n < FEWEST_PAIRS:
+        held = f"vectors of both sides contain {n} of the {len(pairs)} pairs"
+        why = f"{NO_EVIDENCE}: {held}; {FEWEST_PAIRS} are required"
         entries = {"task": "vectors", **detail}
         return unmeasured("utility.vectors", why, n, detail=entries, better="higher", source=SOURCE)
     chosen = rng.integers(n, size=(DRAWS, n))
@@ -131,4 +139,18 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
     for arm, cosines in values.items():
         scores[arm] = float(products(prepared(cosines[None], "spearman"), prepared(human[None], "spearman"))[0])
         draws[arm] = products(prepared(cosines[chosen], "spearman"), prepared(human[chosen], "spearman"))
-    return share_finding("utility.vectors", Arms(scores, draws), n, detail, unit="word pairs", method=METHOD)
+    arms = Arms(scores, draws)
+    for arm, name in (("ceiling", "of the real notes"), ("released", "of the release")):
+        if not arms.exceeds(arm, "floor"):
+            why = f"{NO_EVIDENCE}: vectors {name} do not correlate with human scores above chance ({n} pairs)"
+            named = {
+                "task": "vectors",
+                **detail,
+                "score": scores["released"],
+                "floor": 0.0,
+                "ceiling": scores["ceiling"],
+            }
+            return unmeasured(
+                "utility.vectors", why, n, detail=named, better="higher", source=SOURCE, unit="word pairs"
+            )
+    return share_finding("utility.vectors", arms, n, detail, unit="word pairs", method=METHOD)

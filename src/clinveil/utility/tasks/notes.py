@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.random import Generator
 
 from clinveil.core.errors import InputError
-from clinveil.core.types import Ints
+from clinveil.core.types import Ints, Mask
 from clinveil.corpus.corpus import NOTE_ID, Corpus, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.utility.labelled import by_source
@@ -21,6 +21,7 @@ from clinveil.utility.split import splits
 
 FOLDS = 5
 MOST_NOTES, MOST_CHARACTERS = 4_000, 8_000_000
+FEWEST_TESTED = 20  # test patients
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Sides:
         notes: released id -> real id; None where released notes describe no note of the original.
         alignment: yields `channel.apply.ALIGNMENT` batches; None where words do not correspond.
         scratch: a private folder; None for the system's. workers: threads.
+        test_patients: patients of `original` to test on; None: cross-validation over all patients.
+        unread: whether it is known that no model of the release has read their notes.
     """
 
     original: Corpus
@@ -41,6 +44,8 @@ class Sides:
     alignment: Callable[[], Iterator[pa.RecordBatch]] | None = field(default=None, repr=False)
     scratch: Path | None = field(default=None, repr=False)
     workers: int = 2
+    test_patients: frozenset[str] | None = field(default=None, repr=False)
+    unread: bool = False
 
     @classmethod
     def of(cls, context: Any) -> Sides:
@@ -54,6 +59,19 @@ class Sides:
         """Whether each released note belongs to a real one."""
         return self.notes is not None
 
+    def tested_on(self, notes: int, patients: int) -> str:
+        """Return on what a figure was tested, and whether the release's models have read it."""
+        numbers = f"{notes:,} notes of {patients:,} patients"
+        if self.test_patients is not None and self.unread:
+            return f"{numbers} that the release's models have not read"
+        return f"{numbers}; whether the release's models have read them is not known"
+
+
+def refuse_few(patients: int) -> None:
+    """Raise InputError for too few test patients: their interval would not hold."""
+    if patients < FEWEST_TESTED:
+        raise InputError(f"{patients} test patients have such notes; {FEWEST_TESTED} are required")
+
 
 @dataclass(frozen=True)
 class Texts:
@@ -62,6 +80,7 @@ class Texts:
     Attributes:
         ids, patients, real: of each real note. released: texts.
         owner: (n_released,) row of the real note behind each released one; -1 where there is none.
+        tested: (n_real,) whether the note is of a test patient; None: cross-validation.
     """
 
     ids: Sequence[str] = field(repr=False)
@@ -70,6 +89,7 @@ class Texts:
     released: Sequence[str] = field(repr=False)
     owner: Ints = field(repr=False)
     rng_seed: int
+    tested: Mask | None = field(default=None, repr=False)
 
     @cached_property
     def patient(self) -> Ints:
@@ -80,11 +100,19 @@ class Texts:
     def folds(self) -> list[tuple[Ints, Ints]]:
         """Rows of real notes to train and to test on; no patient or near-duplicate text is on both sides.
 
-        Raises InputError for fewer independent notes than folds.
+        With test patients there is one fold. Raises InputError for fewer independent notes than folds, or for too few
+        test patients.
         """
+        if self.tested is not None:
+            refuse_few(len(np.unique(self.patient[self.tested])))
+            return [(np.flatnonzero(~self.tested), np.flatnonzero(self.tested))]
         rng = np.random.default_rng([self.rng_seed, 7])
         made = splits(self.patients, self.real, [""] * len(self.real), rng, parts=FOLDS)
         return [(split.train, split.test) for split in made]
+
+    def tested_rows(self, folds: int) -> Ints:
+        """Return the real notes that the first folds test on."""
+        return np.concatenate([test for _, test in self.folds[:folds]])
 
     def released_rows(self, train: Ints) -> Ints:
         """Return the released notes to train on: those of real training notes, or all where none has an owner."""
@@ -111,7 +139,11 @@ def read_texts(release: Sides, rng: Generator) -> Texts:
         sampled = _sample(release.released, rng)
         released = [sampled[note][1] for note in sorted(sampled)]
         owner = np.full(len(released), -1, dtype=np.int64)
-    return Texts(order, [real[i][0] for i in order], [real[i][1] for i in order], released, owner, seed)
+    patients = [real[i][0] for i in order]
+    tested = None
+    if release.test_patients is not None:
+        tested = np.array([patient in release.test_patients for patient in patients], dtype=np.bool_)
+    return Texts(order, patients, [real[i][1] for i in order], released, owner, seed, tested)
 
 
 def _sample(corpus: Corpus, rng: Generator) -> dict[str, tuple[str, str]]:

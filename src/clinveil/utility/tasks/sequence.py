@@ -33,7 +33,7 @@ from clinveil.utility.tasks.notes import Sides, Texts, with_sources
 
 WINDOW, FEATURES, LEAST, MOST = 6, 1 << 18, 50, 40_000
 SEQUENCE_FOLDS = 2
-METHOD = f"bootstrap over patients of the test notes of {SEQUENCE_FOLDS} of 5 folds, 95 %"
+METHOD = f"bootstrap over patients of the test notes (without test patients: {SEQUENCE_FOLDS} of 5 folds), 95 %"
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,9 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
     detail = {"label": "negated words", "model": "lr", "metric": "macro-F1", "labels_by_alignment": carried}
     few = {"real": sum(int((note.labels == NEGATED).sum()) for note in real)}
     few["released"] = sum(int((note.labels == NEGATED).sum()) for note in released)
+    if texts.tested is not None:
+        tests = (real[row] for row in np.flatnonzero(texts.tested))
+        few["test"] = sum(int((note.labels == NEGATED).sum()) for note in tests)
     for side, count in few.items():
         if count < LEAST:
             why = f"The rules detect {count} negated words in the {side} notes; {LEAST} are required."
@@ -77,6 +80,9 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
             sums[arm] += by_patient(f1_sums(tested.labels, guess, 2), patient, n_patients)
     scored = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
     n = int(sums["ceiling"][:, 2:4].sum())
+    tested_rows = texts.tested_rows(SEQUENCE_FOLDS)
+    tested_patients = len(np.unique(texts.patient[tested_rows]))
+    detail["tested_on"] = release.tested_on(tested_rows.size, tested_patients)
     return [share_finding("utility.sequence", scored, n, detail, unit="words of test notes", method=METHOD)]
 
 

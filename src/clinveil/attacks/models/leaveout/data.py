@@ -19,7 +19,7 @@ from pydantic import model_validator
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import private_folder, private_text, remove, save_array
-from clinveil.core.settings import FORCE, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.core.settings import FORCE, QUIET, SEED, WORKERS, LabelledNotesSettings, Settings, flag, group
 from clinveil.core.types import Ints
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, joined
 from clinveil.lm.recipe import ModelSettings, Recipe
@@ -170,7 +170,7 @@ class LeaveOutSettings(Settings):
     """Settings of the S-PDTP measurement."""
 
     lm: ModelSettings = group(ModelSettings)
-    notes: NotesSettings = group(NotesSettings)
+    notes: LabelledNotesSettings = group(LabelledNotesSettings)
     workers: int = WORKERS
     seed: int | None = SEED
     quiet: bool = QUIET

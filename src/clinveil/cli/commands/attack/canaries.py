@@ -41,7 +41,7 @@ def canaries(
         raise UsageError("--repeats must be 1 or more")
     if how.lm.neural:
         need_torch()
-    read = read_notes(open_corpus(notes, how.notes), prepared=how.prepared)
+    read = read_notes(open_corpus(notes, how.notes).without_markup(), prepared=how.prepared)
     attack = Canaries(lm=how.lm, seed=run.seed, each=how.each, repeats=how.repeats)
     found = attack(Context(training=read, workers=how.workers, say=run.say), default_rng([run.seed, 0xCA]))
     run.show(found, f"canaries in {notes.name}, {how.lm.model} {how.lm.size} (seed {run.seed}; bits)")

@@ -12,7 +12,7 @@ from clinveil.attacks.text.inference import Inference
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
 from clinveil.core.errors import UsageError
-from clinveil.core.settings import LABEL, group
+from clinveil.core.settings import group
 from clinveil.corpus.open import open_corpus
 
 Released = Annotated[Path, typer.Argument(help="Released notes with the attribute in a column.")]
@@ -23,15 +23,14 @@ class InferenceSettings(MeasureSettings):
     """Settings of `clinveil attack inference`."""
 
     attack: Inference = group(Inference)
-    label: tuple[str, ...] = LABEL
 
 
-@command("attack inference", InferenceSettings, flags="label seed", findings=True)
+@command("attack inference", InferenceSettings, flags="seed", findings=True)
 def inference(run: Run[InferenceSettings], released: Released, known: Known = None) -> None:
     """Predict an attribute of patients from released notes; train on released or original notes of others."""
-    how = run.settings
-    if not how.label:
+    how, label = run.settings, run.settings.notes.label
+    if not label:
         raise UsageError("no attribute to predict", hint="pass --label COLUMN")
-    notes, others = (open_corpus(path, how.notes, keep=how.label) if path else None for path in (released, known))
-    context = Context(released=notes, reference=others, keep=how.label, say=run.say)
+    notes, others = (open_corpus(path, how.notes) if path else None for path in (released, known))
+    context = Context(released=notes, reference=others, keep=label, say=run.say)
     run.show(how.attack(context, run.rng()), f"attributes in {released.name} (seed {run.seed}; lower is safer)")

@@ -35,7 +35,8 @@ def leaveout(
         raise UsageError("no folder for the models", hint="pass -o FOLDER, again to resume")
     if not closed and how.lm.neural:
         need_torch()
-    context = Context(training=read_notes(open_corpus(notes, how.notes), prepared=how.prepared), say=run.say)
+    corpus = open_corpus(notes, how.notes).without_markup()
+    context = Context(training=read_notes(corpus, prepared=how.prepared), say=run.say)
     found = LeaveOneOut(settings=how.but(seed=seed), out=out)(context, default_rng(seed))
     title = f"S-PDTP on {notes.name}, natural logs; not an epsilon; compare with the floors (seed {seed})"
     run.show(found, title, seed=seed)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from numpy.random import default_rng
 
-from clinveil.attacks.models.membership import RELEASED, infer_membership, model_of_text
+from clinveil.attacks.models.membership import MODEL, RELEASED, as_words, infer_membership, model_of_text
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
 from clinveil.core.errors import UsageError
@@ -18,9 +18,11 @@ from clinveil.corpus.open import open_corpus
 from clinveil.lm.files import load_model
 from clinveil.lm.model import LanguageModel, keeps_layout
 from clinveil.lm.notes import PlainNotes, read_notes
-from clinveil.releases.synthesis_model import split_as_before
+from clinveil.releases.model_notes import sides_of_model
 
-Training = Annotated[Path, typer.Argument(help="Notes that the model was trained on.")]
+Training = Annotated[
+    Path, typer.Argument(help="Notes that the model was trained on; without HELD_OUT, the file that release read.")
+]
 HeldOut = Annotated[
     Path | None,
     typer.Argument(help="Notes not used for training (default: the split of the synthetic release)."),
@@ -54,20 +56,31 @@ def membership(
     if model is None and synthetic is None:
         raise UsageError("nothing to attack", hint="pass --from MODEL or --synthetic NOTES")
     attacked, split = _attacked(model, synthetic, how)
-    layout = keeps_layout(attacked.get("the model"))
-    members = _read(training, how, layout=layout)
+    layout = keeps_layout(attacked.get(MODEL))
     if held_out is not None:
-        sides = members, _read(held_out, how, layout=layout)
-    else:  # as split by the synthetic release
-        before = split_as_before(members, split, model.name if model else "--from")
+        sides = _read(training, how, layout=layout), _read(held_out, how, layout=layout)
+    elif model is None:
+        raise UsageError("the notes were split by no model", hint="pass HELD_OUT, or --from MODEL of the release")
+    else:
+        before = sides_of_model(training, model, split, how.notes, prepared=how.prepared, layout=layout)
         sides = before.training, before.held_out
     third = _read(reference, how, layout=layout) if reference else None
     found: list[Finding] = []
     for name, one in attacked.items():  # the findings of the attacker without a model once
-        blind = next((f for f in found if f.measure == "attack.membership_blind"), None)
-        more = {"reference": third, "detail": {"from": name}, "blind": blind, "most": how.most}
-        own = infer_membership(one, *sides, default_rng(run.seed), **more)  # type: ignore[arg-type]
-        found += own[1:] if blind else own
+        notes = [*sides, *([third] if third else [])]
+        if layout and name == RELEASED:  # a recipient compares words
+            notes = [as_words(side) for side in notes]
+        own = infer_membership(
+            one,
+            notes[0],
+            notes[1],
+            default_rng(run.seed),
+            reference=notes[2] if third else None,
+            detail={"from": name},
+            blind=found[0] if found else None,
+            most=how.most,
+        )
+        found += own[1:] if found else own
     others = held_out.name if held_out else "held-out notes"
     run.show(found, f"members of {training.name} against {others} (seed {run.seed}; 0.5 is chance)")
 
@@ -79,12 +92,10 @@ def _attacked(
     attacked: dict[str, LanguageModel] = {}
     split: object = None
     if model is not None:
-        attacked["the model"], about = load_model(model, device=how.device)
+        attacked[MODEL], about = load_model(model, device=how.device)
         split = about.get("split")
     if synthetic is not None:  # with the columns of the training notes
-        written = _read(synthetic, how, layout=keeps_layout(attacked.get("the model")))
-        vocabulary = attacked["the model"].vocabulary if keeps_layout(attacked.get("the model")) else None
-        attacked[RELEASED] = model_of_text(written, vocabulary)
+        attacked[RELEASED] = model_of_text(_read(synthetic, how, layout=False))
     return attacked, split
 
 

@@ -37,9 +37,9 @@ def evaluate_command(name: str, kind: type[Evaluation]) -> Command[Evaluation]:
 def _read(one: Input, path: Any) -> Any:
     if path is None or not one.crosswalk:
         return path
-    from clinveil.releases.crosswalk import source_notes
+    from clinveil.releases.crosswalk import source_ids
 
-    return partial(source_notes, path)
+    return partial(source_ids, path)
 
 
 def _parameter(name: str, one: Input) -> Parameter:

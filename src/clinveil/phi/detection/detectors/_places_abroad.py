@@ -10,13 +10,14 @@ from collections.abc import Iterator
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.words import word_list
+from clinveil.phi.detection.borders import CODE_BEGIN, CODE_END
 from clinveil.phi.detection.detector import Rule, words
 from clinveil.phi.detection.note import NoteView
 
 _CAP = r"(?:St\.|[A-Z\xc0-\xde](?:\.|[\w']*))(?:-[A-Z\xc0-\xde]\w*)?"
 _TOWN = r"[A-Z\xc0-\xde][a-z\xdf-\xff][\w']*"
 _OF = r"(?:(?:de|du|des|della|dello|delle|del|dei|di|da|do|dos|das|la|las|los|le|les|el|sur)\s|d'|l'){0,2}"
-_END = r"(?<!\.)(?!\w|[.%/-]\w|%)"
+_END = rf"(?<!\.)(?![\xc0-\xff%])(?![./-]\d){CODE_END}"
 _SMALL = words(
     "Phone Tel Telephone Mobile Fax Email Dob Date Age Patient Mother Father Carers Lives Next Ward Bed Dr Mr Re"
 )
@@ -61,7 +62,7 @@ _HOUSE = r"(?:Cottage|Rectory|House|Lodge|Farm|Barn|Villa|Vicarage|Apartments|Ma
 
 
 def _rule(pattern: str, example: str, score: float = 0.8) -> Rule:
-    return Rule("ADDRESS", re.compile(rf"(?<![\w./-])(?P<phi>{pattern}){_END}"), example, score=score)
+    return Rule("ADDRESS", re.compile(rf"{CODE_BEGIN}(?<!\d[.,/-])(?P<phi>{pattern}){_END}"), example, score=score)
 
 
 RULES = (

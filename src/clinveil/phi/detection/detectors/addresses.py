@@ -10,6 +10,7 @@ import re
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.words import is_word, word_list
+from clinveil.phi.detection.borders import ALONE_BEGIN, BEGIN, CODE_BEGIN, CODE_END, END, WORD_END
 from clinveil.phi.detection.detector import Rule, RuleDetector, detectors, words
 from clinveil.phi.detection.detectors._places_abroad import RULES as ABROAD
 from clinveil.phi.detection.detectors._places_abroad import tail
@@ -132,59 +133,80 @@ def _continental(match: re.Match[str], note: NoteView) -> bool:
         return match["letters"].strip() not in _UNIT_LETTERS
     if match["country"]:
         return True
-    house = re.search(r"[a-z.] \d{1,4}[a-z]?,\s$", note.plain[: match.start()][-20:])
-    return house is not None and re.search(r"\b\d{5}\b", match[0]) is not None
+    house = re.search(r"[a-z.] \d{1,4}[a-z]?,[\W_]{1,6}$", note.plain[: match.start()][-20:])
+    return house is not None and re.search(r"(?<!\d)\d{5}(?!\d)", match[0]) is not None
 
 
 _CITY_RUN = r"(?P<phi>(?:(?:St|Ft|Mt)\.\s)?[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2})"
 _STATE_NAMES = "|".join(sorted(name.replace(" ", r"\s") for name in _REGIONS))
 _FACILITY = r"(?:clinic|office|hospital|facility|location|campus|practice|branch|site|center|area|ER|ED)"
+# A house number: 14, 14a, 14-A, 14 bis, 14-16, 14 1/2.
+_HOUSE = r"\d{1,6}(?:\s?-?[A-Za-z](?![A-Za-z])|\s(?:bis|ter|quater))?(?:-\d+)?(?:\s1/2)?"
 _STREET = re.compile(
-    rf"(?<![\w.-])(?P<phi>\d{{1,6}}[A-Z]?(?:-\d+)?(?:\s1/2)?,?\s+"
+    rf"{ALONE_BEGIN}(?P<phi>{_HOUSE},?\s+"
     rf"(?:(?:[NSEW]|NE|NW|SE|SW|North|South|East|West)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st|nd|rd|th|ST|ND|RD|TH))\s+)"
-    rf"{{1,4}}(?P<kind>{_KIND})\b\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
+    rf"{{1,4}}(?P<kind>{_KIND}){WORD_END}\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
 )
-_BOX = re.compile(r"\b(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I)
-_RURAL = re.compile(r"\b(?P<phi>(?:R\.?R\.?|H\.?C\.?|Rural\sRoute|GPO|Post\sOffice)(?:\s?#?\d+,?)?\s+Box\s+\d+)")
-_FOREIGN_BOX = re.compile(r"\b(?P<phi>(?:Postfach|Postbus)\s\d+)")
+_BOX = re.compile(r"(?<![a-z])(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I)
+_RURAL = re.compile(
+    r"(?<![A-Za-z])(?P<phi>(?:R\.?R\.?|H\.?C\.?|Rural\sRoute|GPO|Post\sOffice)(?:\s?#?\d+,?)?\s+Box\s+\d+)"
+)
+_FOREIGN_BOX = re.compile(r"(?<![A-Za-z])(?P<phi>(?:Postfach|Postbus)\s\d+)")
 _NUMBERED_ROAD = re.compile(
-    r"(?<![\w.-])(?P<phi>\d{1,6}\s(?:County|State|Old|US)\s(?:Road|Rd|Route|Hwy|Highway)\s\d{1,4})(?!\w)"
+    rf"{ALONE_BEGIN}(?P<phi>\d{{1,6}}\s(?:County|State|Old|US)\s(?:Road|Rd|Route|Hwy"
+    rf"|Highway)\s\d{{1,4}}){END}"
 )
 _AFTER_ADDRESS = re.compile(
-    r"\b(?:address|lives at|residing at|resides at|living at|home is|lived at|stays at)(?: is)?[:\s]+"
+    rf"\b(?:address|lives at|residing at|resides at|living at|home is|lived at"
+    rf"|stays at)(?: is)?[\W_]{{1,6}}"
     rf"(?P<phi>\d{{1,6}}(?:\s+\w[\w'-]*){{1,4}}?\s+{_KIND}\b|\d{{1,6}}(?:\s+(?-i:[A-Z][a-z])[\w'-]*){{1,4}})",
     _I,
 )
+_RESIDENCE = re.compile(
+    r"\b(?i:nursing\shome|care\shome|group\shome|assisted\sliving|residence|facility|lives\s(?:on"
+    r"|in|at)|resides\s(?:on|in|at)"
+    r"|discharged\sto|placed\sat|address)[\W_]{1,6}(?P<phi>(?:[A-Z][a-z]+\s){1,2}(?:Court|Row"
+    r"|Place|Close|Mews|Gardens|Grove"
+    r"|Crescent|Square|Way|Manor|House|Lodge|Heights|Terrace|Circle|Trail|Street|Road"
+    r"|Lane))(?![A-Za-z])"
+)
 _FLAT_ALONE = re.compile(
-    r"(?<!operating )(?<!operative )\b(?P<phi>(?:Apt|Apartment|Suite|Ste|(?-i:Flat))\.?\s*#?\s?\d{1,5}[A-Z]?)\b", _I
+    r"(?<!operating )(?<!operative )(?<![A-Z])(?P<phi>(?:Apt|Apartment|Suite|Ste"
+    r"|(?-i:Flat))\.?\s*#?\s?\d{1,5}[A-Z]?)(?![A-Z\d])",
+    _I,
 )
 _LOWER = re.compile(
-    r"(?<![\w./-])(?P<phi>\d{1,6}\s(?:(?:n|s|e|w|north|south|east|west)\.?\s)?[a-z]+(?:\s[a-z]+)?\s(?:street|avenue|ave"
-    r"|road|boulevard|blvd|lane|drive|court|terrace)\b\.?(?:,?\s(?:apt|apartment|unit|suite)\.?\s?#?\w{1,4}\b)?)"
+    r"(?<!\d)(?<!\d[.,/:-])(?P<phi>\d{1,6}[a-z]?\s(?:(?:n|s|e|w|north|south|east"
+    r"|west)\.?\s)?[a-z]+(?:\s[a-z]+)?\s(?:street|avenue|ave"
+    r"|road|boulevard|blvd|lane|drive|court|terrace)(?![a-z])\.?(?:,?\s(?:apt|apartment|unit"
+    r"|suite)\.?\s?#?\w{1,4}\b)?)"
 )
 _NAMELESS = re.compile(
-    r"\b(?:on|at|of|from|near|in|to|our|off|the)\s(?P<phi>(?:(?:[NSEW]\.?|North|South|East"
+    r"\b(?:on|at|of|from|near|in|to|our|off|the)[\W_]{1,6}(?P<phi>(?:(?:[NSEW]\.?|North|South|East"
     r"|West)\s)?(?:(?:[A-Z][a-z]+\s){1,2}(?:Street|Avenue|Ave\b\.?|Road|Boulevard|Blvd\b\.?|Lane|Drive|Parkway|Terrace)"
-    r"|\d{1,3}(?:st|nd|rd|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))\b"
+    r"|\d{1,3}(?:st|nd|rd|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))(?![A-Za-z])"
 )
 _NUMBER_AFTER = re.compile(
-    r"(?<![\w-])(?P<phi>[A-Z\xc0-\xde]\w*(?:[ -][A-Z\xc0-\xde]\w+)?(?:strasse|str\.|weg|platz|allee|gasse|damm|ufer|vej"
-    r"|gade|gata|gatan|veien|straat|laan|gracht|plein|dijk|katu|utca|svej)\s+\d{1,4}\s?[a-zA-Z]?)(?!\w|[.%-]\w|%)"
+    r"(?<![A-Za-z\d])(?P<phi>[A-Z\xc0-\xde]\w*(?:[ -][A-Z\xc0-\xde]\w+)?(?:strasse|str\.|weg|platz"
+    r"|allee|gasse|damm|ufer|vej"
+    r"|gade|gata|gatan|veien|straat|laan|gracht|plein|dijk|katu|utca"
+    r"|svej)\s+\d{1,4}\s?[a-zA-Z]?)(?![A-Za-z\d%]|[.-]\d)"
 )
 _ROMANCE = re.compile(
     r"\b(?P<phi>(?:Via|Viale|Piazza|Corso|Calle|C/|Avenida|Avda?\.?|Plaza|Paseo|Rua|Rue|Chemin|ul\.|ulica|Ulica"
     r"|Carrer)\s+(?:(?:de|du|des|della|del|dei|di|da|do|dos|la|las|los|le|les|l'"
     r"|d')\s?){0,3}[A-Z\xc0-\xde][\w'.-]*(?:\s[A-Z\xc0-\xde][\w'.-]*){0,3},?\s+(?:n[º°o.]{0,2}\s*)?\d{1,4}[A-Za-z]?)"
-    r"(?!\w|[.%-]\w|%)"
+    r"(?![A-Za-z\d%]|[.-]\d)"
 )
 _RUE = re.compile(
-    r"(?<![\w./-])(?P<phi>\d{1,4}(?:\s?(?:bis|ter))?,?\s+(?:rue|avenue|boulevard|bd|chemin|impasse|quai"
+    r"(?<!\d)(?<!\d[.,/:-])(?P<phi>\d{1,4}(?:\s?(?:bis|ter))?,?\s+(?:rue|avenue|boulevard|bd"
+    r"|chemin|impasse|quai"
     r"|Rue|Avenue|Boulevard|Bd|Chemin|Quai)\s+(?:(?:de|du|des|la|le|les|l'"
     r"|d')\s?){0,3}[A-Z\xc0-\xde][\w'-]*(?:[\s-][A-Z\xc0-\xde][\w'-]*){0,3})"
 )
 _CUED_ZIP = re.compile(
-    r"\b(?:zip(?:\s?code)?|postal code|postcode|post code"
-    r"|plz)[\"']?\s*(?:is)?[:\s\"'=>]*(?P<phi>[A-Z0-9]{2,5}(?:[ -]?[A-Z0-9]{3,4})?)\b",
+    r"(?<![a-z])(?:zip(?:[\s_]?code)?|post(?:al)?[\s_]?code|plz)(?![a-z])[\"']?\s*(?:is)?[\W_]{0,6}"
+    r"(?P<phi>(?=[A-Z]{0,2}\d)[A-Z0-9]{2,5}(?:[ -]?[A-Z0-9]{3,4})?)(?![A-Z\d])",
     _I,
 )
 _OUTWARD = r"[A-PR-UWYZ](?:\d[A-Z\d]?|[A-HK-Y]\d[A-Z\d]?)"
@@ -206,6 +228,7 @@ RULES = (
     Rule("ADDRESS", _FOREIGN_BOX, "Mail to {Postfach 12}.", score=0.95),
     Rule("ADDRESS", _NUMBERED_ROAD, "At {4411 County Road 12} since May.", score=0.9),
     Rule("ADDRESS", _AFTER_ADDRESS, "He lives at {12 Elmwood Park}, and walks.", score=0.8),
+    Rule("ADDRESS", _RESIDENCE, "Nursing home: {Willow Court}; lives in {Elm Row}.", score=0.7),
     Rule("ADDRESS", _FLAT_ALONE, "Ring at {Apt 4B}.", score=0.7),
     Rule("ADDRESS", _LOWER, "lives at {123 oak street}, a 20 minute drive.", score=0.7, check=_plain_street),
     Rule("ADDRESS", _NAMELESS, "Seen in the office on {Elm Street}, or at {5th avenue}.", score=0.6),
@@ -219,21 +242,26 @@ RULES = (
     Rule("ADDRESS", _RUE, "Lives at {12, rue de la Paix}.", score=0.8),
     Rule(
         "CITY",
-        re.compile(rf"{_CITY_RUN},?\s+{_STATE}\b\.?,?\s+{_ZIP}(?!\d)"),
+        re.compile(rf"{_CITY_RUN},?\s+{_STATE}\b\.?,?[^\w\n]{{1,4}}{_ZIP}(?!\d)"),
         "sent to {Boston}, MA 02114.",
         score=0.95,
     ),
-    Rule("ZIP", re.compile(rf"\b{_STATE}\b\.?,?\s+(?P<phi>{_ZIP})(?!\d)"), "sent to Boston, MA {02114}.", score=0.95),
+    Rule(
+        "ZIP",
+        re.compile(rf"(?<![A-Za-z\d]){_STATE}(?![A-Za-z])\.?,?[\W_]{{1,6}}(?P<phi>{_ZIP})(?!\d)"),
+        "sent to Boston, MA {02114}.",
+        score=0.95,
+    ),
     Rule("ZIP", _CUED_ZIP, "Moved; zip {60601}."),
     Rule(
         "ZIP",
-        re.compile(rf"(?<![\w-])(?P<phi>{_OUTWARD}[ -]{_INWARD})(?![\w-])"),
+        re.compile(rf"{CODE_BEGIN}(?P<phi>{_OUTWARD}[ -]{_INWARD}){CODE_END}"),
         "In {M5B 1W8} since May, in {SW1A 2AA} before; B12 level, T1 3RD.",
         check=_postcode,
     ),
     Rule(
         "ZIP",
-        re.compile(rf"(?<![\w.-])(?P<phi>{_CONTINENTAL}),?\s(?={_TOWN})"),
+        re.compile(rf"{BEGIN}(?<!\d[.,-])(?P<phi>{_CONTINENTAL})[\W_]{{1,5}}(?={_TOWN})"),
         "Hauptweg 12, {10115} Berlin, {D-80331} München, {1016 GV} Amsterdam; 1500 ML Bolus.",
         score=0.6,
         check=_continental,

@@ -6,21 +6,27 @@ A year of birth before 1940 is treated as an age over 89, because it may be one.
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import lru_cache, partial
 
+from clinveil.phi.detection.borders import BEGIN, WORD_BEGIN, WORD_END
 from clinveil.phi.detection.detector import Rule, RuleDetector, before, detectors
 from clinveil.phi.detection.note import NoteView
 
 _OLD = r"(?:9\d|1[0-2]\d)"
+_OLDS = rf"{_OLD}(?:\s?(?:-|to|or|/)\s?{_OLD})?"  # 91-92
+# Not a part of a decimal, a ratio or a comparison; a range of ages is one.
+_FROM = rf"{BEGIN}(?<!\d[.,/:])(?<![<>])"
+_GAP = r"[\W_]{1,6}"
 _UNIT = (
     r"(?:[\s-]*(?:years?|yrs?)\b(?!\s*(?:ago|later|history|duration|prior|of\s(?!age)|and\s(?:above|older)"
     r"|or\s(?:older|more)))"
     r"|\s(?!days?|hours?|hrs?|weeks?|months?|mos?)[a-z]{3,6}\sof\sage\b"  # misspelt units such as yeras
     r"|[\s-]*y\.?\s?/?o\b|\s?[\s-]?y(?:o?[MF])?\b|[\s-]*y\.o\.)"
 )
+_LAST_YEAR = 26  # two digits up to this can be a year of this century
 _UNITS_WORD = "(?:one|two|three|four|five|six|seven|eight|nine)"
 _WORDS = rf"(?:ninety(?:[\s-]*{_UNITS_WORD})?|(?:one|a)[\s-]hundred(?:(?:\s+and)?[\s-]+{_UNITS_WORD})?)"
-_TEMPERATURE = re.compile(r"temp|fever|febrile|\bt[:\s]|max|spo2|sat|degree|[°.]")
+_TEMPERATURE = re.compile(r"temp|fever|febrile|\bt[:\s]|max|spo2|sat|degree|°")
 _KIN = (
     r"(?:mother|father|mom|mum|dad|grandmother|grandfather|grandma|grandpa|aunt|uncle|sister|brother|wife|husband"
     r"|spouse|mgm|mgf|pgm|pgf)"
@@ -28,8 +34,15 @@ _KIN = (
 _PERSON = rf"(?:patient|pt|he|she|{_KIN}|man|woman|lady|gentleman|resident|veteran)"
 # Text allowed after an age without a unit; never a unit of measurement.
 _ALONE = (
-    r"(?=\s*(?:[,;:)]|\.(?!\d)|$|\n)|\s+(?:and|with|who|but|when|now|today|today's|this|from|of|after|in\s(?:the|a"
-    r"|\d{4}|[jfmasond][a-z]{2,8})|by|due|because|living|lives|at\shome)\b)"
+    r"(?=[^\w\n%°]{0,3}(?:[,;:)|\]}\"'*<=>_~/\\!?•-](?!\d)|\.(?!\d)|$|\n)|\s+(?:and|with|who|but"
+    r"|when|now|today|today's|this|from"
+    r"|of|after|in\s(?:the|a|\d{4}|[jfmasond][a-z]{2,8})|by|due|because|living|lives|at\shome|next"
+    r"|last|on\s(?:her|his)"
+    r"|she|he|the\spatient)(?![a-z]))"
+)
+_OTHER_UNIT = (
+    r"(?!\d|[.,/:]\d|\s?%|\s*-?(?:mg|ml|months|deg|°|days|weeks|hours|minutes|kg|lb|pounds|cm|mm"
+    r"|beats|bpm|percent))"
 )
 
 
@@ -37,68 +50,118 @@ def _no_temperature(match: re.Match[str], note: NoteView) -> bool:
     return not _TEMPERATURE.search(before(match, note, 25))
 
 
+_RATE = re.compile(r"temp|fever|spo2|\bsat|pulse|rate|\bhr\b|\bbp\b|pressure|oxygen|running|held|stay")
+
+
+def _no_rate(match: re.Match[str], note: NoteView) -> bool:
+    return not _RATE.search(before(match, note, 30))
+
+
+_OLD_PERSON = re.compile(
+    rf"{_FROM}{_OLD}(?:{_UNIT}|\s?[MF](?![a-z]))|(?<![a-z])(?:aged?|turned){_GAP}{_OLD}{_OTHER_UNIT}|ninety",
+    re.IGNORECASE,
+)
+
+
+def _birth_of_an_old_person(match: re.Match[str], note: NoteView) -> bool:
+    """Return whether a birth year of two digits can be that of a person over 89: '27 to '39, or one of such an age."""
+    year = int(match["year"])
+    return _LAST_YEAR < year < 40 or (year < 40 and _is_old(note.plain))
+
+
+@lru_cache(maxsize=8)
+def _is_old(text: str) -> bool:
+    return _OLD_PERSON.search(text) is not None
+
+
 _rule = partial(Rule.any_case, "AGE")
 RULES = (
     _rule(
-        rf"(?<![\d/.><-])(?P<phi>{_OLD}){_UNIT}",
+        rf"{_FROM}(?P<phi>{_OLDS})(?:[^A-Za-z\d%°]{{0,4}}{_UNIT}|{_UNIT})",
         "A {97}-year-old female, once {94} yo, {95}yoM or {96} yrs; now {98} yeras of age, not 96 hours of age.",
     ),
     _rule(
-        rf"\b(?:age|aged|age of|age is|turned|turning|age/sex|ages)\s*[:=]?\s*(?P<phi>{_OLD})"
-        rf"(?![\d/%-]|\.\d|\s*(?:mg|ml|%|months|deg|°|days|weeks|hours|kg|lb|pounds))",
+        rf"{WORD_BEGIN}(?:age|aged|age of|age is|turned|turns|turning|age/sex"
+        rf"|ages)(?![a-z])[\W_]{{0,6}}(?P<phi>{_OLDS})"
+        rf"{_OTHER_UNIT}",
         "Aged {92}. She turned {100}. He turned 90 degrees.",
     ),
     _rule(
-        rf"\b{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being|will\sbe)\s)?(?:(?:now|just|almost|nearly|about"
-        rf"|currently|a|an)\s)?(?P<phi>{_OLD}){_ALONE}",
+        rf"{WORD_BEGIN}{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being|will\sbe"
+        rf"|will\sturn)\s)?(?:(?:now|just|almost|nearly|about"
+        rf"|currently|a|an)\s)?[\W_]{{0,6}}(?P<phi>{_OLDS}){_ALONE}",
         "Pt is {94}. His mother was {96}, his pulse was 96.",
         score=0.7,
     ),
     _rule(
         rf"\b(?:died|dead|deceased|passed(?:\saway)?|expired|lived|alive|living|diagnosed|retired|d\.|until|{_KIN})\b"
-        rf"[,:;(\s]{{1,3}}(?:[a-z]+\s){{0,3}}?(?:(?:at|to"
-        rf"|until)\s)?(?:be\s)?(?:the\s)?(?:age\s)?(?:of\s)?(?P<phi>{_OLD}){_ALONE}",
+        rf"[^\w\n]{{1,6}}(?:[a-z]+\s){{0,3}}?(?:(?:at|to"
+        rf"|until)\s)?(?:be\s)?(?:the\s)?(?:age\s)?(?:of\s)?[\W_]{{0,6}}(?P<phi>{_OLD}){_ALONE}",
         "Father died at {96}; mother, alive at {93}.",
         score=0.7,
     ),
     _rule(
+        rf"{WORD_BEGIN}at[\W_]{{1,6}}(?P<phi>{_OLD})(?=[^A-Za-z\d%°]{{1,6}}(?:she|he|the\spatient"
+        rf"|pt|patient)(?![a-z]))",
+        "At {94}, she lives alone; pulse at 94, she rested.",
+        score=0.7,
+        check=_no_rate,
+    ),
+    _rule(
         r"\b(?:(?:in|of)\s+(?:her|his|their|the\spatient's|pt's)|(?:patient|pt|woman|man|lady|gentleman|mother|father"
         r"|grandmother|grandfather)\s+in\s+(?:the)?)"
-        r"\s*(?:very\s)?(?:early|mid|late|upper)?[\s-]*(?P<phi>9\d'?s|nineties|1[0-2]0'?s)\b",
+        r"\s*(?:very\s)?(?:early|mid|late|upper)?[\W_]{0,6}(?P<phi>9\d'?s|nineties"
+        r"|1[0-2]0'?s)(?![a-z])",
         "She is in her {90s}; her rate is in the 90s.",
     ),
     _rule(
-        rf"(?<![\d/.-])(?P<phi>{_OLD})(?=(?:/[MF]|[MF]|\s[MF]\s(?:with|w/|who|s/p|h/o|hx|admitted|presents|here|p/w))"
+        rf"{_FROM}(?<!tc-)(?<!tc\s)(?<!technetium[-\s])(?P<phi>{_OLD})(?=(?:/[MF]|[MF]"
+        rf"|[^A-Za-z\d%°]{{0,3}}\s[MF]\s(?:with|w/|who|s/p|h/o|hx|admitted|presents|here|p/w))"
         rf"\b(?![/-]))",
         "Came in: {91}F with cough, {94} M with none, {95}/F.",
         check=_no_temperature,
     ),
     _rule(
-        rf"\b(?P<phi>{_WORDS})(?=[\s-]*(?:years?|yrs?)(?:[\s-]*(?:old|of age)|\b(?!\s(?:ago|later))))",
+        rf"{WORD_BEGIN}(?P<phi>{_WORDS})(?=[\W_]{{0,4}}(?:years?|yrs?)(?:[\s-]*(?:old|of age)"
+        rf"|\b(?!\s(?:ago|later))))",
         "A {ninety-three} year old man.",
     ),
     _rule(
         rf"\b(?:age|aged|is|was|turned|turning|at|just|age of|almost|nearly|now"
-        rf"|to be)\s+(?P<phi>ninety(?:[\s-]+{_UNITS_WORD})?)"
-        rf"\b(?!\s*(?:percent|per|degrees?|minutes|days|mg|ml|hours|seconds|over|beats|pounds|kilo|on\s|-?degree))",
+        rf"|to be){_GAP}(?P<phi>ninety(?:[\s-]+{_UNITS_WORD})?)"
+        rf"{WORD_END}(?!\s*(?:percent|per|degrees?|minutes|days|mg|ml|hours|seconds|over|beats"
+        rf"|pounds|kilo|on\s|-?degree))",
         "He is {ninety-three}, and turned ninety degrees.",
     ),
-    _rule(r"\b(?P<phi>nonagenarian|centenarian)\b", "A {nonagenarian} in good health."),
+    _rule(rf"{WORD_BEGIN}(?P<phi>nonagenarian|centenarian){WORD_END}", "A {nonagenarian} in good health."),
     _rule(
-        r"\b(?P<phi>(?:9\d|1[01]\d)(?:st|nd|rd|th)|ninetieth|ninety-\w+th|hundredth)\sbirthday\b",
+        rf"(?<![a-z\d])(?P<phi>(?:9\d|1[01]\d)(?:st|nd|rd|th)|ninetieth|ninety-\w+th"
+        rf"|hundredth){_GAP}birthday",
         "Near her {95th} birthday.",
     ),
     _rule(
-        r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+on)?)[\s:]*(?:is\s+)?(?P<phi>(?:\d{1,2}[/.-]\d{1,2}"
+        r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date"
+        r"|born(?:\s+on)?)[\W_]{0,6}(?:is\s+)?[\W_]{0,6}(?P<phi>(?:\d{1,2}[/.-]\d{1,2}"
         r"[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+|\d{1,2}\s+[a-z]{3,9}\.?\s+)(?:18\d\d|19[0-3]\d)|(?:18\d\d"
         r"|19[0-3]\d)[/-]?\d\d[/-]?\d\d)(?!\d)",
         "DOB: {03/04/1921}",
         score=0.95,
     ),
     _rule(
-        r"\b(?:born|b\.|dob|d\.o\.b\.?|yob|(?:year|date)\sof\sbirth|birth\s?(?:year|date))[:\s]\s*(?:was\s)?(?:in\s+)?"
-        r"(?:the\s+)?(?:year\s+)?(?:[x*_]{1,2}[/-][x*_]{1,2}[/-])?(?P<phi>(?:18\d\d|19[0-3]\d)s?)(?![\d/-])",
+        r"\b(?:born|b\.|dob|d\.o\.b\.?|yob|(?:year|date)\sof\sbirth|birth\s?(?:year"
+        r"|date))[\W_]{1,6}(?:was\s)?(?:in\s+)?"
+        r"(?:the\s+)?(?:year\s+)?[\W_]{0,6}(?:[x*_]{1,2}[/-][x*_]{1,2}[/-])?(?P<phi>(?:18\d\d"
+        r"|19[0-3]\d)s?)(?!\d|[/-]\d)",
         "Born in {1925} in Canada.",
+    ),
+    _rule(
+        rf"{WORD_BEGIN}(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+(?:on"
+        rf"|in))?)[\W_]{{0,6}}"
+        r"(?P<phi>(?:\d{1,2}[/.-]\d{1,2}[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+'?"
+        r"|')(?P<year>\d{2}))(?!\d|[/.-]\d)",
+        "DOB {03/04/31}, or DOB 03/04/71.",
+        score=0.95,
+        check=_birth_of_an_old_person,
     ),
 )
 

@@ -7,14 +7,16 @@ import re
 from clinveil.phi.detection.detector import Rule, RuleDetector, detectors
 
 _PRINT = re.compile(
-    r"\b(?P<phi>(?:(?:finger|thumb|palm|voice|foot|face)\s?prints?|(?:iris|retinal?|facial|face|palm|vein|dna|voice"
+    r"(?<![a-z])(?P<phi>(?:(?:finger|thumb|palm|voice|foot|face)\s?prints?|(?:iris|retinal?|facial"
+    r"|face|palm|vein|dna|voice"
     r"|fingerprint|biometric)\s(?:scan|template|recognition|profile|id))(?:\s+(?:id|no\.?|number|file|#))?[\s:#]+"
     r"[A-Z]{0,4}[-_]?\d{3,}(?:-\d+)*)",
     re.IGNORECASE,
 )
 _PICTURE = re.compile(
-    r"(?P<phi>(?:\b(?:full[- ]face|facial|face|portrait|patient)\s)?(?:(?:photograph|photo|picture|portrait|image)\s)?"
-    r"(?<![\w./-])[\w-]+\.(?:jpe?g|png|tiff?|heic|bmp|gif|mp4|mov|avi|dcm))\b",
+    r"(?P<phi>(?:(?<![a-z])(?:full[- ]face|facial|face|portrait|patient)\s)?(?:(?:photograph|photo"
+    r"|picture|portrait|image)\s)?"
+    r"[\w-]+\.(?:jpe?g|png|tiff?|heic|bmp|gif|mp4|mov|avi|dcm))(?![a-z\d])",
     re.IGNORECASE,
 )
 RULES = (

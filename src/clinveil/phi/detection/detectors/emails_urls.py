@@ -7,12 +7,13 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.words import is_word
+from clinveil.phi.detection.borders import BEGIN, CODE_BEGIN
 from clinveil.phi.detection.detector import Rule, RuleDetector, before, detectors
 from clinveil.phi.detection.note import NoteView
 
 _HOST = r"[\w-]+(?:\.[\w-]+)*"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-_ENDING = r"(?:(?:com|org|net|edu|gov|mil|io|biz|info|local|corp|lan|internal)\b|(?:co|nhs|ac|org|gov)\.uk\b)"
+_ENDING = r"(?:(?:com|org|net|edu|gov|mil|io|biz|info|local|corp|lan|internal)|(?:co|nhs|ac|org|gov)\.uk)(?![a-z\d])"
 _PATH = r"/[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]"
 _AT = r"(?:\s+at\s+|\s*[(\[]\s?at\s?[)\]]\s*)"
 _DOT = r"(?:\s+dot\s+|\s*[(\[]\s?dot\s?[)\]]\s*)"
@@ -20,7 +21,9 @@ _MAILERS = r"(?:gmail|yahoo|hotmail|outlook|aol|icloud|comcast|protonmail|verizo
 
 
 def _an_address(match: re.Match[str], note: NoteView) -> bool:
-    """Return whether four numbers are an IP address and not a section number: one has two digits, or `IP` is near."""
+    """Return whether four numbers are an IP address and not a section: one has two digits, or `IP` is near."""
+    if re.search(r"\b(?:version|build|release|firmware|software|section|v)\.?\s*$", before(match, note, 16)):
+        return False
     return bool(re.search(r"\d\d", match["phi"])) or "ip" in before(match, note, 12)
 
 
@@ -43,7 +46,7 @@ RULES = (
     ),
     Rule.any_case(
         "EMAIL",
-        rf"\b(?P<phi>[\w.+-]+(?:{_DOT}[\w+-]+){{0,3}}{_AT}[\w-]+(?:{_DOT}[\w-]{{2,12}}){{1,3}})\b",
+        rf"{CODE_BEGIN}(?P<phi>[\w.+-]+(?:{_DOT}[\w+-]+){{0,3}}{_AT}[\w-]+(?:{_DOT}[\w-]{{2,12}}){{1,3}})",
         "It is {rsmith at gmail dot com}, or {r dot smith at hosp dot org}.",
     ),
     Rule.any_case(
@@ -51,54 +54,60 @@ RULES = (
         r"\b(?P<phi>[\w.+-]+\s*[(\[]\s?at\s?[)\]]\s*[\w-]+(?:\.[\w-]+)+)\b",
         "It is {rsmith (at) hosp.org}.",
     ),
-    Rule.any_case("EMAIL", rf"\b(?P<phi>[\w.+-]+\sat\s{_MAILERS}\.(?:com|net))\b", "It is {rsmith at gmail.com}."),
+    Rule.any_case(
+        "EMAIL",
+        rf"{CODE_BEGIN}(?P<phi>[\w.+-]+\sat\s{_MAILERS}\.(?:com|net))(?![a-z\d])",
+        "It is {rsmith at gmail.com}.",
+    ),
     Rule.any_case(
         "URL",
-        r"(?P<phi>\b(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]"
-        r"|\bwww\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])",
+        r"(?P<phi>(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]"
+        r"|(?<![a-z])www\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])",
         "See {https://portal.example.org/u/42?x=1}, or {www.example.com}.",
         score=0.99,
     ),
     Rule.any_case(
         "URL",
-        rf"(?<![@\w.-])(?P<phi>(?:[a-z0-9-]+\.)*[a-z0-9-]+\.{_ENDING}(?:{_PATH})?)(?!@)",
+        rf"{CODE_BEGIN}(?<!@)(?P<phi>(?:[a-z0-9-]+\.)*[a-z0-9-]+\.{_ENDING}(?:{_PATH})?)(?!@)",
         "See {portal.example.org/u/42}, or {example.co.uk}.",
     ),
     Rule.any_case(
         "IP",
-        rf"(?<![\w.])(?P<phi>{_OCTET}(?:\.{_OCTET}){{3}})(?![\w]|\.\d)",
+        rf"{BEGIN}(?<!\d\.)(?P<phi>{_OCTET}(?:\.{_OCTET}){{3}})(?!\d|\.\d)",
         "Host {192.168.10.4} logged in.",
         check=_an_address,
     ),
     Rule.any_case(
         "IP",
-        r"(?<![\w:])(?P<phi>[0-9a-f]{1,4}:(?:[0-9a-f]{0,4}:){1,6}[0-9a-f]{1,4})(?![\w:])",
+        rf"{CODE_BEGIN}(?<![\da-f]:)(?P<phi>[0-9a-f]{{1,4}}:(?:[0-9a-f]{{0,4}}:){{1,6}}[0-9a-f]{{1,4}})(?![\da-f]|:[\da-f])",
         "Host {2001:db8:0:0:1:2:3:4} logged in, {fe80::1} did not.",
         check=_groups,
     ),
     Rule.any_case(
         "ID",
-        r"\b(?:user\s?names?|user\s?id|userid|user|login|log-in|screen\s?name|(?:twitter|instagram|facebook|tiktok"
-        r"|snapchat|skype|venmo|x)\s(?:handle|name|account)|handle)(?:\s(?:is|was|of|for"
-        r"|name))?\s?[:=\"']{0,3}\s?(?P<phi>@?(?=[\w.-]*[a-z])(?=[\w.-]*[\d_]|[\w-]+\.\w)[\w.-]{3,}\w"
-        r"|(?<=[:=\"']\s)@?[a-z][\w.-]{2,}\w|(?<=[:=\"'])@?[a-z][\w.-]{2,}\w|@\w{3,})",
+        r"(?<![a-z])(?:user\s?names?|user\s?id|userid|user|login|log-in|screen\s?name|(?:twitter"
+        r"|instagram|facebook|tiktok"
+        r"|snapchat|skype|venmo|x)\s(?:handle|name|account)|handle)(?![a-z])(?:\s(?:is|was|of|for"
+        r"|name))?(?:[\W_]{0,6}(?=@?(?=[\w.-]*[a-z])(?=[\w.-]*[\d_]|[\w-]+\.\w)[\w.-]{3,}\w"
+        r"|@\w{3,})"
+        r"|\s?[:=\"'][\W_]{0,5}(?=[a-z@]))(?P<phi>@?[\w.-]{3,}\w)",
         "MyChart user name {maryo_72}; login: {jsmith}; user of drugs.",
         score=0.8,
     ),
     Rule.any_case(
         "ID",
-        r"(?<![\w.@+-])(?P<phi>@[a-z][\w.]{3,30}\w)(?![\w@])",
+        r"(?<![\w@+])(?P<phi>@[a-z][\w.]{3,30}[a-z\d])(?![a-z\d@])",
         "By {@janeqpublic}, @home.",
         score=0.7,
         check=_handle,
     ),
     Rule.any_case(
         "ID",
-        r"(?<![\w\\])(?P<phi>(?:[a-z]:|\\)\\(?:[\w.$ -]+\\)*[\w.$-]*\w)",
+        r"(?<![a-z\\])(?P<phi>(?:[a-z]:|\\)\\(?:[\w.$ -]+\\)*[\w.$-]*\w)",
         r"Saved as {C:\Users\jsmith\scan.pdf}, on {\\srv\jsmith}.",
         score=0.8,
     ),
-    Rule.any_case("ID", r"(?<![\w/])(?P<phi>/(?:home|users)/[\w./-]*\w)", "Found in {/home/jsmith/a}.", score=0.8),
+    Rule.any_case("ID", r"(?P<phi>/(?:home|users)/[\w./-]*\w)", "Found in {/home/jsmith/a}.", score=0.8),
 )
 
 detectors.register("emails-urls")(RuleDetector("emails_urls", RULES))

@@ -51,7 +51,9 @@ class _Known:
     )
 
     def find(self, note: NoteView) -> Iterator[Span]:
-        """Yield matches with the patient's record; nothing if the patient is unknown."""
+        """Yield names of the staff list, and matches with the patient's record if the patient is known."""
+        if note.staff is not None:
+            yield from note.staff.found(note, self.name)
         if note.patient is None:
             return
         yield from self._names(note, note.patient)

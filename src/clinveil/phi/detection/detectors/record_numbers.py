@@ -7,21 +7,32 @@ from __future__ import annotations
 
 import re
 
+from clinveil.phi.detection.borders import (
+    ALONE_BEGIN,
+    ALONE_END,
+    ANY_END,
+    BEGIN,
+    CODE_BEGIN,
+    CODE_END,
+    END,
+    WHOLE_END,
+)
 from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors
 from clinveil.phi.detection.note import NoteView
 
 _I = re.IGNORECASE
 # Digits and capitals with separators; at least one digit, at least three characters.
 _NUMBER = (
-    r"(?P<phi>(?=#?[A-Z*./_-]{0,6}\d)(?=#?[\w*./-]{2,}?\w)#?[A-Z0-9*_]+(?:(?:[-./]"
-    r"|\s(?=\d{2,}\b))[A-Z0-9*]+)*)(?!\w|[-./]\w)"
+    r"(?P<phi>(?!\d+-(?:year|month|week"
+    r"|day))(?=#?[A-Z*./_-]{0,6}\d)(?=#?[\w*./-]{2,}?\w)#?[A-Z0-9*_]+(?:(?:[-./]"
+    r"|\s(?=\d{2,}(?![A-Z\d])))[A-Z0-9*]+)*)(?![A-Z\d]|[-./][A-Z\d])"
 )
 _NO = r"(?:numbers?|no\.?|num\.?|nbr\.?|#|id|code|nr\.?)"
 # Words, punctuation, JSON quotes and XML tags may separate a label from its number.
-_SEPARATOR = r"\s*(?:is|was|of|are)?[\s:#=.,(\"'>|-]{0,5}"
+_SEPARATOR = r"\s*(?:is|was|of|are)?[^A-Za-z\d*]{0,6}"
 _CODE = re.compile(
     r"\b(?:ndc|loinc|cpt|icd|icd-?10|icd-?9|hcpcs|drg|snomed|rxnorm|omim|cas|pmid|doi|isbn|gtin|grch\d+"
-    r"|catalog|model|code\sagain|part)\W*(?:code|no\.?|#)?\W*(?:is\W*)?$"
+    r"|catalog|model|code\sagain|part|procedure|diagnosis)\W*(?:code|no\.?|#)?\W*(?:is\W*)?$"
 )
 # Before a bare number of seven or eight digits: a count, not a record number.
 _COUNT = re.compile(
@@ -29,7 +40,9 @@ _COUNT = re.compile(
     r"|pcr|hcg"
     r"|afp|psa|ast|alt|amylase|lipase|dose|total|cost|\$|population|over|about|of|than|least|titer|level|was|at|to)\W*$"
 )
-_COUNTED = re.compile(r"\s*(?:copies|iu|units?|cells|/|per|x10|k/|mg|ml|ng|cfu|colonies|dollars|people)")
+_COUNTED = re.compile(
+    r"\s*(?:copies|iu|units?|cells|/\s?[a-z]{1,3}(?![a-z])|per|x10|k/|mg|ml|ng|cfu|colonies|dollars|people)"
+)
 _PUBLIC = ("NCT", "PMC", "ISBN", "GSE", "ISRC", "EPIC", "GRCH", "PMID", "ENST", "ENSG", "COVI", "SARS")
 
 _CUES = {
@@ -49,7 +62,7 @@ _CUES = {
     rf"|medicaid|medicare|insurance\s+plan|health\s+plan|plan\s+beneficiary|medicare\s+beneficiary|payer|hicn?|mbi|hpbn"
     rf"|hbn|coverage|insured|authori[sz]ation|auth|prior\s+auth(?:orization)?|rx\s?(?:bin|grp|pcn)|rxbin|rxgrp"
     rf"|health\s+card|ohip|ahcip|msp|personal\s+health)\s*(?:beneficiary\s*)?(?:{_NO}\s*)+|hicn|mbi|hpbn|hbn|ohip|phn"
-    rf"|rxbin|rxgrp|nhi\s*{_NO}?|nhs\s*(?:{_NO})?(?=\s*:?\s*\d)|chi\s+{_NO}|medicare\s*#)",
+    rf"|rxbin|rxgrp|nhi\s*{_NO}?|nhs\s*(?:{_NO})?(?=[\W_]{{0,6}}\d)|chi\s+{_NO}|medicare\s*#)",
     "LICENSE": rf"(?:licen[sc]e\s*(?:plate\s*)?{_NO}?|lic\.?\s*{_NO}|dea\s*{_NO}?|npi\s*{_NO}?|certificat(?:e"
     rf"|ion)\s+{_NO}|passport\s*{_NO}?|registration\s+{_NO}|dl\s?{_NO}|upin\s*{_NO}?|gmc\s*{_NO}?|nmc\s*{_NO}?"
     rf"|board\s+cert\s*{_NO})",
@@ -61,8 +74,8 @@ _CUES = {
     rf"|(?:model|catalog|ref|part|batch)/?\s?(?:lot|serial|sn)\s*{_NO}?|mac(?:\saddress)?\s?:|pump\s+{_NO}"
     rf"|generator\s+{_NO}"
     rf"|batch\s+{_NO})",
-    "ID": rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#|id)|order\s+{_NO}|visit\s+{_NO}"
-    rf"|encounter\s*{_NO}?|csn|fin|visitid|visit_id|encid|enc_id|requisition\s*{_NO}?"
+    "ID": rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#|id)|order\s+{_NO}|visit\s*{_NO}"
+    rf"|enc(?:ounter)?\.?\s*{_NO}?|csn|fin|visitid|visit_id|encid|enc_id|requisition\s*{_NO}?"
     rf"|(?:study|job|document|dictation|transcription|confirmation|claims?|application|petition|complaint|referral|reference|ref\.?|site|sample"
     rf"|employee|badge|staff|student|user|trial|subject|participant|rx|prescription|incident|booking|docket|provider"
     rf"|tracking|donor|barcode)\s+{_NO}|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]|id\s+(?:is\s+)?(?=\d)|docket\s?[#:]|docket\s(?=[A-Z]*-?\d))",
@@ -78,13 +91,32 @@ def _unpublished(match: re.Match[str], note: NoteView) -> bool:
     return not match["phi"].startswith(_PUBLIC) and _no_code(match, note)
 
 
-_NUMBERED = re.compile(r"(?:\b(?:number|no\.?|num\.?|nr\.?|id|code|refer\w*(?:\smade)?\sto)|#)[\s:.#]*(?:is|was)?\s*$")
+_NUMBERED = re.compile(
+    r"(?:\b(?:number|no\.?|num\.?|nr\.?|id|code|refer\w*(?:\smade)?\sto)|#)[\s:.#]*(?:is"
+    r"|was)?[\W_]{0,6}$"
+)
+_GLUED_UNIT = re.compile(r"[a-z]{1,3}(?![a-z])")
+# Letters before digits that are a code or an amount, not a word before a number.
+_GLUED = re.compile(r"(?:^|[^a-z])(?:[a-z]{1,2}|nct|pmid|pmc|chr|loc|cd|hcpcs|snomed|usd)$")
+
+
+_TIME_STAMP = re.compile(
+    r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d"
+    r"|2[0-3])[0-5]\d(?:[0-5]\d)?(?:\d{3})?"
+)
+
+
+def _no_time_stamp(match: re.Match[str], note: NoteView) -> bool:
+    """Reject a date with a time of day (20190304101500)."""
+    return not _TIME_STAMP.fullmatch(match["phi"])
 
 
 def _bare(match: re.Match[str], note: NoteView) -> bool:
     """Accept bare numbers: nine digits, seven unless something is counted, five if a cue precedes."""
     digits, lead = match["phi"].lstrip("#"), before(match, note, 20)
-    if len(set(digits)) == 1 or _CODE.search(lead):
+    if len(set(digits)) == 1 or _TIME_STAMP.fullmatch(digits) or _CODE.search(lead) or _GLUED.search(lead):
+        return False
+    if len(digits) < 9 and _GLUED_UNIT.match(after(match, note, 4)):  # 12345mg
         return False
     if len(digits) >= 9 or _NUMBERED.search(lead):
         return True
@@ -114,16 +146,18 @@ def _cued(label: str, example: str, score: float = 0.95) -> Rule:
     return Rule.any_case(label, pattern, example, score=score, check=_cue_is_a_word)
 
 
+_GAP = r"[\W_]{0,6}"
 _INSURED = re.compile(
     r"\b(?:Medicare|Medicaid|Cigna|Aetna|Humana|Kaiser|Blue\s?(?:Cross|Shield)|BCBS|United\s?Health(?:care)?|UHC|Anthem"
     r"|Tricare|Champus|Molina|Centene|Wellcare|Medi-?Cal|Bupa|policy"
-    r"|health\splan:\s?[A-Z]\w+)[\s:,#]{1,3}(?P<phi>[A-Z]{0,3}-?\d{3,}-?\d{3,}[A-Z]?\d*)\b",
+    rf"|health\splan:\s?[A-Z]\w+)[\W_]{{1,6}}(?P<phi>[A-Z]{{0,3}}-?\d{{3,}}-?\d{{3,}}[A-Z]?\d*){ANY_END}",
     _I,
 )
 # Initials and staff number in a signature; initials of author and typist.
 _STAFF = re.compile(
-    r"\b(?i:by|per|initials?|signed|sig|entered|dictated|rn|md|staff|tech|user|operator)[:\s]{1,2}"
-    r"(?P<phi>[A-Z]{2,3}\d{1,5}|[A-Z]{2,3}[/:][a-z]{2,3}|[A-Z]{2,3}/[A-Z]{2,3}(?=\s*[.\n]|\s*$))(?![\w/-])"
+    r"\b(?i:by|per|initials?|signed|sig|entered|dictated|rn|md|staff|tech|user|operator)[\W_]{1,6}"
+    rf"(?P<phi>[A-Z]{{2,3}}\d{{1,5}}|[A-Z]{{2,3}}[/:][a-z]{{2,3}}"
+    rf"|[A-Z]{{2,3}}/[A-Z]{{2,3}}(?=\s*[.\n]|\s*$)){CODE_END}"
 )
 # National numbers of the United Kingdom, Brazil, Sweden, Italy, France, Singapore, India and Ireland.
 _NATIONAL = (
@@ -136,7 +170,14 @@ _NATIONAL = (
     (r"\d{4}\s\d{4}\s\d{4}", "Aadhaar {2345 6789 0123}."),
     (r"\d{7}[A-W][A-IW]?", "PPSN {1234567FA}."),
 )
-_TYPIST = re.compile(r"^[ \t]*(?P<phi>[A-Z]{2,3}[/:][a-z]{2,3}(?:/?\d+)?)[ \t]*$", re.M)
+_TYPIST = re.compile(r"^[\W_]{0,4}(?P<phi>[A-Z]{2,3}[/:][a-z]{2,3}(?:/?\d+)?)[^A-Za-z\d\n]{0,4}$", re.M)
+
+
+def _begin(pattern: str) -> str:
+    """Return the border before a pattern, by its first character."""
+    return CODE_BEGIN if pattern.startswith(("[A-Z", "(?:QQ", "[STFGM")) else ALONE_BEGIN
+
+
 RULES = (
     _cued("MRN", "MRN {00-12-345} and Unit No {1234567}."),
     _cued("SSN", "Social security number is {536 22 1234}."),
@@ -147,56 +188,65 @@ RULES = (
     _cued("DEVICE", "S/N {PJN123456H}; lot # {3344AB}; not serials8."),
     _cued("ID", 'Accession {S19-12345}; specimen # {77-123}; "case_id", encounter {88123}.', 0.94),
     *(
-        Rule("SSN", re.compile(rf"(?<![\w.-])(?P<phi>{pattern})(?![\w-]|\.\d)"), example)
+        Rule("SSN", re.compile(rf"{_begin(pattern)}(?P<phi>{pattern}){ANY_END}"), example)
         for pattern, example in _NATIONAL
     ),
     Rule(
         "HEALTH_PLAN",
-        re.compile(r"(?<![\w-])(?P<phi>\d{4}\s\d{5}\s\d(?:[/-]\d)?)(?![\w-])"),
+        re.compile(rf"{ALONE_BEGIN}(?P<phi>\d{{4}}\s\d{{5}}\s\d(?:[/-]\d)?){WHOLE_END}"),
         "Medicare {2123 45670 1}.",
     ),
-    Rule("MRN", re.compile(r"\bchart\s*:\s*(?P<phi>[A-Z]{0,2}-?\d{3,}-?\d{1,7})\b", _I), "Chart: {923-4528}"),
+    Rule(
+        "MRN", re.compile(rf"\bchart\s*:{_GAP}(?P<phi>[A-Z]{{0,2}}-?\d{{3,}}-?\d{{1,7}}){END}", _I), "Chart: {923-4528}"
+    ),
     Rule(
         "ACCOUNT",
-        re.compile(r"\b(?:account|acct)\s+(?P<phi>\d[\d-]{5,18}\d)\b", _I),
+        re.compile(rf"\b(?:account|acct)[\W_]{{1,6}}(?P<phi>\d[\d-]{{5,18}}\d){END}", _I),
         "The bill goes to account {9318-197640}.",
     ),
     Rule("HEALTH_PLAN", _INSURED, "Health plan: Cigna {368-899777}; BlueCross {123-45678}"),
     Rule(
         "VEHICLE",
         re.compile(
-            r"\b(?i:plates?|registration|reg\.?)(?:\s(?:number|no\.?|is))?[\s:#]+(?P<phi>[A-Z]{2}\d{2}\s?[A-Z]{3}"
-            r"|[A-Z]{2,4}[ -]?\d{2,4}[A-Z]?|\d{1,4}[ -]?[A-Z]{2,4}|\d[A-Z]{3}\d{3})\b"
+            r"\b(?i:plates?|registration|reg\.?)(?:\s(?:number|no\.?"
+            r"|is))?[\W_]{1,6}(?P<phi>[A-Z]{2}\d{2}\s?[A-Z]{3}"
+            rf"|[A-Z]{{2,4}}[ -]?\d{{2,4}}[A-Z]?|\d{{1,4}}[ -]?[A-Z]{{2,4}}"
+            rf"|\d[A-Z]{{3}}\d{{3}}){CODE_END}"
         ),
         "Plate {XCM 6435}, seen twice; registration {AB12 CDE}.",
     ),
     Rule(
         "SSN",
-        re.compile(r"(?<![\w-])(?P<phi>(?:\d{3}|[xX*]{3})[-.](?:\d{2}|[xX*]{2})[-.]\d{4})(?![\w-])"),
+        re.compile(rf"{BEGIN}(?P<phi>(?:\d{{3}}|[xX*]{{3}})[-.](?:\d{{2}}|[xX*]{{2}})[-.]\d{{4}}){END}"),
         "With {536-22-1234} on file.",
         score=0.9,
     ),
     Rule(
         "ACCOUNT",
-        re.compile(r"(?<![\w-])(?P<phi>\d{4}(?:([ -])\d{4}\2\d{4}\2\d{4}|([ -])\d{6}\3\d{5}|\d{9,15}))(?![\w-])"),
+        re.compile(
+            rf"{BEGIN}(?P<phi>\d{{4}}(?:([ -])\d{{4}}\2\d{{4}}\2\d{{4}}|([ -])\d{{6}}\3\d{{5}}"
+            rf"|\d{{9,15}})){WHOLE_END}"
+        ),
         "Card {4111 1111 1111 1112}.",
+        check=_no_time_stamp,
     ),
     Rule(
         "ACCOUNT",
         re.compile(
-            r"(?<!\w)(?P<phi>[A-Z]{2}\d{2}(?:[A-Z]{0,4}\d{6,}[A-Z0-9]*|(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?))(?!\w)"
+            rf"{CODE_BEGIN}(?P<phi>[A-Z]{{2}}\d{{2}}(?:[A-Z]{{0,4}}\d{{6,}}[A-Z0-9]*"
+            rf"|(?: [A-Z0-9]{{4}}){{3,7}}(?: [A-Z0-9]{{1,3}})?)){CODE_END}"
         ),
         "To {GB29NWBK60161331926819} by Monday.",
     ),
     Rule(
         "VEHICLE",
-        re.compile(r"(?<!\w)(?P<phi>(?=[A-Z]*\d)(?=\d*[A-Z])[A-HJ-NPR-Z0-9]{13}\d{4})(?!\w)"),
+        re.compile(rf"{CODE_BEGIN}(?P<phi>(?=[A-Z]*\d)(?=\d*[A-Z])[A-HJ-NPR-Z0-9]{{13}}\d{{4}}){CODE_END}"),
         "A Honda, {1HGCM82633A004352}.",
         score=0.8,
     ),
     Rule(
         "HEALTH_PLAN",
-        re.compile(r"(?<![\w-])(?P<phi>[1-9][A-Z][A-Z0-9]\d-?[A-Z][A-Z0-9]\d-?[A-Z]{2}\d{2})(?![\w-])"),
+        re.compile(rf"{BEGIN}(?P<phi>[1-9][A-Z][A-Z0-9]\d-?[A-Z][A-Z0-9]\d-?[A-Z]{{2}}\d{{2}}){END}"),
         "Covered: {1EG4-TE5-MK73}.",
     ),
     Rule(
@@ -206,33 +256,33 @@ RULES = (
     ),
     Rule(
         "DEVICE",
-        re.compile(r"\bMAC\b(?:\saddress)?[:\s]{1,2}(?P<phi>(?:[0-9A-F]{2}[:-]){5}[0-9A-F]{2})(?!\w)", _I),
+        re.compile(rf"\bMAC\b(?:\saddress)?[\W_]{{1,6}}(?P<phi>(?:[0-9A-F]{{2}}[:-]){{5}}[0-9A-F]{{2}}){CODE_END}", _I),
         "Pump MAC {00:1A:2B:3C:4D:5E}.",
     ),
     Rule(
         "MRN",
-        re.compile(r"(?<![\w.,/()-])(?P<phi>\d{2,3}-\d{2,3}-\d{2,3})(?![\w/-]|\.\d)"),
+        re.compile(rf"{ALONE_BEGIN}(?P<phi>\d{{2,3}}-\d{{2,3}}-\d{{2,3}}){ALONE_END}"),
         "Under {00-12-345} in the book, not NDC 123-45-67 and not 12-14-16.",
         score=0.7,
         check=_seven,
     ),
     Rule(
         "ID",
-        re.compile(r"(?<![\w-])(?P<phi>[A-Z]{1,4}-?\d{2}-\d{3,7})(?![\w-])"),
+        re.compile(rf"{CODE_BEGIN}(?P<phi>[A-Z]{{1,4}}-?\d{{2}}-\d{{3,7}}){CODE_END}"),
         "Slides {S19-12345} were read.",
         score=0.8,
         check=_unpublished,
     ),
     Rule(
         "ID",
-        re.compile(r"(?<![\w.,/$-])(?P<phi>#?\d{5,12})(?![\w/%-]|[.,]\d)"),
+        re.compile(rf"{ALONE_BEGIN}(?<!\$)(?P<phi>#?\d{{5,12}}){ALONE_END}"),
         "Under {123456789}, filed as {8812345}, room no. {88123}; a count of 1250000, ferritin 12345, model # 12345.",
         score=0.7,
         check=_bare,
     ),
     Rule(
         "ID",
-        re.compile(r"(?<![\w-])(?P<phi>[A-Z]{1,4}-?\d{5,12})(?![\w-])"),
+        re.compile(rf"{CODE_BEGIN}(?P<phi>[A-Z]{{1,4}}-?\d{{5,12}}){CODE_END}"),
         "Under {AB-987654} or {M1234567}, not LOINC 2345-7, J12345 or NCT01234567.",
         score=0.7,
         check=_lettered,

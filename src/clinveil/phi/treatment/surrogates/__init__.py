@@ -13,7 +13,7 @@ Such coincidences are not corrected, because a correction would disclose them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from clinveil.core.keys import Key
@@ -29,6 +29,7 @@ from clinveil.phi.treatment.surrogates.numbers_and_places import (
     social_security_number,
     url,
 )
+from clinveil.phi.treatment.surrogates.regions import postal_code, telephone
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
@@ -44,30 +45,46 @@ _MAKERS: Mapping[str, Maker] = {
     "SSN": social_security_number,
     "ADDRESS": address,
     "CITY": city,
-    "HOSPITAL": institution,
-} | dict.fromkeys(
-    ("PHONE", "FAX", "MRN", "HEALTH_PLAN", "ACCOUNT", "LICENSE", "VEHICLE", "DEVICE", "ZIP"), other_number
-)
+    "PHONE": telephone,
+    "FAX": telephone,
+    "ZIP": postal_code,
+} | dict.fromkeys(("MRN", "HEALTH_PLAN", "ACCOUNT", "LICENSE", "VEHICLE", "DEVICE"), other_number)
 
 
 class Surrogates:
     """Generate the surrogates of one note under one key.
 
     Args:
-        note: roles and spellings of the names in the note. day_first: whether the note writes dates day first.
+        note: roles and spellings of the names in the note.
+        day_first: whether the note writes dates day first; None if unknown.
+        institutions: those of the note.
     """
 
-    def __init__(self, key: Key, note: NoteNames = NOTHING, *, day_first: bool = False) -> None:
+    def __init__(
+        self,
+        key: Key,
+        note: NoteNames = NOTHING,
+        *,
+        day_first: bool | None = False,
+        institutions: Sequence[str] = (),
+    ) -> None:
         self._key, self._note, self._day_first = key, note, day_first
+        self._institutions = institutions
         self._names: dict[str, NameSurrogates] = {}
 
-    def make(self, label: str, original: str, patient_id: str, patient: Patient | None = None) -> str | None:
+    def make(
+        self, label: str, original: str, patient_id: str, patient: Patient | None = None, before: str = ""
+    ) -> str | None:
         """Return the surrogate for an original (in its plain form), or None if there is none.
+
+        `before` is the text before it, which can show that an institution is an employer.
 
         On None, the caller writes a typed tag; for example, an unreadable date is never guessed.
         """
         if label == "DATE":
-            return shifted(self._key, patient_id, original, day_first=self._day_first)
+            return shifted(self._key, patient_id, original, day_first=self._day_first, patient=patient)
+        if label == "HOSPITAL":
+            return institution(self._key, patient_id, original, before, self._institutions)
         if maker := _MAKERS.get(label):
             return maker(self._key, patient_id, original)
         if patient_id not in self._names:

@@ -25,6 +25,7 @@ _LAST_YEAR = 26  # two digits up to this are a year of this century, not a birth
 # (census of 2000), and those below the limit in the census of 2010.
 SPARSE = words("036 059 063 102 202 203 204 205 369 556 692 753 772 790 821 823 830 831 878 879 884 890 893")
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|2[01])\d{2}(?!\d)|(?<=\d[/.-])\d{2}$|(?<=['’])\s?\d{2}(?!\d)")
+_YEARS = re.compile(r"(?:19|20)\d\d\s?(?:-|–|/|to|through|until|till)\s?(?:19|20)?\d\d")
 _ZIP = re.compile(r"(\d{3})\d{2}(?:-?\d{4})?")
 _NEXT_STATE = re.compile(r",?\s+(?:[A-Z]{2}\b|" + "|".join(sorted(word_list("states"))) + ")")
 
@@ -34,6 +35,9 @@ def year(original: str, after: str = "") -> str | None:
     if (bracket := DATE_BRACKET.search(original)) and bracket["kind"]:
         return None
     parsed, written = parse(original), original.strip()
+    if parsed is None and _YEARS.fullmatch(written):  # a range of years, which alone may stay
+        numbers = [int(number) for number in re.findall(r"\d{4}", written)]
+        return written if all(number > LAST_OLD_YEAR for number in numbers) else None
     if parsed is None:
         years = {match[0].strip() for match in _YEAR.finditer(written)}
     else:

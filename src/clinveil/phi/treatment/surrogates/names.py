@@ -26,7 +26,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from clinveil.core.keys import Key
-from clinveil.lexicons.names import all_given_names, name_form, surnames
+from clinveil.lexicons.names import all_given_names, name_form, nicknames, surnames
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.detectors.known import name_forms, own_form
 from clinveil.phi.name_variants import within_one_edit
@@ -55,6 +55,10 @@ _GLUED = re.compile(r"(?:vander|vanden|vande|vonder|delos|delas|dela)(?=[a-z]{3}
 _PIECE = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 POSSESSIVE = re.compile(r"'[sS]$")
 _ABBREVIATED = re.compile(r"[A-Z]{2,3}")
+_LIST = re.compile(r"\s*(?:,|;|/|&|\band\b)\s*", re.I)  # between the names of a list
+_FAMILY_FIRST = re.compile(r"^[^,;/&]+,[^,;/&]+$")  # Smith, John
+# The generation of a person is no name: it is left out with the sign before it.
+_SUFFIX = re.compile(r",?\s+(?:(?i:jr|sr|jnr|snr)\b\.?|(?:II|III|IV)\b\.?)")
 
 
 class NoteNames:
@@ -78,9 +82,9 @@ class NoteNames:
             forms = [form for form in forms if form not in _PARTICLES]
             self.counts.update(form for form in forms if len(form) > 1)
             relative = kin(text, start)
-            if len(forms) > 1 or relative:
-                first = forms[1:2] if "," in name else forms[:1]
-                self.roles.update({form: relative or by_ending_given(form) for form in first if role_of(form) is None})
+            for first in _given_names(name) if len(forms) > 1 or relative else ():
+                if role_of(first) is None:
+                    self.roles[first] = relative or by_ending_given(first)
 
     def spelling(self, form: str) -> str:
         """Return the form that an unlisted one misspells within the note, or the form itself."""
@@ -98,6 +102,20 @@ class NoteNames:
 def _shortened(form: str) -> set[str]:
     """Return a form and its variants without one letter; forms within one edit share at least one of them."""
     return {form, *(form[:i] + form[i + 1 :] for i in range(len(form)))}
+
+
+def _given_names(name: str) -> list[str]:
+    """Return the forms of the given names in a name, or in each name of a list (`Ann Ito, Bo Lund and Cy Rask`)."""
+    parts = _LIST.split(name)
+    forms = [
+        [form for piece in _PIECE.findall(part) if (form := name_form(POSSESSIVE.sub("", piece))) not in _PARTICLES]
+        for part in parts
+    ]
+    if len(parts) == 2 and len(forms[0]) == 1 and _FAMILY_FIRST.search(name):
+        return forms[1][:1]
+    if len(parts) == 1:
+        return forms[0][:1]
+    return [own[0] for own in forms if len(own) > 1]
 
 
 def by_ending_given(form: str) -> Role:
@@ -130,6 +148,7 @@ class NameSurrogates:
         """Return the name with every word and number replaced; particles belong to their word."""
         if original in self._cache:
             return self._cache[original]
+        written, original = original, _SUFFIX.sub("", original)
         pieces = list(_PIECE.finditer(original))
         particles = {i for i in range(len(pieces)) if _is_particle(original, pieces, i)}
         if len(particles) == len(pieces):
@@ -151,8 +170,8 @@ class NameSurrogates:
             else:
                 out.append(self._word(piece[0], family=i in family))
         joined = "".join([*out, self._between(original[position:])])
-        self._cache[original] = re.sub(r",\s*$", "", joined) if particles else joined  # `Berg, van der`
-        return self._cache[original]
+        self._cache[written] = re.sub(r",\s*$", "", joined) if particles else joined  # `Berg, van der`
+        return self._cache[written]
 
     def _between(self, marks: str) -> str:
         """Return the text between words with other digits (it may have a record number), without combining marks."""
@@ -183,10 +202,26 @@ class NameSurrogates:
         rest = word[len(stem) :]
         if len(name_form(stem)) == 1:
             return in_case_of(stem, self.initial(stem, family=family)) + rest
+        if not family and (short := self._nickname(stem)):
+            return in_case_of(stem, short) + rest
+        if stem.islower() and not listed(name_form(stem)) and (user_name := _composed(stem, self)):
+            return user_name + rest
         if _ABBREVIATED.fullmatch(stem) and not listed(name_form(stem)):
             letters = [self.initial(c, family=i == len(stem) - 1) for i, c in enumerate(stem)]
             return "".join(letters).upper() + rest
         return in_case_of(stem, self._drawn(self.form(stem), "family" if family else None, name_form(stem))) + rest
+
+    def _nickname(self, word: str) -> str:
+        """Return a short form of the surrogate of the full name (Bob, for Robert), or an empty string."""
+        form = name_form(word)
+        if form in self._own or form in self._last or not nicknames().get(form):
+            return ""
+        full = _full_name(form, tuple(sorted(name for name in nicknames()[form] if self.knows(name))))
+        if not full or role_of(form) == "family":
+            return ""
+        drawn = self._drawn(full, None)
+        shorts = sorted(nicknames().get(drawn.lower(), frozenset()) - self._own - {form})
+        return next((short for short in shorts if len(short) < len(drawn)), drawn if drawn.lower() != form else "")
 
     def _drawn(self, form: str, role: Role | None, written: str = "") -> str:
         return _draw(self._key, self._patient_id, self._own, role or self.role(form), form, written)
@@ -199,6 +234,15 @@ class NameSurrogates:
             return role_of(form) or self._note.roles.get(form) or by_ending(form)
         role = gender(form)
         return role if role != "given" or listed(form) else by_ending_given(form)
+
+
+@lru_cache(maxsize=1 << 12)
+def _full_name(form: str, known: tuple[str, ...]) -> str:
+    """Return the full name of a nickname: a known one, or else the most frequent longer one; empty for a full name."""
+    given = all_given_names()
+    full = [name for name in known or sorted(nicknames()[form]) if len(name) > len(form)]
+    best = max(full, key=lambda name: given.get(name, 0.0), default="")
+    return best if known or given.get(best, 0.0) > _FULL * given.get(form, 0.0) else ""
 
 
 @lru_cache(maxsize=1 << 12)  # most names occur several times in a note
@@ -232,6 +276,7 @@ def _parts(token: str) -> set[str]:
 
 
 _TRIES = 8
+_FULL = 3  # how much more frequent the full name is than a nickname that is also given at birth
 _FEW = 3  # a smaller pool discloses too much about the original
 
 
@@ -296,8 +341,13 @@ def _local_part(key: Key, scope: str, part: str, names: NameSurrogates, *, alone
 
 def _named(part: str, names: NameSurrogates) -> str:
     """Return the part with its names replaced, or an empty string if it contains none."""
-    if _is_name(part, names):
-        return _letters_like(names.of(part), part)
+    if not listed(name_form(part)) and (composed := _composed(part, names)):
+        return composed
+    return _letters_like(names.of(part), part) if _is_name(part, names) else ""
+
+
+def _composed(part: str, names: NameSurrogates) -> str:
+    """Return a user name made of two names, or of an initial and a name, with both replaced; or an empty string."""
     for cut in (1, len(part) - 1, *range(len(part) - _SHORTEST, _SHORTEST - 1, -1)):
         halves = [half for half in (part[:cut], part[cut:]) if half]
         if len(halves) == 2 and all(len(p) == 1 or (len(p) >= _SHORTEST and _is_name(p, names)) for p in halves):

@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 from math import prod
 
 from clinveil.core.keys import Key
 from clinveil.lexicons.names import name_form
+from clinveil.phi.detection.detector import words
 
 _ALPHABETS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
 DOMAINS = ("example.com", "example.net", "example.org")
@@ -108,9 +110,30 @@ _INSTITUTION_KINDS = re.compile(
     r"|Academy|Manor|Pharmacy"
     r"|Pediatrics|School"
     r"|Family Medicine|Medical Associates|Primary Care|Foods|Dairy|Trucking|Works|Company|Church|Library|League"
-    r"|Club|Residence|Lodge|Garage|Bakery|Construction|College|Hotel)\b",
+    r"|Club|Residence|Lodge|Garage|Bakery|Construction|College|Hotel|Inc|Corporation|Corp|LLC|Ltd"
+    r"|Industries|Motors"
+    r"|Bank|Insurance|Logistics|Airlines|Stores?|Restaurant|Farms?|Systems|Services|Plant|Factory"
+    r"|Mills?|Steel"
+    r"|Manufacturing|Electric|Energy|Laboratories|Group|Associates|Court|House|Center|Centre"
+    r"|Home)\b",
     re.IGNORECASE,
 )
+# Words that many institutions share: the first other word of a long form is its short form.
+_SHARED = words(
+    "the of and for at in a an st saint general memorial regional community county city state "
+    "national medical health"
+    " healthcare system hospital hospitals center centre clinic university college department "
+    "north south east west"
+    " northern southern eastern western central district area childrens children's women's womens "
+    "and veterans royal"
+)
+_LONG_FORMS = {"mass": "massachusetts", "mt": "mount", "ft": "fort", "presby": "presbyterian", "meth": "methodist"}
+_EMPLOYED = re.compile(
+    r"\b(?:works?|worked|working|employ(?:ed|er|ment)|job|retired|position|hired"
+    r"|laid\soff)\b[^.\n]{0,24}$",
+    re.IGNORECASE,
+)
+_ACRONYM = re.compile(r"[A-Z]{2,5}")
 
 
 def invented(key: Key, purpose: str, patient_id: str, original: str) -> str:
@@ -147,10 +170,35 @@ def address(key: Key, patient_id: str, original: str) -> str:
     return _case_of(f"{house} {street}" if house else street, original)
 
 
-def institution(key: Key, patient_id: str, original: str) -> str:
-    """Return an invented institution of the same kind."""
-    name = invented(key, "surrogate-institution", patient_id, original)
-    return _case_of(f"{name} {kind_of_institution(original)}", original)
+def institution(key: Key, patient_id: str, original: str, before: str = "", others: Iterable[str] = ()) -> str:
+    """Return an invented institution of the same kind, or a short form or company without one.
+
+    Args:
+        before: text before the institution, which can show that it is an employer.
+        others: institutions of the note, of which the original can be the initials.
+    """
+    long = original
+    if _ACRONYM.fullmatch(original):
+        long = next((other for other in others if _initials(other) == original), original)
+    name = invented(key, "surrogate-institution", patient_id, own_word(long))
+    kinds = _INSTITUTION_KINDS.findall(original)
+    if kinds:
+        name = f"{name} {kinds[-1]}"
+    elif long is original and _EMPLOYED.search(before):
+        name = f"{name} Company"
+    return _case_of(name, original) if long is original and not _ACRONYM.fullmatch(original) else name
+
+
+def own_word(text: str) -> str:
+    """Return the word that an institution shares with its short form: `riverside` of Riverside Community Hospital."""
+    own = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)*", text.lower())
+    own = [_LONG_FORMS.get(word, word).removesuffix("'s") for word in own]
+    return next((word for word in own if word not in _SHARED), text)
+
+
+def _initials(text: str) -> str:
+    """Return the initials of the capitalised words of an institution."""
+    return "".join(word[0] for word in re.findall(r"[A-Z][A-Za-z']+", text))
 
 
 def kind_of_institution(text: str) -> str:

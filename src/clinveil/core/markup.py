@@ -1,0 +1,439 @@
+"""Notes in HTML or XML, or with character references: their text, with a map to offsets in the source.
+
+A note is markup if it contains a closing tag, a tag of HTML, an empty-element tag of XML, a comment,
+a declaration, a CDATA section, or a character reference that ends with a semicolon. `BP <120`, `H&P`
+and `<john@x.org>` are none of these.
+
+The text of a marked-up note has a main section and hidden lines. The main section is what a browser
+displays. Tags within a line leave no trace, tags of blocks start a line, cells of a table are
+separated by tabs, and references are decoded, also if they were escaped again (`&amp;nbsp;`). A line
+break of the source is a space if blocks structure the note. The name of an element that HTML does not
+define is written before its text: `<postalCode>44107</postalCode>` gives `postalCode: 44107`.
+
+The hidden lines follow, one per attribute value (`title: ...`), comment and declaration. Values that
+only describe the appearance are left out. Elements `script` and `style` are in neither section.
+
+The standard library's parser returns no offsets of attribute values, and takes quadratic time on some
+malformed notes. This scanner takes linear time: no pattern crosses a `<`, and none backtracks. What is
+not well formed is text.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from html.entities import html5
+from typing import NamedTuple
+
+_IN_LINES = """a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q s
+ samp small span strike strong sub sup time tt u var wbr"""
+_IN_BLOCKS = """address area article aside audio base blockquote body br button canvas caption center
+ col colgroup datalist dd details dialog dir div dl dt embed fieldset figcaption figure footer form
+ frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input legend li link main map
+ menu meta nav noscript object ol optgroup option p param picture pre script section select source
+ style summary svg table tbody template textarea tfoot thead title tr track ul video"""
+_INLINE = frozenset(_IN_LINES.split())
+_CELLS = frozenset(("td", "th"))
+_HTML = _INLINE | _CELLS | frozenset(_IN_BLOCKS.split())
+_DROPPED = ("script", "style")
+_ATTRIBUTES = r"(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+"
+_ENCLOSED = (
+    r"<!--(?P<comment>(?:[^-]++|-(?!->))*+)(?P<end_of_comment>-->|\Z)"
+    r"|<!\[CDATA\[(?P<data>(?:[^\]]++|\](?!\]>))*+)(?P<end_of_data>\]\]>|\Z)|"
+)
+_OPEN = (
+    r"<(?P<declaration>[!?][A-Za-z][^<>]*+)>"
+    rf"|<(?P<closing>/?)(?P<name>[A-Za-z][\w.:-]*+)(?=[\s/>])(?P<attributes>{_ATTRIBUTES}|[^<>]*+)>"
+    r"|&(?P<escapes>(?:amp;)*+)"
+    r"(?:(?P<reference>#[xX][0-9A-Fa-f]{1,6}|#[0-9]{1,7}|[A-Za-z][A-Za-z0-9]{1,31})(?P<end>;?))?+"
+)
+_TOKEN = re.compile(_ENCLOSED + _OPEN)
+_ENDS = ("end_of_comment", "end_of_data")
+_REST = re.compile(_OPEN)  # after a comment or a section that is never closed
+_ATTRIBUTE = re.compile(
+    r"(?P<name>[^\s\"'=/]++)(?:\s*+=\s*+(?:\"(?P<d>[^\"]*+)\"|'(?P<s>[^']*+)'|(?P<b>[^\s\"']++)))?+"
+)
+_SIGN = re.compile(
+    r"</[A-Za-z][\w.:-]*+\s*+>|<[A-Za-z][\w.:-]*+(?:\s[^<>]*)?/>|<!--|<!\[CDATA\[|<!doctype\s|<\?xml[\s-]"
+    rf"|<(?:{'|'.join(sorted(_HTML))})(?:\s*+>|\s++[\w:-]++\s*+=\s*+[^<>]*+>)",
+    re.IGNORECASE,
+)
+_REFERENCE = re.compile(
+    r"&(?:#[xX][0-9A-Fa-f]{1,6}|#[0-9]{1,7}|(?P<entity>[A-Za-z][A-Za-z0-9]{1,31}));"
+)
+_CLOSING = re.compile(r"</([A-Za-z][\w.:-]*+)\s*+>")
+_BLOCK = re.compile(
+    rf"</?(?!(?:{'|'.join(sorted(_INLINE))})[\s/>])[A-Za-z][\w.:-]*+[\s/>]", re.IGNORECASE
+)
+_TAG_FOLLOWS = re.compile(r"\s*+<(?!!)")
+_END_OF = {name: re.compile(rf"</{name}(?:\s[^<>]*+)?>", re.IGNORECASE) for name in _DROPPED}
+_BREAK = re.compile(r"[ \t]*+[\r\n]\s*+")
+# Attributes of appearance, and the values that describe nothing else.
+_OF_LOOKS = """style face font color bgcolor width height size align valign border cellpadding cellspacing
+ colspan rowspan nowrap class lang dir type rel charset media scope span"""
+_LOOKS = frozenset(_OF_LOOKS.split())
+_FONTS = (
+    "arial|times new roman|courier new|courier|helvetica|calibri|cambria|verdana|tahoma|georgia|segoe ui|symbol"
+    "|wingdings|ms sans serif|trebuchet ms|lucida console|mso\\w*"
+)
+_STYLE_WORDS = (
+    "bold|normal|italic|none|auto|inherit|left|right|center|top|bottom|middle|justify|underline|solid"
+    "|black|white|red|blue|gr[ae]y|green|transparent|serif|sans|monospace|small|medium|large|windowtext"
+    "|hidden|visible|block|inline|font|family|size|color|background|margin|padding|border|width|height"
+    "|text|align|decoration|indent|line|weight|style|vertical|list|table|layout|fixed|display|space|pre"
+    "|wrap|page|break|before|after|always|avoid|position|relative|absolute|float|clear|both|min|max|rgb"
+    "|collapse|spacing|letter|word|image|bidi|en|us|utf|css|html|ltr|rtl|iso|row|col|pt"
+)
+_LOOK = re.compile(
+    rf"(?:[\s:;,.()'\"!%&/-]|(?:{_FONTS}|{_STYLE_WORDS})(?!\w)|#[0-9a-f]{{3,8}}(?!\w)"
+    r"|\d{1,4}(?:px|pt|em|rem|in|cm|mm|pc|ex)?(?!\w))*+",
+    re.IGNORECASE,
+)
+_SPECIFICATION = re.compile(
+    r"[!?](?:doctype\s+html(?:\s[^<>]*\bW3C//DTD\b[^<>]*)?\s*|xml\s[\w\s.=\"'-]*\??)|(?:urn:|https?:)[\w./:#-]*",
+    re.IGNORECASE,
+)
+_GAP = "\n\0\n"  # between hidden lines; no detector crosses a NUL
+
+
+@dataclass(frozen=True)
+class Markup:
+    """The text of a marked-up note, with a map to offsets in the note; its repr contains no text.
+
+    The map consists of segments of the text, each with a range of the source. Offsets within an exact segment differ
+    by a constant; each character of another segment has the whole range.
+
+    Attributes:
+        source: the note. text: main section and hidden lines. main: length of the main section.
+        dropped: ranges of `script` and `style` elements in the source.
+    """
+
+    source: str = field(repr=False)
+    text: str = field(repr=False)
+    main: int
+    dropped: tuple[tuple[int, int], ...] = field(repr=False)
+    _starts: Sequence[int] = field(repr=False)  # of the segments, in the text
+    _ranges: Sequence[tuple[int, int]] = field(repr=False)  # in the source
+    _exact: Sequence[bool] = field(repr=False)
+    _hidden: int = field(repr=False)  # index of the first hidden segment
+    _tags: Sequence[tuple[int, int, str]] = field(
+        repr=False
+    )  # source range, and the tag without attributes
+
+    @property
+    def visible(self) -> str:
+        """The main section, without white space at its ends."""
+        return self.text[: self.main].strip()
+
+    def to_source(self, start: int, end: int) -> tuple[int, int]:
+        """Return the range in the note of a non-empty range of the text."""
+        if start < self.main < end:
+            end = self.main
+        first = self._offset(start)[0]
+        last = self._offset(end - 1)[1]
+        return first, max(last, first + 1)
+
+    def _offset(self, position: int) -> tuple[int, int]:
+        """Return the range in the note of one character of the text."""
+        index = bisect_right(self._starts, position) - 1
+        start, end = self._ranges[index]
+        if not self._exact[index]:
+            return start, end
+        offset = start + position - self._starts[index]
+        return offset, offset + 1
+
+    def to_text(self, start: int, end: int) -> tuple[int, int]:
+        """Return the range in the text of a range in the note; an empty one if the text has none of it."""
+        found = self._within(0, self._hidden, start, end)
+        return (
+            found
+            if found[0] < found[1]
+            else self._within(self._hidden, len(self._starts), start, end)
+        )
+
+    def _within(self, low: int, high: int, start: int, end: int) -> tuple[int, int]:
+        """Return the range in the text of a range in the note, among some segments."""
+        first = bisect_right(self._ranges, start, low, high, key=lambda part: part[1])
+        last = bisect_left(self._ranges, end, low, high, key=lambda part: part[0])
+        if first >= last:
+            return 0, 0
+        begin = self._starts[first]
+        if self._exact[first]:
+            begin += max(0, start - self._ranges[first][0])
+        stop = self._starts[last] if last < len(self._starts) else len(self.text)
+        if self._exact[last - 1]:
+            stop = (
+                self._starts[last - 1]
+                + min(end, self._ranges[last - 1][1])
+                - self._ranges[last - 1][0]
+            )
+        return begin, max(begin, stop)
+
+    def tags(self, start: int, end: int) -> str:
+        """Return the tags within a range of the note, without their attributes."""
+        first = bisect_left(self._tags, start, key=lambda tag: tag[0])
+        last = bisect_right(self._tags, end, lo=first, key=lambda tag: tag[1])
+        return "".join(tag for _, _, tag in self._tags[first:last])
+
+    def escaped(self, start: int, text: str) -> str:
+        """Return a text as written at an offset of the note: with references, also for quotes in an attribute."""
+        return html.escape(text, quote=self._is_hidden(start))
+
+    def _is_hidden(self, start: int) -> bool:
+        first, last = self._within(0, self._hidden, start, start + 1)
+        return first == last
+
+
+def is_markup(text: str) -> bool:
+    """Return whether a note is marked up, per the rule of this module."""
+    if "<" in text and _SIGN.search(text):
+        return True
+    return "&" in text and any(
+        match["entity"] is None or f"{match['entity']};" in html5
+        for match in _REFERENCE.finditer(text)
+    )
+
+
+@lru_cache(maxsize=2)
+def read_markup(text: str) -> Markup | None:
+    """Return the text of a marked-up note, or None for plain text."""
+    return _Reader(text).read() if is_markup(text) else None
+
+
+def visible_text(text: str) -> str:
+    """Return what is displayed of a note; plain text is returned unchanged."""
+    markup = read_markup(text)
+    return text if markup is None else markup.visible
+
+
+def _decoded(match: re.Match[str]) -> tuple[str, int]:
+    """Return the characters of a reference and its end in the note; nothing for an ampersand that is text.
+
+    A reference that was escaped again, once or several times (`&amp;amp;nbsp;`), gives the same characters.
+    """
+    reference, end = match["reference"], match["end"]
+    following = match.string[match.end() : match.end() + 1]
+    if (
+        reference
+        and (end or not following.isalnum())
+        and (characters := _characters(reference, end))
+    ):
+        return characters, match.end()
+    return ("&", match.end("escapes")) if match["escapes"] else ("", match.end("escapes"))
+
+
+@lru_cache(maxsize=1 << 10)
+def _characters(reference: str, end: str) -> str:
+    """Return the characters of a reference; nothing for an unknown one."""
+    if reference[0] == "#":
+        return html.unescape(f"&{reference};") if end else ""
+    return html5.get(reference + end, "")
+
+
+class _Hidden(NamedTuple):
+    """A range of the note for a hidden line; its label is written before it, in place of the range `key`."""
+
+    start: int
+    end: int
+    label: str = ""
+    key: tuple[int, int] = (0, 0)
+    decode: bool = False
+
+
+class _Reader:
+    """Reads one note from start to end."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._pieces: list[str] = []
+        self._length = 0
+        self._last = "\n"
+        self._joint = False  # whether a tag within the line precedes the next text
+        self._verbatim = 0  # depth of `pre` elements
+        self._starts: list[int] = []
+        self._ranges: list[tuple[int, int]] = []
+        self._exact: list[bool] = []
+        self._tags: list[tuple[int, int, str]] = []
+        self._dropped: list[tuple[int, int]] = []
+        self._hidden: list[_Hidden] = []
+        self._folded = False  # whether a line break is a space
+
+    def read(self) -> Markup:
+        """Return the result."""
+        source = self.source
+        ends = {
+            match[1].lower(): match.start() for match in _CLOSING.finditer(source)
+        }  # of the last one
+        blocks = sum(1 for _ in _BLOCK.finditer(source))
+        self._folded = 4 * blocks >= source.count("\n") and blocks > 0
+        position = scan = 0
+        token = _TOKEN
+        while match := token.search(source, scan):
+            scan = match.end()
+            enclosed = token is _TOKEN and match.lastgroup in _ENDS
+            if enclosed and not match[match.lastgroup or 0]:
+                scan = match.start()
+                token = _REST
+                continue
+            name = (match["name"] or "").lower()
+            if (
+                name
+                and name not in _HTML
+                and name not in ends
+                and not match["attributes"].endswith("/")
+            ):
+                scan = match.start() + 1  # a word in angle brackets
+                continue
+            if match["escapes"] is not None:
+                decoded, scan = _decoded(match)
+                if decoded:
+                    self._copy(position, match.start())
+                    self._begin(decoded[0], match.start())
+                    self._add(decoded, match.start(), scan, exact=False)
+                    position = scan
+                continue
+            self._copy(position, match.start())
+            position = scan
+            if name in _DROPPED and not match["closing"] and ends.get(name, 0) >= scan:
+                scan = position = self._drop(name, match.start(), scan)
+            elif name:
+                self._tag(match, name)
+            elif enclosed and match["data"] is not None:
+                self._copy(*match.span("data"))
+            else:
+                kind = "comment" if enclosed else "declaration"
+                start, end = match.span(kind)
+                if kind == "comment" or not _SPECIFICATION.fullmatch(source, start, end):
+                    self._hidden.append(_Hidden(start, end))
+        self._copy(position, len(source))
+        main = self._length
+        hidden = len(self._starts)
+        for line in self._hidden:
+            self._line(line)
+        return Markup(
+            source,
+            "".join(self._pieces),
+            main,
+            tuple(self._dropped),
+            self._starts,
+            self._ranges,
+            self._exact,
+            hidden,
+            self._tags,
+        )
+
+    def _drop(self, name: str, start: int, inside: int) -> int:
+        """Leave out an element; return its end."""
+        match = _END_OF[name].search(self.source, inside)
+        end = match.end() if match else inside
+        if match:
+            self._dropped.append((start, end))
+        return end
+
+    def _add(self, text: str, start: int, end: int, *, exact: bool) -> None:
+        if text:
+            self._starts.append(self._length)
+            self._ranges.append((start, end))
+            self._exact.append(exact)
+            self._pieces.append(text)
+            self._length += len(text)
+            self._last = text[-1]
+
+    def _copy(self, start: int, end: int) -> None:
+        """Add text of the source."""
+        if start >= end:
+            return
+        if not self._folded or self._verbatim:
+            self._begin(self.source[start], start)
+            self._add(self.source[start:end], start, end, exact=True)
+            return
+        for match in _BREAK.finditer(self.source, start, end):
+            if start < match.start():
+                self._begin(self.source[start], start)
+                self._add(self.source[start : match.start()], start, match.start(), exact=True)
+            if self._last not in "\n\t ":
+                self._add(" ", match.start(), match.end(), exact=False)
+            start = match.end()
+        if start < end:
+            self._begin(self.source[start], start)
+            self._add(self.source[start:end], start, end, exact=True)
+
+    def _begin(self, first: str, at: int) -> None:
+        """Separate words that only a tag within the line separates: `<b>Name</b><i>Smith</i>`."""
+        if self._joint and self._last.islower() and (first.isupper() or first.isdigit()):
+            self._add(" ", at, at, exact=False)
+        self._joint = False
+
+    def _separate(self, sign: str, at: int) -> None:
+        self._joint = False
+        if self._last != "\n" and not (sign == "\t" and self._last == "\t"):
+            self._add(sign, at, at, exact=False)
+
+    def _tag(self, match: re.Match[str], name: str) -> None:
+        start, end = match.span()
+        closing = bool(match["closing"])
+        empty = "/" if match["attributes"].endswith("/") else ""
+        self._tags.append((start, end, f"<{match['closing']}{match['name']}{empty}>"))
+        if name == "pre":
+            self._verbatim = max(0, self._verbatim + (-1 if closing else 1))
+        if name in _CELLS:
+            if not closing:
+                self._separate("\t", start)
+        elif name in _INLINE:
+            self._joint = True
+        else:
+            self._separate("\n", start)
+            if name not in _HTML and not closing and not empty and not self._before_tag(end):
+                own = match.start("name") + match["name"].rfind(":") + 1
+                self._add(self.source[own : match.end("name")], own, match.end("name"), exact=True)
+                self._add(": ", end, end, exact=False)
+        if not closing and match["attributes"].strip(" /\r\n\t"):
+            self._hidden += self._attributes(match, name)
+
+    def _before_tag(self, position: int) -> bool:
+        """Whether another tag follows, except for white space."""
+        return _TAG_FOLLOWS.match(self.source, position) is not None
+
+    def _attributes(self, match: re.Match[str], name: str) -> Iterator[_Hidden]:
+        """Yield the values of a tag's attributes, each with the name of what it describes."""
+        found = list(_ATTRIBUTE.finditer(self.source, *match.span("attributes")))
+        named = next(
+            (one[one.lastgroup or 0] for one in found if one["name"].lower() == "name"), ""
+        )
+        for one in found:
+            kind = one.lastgroup or "name"
+            start, end = one.span(kind)
+            key = one["name"].lower()
+            looks = key in _LOOKS and _LOOK.fullmatch(self.source, start, end)
+            defined = key.startswith(("xmlns", "xsi:")) and _SPECIFICATION.fullmatch(
+                self.source, start, end
+            )
+            if start == end or looks or defined:
+                continue
+            if kind == "name":  # an attribute without a value
+                yield _Hidden(start, end)
+                continue
+            label = one["name"]
+            if key in ("value", "content"):
+                label = (named or label) if name in _HTML else match["name"].rpartition(":")[2]
+            yield _Hidden(start, end, label, one.span("name"), decode=True)
+
+    def _line(self, line: _Hidden) -> None:
+        """Add one hidden line."""
+        start = line.key[0] if line.label else line.start
+        self._add(_GAP, start, start, exact=False)
+        self._add(line.label, *line.key, exact=False)
+        start = line.start
+        if line.label:
+            self._add(": ", start, start, exact=False)
+        for match in _REST.finditer(self.source, start, line.end) if line.decode else ():
+            decoded, end = _decoded(match) if match["escapes"] is not None else ("", 0)
+            if decoded:
+                self._add(self.source[start : match.start()], start, match.start(), exact=True)
+                self._add(decoded, match.start(), end, exact=False)
+                start = end
+        self._add(self.source[start : line.end], start, line.end, exact=True)

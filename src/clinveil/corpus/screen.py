@@ -1,0 +1,122 @@
+"""Find notes that the detectors cannot read: not in English, in RTF, or with encoded blocks.
+
+Notes in other languages are left out and counted. Many of them, or any note in another form, stop
+the run. Messages name rows, not notes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from clinveil.core.errors import InputError
+from clinveil.core.markup import visible_text
+from clinveil.corpus.corpus import TEXT
+from clinveil.lexicons.language import is_english
+
+NOT_ENGLISH = "not in English"
+RTF = "in RTF"
+ENCODED = "with a base64 block"
+MOST_LEFT_OUT = 0.01  # share of the notes
+_NAMED = 5  # rows in a message
+_RTF = re.compile(r"\A\s*+\{\\rtf|\{\\rtf[01]\\")
+_SHORTEST_LINE = 60  # characters; base64 has lines of 64 or 76
+_LINES = 3
+_SHORTEST_BLOCK = 200
+_RUN = re.compile(rf"[A-Za-z0-9+/]{{{_SHORTEST_LINE},}}+")
+_MIXED = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9+/]"))
+
+
+@dataclass
+class Screened:
+    """Rows of a pass by reason; those of several parts add up.
+
+    Attributes:
+        notes: notes read. counts: number of rows by reason. first: file and number of the first rows by reason.
+    """
+
+    notes: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+
+    def add(self, reason: str, name: str, row: int) -> None:
+        """Count a row of a file."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        places = self.first.setdefault(reason, [])
+        if len(places) < _NAMED:
+            places.append((name, row))
+
+    def __iadd__(self, other: Screened) -> Screened:
+        self.notes += other.notes
+        for reason, count in other.counts.items():
+            self.counts[reason] = self.counts.get(reason, 0) + count
+            places = [*self.first.get(reason, ()), *other.first[reason]]
+            self.first[reason] = places[:_NAMED]
+        return self
+
+    def refuse(self) -> None:
+        """Raise InputError for notes in RTF or with encoded blocks, and for many notes in another language."""
+        if self.counts.get(RTF):
+            hint = "convert them to plain text or HTML first, for example with pandoc or LibreOffice"
+            raise self._error(RTF, "notes in RTF, whose control words hide identifiers", hint)
+        if self.counts.get(ENCODED):
+            hint = "decode the block, or remove it from the text, for example if it is an image"
+            raise self._error(ENCODED, "notes with a base64 block, which no detector can read", hint)
+        if self.counts.get(NOT_ENGLISH, 0) > MOST_LEFT_OUT * self.notes:
+            what = "notes not in English, the only language of the detectors"
+            hint = "leave them out, or accept that identifiers remain with --set language=any"
+            raise self._error(NOT_ENGLISH, what, hint)
+
+    def _error(self, reason: str, what: str, hint: str) -> InputError:
+        count = self.counts[reason]
+        rows: dict[str, list[str]] = {}
+        for name, row in self.first[reason]:
+            rows.setdefault(name, []).append(str(row))
+        places = [f"{name}, row{'s' * (len(rows[name]) > 1)} {', '.join(rows[name])}" for name in rows]
+        more = ", …" if count > len(self.first[reason]) else ""
+        return InputError(f"{count:,} of {self.notes:,} {what}", where="; ".join(places) + more, hint=hint)
+
+
+def screened(
+    batch: pa.RecordBatch, rows: Sequence[int], name: str, language: str, seen: Screened
+) -> tuple[pa.RecordBatch, int]:
+    """Return the notes of a batch that can be treated, and the number of those that are left out.
+
+    Args:
+        rows: number of each row in its file. name: of the file.
+        language: `english`, or `any` to keep notes in all languages.
+        seen: counts the rows; it may refuse them after the pass.
+    """
+    kept = [True] * batch.num_rows
+    seen.notes += batch.num_rows
+    for index, text in enumerate(batch.column(TEXT).to_pylist()):
+        if not text:
+            continue
+        row = rows[index]
+        if "{\\rtf" in text and _RTF.search(text):
+            seen.add(RTF, name, row)
+        elif has_encoded_block(text):
+            seen.add(ENCODED, name, row)
+        elif language == "english" and not is_english(visible_text(text)):
+            seen.add(NOT_ENGLISH, name, row)
+            kept[index] = False
+    left_out = kept.count(False)
+    return (batch.filter(pa.array(kept)) if left_out else batch), left_out
+
+
+def has_encoded_block(text: str) -> bool:
+    """Return whether a text has a line of 200 base64 characters, or three lines of 60."""
+    lines = 0
+    for word in text.split():
+        if len(word) < _SHORTEST_LINE:
+            continue
+        for match in _RUN.finditer(word):
+            if not all(pattern.search(match[0]) for pattern in _MIXED):
+                continue
+            lines += 1
+            if len(match[0]) >= _SHORTEST_BLOCK or lines >= _LINES:
+                return True
+    return False
