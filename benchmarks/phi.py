@@ -155,7 +155,9 @@ def measure(name: str, cases: Sequence[Case], all_spans: Sequence[Spans]) -> Non
         hits = found.total() if label == "all" else found[label]
         print(f"  {label:32} {hits:6} of {count:6}  {share(hits, count)}")
     print("  found where nothing is marked: " + (", ".join(f"{k} {n}" for k, n in false.most_common(8)) or "none"))
-    print(f"  words that are no identifiers touched: {touched(cases, all_spans)}", flush=True)
+    print(f"  words that are no identifiers touched: {touched(cases, all_spans)}")
+    masked = share(len(cases) - leaky, len(cases))
+    print(f"  notes fully masked: {masked}; other characters removed: {removed(cases, all_spans)}", flush=True)
 
 
 def share(hits: int, count: int) -> str:
@@ -175,6 +177,18 @@ def touched(cases: Sequence[Case], all_spans: Sequence[Spans]) -> str:
         for place, more in enumerate((done.touched, done.words, done.clinical_touched, done.clinical)):
             counts[place] += more
     return f"{share(*counts[:2])}, clinical ones {share(*counts[2:])}"
+
+
+def removed(cases: Sequence[Case], all_spans: Sequence[Spans]) -> str:
+    """The share of letters and digits outside gold that a finder removes; small words in gold count as gold."""
+    taken = total = 0
+    for case, spans in zip(cases, all_spans, strict=True):
+        gold = {i for start, end, _ in case.spans for i in range(start, end)}
+        covered = {i for start, end, _ in spans for i in range(start, end)}
+        others = {i for i, character in enumerate(case.text) if character.isalnum()} - gold
+        taken += len(others & covered)
+        total += len(others)
+    return share(taken, total)
 
 
 def hard_negatives(cases: Sequence[Case], all_spans: Sequence[Spans]) -> None:
@@ -251,9 +265,10 @@ def main() -> None:
     parser.add_argument(
         "--only", default="", help="sets to measure, of asq, presidio, aci, demo, grid, actors, words, speed"
     )
+    parser.add_argument("--second-opinion", choices=["on", "off"], default="off", help="the model of [accurate]")
     asked = parser.parse_args()
     only = set(asked.only.split(",")) - {""}
-    finder = Finder.of(PhiSettings())
+    finder = Finder.of(PhiSettings(second_opinion=asked.second_opinion))
     find = ours(finder)
     if asked.peers:
         return compare(asked.data, asked.peers, finder)

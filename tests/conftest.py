@@ -20,6 +20,9 @@ LONG = ("docs", "security", "release", "study", "foundation", "api")
 DATA = Path(os.environ.get("CLINVEIL_DATA", HERE.parents[1] / "shared" / "data"))
 BLOCKED = HERE / "security" / "blocked"
 
+# Tests describe the base installation, whatever extras are installed; test_second_opinion.py switches it on.
+os.environ["CLINVEIL_SECOND_OPINION"] = "off"
+
 # Shared machines are slow at times, and a suite should say the same twice.
 settings.register_profile("clinveil", deadline=None, derandomize=True, database=None)
 settings.load_profile("clinveil")

@@ -98,7 +98,7 @@ def test_known_patients_and_spans(notes, tmp_path):
     feed = tmp_path / "patients.parquet"
     write_patients([Patient("p1", ("Mary", "Okwuosa"), record_numbers=("00-12-345",))], feed)
     assert run(notes, "-o", tmp_path / "o.parquet", "--patients", feed, "--set", "mode=tag", "--spans") == 0
-    assert pq.read_table(tmp_path / "o.parquet")["text"].to_pylist()[1] == "[NAME], [NAME]: [DATE], no. [MRN]"
+    assert pq.read_table(tmp_path / "o.parquet")["text"].to_pylist()[1] == "[NAME]: [DATE], no. [MRN]"
     lines = [json.loads(line) for line in (tmp_path / "o.parquet.vault" / "spans.jsonl").read_text().splitlines()]
     texts = dict(zip(ROWS["note_id"], ROWS["text"], strict=True))
     assert all(texts[line["note_id"]][line["start"] : line["end"]] == line["text"] for line in lines)

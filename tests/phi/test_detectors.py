@@ -217,7 +217,6 @@ CASES = [
 KNOWN_FAILURES: dict[str, str] = {
     "hard-3": "a title glued to a name goes with it, and a name glued to `pt.` is not seen",
     "hard-6": "a town that is a word, without its state",
-    "hard-10": "a surname alone in lower case, without a cue",
     "hard-18": "a hospital that is called like a person gets the label NAME",
 }
 

@@ -173,7 +173,7 @@ class TestTrainingText:
 
     def test_every_template_is_filled_and_marked(self):
         rng, people = Random(2), PEOPLE
-        for line in templates("templates"):
+        for line in (*templates("templates"), *templates("prose")):
             made = filled(line, people, rng)
             assert bool(made.spans) == any("{" + slot + "}" in line for slot in NAMES)
         assert not any(filled(line, people, rng).spans for line in templates("negatives"))

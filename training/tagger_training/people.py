@@ -35,21 +35,26 @@ class Person:
 
 
 class Letters:
-    """Character-level Markov model that generates names similar to those of a list; most are in no list."""
+    """Character-level Markov model that generates names similar to those of a list; most are in no list.
 
-    def __init__(self, names: Iterable[str]) -> None:
+    Args:
+        order: letters that decide about the next one; with fewer, the names are less usual.
+    """
+
+    def __init__(self, names: Iterable[str], order: int = _ORDER) -> None:
         self._next: dict[str, list[str]] = defaultdict(list)
+        self._order = order
         for name in names:
-            padded = "^" * _ORDER + name.lower() + "$"
-            for at in range(_ORDER, len(padded)):
-                self._next[padded[at - _ORDER : at]].append(padded[at])
+            padded = "^" * order + name.lower() + "$"
+            for at in range(order, len(padded)):
+                self._next[padded[at - order : at]].append(padded[at])
 
     def one(self, rng: Random) -> str:
         """Return a new capitalised name of 4 to 11 letters."""
         while True:
-            letters = "^" * _ORDER
+            letters = "^" * self._order
             while not letters.endswith("$") and len(letters) < 20:
-                letters += rng.choice(self._next[letters[-_ORDER:]])
+                letters += rng.choice(self._next[letters[-self._order :]])
             if 4 <= len(name := letters.strip("^$")) <= 11:
                 return name.capitalize()
 
@@ -73,7 +78,7 @@ class People:
 
     @cached_property
     def _sources(self) -> list[Callable[[Random], Person]]:
-        often = ((self._census, 4), (self._culture, 3), (self._world, 3), (self._lettered, 4), (self._words, 4))
+        often = ((self._census, 4), (self._culture, 3), (self._world, 3), (self._lettered, 6), (self._words, 5))
         return [source for source, times in (*often, (self._real, 4 if self.real else 0)) for _ in range(times)]
 
     def _census(self, rng: Random) -> Person:
@@ -118,7 +123,8 @@ class People:
         lists = [(list(all_given_names()), usual), self._world_lists]
         lists += [([*culture.female, *culture.male], list(culture.female_family)) for culture in cultures()]
         kept = [[[name for name in names if may_train(name)] for names in pair] for pair in lists]
-        return [(Letters(given), Letters(family)) for given, family in kept if len(given) > 30 and len(family) > 30]
+        pairs = [(given, family) for given, family in kept if len(given) > 30 and len(family) > 30]
+        return [(Letters(given, order), Letters(family, order)) for given, family in pairs for order in (_ORDER, 2)]
 
     @cached_property
     def _family_words(self) -> list[str]:

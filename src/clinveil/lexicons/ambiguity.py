@@ -93,6 +93,7 @@ class _Tables(NamedTuple):
     given: Mapping[str, float]
     family: Mapping[str, float]
     world_given: AbstractSet[str]
+    more_given: AbstractSet[str]
     world_family: AbstractSet[str]
     function: AbstractSet[str]
     words: AbstractSet[str]
@@ -101,14 +102,14 @@ class _Tables(NamedTuple):
 @cache
 def _tables() -> _Tables:
     words = frozenset[str]().union(*map(word_list, ("common", "clinical", "shorthand")))
-    names = (all_given_names(), surnames(), world_given(), world_surnames())
+    names = (all_given_names(), surnames(), world_given(), word_list("given"), world_surnames())
     return _Tables(*names, word_list("function"), words)
 
 
 def _single(form: str) -> int:
     tables, classes = _tables(), LexicalClass.NOTHING
     given, family = tables.given.get(form), tables.family.get(form)
-    if given is not None or form in tables.world_given:
+    if given is not None or form in tables.world_given or form in tables.more_given:
         classes |= LexicalClass.GIVEN
     if family is not None or form in tables.world_family:
         classes |= LexicalClass.FAMILY

@@ -1,4 +1,4 @@
-"""Word lists written for clinveil: common and clinical words, eponyms and the nouns that follow them, places.
+"""Word lists, most of them written for clinveil: common and clinical words, eponyms and their nouns, places.
 
 The first line of each file in `data/` states its source. The rest are words separated by white space, with `_` for a
 space inside an entry. The lists contain base forms; `is_word` handles the usual endings.
@@ -45,11 +45,11 @@ def word_list(name: str) -> frozenset[str]:
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """Return common, clinical and usual words, brands, and Faker's list of common English words."""
+    """Return common, clinical and usual words, words of ICD titles, brands, and Faker's common English words."""
     from faker.providers.lorem.en_US import Provider
 
     usual = {word.lower() for word in Provider.word_list if word.islower()}
-    return frozenset(usual).union(*map(word_list, ("common", "clinical", "usual", "brands")))
+    return frozenset(usual).union(*map(word_list, ("common", "clinical", "icd", "usual", "brands")))
 
 
 @lru_cache(maxsize=1 << 14)

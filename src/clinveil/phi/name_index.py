@@ -24,6 +24,7 @@ from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import PEOPLE
+from clinveil.phi.detection.names.mentions import SAYS
 from clinveil.phi.detection.note import NoteView, Word, look_up, plain
 from clinveil.phi.matching.wordtable import Column
 from clinveil.phi.name_variants import MISSPELT, NICKNAME, OWN, PARTICLES, Name, NameVariants, exact_match_only, is_met
@@ -210,6 +211,9 @@ def _covering(found: Sequence[Span], start: int, end: int) -> Span | None:
     return found[index] if index >= 0 and found[index].end >= end else None
 
 
+_PATIENT = frozenset(("pt", "patient", "pts", "client", "resident"))
+
+
 class _Lookup:
     """Search of one note for the wanted words."""
 
@@ -237,16 +241,23 @@ class _Lookup:
         if not word.classes & _AMBIGUOUS or self._before_noun(index):
             return False
         if not word.capital:
-            return is_met(self.text, word.start)
+            return is_met(self.text, word.start) and not self._after_patient(index)
         if any(self._next_to_name(index, other, sure) for other in (index - 1, index + 1)):
             return True
         if word.shouted:
             return False
         following = self.words[index + 1].lower if index + 1 < len(self.words) else ""
-        own_relative = self.text[word.end : word.end + 2] == "'s" and following in _KIN  # White's wife
-        if own_relative or _PERSON_VERB.match(self.text, word.end):
+        owns = self.text[word.end : word.end + 1] == "'"
+        if (owns and following in _KIN) or _PERSON_VERB.match(self.text, word.end):  # White's wife
             return True
+        if word.lower not in self.note.lower_case and (owns or SAYS.match(self.text, word.end)):
+            return not word.classes & LexicalClass.EPONYM
         return self._within_sentence(word, index)
+
+    def _after_patient(self, index: int) -> bool:
+        """Whether `pt` or `patient` precedes a word in lower case that no verb of a person follows: `Pt will need`."""
+        patient = index > 0 and self.words.lowers[index - 1] in _PATIENT
+        return patient and _PERSON_VERB.match(self.text, self.words[index].end) is None
 
     def _next_to_name(self, index: int, other: int, sure: set[int]) -> bool:
         if not 0 <= other < len(self.words):

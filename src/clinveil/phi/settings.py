@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self
@@ -21,10 +22,14 @@ from clinveil.core.settings import (
     flag,
     group,
 )
+from clinveil.phi.detection.second_opinion import installed
 from clinveil.phi.residue import MAX_RESIDUES
 from clinveil.phi.treatment.dates import DateOrder
 from clinveil.phi.treatment.policy import Policy, profiles
 from clinveil.scale.executor import ExecutorSettings
+
+SECOND_OPINION = "CLINVEIL_SECOND_OPINION"
+"""Environment variable that decides where the setting is `auto`: on or off."""
 
 
 class PhiSettings(Settings):
@@ -42,6 +47,9 @@ class PhiSettings(Settings):
     )
     tagger: Path | None = flag(None, "Use this trained tagger instead of the one in the package.")
     no_tagger: bool = flag(False, "Detect with rules, word lists and known patients only.")
+    second_opinion: Literal["auto", "on", "off"] = flag(
+        "auto", "Read doubtful sentences with the model of the extra accurate; auto: if installed."
+    )
     language: Literal["english", "any"] = flag(
         "english", "Leave out notes in other languages, or treat any; the detectors know English only."
     )
@@ -56,6 +64,16 @@ class PhiSettings(Settings):
     max_residues: float = flag(
         MAX_RESIDUES, "Maximum share of notes with text like an identifier after treatment (1: no limit).", ge=0, le=1
     )
+
+    @field_validator("second_opinion")
+    @classmethod
+    def _resolved(cls, value: str) -> str:
+        """Return on or off, which enters the identity of a run: none is continued with another answer."""
+        if value == "auto":
+            value = os.environ.get(SECOND_OPINION, "") or ("on" if installed() else "off")
+        if value not in ("on", "off"):
+            raise ValueError(f"on or off in the environment variable {SECOND_OPINION}")
+        return value
 
     @field_validator("phi_profile")
     @classmethod

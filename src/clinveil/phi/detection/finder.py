@@ -22,6 +22,7 @@ from clinveil.phi.detection.adapter import adapters_for
 from clinveil.phi.detection.detector import Detector, all_detectors, words
 from clinveil.phi.detection.detectors.tagger import with_tagger
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.detection.second_opinion import SecondOpinion
 from clinveil.phi.detection.staff import StaffNames, read_staff_names
 from clinveil.phi.detection.word_list import WordList, cut
 from clinveil.phi.name_index import NameIndex, mentions, names_in
@@ -111,6 +112,7 @@ class Finder:
             pass over the corpus; for a single note, only its own names are known), in its note, or nowhere.
         recall_first: whether every word that is not a common or clinical word is a possible name.
         kept: labels that the policy keeps unchanged; any other label that overlaps one of them wins.
+        second_opinion: reads the sentences with words that the detectors left unsettled.
         staff: names of the staff list. find_words, keep_words: those of the policy. A keep word is cut out of the spans
             of all detectors, except those of the patient list, the staff list and the find words.
     """
@@ -127,7 +129,9 @@ class Finder:
         staff: StaffNames | None = None,
         find_words: WordList | None = None,
         keep_words: WordList | None = None,
+        second_opinion: SecondOpinion | None = None,
     ) -> None:
+        self.second_opinion = second_opinion
         self.staff, self.find_words, self.keep_words = staff, find_words, keep_words
         self.detectors = all_detectors() if finders is None else tuple(finders)
         self.patients, self.revise, self.kept = patients or {}, revise, kept
@@ -149,6 +153,7 @@ class Finder:
             propagate=settings.propagate,
             recall_first=policy.recall_first,
             kept=policy.kept,
+            second_opinion=_second_opinion(settings),
             staff=read_staff_names(settings.staff) if settings.staff else None,
             find_words=policy.find_words,
             keep_words=policy.keep_words,
@@ -187,7 +192,9 @@ class Finder:
         spans = [span for detector in self.detectors for span in detector.find(view)]
         if self.find_words is not None:
             spans += self.find_words.found(view)
-        return resolve(view.text, self._without_kept(view, spans), self.kept)
+        found = resolve(view.text, self._without_kept(view, spans), self.kept)
+        more = [] if self.second_opinion is None else list(self.second_opinion.find(view, found))
+        return resolve(view.text, [*found, *self._without_kept(view, more)], self.kept) if more else found
 
     def kept_places(self, view: NoteView) -> list[tuple[int, int]]:
         """Return the ranges of a note that are never replaced."""
@@ -215,6 +222,15 @@ class Finder:
         other = copy(self)
         other.name_index = name_index
         return other
+
+
+def _second_opinion(settings: PhiSettings) -> SecondOpinion | None:
+    """Return the second opinion if the settings ask for it; a missing package is reported now, not in a worker."""
+    if settings.second_opinion != "on" or settings.engine:
+        return None
+    opinion = SecondOpinion()
+    opinion.check()
+    return opinion
 
 
 def resolve(text: str, spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:

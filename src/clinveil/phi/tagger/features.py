@@ -15,7 +15,7 @@ from zlib import crc32
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 
-VERSION = 1
+VERSION = 2
 EDGE = ""
 """The padding token before the first and after the last token."""
 _LONGEST_NUMBER = 5
@@ -31,24 +31,63 @@ _CUES = {
     "patient": "patient pt client resident",
     "name": "name names called named",
     "given": "first given middle maiden surname forename last family",
-    "kin": "husband wife son daughter mother father brother sister spouse partner niece nephew cousin aunt uncle "
-    "grandson granddaughter grandmother grandfather stepson stepdaughter fiance fiancee guardian mom dad boyfriend "
+    "kin": "husband wife son daughter mother father brother sister spouse partner niece nephew"
+    " cousin aunt uncle "
+    "grandson granddaughter grandmother grandfather stepson stepdaughter fiance fiancee guardian"
+    " mom dad boyfriend "
     "girlfriend friend neighbor neighbour caregiver carer roommate contact",
-    "staff": "nurse surgeon physician attending resident intern fellow anesthesiologist assistant cardiologist pcp "
-    "consultant provider oncologist pathologist radiologist therapist midwife pharmacist hospitalist neurologist",
-    "signs": "signed dictated electronically cosigned authenticated reviewed transcribed attested verified author",
-    "says": "reports reported denies denied states stated says said presents presented complains complained feels "
-    "notes endorses describes admits tells told asks asked",
+    "staff": "nurse surgeon physician attending resident intern fellow anesthesiologist assistant"
+    " cardiologist pcp "
+    "consultant provider oncologist pathologist radiologist therapist midwife pharmacist"
+    " hospitalist neurologist",
+    "signs": "signed dictated electronically cosigned authenticated reviewed transcribed attested"
+    " verified author",
+    "says": "reports reported denies denied states stated says said presents presented complains"
+    " complained feels "
+    "notes endorses describes admits tells told asks asked feels felt agrees agreed recommends"
+    " recommended suggests "
+    "suggested advised advises verbalized concurs thinks believes wants prefers understands",
+    "does": "appears appeared seems looks walks walked sleeps slept eats ate drinks takes took"
+    " tolerated tolerates "
+    "received receives continues continued remains remained underwent developed develops improved"
+    " needs needed "
+    "requires required refused refuses declined arrived arrives came comes went goes left returned"
+    " returns moved "
+    "works worked smokes smoked drinks weighs fell woke vomited voided ambulated ambulates started"
+    " stopped quit gets "
+    "got gained lost visited called phoned rang left follows followed saw sees sat stood lies rates"
+    " uses died",
+    "owned": "creatinine sodium potassium hemoglobin platelets glucose lactate weight temperature"
+    " pressure pain "
+    "nausea cough fever edema rash wound incision dressing labs cultures echo scan biopsy films"
+    " chart gait speech "
+    "mood appetite sleep family parents symptoms records medications exam recommendations office"
+    " note condition "
+    "course breathing blood heart urine",
+    "service": "cardiology nephrology neurology oncology hematology urology surgery orthopedics"
+    " ortho psychiatry "
+    "medicine pediatrics dermatology endocrinology endocrine rheumatology gastroenterology gi"
+    " hepatology pulmonology "
+    "pulmonary pulm radiology renal cards neuro psych id heme onc vascular trauma plastics"
+    " transplant palliative ent "
+    "neurosurgery anesthesia team service consult",
+    "medicine": "started takes taking took switched trial ordered prescribed hold stop start"
+    " continue mg mcg daily bid "
+    "tid prn tablets tablet capsule dose ocp allergies medications meds",
     "is": "is was has had will would does did lives came arrived returns",
     "by": "by per with from to for via cc",
     "and": "and or",
     "the": "the a an this that these his her their our my your",
     "of": "of in on at as after before during under",
     "dear": "dear hi hello sincerely regards thanks",
-    "disease": "disease syndrome sign test palsy procedure maneuver catheter drain tube score scale criteria stain "
-    "lymphoma sarcoma tumor tumour phenomenon fracture contracture cyst node ligament forceps retractor suture needle "
-    "clamp position incision classification stage grade reflex law triad thyroiditis chorea nodes bodies",
-    "place": "hospital clinic center centre street st avenue ave road university county medical health",
+    "disease": "disease syndrome sign test palsy procedure maneuver catheter drain tube score scale"
+    " criteria stain "
+    "lymphoma sarcoma tumor tumour phenomenon fracture contracture cyst node ligament forceps"
+    " retractor suture needle "
+    "clamp position incision classification stage grade reflex law triad thyroiditis chorea nodes"
+    " bodies",
+    "place": "hospital clinic center centre street st avenue ave road university county medical"
+    " health",
 }
 
 

@@ -14,6 +14,7 @@ from clinveil.phi.detection.borders import ALONE_BEGIN, BEGIN, CODE_BEGIN, CODE_
 from clinveil.phi.detection.detector import Rule, RuleDetector, detectors, words
 from clinveil.phi.detection.detectors._places_abroad import RULES as ABROAD
 from clinveil.phi.detection.detectors._places_abroad import tail
+from clinveil.phi.detection.letter_case import AnyCase
 from clinveil.phi.detection.note import NoteView
 
 _CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
@@ -351,4 +352,4 @@ RULES = (
     ),
 )
 
-detectors.register("addresses")(RuleDetector("addresses", (*RULES, *ABROAD), follow=tail))
+detectors.register("addresses")(AnyCase(RuleDetector("addresses", (*RULES, *ABROAD), follow=tail)))

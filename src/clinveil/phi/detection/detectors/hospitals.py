@@ -9,6 +9,7 @@ from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, LexicalClass, lexical_c
 from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors, words
+from clinveil.phi.detection.letter_case import AnyCase
 from clinveil.phi.detection.note import NoteView
 
 _KIND = (
@@ -314,4 +315,4 @@ RULES = (
         check=_employs,
     ),
 )
-detectors.register("hospitals")(RuleDetector("hospitals", RULES))
+detectors.register("hospitals")(AnyCase(RuleDetector("hospitals", RULES)))

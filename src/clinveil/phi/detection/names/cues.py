@@ -47,9 +47,11 @@ _TO_FIELD = re.compile(
 )
 # `Family name on file: `, `name at birth: `
 _TO_RECORDED = re.compile(
-    r"[ \t](?:(?:on|in)[ \t](?:the[ \t])?(?:file|records?|chart|card|label|form|id|badge|wristband|full|system)"
+    r"[ \t](?:(?:on|in)[ \t](?:the[ \t])?(?:file|records?|chart|card|label|form|id|badge|wristband"
+    r"|full|system)"
     r"|at[ \t]birth|as[ \t](?:given|written|stated|recorded|listed|spell?ed|spelt)"
-    r"|of[ \t](?:the[ \t])?(?:caller|informant|child|mother|father|spouse|guardian|witness|person|nurse|doctor))"
+    r"|of[ \t](?:the[ \t])?(?:caller|informant|child|mother|father|spouse|guardian|witness|person"
+    r"|nurse|doctor))"
     r"[ \t]*(?:[:=#]|[ \t]-{1,2}(?=[ \t]))\s?[ \t]*[\"'(\[]?",
     re.I,
 )
@@ -57,20 +59,27 @@ _TO_NAME = re.compile(r"[ \t](?=[^\W\d_])")
 _TO_THANKED = re.compile(r"(?:[ \t]again)?,[ \t]+")
 _TO_NAMED = re.compile(r"(?:\s+is)?(?:[\s:,]{1,3}|[ \t]{1,4})[\"']?")
 _TO_KIN = re.compile(
-    r"(?:\s+(?:is|was)(?=\s+[A-Z]|\s+named|\s+called)|(?:'s\s+|\s+)name\s+is)?(?:\s+(?:named|called))?(?:\s?[(:]\s?"
+    r"(?:\s+(?:is|was)(?=\s+[A-Z]|\s+named|\s+called)|(?:'s\s+|\s+)name\s+is)?(?:\s+(?:named"
+    r"|called))?(?:\s?[(:]\s?"
     r"|,?\s{1,4})[\"']?",
     re.I,
 )
 _TO_SPOUSE = re.compile(r"\s+(?:to|of)\s+")
 _TO_PATIENT = re.compile(r"[,:]?\s{1,4}[(\"']?")
+_ANY = re.compile(r"(?:an?|any|some|another|no|each|every)\Z")
+_TO_SPEAKER = re.compile(r"[ ](?=[^\W\d_])")
+_QUOTED = re.compile(r"[,?!.]?[\"'][ ]?\Z|,[ ]\Z")  # `"no change," says Okafor`
+_CALL_ME = re.compile(r"[ ](?:me|her|him)[ ]")
 _NAME_IS = re.compile(r"\s+is\s+")
 _TO_MET = re.compile(r"/?[ \t]+[\"'(]?|[ \t]?\r?\n")
+_TO_BRACKET = re.compile(r"[ \t]?\((?=[A-Z][\w'-]+(?:[ ,/][^()\n]{0,30})?\))")
 _TO_SIGNED = re.compile(r"(?:[ \t]+(?:yours|truly|you))?,[ \t]*[\r\n,][\s,]*")
 _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
 _GLUED = matcher(re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+"))
 _AGE = matcher(re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I))
 _BEFORE_AGE = re.compile(
-    r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z",
+    r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?"
+    r"|the)\s+)?)\Z",
     re.I,
 )
 _BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z|\s+and\s+(?:her|his|their)\s+\Z", re.I)
@@ -79,6 +88,14 @@ _IS_A = re.compile(r",?\s+(?:is|was)\s", re.I)
 _OWN_KIN = re.compile(r"'s?\s+\Z", re.I)
 _OWN_CHART = re.compile(r"'s?\s+\Z", re.I | re.M)  # same pattern, another object: `_backwards` compares by identity
 _PERSONS = cue_words.PEOPLE | cue_words.PATIENTS | cue_words.CLINICIANS
+# The surnames of two clinicians and their team: `Okafor/Lindqvist team`.
+_TWO = matcher(
+    re.compile(
+        r"[A-Z][a-z'-]{2,}/[A-Z][a-z'-]{2,}[ ](?=(?:team|teams|service|group|practice|rounding"
+        r"|covering|rounds|clinic|list"
+        r"|following|agree)\b)"
+    )
+)
 _IN_BED = matcher(re.compile(r"[(\[](?:bed|rm|room|bay|cot|crib|isolette)[ \t]?#?[ \t]?\d", re.I))
 
 _Link = tuple[re.Pattern[str], Trust, str]
@@ -115,12 +132,22 @@ _AFTER = _links(
     (cue_words.PATIENTS, _TO_PATIENT, Trust.HINT, "patient"),
     (("pt", "patient"), _GLUED_PATIENT, Trust.KIN, "patient"),
     (cue_words.MET, _TO_MET, Trust.SPOKEN, "meeting"),
+    (cue_words.SERVICES, _TO_BRACKET, Trust.KIN, "service"),
+    (("says", "said", "asks", "replied", "replies"), _TO_SPEAKER, Trust.SPOKEN, "speaker"),
+    (("as",), _TO_NAME, Trust.KIN, "named"),
+    (("born",), _TO_NAME, Trust.KIN, "born"),
+    (("call", "calls", "called"), _CALL_ME, Trust.KIN, "named"),
 )
-_BEFORE = cue_words.SAYS | cue_words.DOES | cue_words.PEOPLE | cue_words.CHARTED
+_BEFORE = cue_words.SAYS | cue_words.DOES | cue_words.LIVES | cue_words.PEOPLE | cue_words.CHARTED
 _CUE_WORDS = frozenset(_AFTER) | _BEFORE | cue_words.MEETINGS
 _CUE = mark(lambda word: look_up(word)[1] in _CUE_WORDS)
 _TO_VERB = re.compile(r"[ \t]{1,2}|\r?\n|,?[ \t](?:also|now|then|still)[ \t]")
-_LABELS_WITH = {"care": ("primary",), "to": ("copy", "copies", "sent", "cc"), "from": ("letter", "fax")}
+_LABELS_WITH = {
+    "care": ("primary",),
+    "to": ("copy", "copies", "sent", "cc"),
+    "from": ("letter", "fax"),
+    "as": ("known", "credited", "billed"),
+}
 _PERSONAL = frozenset(("per", "by", "with", "from", "to"))
 _IS = frozenset(("is", "was", "has", "had", "been"))
 
@@ -149,6 +176,10 @@ def cues(note: NoteView) -> Iterator[Cue]:
         if index >= 0 and not note.plain[starts[index] + len(texts[index]) : match.start()].strip(" ,"):
             first = capitals(note, index) if not texts[index].isupper() or len(texts[index]) > 3 else ()
             yield from (Cue(word, Trust.TITLE, "bed") for word in first)
+    for match in _TWO.matches(note):
+        pair = bisect_left(starts, match.start())
+        names = [word for word in (pair, pair + 1) if not note.words.classes[word] & LexicalClass.WORD]
+        yield from (Cue(word, Trust.KIN, "team") for word in names)
     for match in _AGE.matches(note):
         yield from _backwards(note, bisect_left(starts, match.start()) - 1, match.start(), _BEFORE_AGE, "age")
 
@@ -166,6 +197,23 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
             baby = lower in ("boy", "girl") and index and words.lowers[index - 1] == "baby"
             if lower in _LABELS_WITH and not _labelled(note, index, lower):
                 continue
+            if why == "speaker" and not _QUOTED.search(text, max(0, words.starts[index] - 4), words.starts[index]):
+                continue
+            if (
+                why == "relative"
+                and begins_small(words.texts[following])
+                and index
+                and _ANY.match(words.lowers[index - 1])
+            ):
+                continue  # `helped a friend move`
+            if why == "born" and text[words.starts[index] - 1 : words.starts[index]] != "(":
+                continue
+            if lower == "ms" and text[max(0, words.starts[index] - 2) : words.starts[index]].rstrip()[-1:].isdigit():
+                continue  # milliseconds
+            if lower == "as" and words.classes[following] & LexicalClass.WORD:
+                continue
+            if why == "service" and words.classes[following] & LexicalClass.WORD:
+                continue
             yield Cue(following, Trust.CALLED if baby else trust, why)
 
 
@@ -174,7 +222,7 @@ def _labelled(note: NoteView, index: int, lower: str) -> bool:
     start = note.words.starts[index]
     if index and note.words.lowers[index - 1] in _LABELS_WITH[lower]:
         return True
-    return lower != "care" and note.plain[max(0, start - 4) : start].rstrip(" \t>")[-1:] in ("", "\n", "\r")
+    return lower in ("to", "from") and note.plain[max(0, start - 4) : start].rstrip(" \t>")[-1:] in ("", "\n", "\r")
 
 
 def _meeting(note: NoteView, index: int, *, spoken: bool) -> Iterator[Cue]:
@@ -201,7 +249,7 @@ def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
     elif lower in cue_words.CHARTED:
         yield from _backwards(note, index - 1, start, _OWN_CHART, "owner", Trust.SPOKEN)
     else:
-        trust = Trust.SPOKEN if lower in cue_words.SAYS else Trust.HINT
+        trust = Trust.SPOKEN if lower in cue_words.SAYS | cue_words.LIVES else Trust.HINT
         last = index - 1
         while last > 0 and note.words.lowers[last] in _IS:
             start, last = note.words.starts[last], last - 1
@@ -232,6 +280,9 @@ def _backwards(
         if between is _OWN_KIN and texts[closest].lower() not in _PERSONS:
             yield Cue(closest, Trust.KIN, why)
         return
+    eponym = note.words.classes[closest] & LexicalClass.EPONYM
+    if why == "age" and eponym and note.plain[starts[closest] + len(texts[closest]) : end] == " ":
+        return  # `Ballard 38 weeks`
     if why == "age" and _IS_A.match(note.plain, starts[closest] + len(texts[closest])):
         trust = Trust.CALLED  # `White is a 45-year-old man`, but not `White 45-year-old man`
     for start in capitals(note, closest):

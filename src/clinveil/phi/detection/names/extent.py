@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
-from clinveil.lexicons.words import word_list
+from clinveil.lexicons.words import vocabulary, word_list
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import CREDENTIALS
 from clinveil.phi.detection.names.cues import Trust
@@ -31,10 +31,13 @@ _THEN_VERB = re.compile(r"[ \t]+(?:IS|WAS|HAS|HAD|CAME|WILL|OF|FROM|DENIES|REPOR
 _CREDENTIAL_NEXT = re.compile(r",[ \t]*(?:md|do|rn|np|pa|dpm|phd|pharmd|pa-c|m\.d|d\.o|crna|lpn)\b")
 _LONE_INITIAL = re.compile(r"\.(?![A-Za-z])|(?=[ \t]*(?:[;\r\n]|$))")
 _NO_SURNAMES = words(
-    "hospital clinic center centre university county medical health street road avenue school church college team"
+    "hospital clinic center centre university county medical health street road avenue school"
+    " church college team"
     " service unit department pharmacy home house court drive lane general memorial i a am pm"
-    " foods inc llc corp corporation company associates group partners bank systems industries laboratories lab"
+    " foods inc llc corp corporation company associates group partners bank systems industries"
+    " laboratories lab"
 )
+_GIVEN_ONLY = LexicalClass.USUAL_GIVEN | LexicalClass.WORD | LexicalClass.EPONYM
 _SMALL_OR_SURNAME = LexicalClass.FUNCTION | LexicalClass.FAMILY
 _FIELD_END = re.compile(r"\.?[ \t]*(?:[;\r\n]|$)")
 _IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
@@ -113,12 +116,16 @@ class Extent(Pairs):
         return re.match(r"[ \t]+[a-z]", self.text[word.end : word.end + 8]) is not None
 
     def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
-        """Accept names in quotes between names: `William "Bud" Smith`."""
+        """Accept names in quotes or brackets between names: `William "Bud" Smith`."""
         if gap.strip()[:1] in ('"', "'", ")", "]") and gap[:1] in ("\"'])"):
             if gap == '" ' and word.capital and not word.shouted and not word.classes & LexicalClass.FUNCTION:
                 return len(word.text) > 2
             return word.capital and (self._fits(last, word, index, trust) or self.state.family_like(word))
-        opened = word.capital and not last.ordinary and self.text[word.end : word.end + 1] in ('"', "'")
+        close = self.text[word.end : word.end + 1]
+        if gap[-1:] == "(":
+            return close == ")" and not word.ordinary and self._fits(last, word, index, trust)
+        named = bool(last.classes & LexicalClass.GIVEN) or not last.ordinary
+        opened = word.capital and named and close in ('"', "'")
         return opened or is_particle(word)
 
     def _last_of_three(self, first: Word, last: Word, word: Word) -> bool:
@@ -178,6 +185,9 @@ class Extent(Pairs):
         sure = LexicalClass.GIVEN | LexicalClass.WORD | LexicalClass.EPONYM
         if last.classes & sure == LexicalClass.GIVEN and word.classes & LexicalClass.USUAL_FAMILY:
             return self._any_surname(word)
+        inflected = word.lower not in vocabulary() and word.lower not in self.state.note.lower_case
+        if last.classes & _GIVEN_ONLY == LexicalClass.USUAL_GIVEN and inflected and not word.shouted:
+            return shaped_like_name(word.text) and word.lower not in _NO_SURNAMES  # `Kevin Spacey`
         after_given = last.classes & LexicalClass.USUAL_GIVEN and not (word.shouted and (last.ordinary or not trusted))
         if not self.state.family_like(word) and not (after_given and self._any_surname(word)):
             return False
@@ -192,7 +202,9 @@ class Extent(Pairs):
         trusted = trust is not None and trust >= Trust.FIELD and trust is not Trust.TITLE
         if trusted and len(word.text) == 1:
             return _LONE_INITIAL.match(self.text, word.end) is not None and not self._labels(index)
-        if self._labels(index) or not self.state.family_like(last):
+        if self._labels(index):
+            return False
+        if not self.state.family_like(last) and not (trusted and self._comma_pair(index - 1, last)):
             return False
         if trusted:
             following = self.words[index + 1] if index + 1 < len(self.words) else None

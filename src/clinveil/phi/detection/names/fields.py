@@ -34,13 +34,16 @@ _JSON = re.compile(rf"""(["'])(?:{_KEY})\1\s*:\s*\[?\s*(?P<q>["'])(?P<phi>[^"\n]
 _XML = re.compile(rf"<(?:\w+:)?(?P<tag>{_KEY})\b[^<>]{{0,80}}>\s*(?P<phi>[^<>]{{2,60}}?)\s*</", re.I)
 _XML_VALUE = re.compile(rf"<(?:\w+:)?(?:{_KEY})\s[^<>]{{0,40}}?value=\"(?P<phi>[^\"<>]{{2,60}})\"", re.I)
 _KEYED = re.compile(
-    r"(?<![^\W_])(?:pt|patient|subj|client|guarantor|nok|mother|father|provider|prov|contact)[_-]?(?:last|first|family"
-    r"|given|middle|sur|fore)?_?(?:name)?[ ]?=[ ]?[\"']?(?P<phi>[^\W\d_][^;,&|\n\"'=]{1,40}?)(?=[;,&|\n\"']|\Z)",
+    r"(?<![^\W_])(?:pt|patient|subj|client|guarantor|nok|mother|father|provider|prov"
+    r"|contact)[_-]?(?:last|first|family"
+    r"|given|middle|sur|fore)?_?(?:name)?[ ]?=[ ]?[\"']?(?P<phi>[^\W\d_][^;,&"
+    r"|\n\"'=]{1,40}?)(?=[;,&|\n\"']|\Z)",
     re.I,
 )
 _HEADER = re.compile(
     r"^[ \t]*(?P<phi>[^\W\d_][\w'-]+(?:[ -][^\W\d_][\w'-]+){0,2}[ ]?,[ ]?[^\W\d_][\w'-]+(?:[ ][^\W\d_][\w'.-]*){0,2})"
-    r"(?=[ \t]*(?:$|\(|[ \t]{2}|\t|\||;|-[ ]|#|(?:MR|MRN|DOB|ID|Acct|Age|Sex|Page|Unit|Room|Rm|Bed)\b|\d))",
+    r"(?=[ \t]*(?:$|\(|[ \t]{2}|\t|\||;|-[ ]|#|(?:MR|MRN|DOB|ID|Acct|Age|Sex|Page|Unit|Room|Rm"
+    r"|Bed)\b|\d))",
     re.M,
 )
 _ROOM = re.compile(r"[ \t]*(?:rm|room|bed|mrn?|dob|acct|unit|age|sex|\(?\d)\b", re.I)
@@ -58,14 +61,18 @@ _ACCOUNT = re.compile(
 _ACTED = re.compile(r"\b(?:by|as)[ \t]+\Z", re.I)
 _INITIALS = re.compile(r"(?<![\w.])[A-Z]\.[ ]?[A-Z]\.(?:[ ]?[A-Z]\.)?(?!\w)")
 _TO_INITIALS = re.compile(
-    r"\b(?:with|by|per|signed|from|initials?|patient|pt|mrs?|ms|dr|named?|son|daughter|wife|husband|mother|father|sister"
-    r"|brother|re|cc|attending|nurse|told|called|saw|notified|resident|provider|author|client|asked|thanked"
+    r"\b(?:with|by|per|signed|from|initials?|patient|pt|mrs?|ms|dr|named?|son|daughter|wife|husband"
+    r"|mother|father|sister"
+    r"|brother|re|cc|attending|nurse|told|called|saw|notified|resident|provider|author|client|asked"
+    r"|thanked"
     r"|reassured)\b['\".:,( ]{0,4}\Z",
     re.I,
 )
 _FROM_INITIALS = re.compile(
-    r",?\s+(?:is|was|has|had|will|denies|reports|states|presented|presents|says|came|returned|complains|feels|did|does"
-    r"|remains|smokes|slept|spoke|needs|wants|tolerated|declined|walked|refused|attended|arrived|called|asked|wanted"
+    r",?\s+(?:is|was|has|had|will|denies|reports|states|presented|presents|says|came|returned"
+    r"|complains|feels|did|does"
+    r"|remains|smokes|slept|spoke|needs|wants|tolerated|declined|walked|refused|attended|arrived"
+    r"|called|asked|wanted"
     r"|\(?\d\d?\d?[ -]?(?:yo\b|y/o|year)|an?\s+\d)|'s\s"
 )
 _BARE_INITIALS = re.compile(
@@ -79,9 +86,12 @@ _NEAR_END = 300
 _CAPITALS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 CAPITAL = mark(lambda word: look_up(word)[0] in _CAPITALS)
 _ABBREVIATED = words(
-    "po iv im sc us md do rn np pa am pm bp er or ed qd bid tid qid prn hs sq od os ou dc la ny uk eg ie ad bc cc hr tv"
-    " id et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt wa"
-    " ca ro rom lp pt ot sp st ph ba bs ma mph dds esq jr sr ii uti ekg ecg mri hiv gyn ent usa fu ho so wo iq ob bm dr"
+    "po iv im sc us md do rn np pa am pm bp er or ed qd bid tid qid prn hs sq od os ou dc la ny uk"
+    " eg ie ad bc cc hr tv"
+    " id et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx"
+    " nm az ut co wy mt wa"
+    " ca ro rom lp pt ot sp st ph ba bs ma mph dds esq jr sr ii uti ekg ecg mri hiv gyn ent usa fu"
+    " ho so wo iq ob bm dr"
     " lmp dob doa vs tb ct xr cv cns ls ns nt tm rv lv ra av"
 )
 
@@ -210,7 +220,8 @@ def name_accounts(state: NameState) -> Iterator[int]:
 
 # Names in damaged text: letters set apart by spaces (`J o h n`), and letters that OCR misread (`J0hn`, `Srnith`).
 _SPACED = re.compile(
-    r"(?:[A-Z](?: [a-z]){2,}(?: {1,3}[A-Z](?: [a-z]){2,})*|[A-Z](?: [A-Z]){3,}(?: {2,3}[A-Z](?: [A-Z]){2,})*)(?![^\W_])"
+    r"(?:[A-Z](?: [a-z]){2,}(?: {1,3}[A-Z](?: [a-z]){2,})*"
+    r"|[A-Z](?: [A-Z]){3,}(?: {2,3}[A-Z](?: [A-Z]){2,})*)(?![^\W_])"
 )
 _GROUP = re.compile(r"[A-Z](?: [a-z])+|[A-Z](?: [A-Z])+")
 _DIGIT = re.compile(r"[013458](?=[A-Za-z])")

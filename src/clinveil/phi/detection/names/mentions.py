@@ -12,10 +12,17 @@ from clinveil.phi.matching.wordtable import mark
 
 _STOPS = ".!?:\n"
 SAYS = re.compile(
-    r"(?!(?-i:[ ][A-Z][a-z]))(?:,\s+(?:who|whose|a|an)\b|\s+later\b|\s+[a-z]{3,}ed\b"
-    r"|(?:\s+|,\s+who\s+)(?:states?|reports?|denies|is|was|has|had|presents|says|said|will|also|and|does|did|feels|lives"
-    r"|came|went|left|agrees|slept|felt|continues|remains|understands|wants|needs|can|could|would|should|may|notes|recalls"
-    r"|admits|underwent|rose|began|became|found|made|took|won|told|spoke|gave|got|ate|grew|lost|met|saw|drove)\b)",
+    r"(?!(?-i:[ ][A-Z][a-z]))(?:,\s+(?:who|whose|a|an)\b|\s+(?:later|first|originally|initially"
+    r"|recently|subsequently|never"
+    r"|always|often|then|now|still|just|again|herself|himself)\b|\s+(?:[a-z]+-)?[a-z]{2,}ed\b"
+    r"|(?:\s+|,\s+who\s+)(?:states?|reports?|denies|is|was|has|had|presents|says|said|will|also|and"
+    r"|does|did|feels|lives"
+    r"|came|went|left|agrees|slept|felt|continues|remains|understands|wants|needs|can|could|would"
+    r"|should|may|notes|recalls"
+    r"|admits|underwent|rose|began|became|found|made|took|won|told|spoke|gave|got|ate|grew|lost|met"
+    r"|saw|drove|spent|wrote"
+    r"|co-wrote|owns|sang|ran|sold|taught|led|held|knew|thought|bought|brought|kept|paid|sent|built"
+    r"|fell|fought|broke)\b)",
     re.I,
 )
 _GUESS = 0.6  # score of runs whose ordinary words are not searched for

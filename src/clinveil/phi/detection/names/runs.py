@@ -8,6 +8,7 @@ from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detection.names.cue_words import BASE_VERBS, COMPOUNDS, DOES, NO_NAMES, SAYS
 from clinveil.phi.detection.names.cues import Cue, Trust
 from clinveil.phi.detection.names.extent import Extent
+from clinveil.phi.detection.names.kinds import is_term
 from clinveil.phi.detection.names.state import is_particle, syllabic, unknown
 from clinveil.phi.detection.note import Word
 
@@ -64,14 +65,14 @@ class FirstWord(Extent):
 
     def _word_as_name(self, index: int, word: Word, trust: Trust) -> bool:
         """Decide for an ordinary word at a cue: it needs a second name, a field of its own, or to be a usual name."""
-        if self._pair(index, word, trust):
+        if self._pair(index, word, trust) or (trust >= Trust.FIELD and self._comma_pair(index, word)):
             return True
         if word.classes & LexicalClass.FUNCTION:
             return False
         if trust is Trust.TITLE:
-            return bool(
-                word.classes & (LexicalClass.FAMILIAR if self.state.upper_context(index) else LexicalClass.NAME)
-            )
+            dotted = self.text[max(0, word.start - 2) : word.start] == ". "
+            strict = self.state.upper_context(index) and not dotted
+            return bool(word.classes & (LexicalClass.FAMILIAR if strict else LexicalClass.NAME))
         if word.lower in NO_NAMES:
             return False
         if trust is Trust.LIST and self.state.closed(index + 1) and not self.state.abbreviated(index):
@@ -147,6 +148,8 @@ class CueRuns(FirstWord):
         after = self.state.neighbour(end - 1) if cue.why == "says" else None
         if after and after.capital and after.lower not in SAYS | DOES:
             return  # the name does not reach the verb: `Day Surgery reports`
+        if trust <= Trust.SPOKEN and is_term(self.state, index, end):
+            return
         self.state.add(index, end, _SCORES.get(trust, 0.85), cue.why)
         if trust >= Trust.SPOKEN:
             self._take_shared(end, cue)
@@ -182,7 +185,9 @@ class CueRuns(FirstWord):
             return word.listed or (trust >= Trust.TITLE and not comma and unknown(word))
         if word.classes & LexicalClass.FUNCTION or word.lower in NO_NAMES or comma:
             return False
-        return self._pair(index, word, trust)
+        usual = LexicalClass.FAMILIAR if trust >= Trust.FIELD else LexicalClass.USUAL_GIVEN
+        alone = word.classes & usual and self.state.closed(index + 1) and not self.state.abbreviated(index)
+        return bool(alone) or self._pair(index, word, trust)
 
     def _may_follow_small(self, index: int, word: Word, trust: Trust, comma: bool) -> bool:
         """Accept after lower-case names only: drs smith and okafor; team: ann bell, joe okafor and mary bell."""

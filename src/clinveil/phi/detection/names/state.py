@@ -27,26 +27,38 @@ _GRADE = re.compile(r" (?:[IVX]{1,4}|[A-D])(?![\w.])")  # `Weber B`, `Salter II`
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 # After a thing: a dose, a trade mark, the result of a sign, a verb whose subject is not a person.
 _THING = re.compile(
-    r"\)?[ ,]{1,2}\d[\d.,/-]*[ ]?(?:mg|mcg|g|ml|mL|mEq|units?|IU|%|tab(?:let)?s?)(?!\w)|[\xae\u2122]"
+    r"\)?[ ,]{1,2}\d[\d.,/-]*[ ]?(?:mg|mcg|g|ml|mL|mEq|units?|IU|%|tab(?:let)?s?)(?!\w)"
+    r"|[\xae\u2122]"
     r"|[ ](?:(?:pos|neg)\b(?![ ]for)|[+-]ve\b)|[ ](?:(?:had|has|have)[ ]been|was|were|is|are)[ ]"
-    r"(?:(?:then|also|again|next)[ ])?(?:laid|instilled|inserted|introduced|used|utilized|applied|performed|sutured"
+    r"(?:(?:then|also|again|next)[ ])?(?:laid|instilled|inserted|introduced|used|utilized|applied"
+    r"|performed|sutured"
     r"|injected|irrigated|tied|suggested|prescribed|recommended|ordered"
     r"|(?:taken|removed)(?![ ](?:to|from|by|off|out)))\b"
 )
 
 
+_OWNED_TERMS = words(
+    "disease syndrome sign signs test tests palsy sarcoma lymphoma tumor tumour contracture"
+    " fracture classification"
+    " criteria score scale maneuver manoeuvre law triad reflex phenomenon procedure operation"
+    " catheter solution node"
+    " nodes body bodies chorea thyroiditis ataxia encephalopathy dementia anemia neuroma fascia"
+    " ligament tendon cyst"
+    " esophagus ring membrane canal duct gland glands line lines position incision approach point"
+    " angle triangle"
+    " hernia ulcer spots spot granulomatosis disorder forceps retractor clamp needle tube"
+)
+_HEARD = re.compile(r"[ ]sounds[ ](?!were|was|are|used|up|from|to)[a-z]")
 _NOUN = mark(lambda word: look_up(word)[1] in word_list("eponym_nouns"))
 _SENTENCE_END = re.compile(r"\n|(?<=\w\w)\.[ ]")
 _VERBS = cue_words.SAYS | cue_words.DOES | {"went"}
 _PERSON = re.compile(r"(?:er|or|ist|ian|ant)s?\Z")
 _LABEL_BEFORE = re.compile(r"([A-Za-z]+)[ ]?:[^:.;]*\Z")
-_OF_PERSONS = (cue_words.CLINICIANS | cue_words.PEOPLE | cue_words.PATIENTS | cue_words.RELATIVES | cue_words.NAMES) | (
-    cue_words.PATIENT_FIELDS | cue_words.TEAMS | cue_words.MEETINGS | cue_words.SPOKEN | words("family siblings kids")
-)
 _ITEM_BEFORE, _ITEM_AFTER = re.compile(r"([^,;:.]+),[ ]?\Z"), re.compile(r"\A[ ]?\d*,[ ]?([^,;:.]+)")
 _OWNED = cue_words.CHARTED | {"patients"}
 _INTO = words("in from to of near outside")
 _NEAR = 400  # characters of a line on either side of a word
+_FEW_CAPITALS = 150  # words for each capitalised one
 _LONG = 5  # letters; shorter upper-case words are mostly abbreviations
 
 
@@ -68,9 +80,11 @@ class NameState:
         self.runs: list[Run] = []
 
     def add(self, start: int, end: int, score: float, why: str) -> None:
-        """Add a run, extended by the particles before it. An empty run is ignored."""
+        """Add a run, extended by an initial or particles before it (`J. Smith`). An empty run is ignored."""
         if start >= end:
             return
+        while start and self._initial_before(start):
+            start -= 1
         first, texts = start, self.words.texts
         while first and texts[first - 1] in PARTICLES and first - 1 not in self.taken and self.gap(first) in _TIGHT:
             first -= 1
@@ -78,6 +92,15 @@ class NameState:
             first += 1
         self.taken.update(range(first, end))
         self.runs.append(Run(first, end, score, why))
+
+    def _initial_before(self, start: int) -> bool:
+        """Return whether a capital with a full stop precedes a run: `I. Sagna`; not one that ends a sentence."""
+        last = self.words.texts[start - 1]
+        if len(last) > 1 or not last.isupper() or start - 1 in self.taken or self.words.texts[start].islower():
+            return False
+        if start > 1 and self.words.classes[start - 2] & LexicalClass.EPONYM:
+            return False  # `Child-Pugh C. Killip III`
+        return self.gap(start) in (". ", ".")
 
     def gap(self, index: int) -> str:
         """Return the text between a word and the word before it."""
@@ -118,7 +141,10 @@ class NameState:
 
         A capitalised word on the next line does not count, nor a word that labels a field.
         """
-        if end and self.words.classes[end - 1] & LexicalClass.EPONYM and _GRADE.match(self.text, self._end(end - 1)):
+        graded = (
+            end and self.words.classes[end - 1] & LexicalClass.EPONYM and _GRADE.match(self.text, self._end(end - 1))
+        )
+        if graded and not (end > 1 and self.words.classes[end - 2] & LexicalClass.GIVEN and self.gap(end - 1) == " "):
             return True
         if end and _THING.match(self.text, self._end(end - 1)):
             return True
@@ -128,6 +154,9 @@ class NameState:
         if end >= len(self.words) or self.words.lowers[end] not in word_list("eponym_nouns"):
             return False
         gap = self.gap(end)
+        owned = gap.startswith("'") and not self.words.classes[end - 1] & LexicalClass.EPONYM
+        if (owned and self.words.lowers[end] not in _OWNED_TERMS) or _HEARD.match(self.text, self._end(end - 1)):
+            return False  # `Okafor's gait`, but `Okafor's disease`
         if not _OF_EPONYM.fullmatch(gap) or self.text[self._end(end) : self._end(end) + 3].lstrip()[:1] == ":":
             return False
         return "\n" not in gap or self.words.texts[end][0].islower()
@@ -142,7 +171,7 @@ class NameState:
         for end in range(index + 2, min(index + 5, len(self.words))):
             kind = self.words.classes[end - 1]
             small = self.words.texts[end - 1].islower() and self.gap(end - 1) == " "
-            if not small or not kind & LexicalClass.WORD or kind & LexicalClass.FUNCTION:
+            if not small or kind & LexicalClass.FUNCTION or self.words.lowers[end - 1] in _VERBS | cue_words.LIVES:
                 return False
             if self.before_noun(end):
                 return True
@@ -166,18 +195,35 @@ class NameState:
         before = self.text[max(self.text.rfind("\n", 0, start) + 1, start - _NEAR) : start]
         after = self.text[stop : stop + _NEAR].partition("\n")[0]
         label, items = _LABEL_BEFORE.search(before), [*_ITEM_BEFORE.findall(before), *_ITEM_AFTER.findall(after)]
-        terms = any(all(map(_is_term, item.split())) for item in items)
+        others = [item.split() for item in items if not cue_words.SERVICES.issuperset(item.lower().split())]
+        terms = any(all(map(_is_term, item)) for item in others)
         usual = any(kind & LexicalClass.USUAL_GIVEN for kind in self.words.classes[first:end])
-        if label and label[1].lower() not in _OF_PERSONS and not _PERSON.search(label[1]):
+        if label and label[1].lower() in cue_words.SERVICES | {"care", "service", "team", "consult"}:
+            return False
+        if label and label[1].lower() not in cue_words.OF_PERSONS and not _PERSON.search(label[1]):
             listed = (items or "," in after[:4]) and not usual
             return terms or bool(listed) or all(word.ordinary for word in self.words[first:end])
         return terms and not usual
+
+    def labelled_term(self, first: int) -> bool:
+        """Return whether the label before a word is none of persons: `Diet: Atkins, Slimming World`."""
+        start = self.words.starts[first]
+        label = _LABEL_BEFORE.search(self.text, max(self.text.rfind("\n", 0, start) + 1, start - _NEAR), start)
+        return label is not None and label[1].lower() not in cue_words.OF_PERSONS and not _PERSON.search(label[1])
 
     def in_region(self, index: int) -> bool:
         """Return whether a word is a state or a country after a preposition or a comma: `from Maine`."""
         if index == 0 or self.words.lowers[index] not in regions() or self.words.texts[index].islower():
             return False
+        if index > 1 and self.words.lowers[index - 1] == "and" and self.words.lowers[index - 2] in regions():
+            return True
         return self.gap(index) == ", " or self.words.lowers[index - 1] in _INTO
+
+    @cached_property
+    def mostly_small(self) -> bool:
+        """Whether the note has hardly any capitals, so that lower case says nothing about a word."""
+        texts = self.words.texts
+        return sum(not begins_small(text) for text in texts) * _FEW_CAPITALS < len(texts)
 
     def _end(self, index: int) -> int:
         return self.words.starts[index] + len(self.words.texts[index])
@@ -306,6 +352,14 @@ class Pairs:
     def _word_ends_name(self, first: int, index: int, trust: Trust | None) -> bool:
         """Return whether a capitalised word ends a name."""
         raise NotImplementedError
+
+    def _comma_pair(self, index: int, word: Word) -> bool:
+        """Match `Wood, Mark` in a field: a surname, a comma, and a possible first name, all ordinary words."""
+        if index + 1 >= len(self.words) or not COMMA.fullmatch(self.state.gap(index + 1)):
+            return False
+        following = self.words[index + 1]
+        sure = following.classes & LexicalClass.USUAL_GIVEN and not following.ordinary and self._any_surname(word)
+        return (self.state.family_like(word) or bool(sure)) and self._given_in_field(index + 1)
 
     def _given_in_field(self, index: int) -> bool:
         word = self.words[index]
