@@ -390,7 +390,8 @@ def test_a_folder_without_notes(tmp_path: Path) -> None:
 def test_bad_bytes_in_a_folder_name_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("fine")
     (tmp_path / "b.txt").write_bytes(b"caf\xe9")
-    assert refusal(tmp_path).startswith("b.txt: not valid utf-8 (pass the encoding of the file, for example --set encoding=cp1252")
+    hint = "pass the encoding of the file, for example --set encoding=cp1252"
+    assert refusal(tmp_path).startswith(f"b.txt: not valid utf-8 ({hint}")
     texts = next(open_corpus(tmp_path, NotesSettings(encoding="cp1252")).batches()).column(2).to_pylist()
     assert texts == ["fine", "café"]
     (tmp_path / "b.txt").write_bytes(b"a\0b")

@@ -4,9 +4,9 @@ The share of English words counts function words, common and clinical words and 
 English. Function words of other languages count against it. Abbreviations in capitals are left out,
 because many languages share them, and so are unknown words with a capital, because they may be
 names. A note with few English words is in another language only if some words show one: function
-words, or letters outside ASCII. Calibrated on MTSamples, ACI-Bench, MTS-Dialog, OHSUMED, ASQ-PHI and terse notes of general
-practice (lowest share of a note: .70), and on notes in 18 other languages (highest share of one
-with sentences: .40; lists of drugs reach 1.0).
+words, or letters outside ASCII. Calibrated on MTSamples, ACI-Bench, MTS-Dialog, OHSUMED, ASQ-PHI
+and terse notes of general practice (lowest share of a note: .70), and on notes in 18 other
+languages (highest share of one with sentences: .40; lists of drugs reach 1.0).
 """
 
 from __future__ import annotations
