@@ -85,9 +85,10 @@ _BEFORE_AGE = re.compile(
 _BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z|\s+and\s+(?:her|his|their)\s+\Z", re.I)
 _PRONOUN = re.compile(r",\s+(?:HER|HIS|THEIR|MY|THE|PATIENT'S)\s+\Z")
 _IS_A = re.compile(r",?\s+(?:is|was)\s", re.I)
+OWNS_KIN = "relative of"
 _OWN_KIN = re.compile(r"'s?\s+\Z", re.I)
 _OWN_CHART = re.compile(r"'s?\s+\Z", re.I | re.M)  # same pattern, another object: `_backwards` compares by identity
-_PERSONS = cue_words.PEOPLE | cue_words.PATIENTS | cue_words.CLINICIANS
+PERSONS = cue_words.PEOPLE | cue_words.PATIENTS | cue_words.CLINICIANS
 # The surnames of two clinicians and their team: `Okafor/Lindqvist team`.
 _TWO = matcher(
     re.compile(
@@ -245,7 +246,7 @@ def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
     if lower in cue_words.PEOPLE:
         shouted = note.words.texts[index] != lower
         yield from _backwards(note, index - 1, start, _PRONOUN if shouted else _BEFORE_KIN, "relative")
-        yield from _backwards(note, index - 1, start, _OWN_KIN, "relative", Trust.CALLED)
+        yield from _backwards(note, index - 1, start, _OWN_KIN, OWNS_KIN, Trust.CALLED)
     elif lower in cue_words.CHARTED:
         yield from _backwards(note, index - 1, start, _OWN_CHART, "owner", Trust.SPOKEN)
     else:
@@ -277,7 +278,7 @@ def _backwards(
         while first > max(0, closest - 3) and begins_small(texts[first - 1]):
             first -= 1
         yield from (Cue(start, Trust.SPOKEN, why) for start in range(first, closest + 1))
-        if between is _OWN_KIN and texts[closest].lower() not in _PERSONS:
+        if between is _OWN_KIN and texts[closest].lower() not in PERSONS:
             yield Cue(closest, Trust.KIN, why)
         return
     eponym = note.words.classes[closest] & LexicalClass.EPONYM

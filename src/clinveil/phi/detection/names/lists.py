@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
-from clinveil.phi.detection.names.cue_words import DOES, LIVES, SAYS
+from clinveil.phi.detection.names.cue_words import DOES, LIVES, OF_PERSONS, SAYS
 from clinveil.phi.detection.names.extent import MAX_WORDS
 from clinveil.phi.detection.names.kinds import MONTHS, is_term
 from clinveil.phi.detection.names.runs import CueRuns
@@ -78,7 +78,10 @@ class ListRuns:
         self.state, self.words, self.text, self.run = state, state.words, state.text, runs.run
 
     def take_before_credential(self, last: int) -> None:
-        """Add the capitalised words before a credential that form a name: John Q. Smith, MD."""
+        """Add the words before a credential that form a name: John Q. Smith, MD; `l. xu, rn` on a line of its own."""
+        if self._initialled(last):
+            self.state.add(last - 1, last + 1, 0.9, "credential")
+            return
         if self.words.texts[last].islower():
             self._take_small_before_credential(last)
             return
@@ -90,6 +93,14 @@ class ListRuns:
             run, index = run[1:], index + 1
         if run and self._named(run):
             self.state.add(index + 1, last + 1, 0.9, "credential")
+
+    def _initialled(self, last: int) -> bool:
+        """Return whether an initial begins a line before a word that is no function word: `l. xu, rn`."""
+        if not last or len(self.words.texts[last - 1]) > 1 or self.state.gap(last) not in (". ", "."):
+            return False
+        same = self.words.texts[last - 1].isupper() != self.words.texts[last].islower()
+        start = self.words.starts[last - 1]
+        return same and _LINE_START.search(self.text, max(0, start - 24), start) is not None
 
     def _may_precede(self, index: int, last: int) -> bool:
         word = self.words[index]
@@ -265,7 +276,7 @@ class ListRuns:
             return bool(usual) and not unusual and within and self._said_of_person(index + 1)
         if index and self.state.gap(index) == " " and not word.classes & LexicalClass.USUAL_GIVEN:
             before = self.words[index - 1]  # `Visual Fields`, `Healing Waters`
-            if before.capital and before.ordinary and not before.listed:
+            if before.capital and before.ordinary and not before.listed and before.lower not in OF_PERSONS:
                 return False
         if self.state.before_adjectives_and_noun(index) or self.state.in_region(index):
             return False

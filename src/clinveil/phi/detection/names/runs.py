@@ -6,7 +6,7 @@ import re
 
 from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detection.names.cue_words import BASE_VERBS, COMPOUNDS, DOES, NO_NAMES, SAYS
-from clinveil.phi.detection.names.cues import Cue, Trust
+from clinveil.phi.detection.names.cues import OWNS_KIN, PERSONS, Cue, Trust
 from clinveil.phi.detection.names.extent import Extent
 from clinveil.phi.detection.names.kinds import is_term
 from clinveil.phi.detection.names.state import is_particle, syllabic, unknown
@@ -19,6 +19,7 @@ _NAMED_FIELD = re.compile(
     re.I | re.M,
 )
 _COMMA_INITIAL = re.compile(r",[ \t]*[A-Za-z]\.?[ \t]*(?:[;\r\n]|$)")
+_KIN_NEXT = re.compile(r"'s?[ ]", re.I)
 _THEN = re.compile(r"[ \t](?:who|and|about|regarding|re)\b|,")
 _SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+", re.I)
 _SCORES = {Trust.LIST: 0.9, Trust.TITLE: 0.95, Trust.FIELD: 0.9, Trust.MEETING: 0.75, Trust.HINT: 0.8}
@@ -140,6 +141,9 @@ class CueRuns(FirstWord):
     def take(self, cue: Cue) -> None:
         """Add the name at a cue, if there is one, and those that share the cue (`Drs. Smith and Young`)."""
         index, trust = cue.word, cue.trust
+        if cue.why == OWNS_KIN and index not in self.state.taken and self._owns_kin(index):
+            self.state.add(index, index + 1, 0.85, cue.why)
+            return
         if index in self.state.taken or not self._may_begin(index, trust):
             return
         end = self._listed_field(index) if trust is Trust.LIST else self.run(index, trust)
@@ -153,6 +157,16 @@ class CueRuns(FirstWord):
         self.state.add(index, end, _SCORES.get(trust, 0.85), cue.why)
         if trust >= Trust.SPOKEN:
             self._take_shared(end, cue)
+
+    def _owns_kin(self, index: int) -> bool:
+        """Return whether one word owns a relative, `cash's wife`: a listed name, or no ordinary word."""
+        word = self.words[index]
+        small = word.classes & LexicalClass.FUNCTION or word.lower in PERSONS or word.lower in NO_NAMES
+        if small or len(word.text) < 2 or not (word.listed or not word.ordinary):
+            return False
+        before = self.words[index - 1] if index else None
+        full = before is not None and before.capital == word.capital and before.listed and self.state.gap(index) == " "
+        return not full and _KIN_NEXT.match(self.text, word.end) is not None
 
     def _take_shared(self, end: int, cue: Cue) -> None:
         """Add further names of an enumeration: after `and`, and after commas in fields and among relatives."""
