@@ -40,7 +40,8 @@ class WordShares(NamedTuple):
 
     Attributes:
         english: share of English words, less that of other languages' function words.
-        foreign: share of other languages' function words and of words with letters outside ASCII.
+        foreign: share of other languages' function words and of words with letters outside ASCII; 0
+            if it is a single word.
     """
 
     english: float
@@ -54,17 +55,20 @@ def word_shares(text: str) -> WordShares | None:
         return None
     words = words[:: -(-len(words) // _MOST_WORDS)]
     in_capitals = 2 * sum(map(str.isupper, words)) > len(words)
-    total = counted = foreign = 0
+    total = counted = 0
+    foreign = list[str]()
     for word in words:
         value = _value(word.lower())
-        foreign += _is_foreign(word)
+        if _is_foreign(word):
+            foreign.append(word.lower())
         if not in_capitals and _is_abbreviation(word):
             continue
         if value == 0 and not in_capitals and word[0].isupper():  # may be a name
             continue
         total += value
         counted += 1
-    return WordShares(total / max(1, counted), foreign / len(words))
+    share = len(foreign) / len(words) if len(set(foreign)) > 1 else 0.0
+    return WordShares(total / max(1, counted), share)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -83,9 +87,7 @@ def _sampled(text: str) -> str:
 
 
 def _is_abbreviation(word: str) -> bool:
-    return (len(word) == 1 and word.isascii()) or (
-        len(word) <= _LONGEST_ABBREVIATION and word.isupper()
-    )
+    return (len(word) == 1 and word.isascii()) or (len(word) <= _LONGEST_ABBREVIATION and word.isupper())
 
 
 @lru_cache(maxsize=1 << 16)
