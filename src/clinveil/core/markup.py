@@ -240,7 +240,7 @@ class _Hidden(NamedTuple):
     """A range of the note for a hidden line.
 
     Attributes:
-        before, after: text around it; `before` stands for the range `key` of the note.
+        before, after: text around it; `before` replaces the range `key` of the note.
         decode: whether its references are decoded.
     """
 
