@@ -174,3 +174,13 @@ def test_decisions_of_a_review_are_applied_by_a_release(tmp_path, monkeypatch):
     source = (tmp_path / "notes.csv").read_text(encoding="utf-8")
     phones = [line.split("Noted: ")[1].split(". ")[0] for line in source.splitlines()[1:]]
     assert not [phone for phone in phones if phone in written]
+
+
+def test_the_report_says_in_which_order_dates_were_read(tmp_path):
+    write_notes(tmp_path, "dates")
+    assert release(tmp_path, "out") == 0
+    record = json.loads((tmp_path / "out" / "vault" / "record.json").read_text(encoding="utf-8"))
+    facts = json.loads(record["internal"])["corpus"]["more"]
+    orders = {f["label"]: f["value"] for f in facts if "numeric dates" in f["label"]}
+    assert sum(orders.values()) > 0
+    assert {*orders} <= {f"notes with numeric dates, {order} first" for order in ("day", "month")}

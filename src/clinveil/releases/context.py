@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -73,6 +74,7 @@ class ReleaseContext(PreparedInput):
         pairs: files of word pairs with human scores. public: public texts about the same patients. Both are for the
             measures only.
         residues: counts of the residues of identifier treatment, once it has run.
+        date_orders: number of notes with numeric dates by the order in which they were read, likewise.
     """
 
     folder: Places
@@ -85,6 +87,7 @@ class ReleaseContext(PreparedInput):
     pairs: tuple[Path, ...] = ()
     public: Corpus | None = field(default=None, repr=False)
     residues: ResidueTally = field(default_factory=ResidueTally)
+    date_orders: Counter[str] = field(default_factory=Counter)
 
     @property
     def say(self) -> Say:

@@ -148,7 +148,11 @@ def record_of(
         types=product.types,
         skipped=dict(rows.skipped + Counter({"unaccounted for": max(lost, 0)})),
         columns=dispositions(job.settings.kind, job.corpus.columns),
-        more=(*product.facts(), *([Fact("attacks and utility were measured on", samples)] if samples else [])),
+        more=(
+            *product.facts(),
+            *([Fact("attacks and utility were measured on", samples)] if samples else []),
+            *(Fact(f"notes with numeric dates, {order}", n, "notes") for order, n in sorted(job.date_orders.items())),
+        ),
     )
     return ReleaseRecord(
         title=TITLE,

@@ -140,8 +140,9 @@ def _residues_of(part: Path) -> Path:
 
 
 def _report(job: ReleaseContext, counts: Counts) -> None:
-    """Keep the counts of residues for the gate, and report what the patient list and the second check leave open."""
+    """Keep counts for gate and report, and print what the patient list and the second check leave open."""
     job.residues.add_counts(counts.residues)
+    job.date_orders.update(counts.date_orders)
     job.say(counts.residues.line())
     if line := counts.coverage() if job.known else NO_PATIENT_LIST:
         job.say(line)
