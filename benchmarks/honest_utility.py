@@ -5,7 +5,7 @@ figure on its own test patients. This script trains a classifier of its own (sci
 the released notes and on the real notes of the training patients, and tests both on the notes that were set aside.
 Attacks are not run: they do not change utility.
 
-    python benchmarks/honest_utility.py NOTES.csv --label COLUMN --kinds deidentified synthetic obfuscated --splits 5
+    python benchmarks/honest_utility.py NOTES.csv --label COLUMN --kinds deidentified synthetic obfuscated
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("notes", type=Path)
     parser.add_argument("--label", required=True)
     parser.add_argument("--kinds", nargs="+", default=["deidentified", "synthetic", "obfuscated"])
-    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--keys", type=int, nargs="+", default=[1, 2, 3, 4, 5], help="one split and key each")
     parser.add_argument("--unseen", type=int, default=600, help="notes that are set aside")
     args = parser.parse_args()
     pipeline.attacked = lambda *_, **__: []
@@ -168,7 +168,7 @@ def main() -> None:
     print("kind key | page one (interval) | unseen notes (interval) | difference | floor | inside | overlap")
     for kind in args.kinds:
         rows = []
-        for key in range(1, args.splits + 1):
+        for key in args.keys:
             with tempfile.TemporaryDirectory() as folder:
                 rows.append(row := measure(notes, kind, key, args.unseen, Path(folder)))
             print(

@@ -124,7 +124,7 @@ def test_cp1252_bytes_are_refused_and_mended_by_the_flag(write: Write) -> None:
     rows = HEADER + GOOD + f"2,p,{SECRET} café “quoted”\n"
     path = write("a.csv", rows.encode("cp1252"))
     message = refusal(path)
-    assert message == "a.csv, row 2: not valid utf-8 (pass the encoding, for example --set encoding=cp1252)"
+    assert message == "a.csv, row 2: not valid utf-8 (pass the encoding of the file, for example --set encoding=cp1252)"
     [batch] = open_corpus(path, NotesSettings(encoding="cp1252")).batches()
     assert batch.column(2).to_pylist() == ["fine", f"{SECRET} café “quoted”"]
 
@@ -390,7 +390,8 @@ def test_a_folder_without_notes(tmp_path: Path) -> None:
 def test_bad_bytes_in_a_folder_name_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("fine")
     (tmp_path / "b.txt").write_bytes(b"caf\xe9")
-    assert refusal(tmp_path).startswith("b.txt: not valid utf-8 (pass the encoding, for example --set encoding=cp1252")
+    hint = "pass the encoding of the file, for example --set encoding=cp1252"
+    assert refusal(tmp_path).startswith(f"b.txt: not valid utf-8 ({hint}")
     texts = next(open_corpus(tmp_path, NotesSettings(encoding="cp1252")).batches()).column(2).to_pylist()
     assert texts == ["fine", "café"]
     (tmp_path / "b.txt").write_bytes(b"a\0b")

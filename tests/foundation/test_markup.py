@@ -36,8 +36,9 @@ MARKED = (
     ("x<script>var n = '<p>Okwuosa</p>';</script>y<style>p {}</style>z</p>", "xyz"),
     ("<!-- Okwuosa -->x<!DOCTYPE html><?xml version='1.0'?>", "x"),
     ("<a><![CDATA[x < y & z]]></a>", "x < y & z"),
-    ("<postalCode>44107</postalCode>", "postalCode: 44107"),
-    ("<n:name><n:given>Ann</n:given></n:name>", "given: Ann"),
+    ("<postalCode>44107</postalCode>", '"postalCode": "44107"'),
+    ("<n:name><n:given>Ann</n:given></n:name>", '"given": "Ann"'),
+    ("<text>Seen <b>today</b>.</text>", "text: Seen today."),
     # Not well formed: text.
     ("<p>one <!-- never closed <b>two</b>", "one <!-- never closed two"),
     ("<p>one <script>two", "one \ntwo"),
@@ -78,7 +79,7 @@ def test_attribute_values_comments_and_declarations_are_hidden_lines() -> None:
         "title: Lee",
         "name: patient",
         "patient: Ann Lee",
-        "birthDate: 1962-03-14",
+        '<birthDate value="1962-03-14"/>',
         " by Okwuosa ",
         "hidden",
     ]

@@ -33,6 +33,12 @@ TAGGED = (
         "<tr><td>Patient Name</td><td>Ann Okwuosa</td></tr>",
         "<tr><td>Patient Name</td><td>[NAME]</td></tr>",
     ),
+    (
+        '<patient><id extension="77-812"/><name><given>Ann</given><family>Okwuosa</family></name>'
+        '<birthTime value="19820514"/><postalCode>44107</postalCode></patient>',
+        '<patient><id extension="[ID]"/><name><given>[NAME]</given><family>[NAME]</family></name>'
+        '<birthTime value="[DATE]"/><postalCode>[ZIP]</postalCode></patient>',
+    ),
     ("<p>BP <120 & K < 3.5, H&P</p>", "<p>BP <120 & K < 3.5, H&P</p>"),
     ("<p>fine</p><script>let n = 'Dr. Okwuosa';</script><style>p {}</style>!", "<p>fine</p>!"),
 )

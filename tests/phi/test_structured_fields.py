@@ -10,7 +10,7 @@ from clinveil.phi.detection.note import NoteView
 
 LINES = r"""
 {"resourceType":"Patient","id":"{ID:pt-50917}","birthDate":"{DATE:1970-02-11}"}
-<patient><id root="2.16.840.1" extension="{ID:50917}"/><postalCode>{ZIP:18512}</postalCode></patient>
+<patient id="{ID:50917}"><postalCode>{ZIP:18512}</postalCode></patient>
 "medicalRecordNumber": "{MRN:H50917}", "pageNumber": "12", "doseNumber": "2", "quantity": 94
 "address":[{"line":["{ADDRESS:27 Pinder Court}"],"postalCode":"{ZIP:18512}"}], "status": "final"
 "subject":{"reference":"Patient/{ID:a-5091}"}, "age": {AGE:96}, "sex":"F", "bmi": 96

@@ -34,7 +34,20 @@ from clinveil.vectors.count import count_words
 
 MEASURES = ("uniqueness", "identifiers")
 
-FAST = ["--set", "epochs=1", "--set", "dim=8", "--set", "phi=false", "--set", "max_names=1", "--set", "max_linkage=1"]
+FAST = [
+    "--set",
+    "epochs=1",
+    "--set",
+    "language=any",
+    "--set",
+    "dim=8",
+    "--set",
+    "phi=false",
+    "--set",
+    "max_names=1",
+    "--set",
+    "max_linkage=1",
+]
 QUIET = ["--workers", "1", "--quiet"]
 OUTS = ("out", "out2", "out3")
 FEEDS = {"out": 80, "out2": 100, "out3": 120}  # each holds all notes until its day

@@ -15,6 +15,7 @@ from clinveil.phi.detection.detectors import tagger
 from clinveil.phi.review.desk import open_desk, past_run, review_queue
 
 NOTES = 60
+SENTENCE = "The {} was {} and the {} of the {} is now {} with {}."
 # Forms of each class that today's detectors find.
 FORMS = {
     "dates": [
@@ -38,7 +39,7 @@ def write_notes(folder, kind):
     for number in range(NOTES):
         form = FORMS[kind][number % len(FORMS[kind])]
         planted = form.format(m=number % 12 + 1, d=number % 28 + 1, n=number)
-        words = [" ".join(rng.choice(WORDS, 9)).capitalize() + "." for _ in range(6)]
+        words = [SENTENCE.format(*rng.choice(WORDS, 6)) for _ in range(6)]
         text = " ".join([*words[:3], f"Noted: {planted}.", *words[3:]])
         lines.append(f'n{number},p{number},"{text}",{"ab"[number % 2]}')
     (folder / "notes.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -112,7 +112,7 @@ INPUTS: Mapping[str, Input] = {
     "held_out": Input("held_out", "Control: notes of other patients, not used for training.", _corpus),
     "reference": Input("reference", "Notes of third patients.", _corpus),
     "names": Input(
-        "names", "True names: a table of patients (.csv, .parquet), or text with a full name per line.", _names
+        "names", "True names: a table (.csv, .parquet), or text with a full name per line.", _names
     ),
     "known": Input("patients", "Known patients (patients.parquet).", lambda given, _: known_patients(given)),
     "codes": Input("codes", "Table of codes and descriptions (codes.csv).", _codes),

@@ -123,7 +123,7 @@ class Recovery:
 
 
 class Adversary(Settings):
-    """One attacker: an immutable object whose fields are its settings.
+    """One attacker: an immutable object with its settings as fields.
 
     The first line of a subclass's docstring describes the attack.
 

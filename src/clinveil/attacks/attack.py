@@ -121,7 +121,7 @@ def not_in_crosswalk() -> InputError:
 
 
 class Attack(Settings):
-    """One attack: an immutable object whose fields are its settings and its command-line flags.
+    """One attack: an immutable object with its settings as fields and its command-line flags.
 
     The first line of a subclass's docstring is its help text.
 

@@ -165,7 +165,7 @@ def _alignment(ids: pa.Array, out: Released) -> pa.RecordBatch:
     return pa.record_batch([ids.cast(pa.string()), *lists], schema=ALIGNMENT)
 
 
-_CACHED = 64  # characters of the longest piece of text whose words are cached
+_CACHED = 64  # characters of the longest piece of text with cached words
 
 
 def non_ascii_words(texts: pa.LargeStringArray, ids: Mapping[str, int], form_key: SipKey) -> tuple[Ints, Words64]:

@@ -8,10 +8,11 @@ The text of a marked-up note has a main section and hidden lines. The main secti
 displays. Tags within a line leave no trace, tags of blocks start a line, cells of a table are
 separated by tabs, and references are decoded, also if they were escaped again (`&amp;nbsp;`). A line
 break of the source is a space if blocks structure the note. The name of an element that HTML does not
-define is written before its text: `<postalCode>44107</postalCode>` gives `postalCode: 44107`.
+define is written before its text: `<postalCode>44107</postalCode>` gives `"postalCode": "44107"`.
 
-The hidden lines follow, one per attribute value (`title: ...`), comment and declaration. Values that
-only describe the appearance are left out. Elements `script` and `style` are in neither section.
+The hidden lines follow, one per attribute value (`title: ...`; of XML, `<id extension="..."/>`),
+comment and declaration. Values that only describe the appearance are left out. Elements `script`
+and `style` are in neither section.
 
 The standard library's parser returns no offsets of attribute values, and takes quadratic time on some
 malformed notes. This scanner takes linear time: no pattern crosses a `<`, and none backtracks. What is
@@ -69,6 +70,7 @@ _CLOSING = re.compile(r"</([A-Za-z][\w.:-]*+)\s*+>")
 _BLOCK = re.compile(
     rf"</?(?!(?:{'|'.join(sorted(_INLINE))})[\s/>])[A-Za-z][\w.:-]*+[\s/>]", re.IGNORECASE
 )
+_VALUE = re.compile(r"[^<\n]{1,80}+</")
 _TAG_FOLLOWS = re.compile(r"\s*+<(?!!)")
 _END_OF = {name: re.compile(rf"</{name}(?:\s[^<>]*+)?>", re.IGNORECASE) for name in _DROPPED}
 _BREAK = re.compile(r"[ \t]*+[\r\n]\s*+")
@@ -235,11 +237,17 @@ def _characters(reference: str, end: str) -> str:
 
 
 class _Hidden(NamedTuple):
-    """A range of the note for a hidden line; its label is written before it, in place of the range `key`."""
+    """A range of the note for a hidden line.
+
+    Attributes:
+        before, after: text around it; `before` replaces the range `key` of the note.
+        decode: whether its references are decoded.
+    """
 
     start: int
     end: int
-    label: str = ""
+    before: str = ""
+    after: str = ""
     key: tuple[int, int] = (0, 0)
     decode: bool = False
 
@@ -252,6 +260,7 @@ class _Reader:
         self._pieces: list[str] = []
         self._length = 0
         self._last = "\n"
+        self._quoted = False  # whether the next text is the value of a key
         self._joint = False  # whether a tag within the line precedes the next text
         self._verbatim = 0  # depth of `pre` elements
         self._starts: list[int] = []
@@ -386,17 +395,24 @@ class _Reader:
         elif name in _INLINE:
             self._joint = True
         else:
+            if self._quoted:
+                self._add('"', start, start, exact=False)
+                self._quoted = False
             self._separate("\n", start)
-            if name not in _HTML and not closing and not empty and not self._before_tag(end):
-                own = match.start("name") + match["name"].rfind(":") + 1
-                self._add(self.source[own : match.end("name")], own, match.end("name"), exact=True)
-                self._add(": ", end, end, exact=False)
+            if name not in _HTML and not closing and not empty:
+                self._name(match, end)
         if not closing and match["attributes"].strip(" /\r\n\t"):
             self._hidden += self._attributes(match, name)
 
-    def _before_tag(self, position: int) -> bool:
-        """Whether another tag follows, except for white space."""
-        return _TAG_FOLLOWS.match(self.source, position) is not None
+    def _name(self, match: re.Match[str], end: int) -> None:
+        """Write the name of an element before its text, like a key of JSON before a value."""
+        if _TAG_FOLLOWS.match(self.source, end):
+            return
+        start = match.start("name") + match["name"].rfind(":") + 1
+        self._quoted = _VALUE.match(self.source, end) is not None
+        self._add('"' * self._quoted, start, start, exact=False)
+        self._add(self.source[start : match.end("name")], start, match.end("name"), exact=True)
+        self._add('": "' if self._quoted else ": ", end, end, exact=False)
 
     def _attributes(self, match: re.Match[str], name: str) -> Iterator[_Hidden]:
         """Yield the values of a tag's attributes, each with the name of what it describes."""
@@ -417,19 +433,19 @@ class _Reader:
             if kind == "name":  # an attribute without a value
                 yield _Hidden(start, end)
                 continue
-            label = one["name"]
-            if key in ("value", "content"):
-                label = (named or label) if name in _HTML else match["name"].rpartition(":")[2]
-            yield _Hidden(start, end, label, one.span("name"), decode=True)
+            before = f"{named if named and key in ('value', 'content') else one['name']}: "
+            after = ""
+            if name not in _HTML:
+                before = f'<{match["name"]} {one["name"]}="'
+                after = '"/>'
+            yield _Hidden(start, end, before, after, one.span("name"), decode=True)
 
     def _line(self, line: _Hidden) -> None:
         """Add one hidden line."""
-        start = line.key[0] if line.label else line.start
-        self._add(_GAP, start, start, exact=False)
-        self._add(line.label, *line.key, exact=False)
         start = line.start
-        if line.label:
-            self._add(": ", start, start, exact=False)
+        first = line.key[0] if line.before else start
+        self._add(_GAP, first, first, exact=False)
+        self._add(line.before, *line.key, exact=False)
         for match in _REST.finditer(self.source, start, line.end) if line.decode else ():
             decoded, end = _decoded(match) if match["escapes"] is not None else ("", 0)
             if decoded:
@@ -437,3 +453,4 @@ class _Reader:
                 self._add(decoded, match.start(), end, exact=False)
                 start = end
         self._add(self.source[start : line.end], start, line.end, exact=True)
+        self._add(line.after, line.end, line.end, exact=False)

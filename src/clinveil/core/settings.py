@@ -56,12 +56,12 @@ def own_settings(of: str, *, here: tuple[str, ...] = ()) -> Any:
 
 
 def group(kind: type[Settings]) -> Any:
-    """Define a group: a field whose own fields are settings of the command, with names unique in the command."""
+    """Define a group: a field with fields that are settings of the command, with names unique in the command."""
     return Field(default_factory=kind)
 
 
 def table(kind: type[Settings]) -> Any:
-    """Define a table: a field whose own fields are always addressed by table and name (`lm.epochs`)."""
+    """Define a table: a field with fields that are always addressed by table and name (`lm.epochs`)."""
     return Field(default_factory=kind, json_schema_extra={"table": True})
 
 
@@ -137,7 +137,7 @@ def _groups(model: type[Settings], *, tables: bool = False) -> dict[str, type[Se
 
 
 def sections(model: type[Settings], *, tables: bool = False) -> dict[str, type[Settings]]:
-    """Return the groups of a model whose name is part of keys (`vectors` of `vectors.dim`), or its tables."""
+    """Return the groups of a model with a name that is part of keys (`vectors` of `vectors.dim`), or its tables."""
     return {name: kind for name, kind in _groups(model, tables=tables).items() if name not in _choices(model).values()}
 
 

@@ -53,7 +53,7 @@ class Preset:
 
     Attributes:
         note_id, patient_id, text: column names in lower case.
-        error_flag: a column whose value 1 marks a note as entered in error; such rows are skipped and counted.
+        error_flag: a column with the value 1 for a note entered in error; such rows are skipped and counted.
     """
 
     name: str
@@ -76,7 +76,7 @@ PRESETS = (
 
 
 def find_preset(names: Sequence[str], wanted: str, where: str) -> Preset | None:
-    """Return the requested preset, or the one whose columns are in the header; None if there is none.
+    """Return the requested preset, or the one with its columns in the header; None if there is none.
 
     Args:
         names: the columns of the file.

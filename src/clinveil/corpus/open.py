@@ -174,7 +174,7 @@ def corpus_of(
     """
     per_row = notes_per_row(settings)
     if per_row > 1:
-        if not isinstance(source, NoRows):  # of parts, whose sources have one row per note already
+        if not isinstance(source, NoRows):  # sources of parts have one row per note already
             source = of_several(source, settings, name)
         keep = (*keep, TEXT_COLUMN)
     resolved = resolve(source.names, single(settings), name, label=label, keep=keep, optional_keys=source.optional_keys)

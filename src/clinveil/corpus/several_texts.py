@@ -2,7 +2,7 @@
 
 Each row gives one note per text column, in the order in which the columns were given. The id of a note is the id of the
 row, a hyphen and the name of the column; the column `text_column` has this name. Without a patient column, all notes of
-a row belong to one patient, whose id is that of the row.
+a row belong to one patient with the id of the row.
 """
 
 from __future__ import annotations

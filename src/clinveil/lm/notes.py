@@ -15,7 +15,7 @@ from clinveil.corpus.corpus import Corpus, MemoryCorpus, memory_corpus, rows
 from clinveil.corpus.medtext import medtext
 from clinveil.lm.vocabulary import Ids, Vocabulary, bare
 
-REPEATED = 5  # tokens in a row whose repetition by one patient is limited
+REPEATED = 5  # tokens in a row; their repetition by one patient is limited
 ODD = 0x9E3779B97F4A7C15  # of hashes modulo 2^64
 
 

@@ -23,7 +23,7 @@ from clinveil.core.keys import Key
 T = TypeVar("T")
 STEPS = 0.7548776662466927, 0.5698402909980532  # 1/g and 1/g^2, g^3 = g + 1
 START = -1  # the label before a patient's first note
-RARE = -1  # the label of a note whose label too few patients have
+RARE = -1  # instead of a label that too few patients have
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class OutputCheck:
         out_of_vocabulary: released words not in the channel. below_floor: words of too few patients.
         stray: released characters that the policy does not allow (digits, foreign punctuation, controls).
         unmatched: released notes without a source note, and written source notes without a released one.
-        unaligned: notes whose words could not be aligned with the source.
+        unaligned: notes with words that could not be aligned with the source.
         outputs: frequency of each released word.
     """
 

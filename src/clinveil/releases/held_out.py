@@ -8,7 +8,7 @@ Texts that are near-duplicates are on one side. The rules, in this order:
 - Labels of fewer than ten patients are drawn from together. Each label, and these together, keeps at least half of its
   patients for training; where a model writes notes of a label, at least as many as that needs.
 - A label has at least five test patients where this is possible, as long as at most 30 % of all patients are held out.
-- Patients of an earlier run, whose vault is reused, stay on their side; new patients are drawn by the same rules.
+- Patients of an earlier run stay, if its vault is reused, on their side; new patients are drawn by the same rules.
 
 With differential privacy each patient is drawn independently, because a draw must not depend on other patients.
 """
@@ -35,7 +35,7 @@ from clinveil.utility.split import MinHash, Signatures, joined_groups, similar_g
 MOST = 0.3  # of all patients, where labels with few patients are filled up
 PER_LABEL = 5  # test patients wanted of each label
 FEWEST = 2  # patients on each side
-MINHASH_SEED = 20260101  # public: which texts are alike is no secret
+MINHASH_SEED = 20260101  # public: which texts are alike is not secret
 
 
 @dataclass(frozen=True)

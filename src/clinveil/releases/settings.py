@@ -127,7 +127,7 @@ class ReleaseSettings(Settings):
         "Measure on a sample of patients with about this many words (0: all notes).",
         ge=0,
     )
-    test_share: float = flag(0.15, "Share of patients whose notes no model reads, to test utility on.", gt=0, le=0.5)
+    test_share: float = flag(0.15, "Share of patients held out of all models, to test utility on.", gt=0, le=0.5)
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers of the utility figures; repeatable.")
     again: bool = flag(False, "Release notes again that were released under another key.")
     ledger: Path | None = flag(None, "Ledger folder of released notes (default: clinveil-ledger next to OUT).")

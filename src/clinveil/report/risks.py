@@ -29,7 +29,7 @@ METHODS = {
     "own vectors": "words compared by shadow vectors",
     "with the channel": "words compared through the channel",
 }
-"""Attacks whose name in the findings says what the attacker has; others are printed as they are named."""
+"""Attacks with a name that states what the attacker has; others are printed as they are named."""
 RECALL = "known-patient list{} only; what detection missed is not measured"
 TARGETS: Mapping[str, str] = {
     "names": "Names of patients recovered",

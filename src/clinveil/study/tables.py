@@ -79,7 +79,7 @@ def _held_out(finding: Finding) -> float | None:
 
 
 def _without_evidence(finding: Finding, digits: int) -> str:
-    """Return the text of a correlation that is no evidence, with its figure if there is one; "" for any other."""
+    """Return the text of a correlation that is not evidence, with its figure if there is one; "" for any other."""
     if not is_no_evidence(finding):
         return ""
     figure = finding.detail.get("correlation")

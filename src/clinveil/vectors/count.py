@@ -29,12 +29,12 @@ _LOW = (1 << 32) - 1
 
 @dataclass(frozen=True)
 class WordCounts:
-    """Occurrences of each word, and the number of patients in whose notes it occurs.
+    """Occurrences of each word, and the number of patients with notes in which it occurs.
 
     Attributes:
         words: lookup forms, most frequent first, ties by the word itself.
         counts: (n_words,) int64 occurrences.
-        patients: (n_words,) int64 distinct patients in whose notes the word occurs.
+        patients: (n_words,) int64 distinct patients with notes in which the word occurs.
         n_patients, n_notes, n_tokens: totals over the notes that have a text.
     """
 

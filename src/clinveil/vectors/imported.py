@@ -20,7 +20,7 @@ _SAMPLE = 500
 
 
 def shared_words(vectors: Vectors, counts: WordCounts) -> Ints:
-    """Return the rows of `counts` whose words have a vector, ascending.
+    """Return the rows of `counts` with a word that has a vector, ascending.
 
     Raises InputError if they are so few that the vectors must have another language or tokenization.
     """

@@ -36,7 +36,7 @@ class Space:
 
     Attributes:
         matrix: (n_words, dim) float32, as trained.
-        scale: (n_words,) float64, inverse length of each vector; 0 for a zero vector, whose cosines are 0.
+        scale: (n_words,) float64, inverse length of each vector; 0 for a zero vector, which has cosines of 0.
     """
 
     matrix: Floats

@@ -25,7 +25,7 @@ SOURCE = "loss difference to shared n-grams; prediction limit for the largest of
 
 
 def remembered(model: LanguageModel, notes: EncodedNotes, training: PlainNotes, held_out: PlainNotes) -> Finding:
-    """Return `attack.remembered`: the share of training patients whose score is above the limit.
+    """Return `attack.remembered`: the share of training patients with a score above the limit.
 
     The limit is above the median of the training patients, because any model fits these better than others, by the
     spread of the held-out patients: with a share of 5 % one of n similar patients would be above it, if scores were

@@ -176,7 +176,7 @@ class ClusterMechanism(Mechanism):
         return material.channel(self.name, parameters, sizes, outputs[places], np.repeat(chances, sizes))
 
     def _written(self, n: int, material: Material) -> Ints:
-        """Return the cluster whose words replace each cluster, (n,): one secret cycle, so that none maps to itself."""
+        """Return the cluster that replaces each cluster, (n,): one secret cycle, so that none maps to itself."""
         if self.cluster_words == "own" or n == 1:
             return np.arange(n)
         stream = material.key.stream("channel clusters written as") if material.key else None

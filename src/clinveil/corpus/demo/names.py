@@ -75,7 +75,7 @@ def spelt(census: str) -> str:
 def census(which: Literal["last", "female", "male"]) -> Frequencies:
     """Return the census frequencies of surnames, or of the first names of women or men."""
     table = surnames() if which == "last" else given_names(which)
-    # The list has three decimals; a small minimum share keeps names whose share is rounded to 0.
+    # The list has three decimals; a small minimum share keeps names with a share that is rounded to 0.
     shares = (max(share, LEAST_SHARE) for share in table.values())
     return Frequencies([spelt(name.upper()) for name in table], list(accumulate(shares)))
 

@@ -90,7 +90,7 @@ UNSEEN: Ints = np.zeros(0, dtype=np.int64)
 
 
 def _drawn(sums: Doubles, points: Doubles) -> Ints:
-    """Return the first places whose cumulative weight exceeds each point."""
+    """Return the first places with a cumulative weight above each point."""
     return np.minimum(np.searchsorted(sums, points, side="right"), sums.size - 1)
 
 

@@ -125,7 +125,7 @@ class AdapterDetector:
         return adapter_detector, (self.spec,)
 
     def find(self, note: NoteView) -> Iterator[Span]:
-        """Yield the model's predictions whose label is mapped to one of `spans.LABELS`."""
+        """Yield the model's predictions with a label that is mapped to one of `spans.LABELS`."""
         for prediction in self._model.predict(note.plain) if note.plain.strip() else ():
             label = self._mapped(prediction.label)
             start, end = _trimmed(note.plain, prediction.start, prediction.end, label)

@@ -1,10 +1,11 @@
 """Where an identifier may begin and end: the only definition, used by the patterns of all detectors.
 
-White space, any punctuation, a list dash, a label (`Tel.`, `Phone-`) and a change between letters and digits are
-borders. What is no border is the inside of the same number or word. An identifier with a shape of its own (a full
-date, a phone number, an SSN) needs no more. A plainer number may also be part of a longer one that is no identifier:
-the fraction of a decimal, a ratio, a version, a range of values, a time of day. Such numbers are excluded by what they
-are, never by a character.
+White space, any punctuation, a list dash, a label (`Tel.`, `Phone-`) and a change between letters
+and digits are borders. What is not a border is the inside of the same number or word. An identifier
+with a shape of its own (a full date, a phone number, an SSN) needs no more. A plainer number may
+also be part of a longer one that is not an identifier: the fraction of a decimal, a ratio, a
+version, a range of values, a time of day. Such numbers are excluded by what they are, never by a
+character.
 """
 
 from __future__ import annotations

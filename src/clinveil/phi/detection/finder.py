@@ -27,7 +27,7 @@ from clinveil.phi.detection.staff import StaffNames, read_staff_names
 from clinveil.phi.detection.word_list import WordList, cut
 from clinveil.phi.name_index import NameIndex, mentions, names_in
 
-_LISTS = frozenset({"known", "find-words"})  # detectors whose spans a keep word does not hide
+_LISTS = frozenset({"known", "find-words"})  # a keep word does not hide their spans
 _STOPS = frozenset(".!?:;\n-*•")
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
 

@@ -34,7 +34,7 @@ _TRIGGER = re.compile(
     r"|in|at|from|to|near|of|outside|for)\b",
     re.I,
 )
-# Any words before these kinds may be their name; before the others only words that are no ordinary words.
+# Any words before these kinds may be their name; before the others only words that are not ordinary words.
 _KINDS = words(
     "hospital hosp hospitals clinic center centre ctr infirmary hospice pharmacy university college"
     " school academy"
@@ -246,7 +246,7 @@ class AnyCase:
     """A rule detector that also reads text without letter case.
 
     Attributes:
-        inner: the detector, whose rules read letter case.
+        inner: the detector; its rules read letter case.
     """
 
     inner: RuleDetector

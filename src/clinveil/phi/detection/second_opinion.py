@@ -234,7 +234,7 @@ def _may_be_name(state: NameState, word: Word, small: bool) -> bool:
 
 
 def _word_range(state: NameState, span: Span) -> tuple[int, int]:
-    """Return the half-open range of the words of a span, in a note whose plain copy has equal offsets or not."""
+    """Return the half-open range of the words of a span, in a note with or without equal offsets of its plain copy."""
     aligned = state.note.aligned
     if aligned.starts is None:
         start, end = span.start, span.end
@@ -272,7 +272,7 @@ def _sentences(state: NameState, unsettled: frozenset[int]) -> list[tuple[int, i
 
 
 def _runs(state: NameState, taken: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield half-open runs of adjacent indices whose words only space separates."""
+    """Yield half-open runs of adjacent indices of words with only space between them."""
     first = 0
     for place, index in enumerate(taken):
         last = place + 1 == len(taken)

@@ -36,7 +36,7 @@ LONGEST = 200  # characters of a residue in the vault
 _NUMBER_LABELS = frozenset(
     {"SSN", "MRN", "HEALTH_PLAN", "ACCOUNT", "LICENSE", "VEHICLE", "DEVICE", "ID"}
 )
-# The labels whose treatment `keep` excuses a shape.
+# The labels that excuse a shape if their treatment is `keep`.
 _LABELS_OF = {
     "DATE": frozenset({"DATE"}),
     "PHONE": frozenset({"PHONE", "FAX"}),

@@ -304,7 +304,7 @@ def _is_internet(groups: Sequence[_Group]) -> bool:
 
 
 def _spaced(text: str) -> Iterator[Shape]:
-    """Yield numbers whose groups have spaces between them: 020 7946 0018, (216) 555-0144, 536 22 1234."""
+    """Yield numbers with spaces between their groups: 020 7946 0018, (216) 555-0144, 536 22 1234."""
     for match in _SPACED.finditer(text):
         if " " not in match[0]:
             continue

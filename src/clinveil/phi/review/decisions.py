@@ -278,7 +278,7 @@ class DecisionLog:
         self.notes, self._size, self._file = stored.notes, stored.size, descriptor
 
     def of(self, note_id: str, text: str) -> NoteDecisions:
-        """Return the decisions on a note whose text has this hash."""
+        """Return the decisions on a note with this hash of its text."""
         return self.notes.setdefault(note_id, NoteDecisions(text))
 
     def add(self, note_id: str, change: Change) -> None:

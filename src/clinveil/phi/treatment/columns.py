@@ -22,7 +22,7 @@ _ROLES = (NOTE_ID, PATIENT_ID, TEXT)
 
 
 def moved(values: pa.Array, offsets: Sequence[timedelta], day_first: Sequence[bool | None]) -> pa.Array:
-    """Return a column of dates moved by the offset of each row. Text that is no full date becomes a tag.
+    """Return a column of dates moved by the offset of each row. Text that is not a full date becomes a tag.
 
     Args:
         day_first: of each row, whether its numeric dates are read day first; None if unknown.
@@ -50,7 +50,7 @@ def moved(values: pa.Array, offsets: Sequence[timedelta], day_first: Sequence[bo
 
 
 def check_date_columns(corpus: Corpus, policy: Policy, shift: Collection[str]) -> None:
-    """Check the kept columns of notes whose dates are shifted, on the first batch.
+    """Check the kept columns of notes with shifted dates, on the first batch.
 
     Raises:
         UsageError: `--shift` under a policy that does not shift dates, or for a column without dates; a kept column of

@@ -114,7 +114,7 @@ def shifted(
 
     Args:
         day_first: whether 3/4/2019 is 3 April; None if unknown (`read_order`).
-        patient: the known patient, whose table may contain the offset.
+        patient: the known patient; the table may contain the offset.
     """
     return shifted_by(offset_of(key, patient_id, patient), original, day_first=day_first)
 

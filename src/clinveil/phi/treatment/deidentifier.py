@@ -66,7 +66,7 @@ class Deidentified:
     Attributes:
         batch: the columns of the input, without the skipped rows.
         counts: number of spans by label, including labels that the policy keeps unchanged.
-        by_detector: number of spans by the detector whose label won.
+        by_detector: number of spans by the detector that gave the label.
         skipped: number of rows not written, by reason.
         tagged: number of spans by label that became a tag because the policy's treatment failed.
         date_orders: number of notes with numeric dates by the order in which they were read.
@@ -175,7 +175,7 @@ class Deidentifier:
         return self.with_finder(self.finder.for_patients(patient_ids))
 
     def recording(self, *, audit: bool, crosswalk: bool) -> Deidentifier:
-        """Return a copy whose results include lines of the audit log or rows of the crosswalk."""
+        """Return a copy with results that include lines of the audit log or rows of the crosswalk."""
         other = copy(self)
         other.audit, other.crosswalk = audit, crosswalk
         return other
@@ -263,7 +263,7 @@ class Deidentifier:
 
     @uncollected
     def __call__(self, batch: pa.RecordBatch, detected: Sequence[list[Span] | None] | None = None) -> Deidentified:
-        """Treat a batch whose first columns are note_id, patient_id and text; of the others, those of dates move.
+        """Treat a batch with the first columns note_id, patient_id and text; of the others, those of dates move.
 
         Args:
             detected: spans of the detectors in each note with a text, if they were run before; None where they failed.

@@ -29,7 +29,7 @@ class NewIds:
         self.patient = _namer(key, "patient id") if patients else self.note
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch, whose first columns are note id and patient id, with new ids."""
+        """Return a batch with new ids in its first columns, note id and patient id."""
         columns = ((self.note, batch.column(NOTE_ID)), (self.patient, batch.column(PATIENT_ID)))
         new = [
             pa.array([None if old is None else name(old) for old in ids.to_pylist()], pa.string())

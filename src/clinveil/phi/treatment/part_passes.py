@@ -66,7 +66,7 @@ class Recipe:
         return self.make(self.settings, Key.load(self.key), patients=self.known() if self.known else None)
 
     def sharing(self, known: Mapping[str, Patient], scratch: Path) -> Recipe:
-        """Return a recipe whose workers map the known patients into memory, from a file in the scratch folder."""
+        """Return a recipe with which workers map the known patients into memory, from a file in the scratch folder."""
         if not isinstance(known, Patients):
             return self
         return replace(self, known=shared(known, private_folder(scratch) / "patients"))
@@ -91,7 +91,7 @@ class PartTask:
     Attributes:
         digest: of the part. store: of the spans. scratch: folder of the names, which are needed only during the run.
         independent: whether the result for a note does not depend on other notes; then detection is part of treatment.
-        apart: patients whose notes must not change how the notes of others are treated.
+        apart: patients with notes that must not change the treatment of others.
     """
 
     part: NotesCorpus = field(repr=False)
@@ -196,7 +196,7 @@ def detect_parts(
 
     Args:
         parts: each with its digest. store: of the spans, which are kept. scratch: folder of the names, which are text.
-        apart: patients whose notes must not change how the notes of others are treated.
+        apart: patients with notes that must not change the treatment of others.
 
     Raises:
         Incomplete: some parts failed; the spans of the others are kept.

@@ -55,7 +55,7 @@ def deidentify_corpus(
 
     Args:
         on_index: called with the name index of all notes after the first pass. say: receives its progress.
-        apart: patients whose notes must not change how the notes of others are treated.
+        apart: patients with notes that must not change the treatment of others.
 
     Raises:
         InputError: the second pass reads other notes than the first one.
@@ -142,7 +142,7 @@ def pieces(corpus: Corpus) -> Iterator[pa.RecordBatch]:
 
 
 def one_pass(corpus: Corpus, deidentifier: Deidentifier) -> Iterator[_Task]:
-    """Yield the tasks that treat a corpus whose notes do not depend on each other."""
+    """Yield the tasks that treat a corpus of notes that do not depend on each other."""
     for piece in pieces(corpus):
         yield _Task(treat_batch, (piece, deidentifier.for_patients(patients_of(piece))))
 
@@ -223,7 +223,7 @@ def detect_batch(
 
     Args:
         stored: spans of an earlier run, used instead of the detectors.
-        apart: patients of whose notes only the patient's own names are collected.
+        apart: patients of which only their own names are collected.
 
     Raises InputError if the batch is not that of the stored spans.
     """

@@ -196,7 +196,7 @@ def _policy(name: str, where: str, fields: Mapping[str, Any], *, builtin: bool =
 
 
 def _with_words(policy: Policy, path: Path, fields: Mapping[str, Any]) -> Policy:
-    """Return a policy with its lists of words, whose paths are relative to the policy file."""
+    """Return a policy with its lists of words; their paths are relative to the policy file."""
     places = dict[str, Path]()
     for name in _WORDS:
         value = fields.get(name)

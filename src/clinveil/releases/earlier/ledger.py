@@ -175,7 +175,7 @@ class Ledger:
     """A folder of ledger entries.
 
     Attributes:
-        vaults: folder whose runs have copies of entries in their vaults, used if the ledger lacks them; None: none.
+        vaults: folder of runs with copies of entries in their vaults, used if the ledger lacks them; None: none.
     """
 
     folder: Path

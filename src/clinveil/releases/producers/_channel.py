@@ -59,7 +59,7 @@ LAYOUT = "Layout was kept:", "are the only ones with theirs"
 
 
 class ChannelProducer(Producer):
-    """A kind of release whose words are drawn from a channel."""
+    """A kind of release with words drawn from a channel."""
 
     uses = frozenset({"channel", "vectors", "identifiers", "phi", "keep", "label"})
     uses |= {"max_names", "max_linkage", "max_stolen", "max_kept"}
@@ -143,7 +143,7 @@ class ChannelProducer(Producer):
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelProduct(SourcedProduct):
-    """Notes whose words were drawn from a channel."""
+    """Notes with words that were drawn from a channel."""
 
     judged: ClassVar[Collection[Target]] = TARGETS
     vectors: Vectors = field(repr=False)

@@ -30,7 +30,7 @@ CHOOSE = (
     "How to choose: set the risk that the recipient's agreement allows, leave out the rows above it and the rows with "
     "failed gates, and take the row with the highest utility for what the recipient will do. Risks: success, and in "
     f"brackets chance, the success of guessing; {SAME} where the attacks of this attacker do no better than those of "
-    "an attacker who holds less."
+    "a weaker attacker."
 )
 
 
@@ -212,7 +212,7 @@ def _strongest_target(
 
 
 def _risk(row: Row | None) -> str:
-    """Return success and chance, or a mark for the figure of an adversary who holds less."""
+    """Return success and chance, or a mark for the figure of a weaker adversary."""
     if row is None or row.value is None:
         return NONE
     if row.by != row.adversary:

@@ -330,7 +330,7 @@ SOURCE = "paper A, Table 3 and Figure 1"
 def means(raw: Sequence[Finding]) -> Iterator[Finding]:
     """Yield correlations over repetitions: mean, 90 % t interval, and the number of scored pairs.
 
-    A mean that is not above the chance of one repetition is no evidence: it has no value and no interval.
+    A mean that is not above the chance of one repetition is not evidence: it has no value and no interval.
     """
     grouped: dict[tuple[str, ...], list[Finding]] = {}
     names = ("algorithm", "list", "series", "n")
@@ -364,7 +364,7 @@ def means(raw: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def correlation_of(finding: Finding) -> float | None:
-    """Return the correlation of a finding, also of one that is no evidence; None without any."""
+    """Return the correlation of a finding, also of one that is not evidence; None without any."""
     found = finding.detail.get("correlation") if finding.value is None else finding.value
     return found if isinstance(found, float) else None
 

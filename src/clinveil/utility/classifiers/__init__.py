@@ -316,7 +316,7 @@ def predict(
     """Train a model and return its predictions of the test notes; deterministic for a seed.
 
     `side`: texts (default: those of the labelled notes); `shuffled`: train on permuted labels (control); `like`: an
-    earlier run whose selected settings are reused. Raises as `classifier` does, and InputError without features.
+    earlier run with settings that are reused. Raises as `classifier` does, and InputError without features.
     """
     targets = labelled.targets
     if shuffled:

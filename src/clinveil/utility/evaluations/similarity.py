@@ -48,7 +48,7 @@ from clinveil.utility.pairs import (
 from clinveil.vectors.table import Vectors
 
 DRAWS, SHUFFLES = 1_000, 100
-AT_CHANCE = 0.05  # P above which a correlation is no evidence
+AT_CHANCE = 0.05  # P above which a correlation is not evidence
 SOURCE = {
     "jamia": "paper A, Table 3 and Figure 1; protocol of Wang et al. 2018",
     "clinicalnlp": "paper C, section 3.3; protocol of its released code",
@@ -102,7 +102,7 @@ def similarity(
         mean over 100 permutations of the vectors. The detail counts pairs: in the list, selected, of single words,
         covered, covered by subwords, with a missing word, scored, left out, random. If some pairs need subwords, there
         is a second finding for the others. Fewer than 20 covered pairs, or a correlation that is not above chance
-        (P > .05), are no evidence: no value and no interval, with the correlation in the detail.
+        (P > .05), are not evidence: no value and no interval, with the correlation in the detail.
 
     Raises InputError: clinicalnlp without frequencies, or `subwords` without subword vectors.
     """

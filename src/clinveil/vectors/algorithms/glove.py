@@ -157,7 +157,7 @@ def descend(pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Par
     return total
 
 
-# Bound of a weighted error of the single-vector model, whose first steps can diverge without it.
+# Bound of a weighted error of the single-vector model; its first steps can diverge without it.
 _LARGEST_ERROR = 10.0
 # Training has diverged if the loss is ten times that of predicting log X = 0 for all pairs.
 _DIVERGED = 10.0

@@ -57,7 +57,7 @@ PATIENTS = words(
     " client individual"
     " lady resident student"
 )
-# Verbs and adjectives whose subject is a person.
+# Verbs and adjectives with a person as subject.
 SAYS = words(
     "states stated reports reported denies denied complains complained endorses endorsed says said"
     " tells told feels"
@@ -66,7 +66,7 @@ SAYS = words(
     " alert awake doing feeling walking eating resting ambulating complaining tolerating"
     " comfortable afebrile"
 )
-# Verbs whose subject can only be a person: `Ignico vomited`, `Ignico weighs 64 kg`.
+# Verbs with only a person as subject: `Ignico vomited`, `Ignico weighs 64 kg`.
 LIVES = words(
     "vomited vomits spat coughed sneezed quit walks walked weighs weighed smokes smoked drinks ate"
     " slept sleeps fell"
@@ -89,7 +89,7 @@ DOES = words(
 )
 # Prepositions and verbs that often precede a person. The words after them must look like a first name and a surname.
 MEETINGS = words("with by from to for per of w have let as seeing referring visited and or via meet see saw spoke")
-# Verbs whose object is a person.
+# Verbs with a person as object.
 MET = words(
     "call calls calling phoned paged page notified notify contacted thank thanked met asked ask"
     " told tell"

@@ -95,7 +95,7 @@ class ListRuns:
             self.state.add(index + 1, last + 1, 0.9, "credential")
 
     def _initialled(self, last: int) -> bool:
-        """Return whether an initial begins a line before a word that is no function word: `l. xu, rn`."""
+        """Return whether an initial begins a line before a word that is not a function word: `l. xu, rn`."""
         if not last or len(self.words.texts[last - 1]) > 1 or self.state.gap(last) not in (". ", "."):
             return False
         same = self.words.texts[last - 1].isupper() != self.words.texts[last].islower()
@@ -212,7 +212,7 @@ class ListRuns:
         if before is None or index - 1 in self.state.taken or self.words[index].shouted or self.state.gap(index) != " ":
             return index
         given = before.classes & LexicalClass.GIVEN and not before.classes & LexicalClass.FUNCTION
-        # An unknown word also needs a surname that is no word and no eponym, and not to be an ordinary word here.
+        # An unknown word also needs a surname that is not a word and no eponym, and not to be an ordinary word here.
         kind = self.words[index].classes
         sure = kind & LexicalClass.USUAL_FAMILY and not kind & _SURE
         odd = unknown(before) and sure and before.lower not in self.state.note.lower_case
@@ -234,7 +234,7 @@ class ListRuns:
     def _goes_with_word(self, end: int, run: list[Word]) -> bool:
         """Return whether a surname makes a name of a first name that is also a word: `May Rose`, `Robin Ignico`.
 
-        A usual surname that is no word suffices. A surname that is itself a word, or is in no list, needs a second
+        A usual surname that is not a word suffices. A surname that is itself a word, or is in no list, needs a second
         cue: what follows is said of a person, and the note has neither word in lower case.
         """
         first = run[0].classes

@@ -25,7 +25,7 @@ SAYS = re.compile(
     r"|fell|fought|broke)\b)",
     re.I,
 )
-_GUESS = 0.6  # score of runs whose ordinary words are not searched for
+_GUESS = 0.6  # score of runs with ordinary words that are not searched for
 _ODD = mark(lambda word: not (look_up(word)[1].isascii() and look_up(word)[1].isalpha()))
 
 

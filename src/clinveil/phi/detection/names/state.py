@@ -25,7 +25,7 @@ _LEADING = PARTICLES - words("den do e i y a la lo le te op ben st mac nic ab sa
 _TIGHT = (" ", "-", " '")
 _GRADE = re.compile(r" (?:[IVX]{1,4}|[A-D])(?![\w.])")  # `Weber B`, `Salter II`
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
-# After a thing: a dose, a trade mark, the result of a sign, a verb whose subject is not a person.
+# After a thing: a dose, a trade mark, the result of a sign, a verb with another subject than a person.
 _THING = re.compile(
     r"\)?[ ,]{1,2}\d[\d.,/-]*[ ]?(?:mg|mcg|g|ml|mL|mEq|units?|IU|%|tab(?:let)?s?)(?!\w)"
     r"|[\xae\u2122]"
