@@ -67,6 +67,7 @@ _TO_KIN = re.compile(
 _TO_SPOUSE = re.compile(r"\s+(?:to|of)\s+")
 _TO_PATIENT = re.compile(r"[,:]?\s{1,4}[(\"']?")
 _ANY = re.compile(r"(?:an?|any|some|another|no|each|every)\Z")
+_ELEMENTS = frozenset(("given", "family"))  # elements of names in FHIR and CDA
 _TO_SPEAKER = re.compile(r"[ ](?=[^\W\d_])")
 _QUOTED = re.compile(r"[,?!.]?[\"'][ ]?\Z|,[ ]\Z")  # `"no change," says Okafor`
 _CALL_ME = re.compile(r"[ ](?:me|her|him)[ ]")
@@ -136,6 +137,7 @@ _AFTER = _links(
     (cue_words.SERVICES, _TO_BRACKET, Trust.KIN, "service"),
     (("says", "said", "asks", "replied", "replies"), _TO_SPEAKER, Trust.SPOKEN, "speaker"),
     (("as",), _TO_NAME, Trust.KIN, "named"),
+    (("given", "family"), _TO_FIELD, Trust.LIST, "name element"),
     (("born",), _TO_NAME, Trust.KIN, "born"),
     (("call", "calls", "called"), _CALL_ME, Trust.KIN, "named"),
 )
@@ -211,6 +213,8 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
                 continue
             if lower == "ms" and text[max(0, words.starts[index] - 2) : words.starts[index]].rstrip()[-1:].isdigit():
                 continue  # milliseconds
+            if lower in _ELEMENTS and note.aligned.markup is None:
+                continue  # `Family: supportive` of a note without markup
             if lower == "as" and words.classes[following] & LexicalClass.WORD:
                 continue
             if why == "service" and words.classes[following] & LexicalClass.WORD:
