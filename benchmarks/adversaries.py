@@ -51,7 +51,9 @@ def kept(options: argparse.Namespace) -> tuple[str, ...]:
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("notes", type=Path)
     for name in ("--id", "--text", "--patient", "--match"):
         parser.add_argument(name)
@@ -73,15 +75,26 @@ def released(corpus: Corpus, options: argparse.Namespace, scratch: Path) -> Cont
         vectors = load_vectors(options.vectors)
     else:
         how = VectorSettings.model_validate(pairs(options.train))
-        vectors = train(corpus, how, seed=options.seed, workers=options.workers, scratch=scratch, counts=counts)
+        vectors = train(
+            corpus, how, seed=options.seed, workers=options.workers, scratch=scratch, counts=counts
+        )
     settings = ChannelSettings.model_validate({"allow_small": True, **pairs(options.set)})
-    public = open_corpus(options.public, NotesSettings(), keep=kept(options)) if options.public else None
+    public = (
+        open_corpus(options.public, NotesSettings(), keep=kept(options)) if options.public else None
+    )
     context = context_of(corpus, counts, vectors, settings, Key.generate(), scratch)
-    return replace(context, public=public, workers=options.workers, say=lambda line: print(line, flush=True))
+    return replace(
+        context, public=public, workers=options.workers, say=lambda line: print(line, flush=True)
+    )
 
 
 def context_of(
-    corpus: Corpus, counts: WordCounts, vectors: Vectors, settings: ChannelSettings, key: Key, scratch: Path
+    corpus: Corpus,
+    counts: WordCounts,
+    vectors: Vectors,
+    settings: ChannelSettings,
+    key: Key,
+    scratch: Path,
 ) -> Context:
     """Return notes obfuscated under a key, and what attacks and utility tasks need of them."""
     channel, _ = build_channel(vectors, settings, key=key, threads=2, counts=counts)
@@ -141,7 +154,9 @@ def main() -> None:
             print(f"{type(attack).__name__}: {spent}", flush=True)
     if options.all:
         show(findings)
-    print("\n| adversary | target | recovered or linked (95 %) | chance | cases | gated | strongest attack |")
+    print(
+        "\n| adversary | target | recovered or linked (95 %) | chance | cases | gated | strongest attack |"
+    )
     print("| --- | --- | --- | ---: | ---: | --- | --- |")
     print("\n".join(line(row) for row in adversary_table(findings)))
 

@@ -20,7 +20,9 @@ from clinveil.stats.group_draws import uniform_counts
 SCIPY_PATIENTS = 5
 
 
-def numpy_loop(far: np.ndarray, has: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
+def numpy_loop(
+    far: np.ndarray, has: np.ndarray, draws: int, rng: np.random.Generator
+) -> np.ndarray:
     """For each patient the ranks of random keys as group, all draws at once."""
     counts = np.zeros(len(far), dtype=np.int64)
     m = far.shape[1]
@@ -28,7 +30,9 @@ def numpy_loop(far: np.ndarray, has: np.ndarray, draws: int, rng: np.random.Gene
         size = int(own.sum())
         groups = np.argpartition(rng.random((draws, m)), size, axis=1)[:, :size]
         centre = row.sum() * size / m
-        counts[p] = (np.abs(row[groups].sum(axis=1) - centre) >= abs(row[own].sum() - centre) - 1e-9).sum()
+        counts[p] = (
+            np.abs(row[groups].sum(axis=1) - centre) >= abs(row[own].sum() - centre) - 1e-9
+        ).sum()
     return counts
 
 
@@ -37,7 +41,9 @@ def scipy_loop(far: np.ndarray, has: np.ndarray, draws: int, rng: np.random.Gene
         return one.mean(axis=axis) - other.mean(axis=axis)
 
     for row, own in zip(far, has, strict=True):
-        permutation_test((row[own], row[~own]), gap, n_resamples=draws, vectorized=True, random_state=rng)
+        permutation_test(
+            (row[own], row[~own]), gap, n_resamples=draws, vectorized=True, random_state=rng
+        )
 
 
 def seconds(work: Callable[[], object], times: int = 3) -> float:
@@ -50,7 +56,9 @@ def seconds(work: Callable[[], object], times: int = 3) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, default in (("patients", 638), ("draws", 1000), ("diagnoses", 500), ("threads", 2)):
         parser.add_argument(f"--{name}", type=int, default=default)
     o = parser.parse_args()
@@ -73,8 +81,14 @@ def main() -> None:
             "clinveil, random groups of half of the diagnoses",
             seconds(lambda: uniform_counts(far, many, o.draws, rng, **run)),
         ),
-        (f"clinveil, random groups, {full:,} draws", seconds(lambda: uniform_counts(far, has, full, rng, **run), 1)),
-        ("NumPy, all draws of a patient at once", seconds(lambda: numpy_loop(far, has, o.draws, rng), 1)),
+        (
+            f"clinveil, random groups, {full:,} draws",
+            seconds(lambda: uniform_counts(far, has, full, rng, **run), 1),
+        ),
+        (
+            "NumPy, all draws of a patient at once",
+            seconds(lambda: numpy_loop(far, has, o.draws, rng), 1),
+        ),
         (
             f"SciPy permutation_test ({SCIPY_PATIENTS} patients, scaled up)",
             seconds(lambda: scipy_loop(far[:SCIPY_PATIENTS], has[:SCIPY_PATIENTS], o.draws, rng), 1)
@@ -82,7 +96,9 @@ def main() -> None:
             / SCIPY_PATIENTS,
         ),
     ]
-    print(f"{o.patients} patients, {o.draws:,} draws, {o.diagnoses} diagnoses, {o.threads} threads\n")
+    print(
+        f"{o.patients} patients, {o.draws:,} draws, {o.diagnoses} diagnoses, {o.threads} threads\n"
+    )
     print("| | seconds | times the first |\n| --- | ---: | ---: |")
     for name, taken in rows:
         print(f"| {name} | {taken:.3f} | {taken / rows[0][1]:.1f} |")

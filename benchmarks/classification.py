@@ -37,8 +37,12 @@ def peers(labelled: Labelled, parts: Parts) -> NDArray[Any]:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    features = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2, max_features=100_000)
-    pipeline = make_pipeline(features, LogisticRegression(C=10, class_weight="balanced", max_iter=200))
+    features = TfidfVectorizer(
+        ngram_range=(1, 2), sublinear_tf=True, min_df=2, max_features=100_000
+    )
+    pipeline = make_pipeline(
+        features, LogisticRegression(C=10, class_weight="balanced", max_iter=200)
+    )
     pipeline.fit([labelled.texts[i] for i in parts.learn], labelled.targets[parts.learn])
     return np.asarray(pipeline.predict([labelled.texts[i] for i in parts.test]))
 
@@ -50,7 +54,9 @@ def speed(path: Path, label: str, documents: int, models: Sequence[str]) -> None
     labelled = read_labelled(batches, label, rng, limit=documents)
     parts = parts_of(labelled, rng)
     truth = labelled.targets[parts.test]
-    say(f"{len(labelled)} documents, {len(parts.learn)} to learn from, {len(labelled.classes)} classes, {CORES} cores")
+    say(
+        f"{len(labelled)} documents, {len(parts.learn)} to learn from, {len(labelled.classes)} classes, {CORES} cores"
+    )
 
     def row(name: str, guess: NDArray[Any], clock: float, processor: float, read: int) -> None:
         right = float((guess == truth).mean())
@@ -65,7 +71,11 @@ def speed(path: Path, label: str, documents: int, models: Sequence[str]) -> None
     settings = ClassifierSettings(epochs=PASSES)
     for name in models:
         made, clock, processor = timed(lambda: predict(name, labelled, parts, 1, settings=settings))  # noqa: B023
-        passes = PASSES * (len(parts.train) + len(parts.valid)) if classifier(name).neural else len(parts.learn)
+        passes = (
+            PASSES * (len(parts.train) + len(parts.valid))
+            if classifier(name).neural
+            else len(parts.learn)
+        )
         row(name, made.test, clock, processor, passes + len(parts.test))
 
 

@@ -36,7 +36,9 @@ from clinveil.vectors.train import train
 READERS = ("unigram", "bigram")
 
 
-def parts(notes: Sequence[list[str]], n: int, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+def parts(
+    notes: Sequence[list[str]], n: int, rng: np.random.Generator
+) -> tuple[list[int], list[int]]:
     """Rows of the source, and of notes that share less than a tenth of their 8-word runs with it."""
     order = rng.permutation(len(notes)).tolist()
     source = order[:n]
@@ -56,7 +58,9 @@ def _share(note: list[str], runs: set[tuple[str, ...]]) -> float:
 
 def arguments(said: str | None) -> argparse.ArgumentParser:
     """Of every benchmark that shares notes out so."""
-    parser = argparse.ArgumentParser(description=said, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=said, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("notes", type=Path)
     parser.add_argument("--id")
     parser.add_argument("--text")
@@ -65,7 +69,9 @@ def arguments(said: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def shared_out(options: argparse.Namespace, rng: np.random.Generator) -> tuple[list[str], list[str]]:
+def shared_out(
+    options: argparse.Namespace, rng: np.random.Generator
+) -> tuple[list[str], list[str]]:
     """The texts of the source, and of the attackers."""
     corpus = open_corpus(options.notes, NotesSettings(id=options.id, text=options.text))
     texts = [text for batch in corpus.batches() for text in batch.column(TEXT).to_pylist() if text]
@@ -80,7 +86,9 @@ def main() -> None:
     parser.add_argument("--scope", default="patient")
     parser.add_argument("--shuffle", default="none")
     parser.add_argument("--algorithm", default="cbow")
-    parser.add_argument("--tokens", type=int, default=10**9, help="words that are attacked, in whole notes")
+    parser.add_argument(
+        "--tokens", type=int, default=10**9, help="words that are attacked, in whole notes"
+    )
     parser.add_argument("--reader", action="append", help="default: all who hold the channel alone")
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
@@ -88,7 +96,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         channel, notes = protected(source, options, Path(scratch))
     some = int(np.searchsorted(np.cumsum([len(note) for note in notes]), options.tokens)) + 1
-    view = AdversaryView(channel, notes[:some], [n.outputs for n in notes], [rows_of(text, channel) for text in others])
+    view = AdversaryView(
+        channel,
+        notes[:some],
+        [n.outputs for n in notes],
+        [rows_of(text, channel) for text in others],
+    )
     flat = np.concatenate([note.truth for note in notes])
     counts = np.bincount(flat, minlength=channel.unknown + 1)
     content = np.ones(counts.size, dtype=bool)
@@ -96,8 +109,13 @@ def main() -> None:
     strata = {"content": content, "rare": np.append(counts[:-1] < 20, True)}
     known = sum(map(len, view.others))
     attacked = sum(map(len, view.notes))
-    print(f"{len(source)} notes, {flat.size:,} words obfuscated, {attacked:,} of them attacked; the attackers'")
-    print(f"{len(others)} other notes have {known:,} words. N {options.n}, memo {options.scope}, ", end="")
+    print(
+        f"{len(source)} notes, {flat.size:,} words obfuscated, {attacked:,} of them attacked; the attackers'"
+    )
+    print(
+        f"{len(others)} other notes have {known:,} words. N {options.n}, memo {options.scope}, ",
+        end="",
+    )
     print(f"{options.algorithm}, shuffle {options.shuffle}, seed {options.seed}.\n")
     print("| reader | all words | all but the 150 most frequent | below 20 occurrences | words/s |")
     print("| --- | --- | ---: | ---: | ---: |")
@@ -105,7 +123,9 @@ def main() -> None:
         print(row(name, view, strata, rng), flush=True)
 
 
-def row(name: str, view: AdversaryView, strata: dict[str, np.ndarray], rng: np.random.Generator) -> str:
+def row(
+    name: str, view: AdversaryView, strata: dict[str, np.ndarray], rng: np.random.Generator
+) -> str:
     """One row of the table."""
     reader = adversaries.get(name)()
     first = AdversaryView(view.channel, view.notes[:1], view.released, view.others[:1])
@@ -115,13 +135,17 @@ def row(name: str, view: AdversaryView, strata: dict[str, np.ndarray], rng: np.r
     seconds = time.process_time() - began
     got = scored(view.notes, readings)
     low, high = share_by_patient(got.by_patient)
-    content, rare = (got.at(strata[kind][got.truth]).is_right.mean() for kind in ("content", "rare"))
+    content, rare = (
+        got.at(strata[kind][got.truth]).is_right.mean() for kind in ("content", "rare")
+    )
     every = f"{got.is_right.mean():.3f} ({low:.3f} to {high:.3f})"
     figures = f"{content:.3f} | {rare:.3f} | {got.truth.size / seconds:,.0f}"
     return f"| {name} | {every} | {figures} |"
 
 
-def protected(texts: Sequence[str], options: argparse.Namespace, scratch: Path) -> tuple[Channel, list[AlignedNote]]:
+def protected(
+    texts: Sequence[str], options: argparse.Namespace, scratch: Path
+) -> tuple[Channel, list[AlignedNote]]:
     """The channel, and each note as readers see it, a patient a note."""
     corpus = corpus_of_texts(texts)
     counted = count_words(corpus, scratch)

@@ -30,7 +30,13 @@ NOISE, REMEMBERED = 0.66, 7
 
 
 def models(
-    rng: Generator, sizes: list[int], nats: float, seeds: int, *, spread: bool = False, systematic: float = 0.0
+    rng: Generator,
+    sizes: list[int],
+    nats: float,
+    seeds: int,
+    *,
+    spread: bool = False,
+    systematic: float = 0.0,
 ) -> tuple[list[UnitLogs], list[list[UnitLogs]]]:
     """The models of all units, and those without one each: [s][j], [s][i][j]."""
     n = len(sizes)
@@ -38,7 +44,10 @@ def models(
     same = [[systematic * rng.normal(0, NOISE, m) for m in sizes] for _ in sizes]
     full = [[rng.normal(0, NOISE, m) for m in sizes] for _ in range(seeds)]
     lost = [
-        [[far[i] * (rng.normal(0, NOISE, m) + same[i][j]) for j, m in enumerate(sizes)] for i in range(n)]
+        [
+            [far[i] * (rng.normal(0, NOISE, m) + same[i][j]) for j, m in enumerate(sizes)]
+            for i in range(n)
+        ]
         for _ in range(seeds)
     ]
     for rows in lost:
@@ -67,7 +76,9 @@ def _row(runs: int, n: int, seeds: int, nats: float) -> str:
     means = np.array([one.own.mean() for one in effects])
     ends = np.array([t_interval(one.own) for one in effects])
     covered = ((ends[:, 0] <= means.mean()) & (means.mean() <= ends[:, 1])).mean()
-    score, placebo = (np.mean([getattr(one, name).mean() for one in scores]) for name in ("scores", "placebos"))
+    score, placebo = (
+        np.mean([getattr(one, name).mean() for one in scores]) for name in ("scores", "placebos")
+    )
     control = np.mean([one.control for one in effects])
     figures = f"{score:5.2f}  {placebo:7.2f}  {score - placebo:13.2f}  {means.mean():6.2f}  {control:7.2f}"
     return f"{figures}  {covered:7.3f}  {_rejected(effects, rng):8.3f}"
@@ -81,9 +92,17 @@ def level(runs: int) -> None:
         for systematic in (0.0, 1.0):
             rng = np.random.default_rng([n, int(systematic), 9])
             times = runs if n < 30 else max(1, runs // 4)
-            effects = [cross_fit(models(rng, sizes, 0, 2, spread=True, systematic=systematic)[1]) for _ in range(times)]
-            own, control = np.mean([e.own.mean() for e in effects]), np.mean([e.control for e in effects])
-            print(f"{n:5}  {systematic:10.1f}  {own:6.2f}  {control:7.2f}  {_rejected(effects, rng):8.3f}")
+            effects = [
+                cross_fit(models(rng, sizes, 0, 2, spread=True, systematic=systematic)[1])
+                for _ in range(times)
+            ]
+            own, control = (
+                np.mean([e.own.mean() for e in effects]),
+                np.mean([e.control for e in effects]),
+            )
+            print(
+                f"{n:5}  {systematic:10.1f}  {own:6.2f}  {control:7.2f}  {_rejected(effects, rng):8.3f}"
+            )
 
 
 def _rejected(effects: list[Effects], rng: Generator) -> float:

@@ -68,7 +68,9 @@ def run(arguments: list[str]) -> dict[str, Took]:
     took = dict.fromkeys(RATES, Took(0.0, 0.0))
     command = [sys.executable, "-m", "clinveil", *arguments]
     name, last = "rest", Took(time.perf_counter(), 0.0)
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as process:
         for line in process.stderr:
             print(line, end="", file=sys.stderr)
             step = line.partition(":")[0]
@@ -114,7 +116,13 @@ def report(n_words: int, n_types: int, took: dict[str, Took]) -> None:
         fixed = rate.fixed * ratio if mostly_fixed else rate.fixed
         each = rate.each * (ratio if mostly_fixed else (true - rate.fixed) / (guess - rate.fixed))
         guess = expected.steps[name]
-        cells = [name, f"{guess:.1f}", f"{wall:.1f}", f"{guess / max(wall, 0.01):.2f}", f"{processor:.1f}"]
+        cells = [
+            name,
+            f"{guess:.1f}",
+            f"{wall:.1f}",
+            f"{guess / max(wall, 0.01):.2f}",
+            f"{processor:.1f}",
+        ]
         print("| " + " | ".join([*cells, f"{fixed:.2g}", f"{each:.3g}"]) + " |")
     total = sum(one.wall for one in took.values())
     print(f"| all | {expected.seconds:.0f} | {total:.0f} | {expected.seconds / total:.2f} | | | |")

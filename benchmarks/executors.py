@@ -55,7 +55,9 @@ def overhead(on: str) -> dict[str, float]:
 def deidentified(on: str, notes: Path, folder: Path) -> tuple[float, str]:
     """Seconds of a run, and the hash of what it wrote."""
     out = folder / f"{on}.parquet"
-    settings = DeidentifySettings.model_validate({"on": on, "workers": WORKERS, "seed": 1, "quiet": True})
+    settings = DeidentifySettings.model_validate(
+        {"on": on, "workers": WORKERS, "seed": 1, "quiet": True}
+    )
     taken = seconds(lambda: deidentify_notes(notes, out, settings, say=lambda line: None))
     return taken, sha256(out.read_bytes()).hexdigest()
 
@@ -94,7 +96,14 @@ def main() -> None:
             found["deidentify"], digest = deidentified(on, notes, folder)
             hashes.add(digest)
             base = base or found
-            print(on, *(f"{name} {value:.4f} s ({value / base[name]:.2f})" for name, value in found.items()), sep=", ")
+            print(
+                on,
+                *(
+                    f"{name} {value:.4f} s ({value / base[name]:.2f})"
+                    for name, value in found.items()
+                ),
+                sep=", ",
+            )
         print(f"same bytes: {len(hashes) == 1}")
     if "ray" in executors:
         print("Ray Data: first pass {:.2f} s, {:.4f} s an item".format(*ray_data()))

@@ -45,20 +45,32 @@ from clinveil.stats.refusals import ALPHA
 SPAN, FLOOR = 50, 5
 GATES = ("no long copies", "no note copied whole", "no near copies")
 STOCK = " ".join(f"clause{a}{b}" for a in "bdfgklmprs" for b in "aeiouy")
-LSTM = {"model": "lstm", "size": "tiny", "vocabulary": "words", "width": 32, "epochs": 3, "lanes": 8, "window": 35}
+LSTM = {
+    "model": "lstm",
+    "size": "tiny",
+    "vocabulary": "words",
+    "width": 32,
+    "epochs": 3,
+    "lanes": 8,
+    "window": 35,
+}
 
 
 @cache
 def plain(seed: int, patients: int) -> PlainNotes:
     """The first notes of invented patients."""
     pairs = many_notes(seed, 0, patients)
-    return read_notes(memory_corpus([(notes[0].note_id, who.patient_id, notes[0].text) for who, notes in pairs]))
+    return read_notes(
+        memory_corpus([(notes[0].note_id, who.patient_id, notes[0].text) for who, notes in pairs])
+    )
 
 
 def demo(seed: int, patients: int, stock: float = 0.0) -> PlainNotes:
     """The same; a share of the patients has the paragraph too."""
     notes = plain(seed, patients)
-    texts = (f"{text}\n{STOCK}" if i < stock * patients else text for i, text in enumerate(notes.texts))
+    texts = (
+        f"{text}\n{STOCK}" if i < stock * patients else text for i, text in enumerate(notes.texts)
+    )
     return PlainNotes(tuple(texts), notes.note_ids, notes.patients)
 
 
@@ -67,7 +79,9 @@ def gates_of(texts: Sequence[str], sides: TrainHoldoutSplit, seed: int) -> Exami
     vocabulary = train_layout(sides.training.texts, sides.training.patients, FLOOR)
     names = tuple(map(str, range(len(texts))))
     notes = shared_text(PlainNotes(tuple(texts), names, names), vocabulary)
-    return examine(notes, len(texts), sides, vocabulary, np.random.default_rng(seed), span=SPAN, feed=None)
+    return examine(
+        notes, len(texts), sides, vocabulary, np.random.default_rng(seed), span=SPAN, feed=None
+    )
 
 
 def refused(found: Examined) -> list[bool]:
@@ -89,7 +103,10 @@ def changed(every: int, text: str) -> str:
     """The note with every so many words another."""
     words = iter(range(10**9))
     lines = text.split("\n")
-    return "\n".join(" ".join("and" if next(words) % every == every - 1 else w for w in line.split()) for line in lines)
+    return "\n".join(
+        " ".join("and" if next(words) % every == every - 1 else w for w in line.split())
+        for line in lines
+    )
 
 
 def tenth(text: str) -> str:
@@ -125,9 +142,16 @@ def verbatim(seeds: int) -> Iterator[str]:
                     who = set(sorted(set(sides.training.patients))[:copied])
                     mine = zip(sides.training.patients, sides.training.texts, strict=True)
                     copies = [case.change(text) for patient, text in mine if patient in who]
-                    hits[copied].append(refused(gates_of([*others[len(copies) :], *copies], sides, seed)))
+                    hits[copied].append(
+                        refused(gates_of([*others[len(copies) :], *copies], sides, seed))
+                    )
             for copied, rows in hits.items():
-                yield _row(case.name, patients, copied, *(_share(column) for column in zip(*rows, strict=True)))
+                yield _row(
+                    case.name,
+                    patients,
+                    copied,
+                    *(_share(column) for column in zip(*rows, strict=True)),
+                )
 
 
 def honest(seeds: int) -> Iterator[str]:
@@ -137,9 +161,13 @@ def honest(seeds: int) -> Iterator[str]:
         rows, longest = [], []
         for seed in range(seeds):
             sides = split_patients(demo(seed, 40), 0.1, seed)
-            found = gates_of(_texts(sides.training, ModelSettings.model_validate(settings), seed), sides, seed)
+            found = gates_of(
+                _texts(sides.training, ModelSettings.model_validate(settings), seed), sides, seed
+            )
             rows.append(refused(found))
-            longest.append(next(f.value for f in found.findings if f.measure == "attack.copies_longest"))
+            longest.append(
+                next(f.value for f in found.findings if f.measure == "attack.copies_longest")
+            )
         shares = (_share(column) for column in zip(*rows, strict=True))
         yield _row(name, seeds, *shares, f"{np.median(longest):.0f}, {max(longest):.0f}")
 
@@ -148,7 +176,9 @@ def _texts(training: PlainNotes, settings: ModelSettings, seed: int) -> list[str
     """As many tokens as were trained on."""
     vocabulary = make_vocabulary(training, settings)
     encoded = encode(training.texts, vocabulary)
-    model, _ = train_model(encoded, vocabulary, settings, seed=seed, threads=1, say=lambda line: None)
+    model, _ = train_model(
+        encoded, vocabulary, settings, seed=seed, threads=1, say=lambda line: None
+    )
     notes = written(model, encoded.ids.size, seed, SamplingConfig(64, 600))
     return [model.vocabulary.decode(notes.note(row).tolist()) for row in range(len(notes))]
 
@@ -194,7 +224,9 @@ def words(seeds: int) -> Iterator[str]:
     for name, (size, first, last) in ADDRESSES.items():
         for patients in (30, 300, 3_000):
             for left in (0, 1, 2, 4, 8, 16, 32, 64):
-                rows = [_addresses(patients, left, (size, first, last), seed) for seed in range(seeds)]
+                rows = [
+                    _addresses(patients, left, (size, first, last), seed) for seed in range(seeds)
+                ]
                 expected = np.mean([expected for expected, _ in rows])
                 share = [refused for _, refused in rows]
                 yield _row(name, patients, f"{expected:.2g}", left, _share(share))
@@ -214,7 +246,9 @@ def _addresses(patients: int, left: int, of: tuple[int, int, int], seed: int) ->
         if i < left:
             at = int(rng.integers(LENGTH - size))
             note[at : at + size] = own
-        chances[i] = PhraseOdds.of(own.tolist()).chance([int((note == word).sum()) for word in own], LENGTH)
+        chances[i] = PhraseOdds.of(own.tolist()).chance(
+            [int((note == word).sum()) for word in own], LENGTH
+        )
         starts = np.lib.stride_tricks.sliding_window_view(note, size)
         found[i] = chances[i] > 0 and bool((starts == own).all(axis=1).any())
     return float(chances.sum()), found_p(chances, found, np.arange(patients)) < ALPHA

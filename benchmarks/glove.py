@@ -32,7 +32,9 @@ def read(files: list[str]) -> Corpus:
         path, _, column = name.rpartition(":")
         corpus = open_corpus(Path(path), NotesSettings(text=column))
         notes += [batch.select([f.name for f in ROLE_FIELDS]) for batch in corpus.batches()]
-    table = pa.Table.from_batches([pa.record_batch(b.columns, schema=pa.schema(ROLE_FIELDS)) for b in notes])
+    table = pa.Table.from_batches(
+        [pa.record_batch(b.columns, schema=pa.schema(ROLE_FIELDS)) for b in notes]
+    )
     return MemoryCorpus(table.combine_chunks().to_batches(max_chunksize=2000))
 
 
@@ -59,7 +61,9 @@ def compile_everything(scratch: Path) -> None:
     """Compile both kernels before the clock runs, as the cache on disk does from the second use on."""
     tiny = memory_corpus([("1", "1", "a b c d e f")])
     for variant in ("pair", "single"):
-        Glove(variant=variant, epochs=1).train(Notes(tiny, count_words(tiny, scratch), 0, 1, scratch))
+        Glove(variant=variant, epochs=1).train(
+            Notes(tiny, count_words(tiny, scratch), 0, 1, scratch)
+        )
 
 
 def counting(corpus: Corpus, counts: WordCounts, options: argparse.Namespace) -> float:
@@ -70,9 +74,17 @@ def counting(corpus: Corpus, counts: WordCounts, options: argparse.Namespace) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="+", metavar="FILE:COLUMN")
-    for name, default in (("window", 5), ("epochs", 5), ("workers", 2), ("min_count", 5), ("dim", 100)):
+    for name, default in (
+        ("window", 5),
+        ("epochs", 5),
+        ("workers", 2),
+        ("min_count", 5),
+        ("dim", 100),
+    ):
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default)
     options = parser.parse_args()
     shared = {name: getattr(options, name) for name in ("window", "epochs", "min_count", "dim")}
@@ -89,7 +101,9 @@ def main() -> None:
         seconds = counting(corpus, counts, options)
         for variant in ("pair", "single"):
             clock = StageTimer()
-            vectors = Glove(variant=variant, **shared).train(Notes(corpus, on_epoch=clock.tick, **run))
+            vectors = Glove(variant=variant, **shared).train(
+                Notes(corpus, on_epoch=clock.tick, **run)
+            )
             rows.append((f"GloVe, {variant} ({vectors.meta['n_pairs']:,} pairs)", seconds, clock))
     report(rows, counts.n_tokens, options, gensim)
 
@@ -99,7 +113,9 @@ def report(rows: list, n_tokens: int, options: argparse.Namespace, gensim: Stage
         f"{n_tokens:,} tokens, {options.epochs} passes, window {options.window}, {options.dim} dimensions, "
         f"{options.workers} threads, min_count {options.min_count}\n"
     )
-    print("| | counting pairs, tokens/s | one pass, tokens/s | all, seconds | all, tokens/s a pass | ratio |")
+    print(
+        "| | counting pairs, tokens/s | one pass, tokens/s | all, seconds | all, tokens/s a pass | ratio |"
+    )
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, seconds, clock in rows:
         cells = [

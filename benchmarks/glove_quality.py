@@ -41,7 +41,9 @@ def term(vectors: Vectors, text: str) -> np.ndarray | None:
 
 
 def cosines(vectors: Vectors, pairs: list[dict[str, str]]) -> tuple[np.ndarray, np.ndarray]:
-    found = [(term(vectors, p["term1"]), term(vectors, p["term2"]), float(p["score"])) for p in pairs]
+    found = [
+        (term(vectors, p["term1"]), term(vectors, p["term2"]), float(p["score"])) for p in pairs
+    ]
     kept = [(a, b, s) for a, b, s in found if a is not None and b is not None]
     likeness = [a @ b / (np.linalg.norm(a) * np.linalg.norm(b)) for a, b, _ in kept]
     return np.array(likeness), np.array([s for *_, s in kept])
@@ -58,7 +60,9 @@ def interval(values: np.ndarray) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", nargs="+", type=Path, required=True)
     parser.add_argument("files", nargs="+", metavar="FILE:COLUMN")
     for name, default in (("window", 10), ("min_count", 5), ("dim", 100)):
@@ -71,11 +75,20 @@ def main() -> None:
             lists[path.stem] = list(csv.DictReader(file))
     corpus = read(options.files)
     with tempfile.TemporaryDirectory() as name:
-        run = {"seed": 0, "workers": 2, "scratch": Path(name), "counts": count_words(corpus, Path(name))}
-        models = {label: Glove(**shared, **more).train(Notes(corpus, **run)) for label, more in MODELS}
+        run = {
+            "seed": 0,
+            "workers": 2,
+            "scratch": Path(name),
+            "counts": count_words(corpus, Path(name)),
+        }
+        models = {
+            label: Glove(**shared, **more).train(Notes(corpus, **run)) for label, more in MODELS
+        }
         skipgram = VectorSettings(algorithm="skipgram", epochs=5, **shared)
         models["skip-gram, 5 passes"] = train(corpus, skipgram, **run)
-    print("| pairs | model | Spearman | 95 % | minus the default, 95 % |\n| --- | --- | ---: | --- | --- |")
+    print(
+        "| pairs | model | Spearman | 95 % | minus the default, 95 % |\n| --- | --- | ---: | --- | --- |"
+    )
     for list_name, pairs in lists.items():
         first = None
         for label, vectors in models.items():
@@ -84,7 +97,9 @@ def main() -> None:
             first = drawn if first is None else first
             rho = spearmanr(likeness, scores)[0]
             difference = interval(drawn - first) if drawn is not first else ""
-            print(f"| {list_name} ({len(scores)}) | {label} | {rho:.2f} | {interval(drawn)} | {difference} |")
+            print(
+                f"| {list_name} ({len(scores)}) | {label} | {rho:.2f} | {interval(drawn)} | {difference} |"
+            )
 
 
 if __name__ == "__main__":

@@ -51,7 +51,10 @@ def read(path: Path, label: str) -> list[Note]:
         csv.field_size_limit(10**9)
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
-    return [Note(row["note_id"], row.get("patient_id") or row["note_id"], row["text"], row[label]) for row in rows]
+    return [
+        Note(row["note_id"], row.get("patient_id") or row["note_id"], row["text"], row[label])
+        for row in rows
+    ]
 
 
 def write(path: Path, notes: Sequence[Note]) -> None:
@@ -86,12 +89,16 @@ def ratio(
 ) -> tuple[float, float, float]:
     """Return the share of real, with a bootstrap interval over patients."""
     rng = np.random.default_rng(0)
-    owner = np.unique(np.array([note.patient for note in notes], dtype=object), return_inverse=True)[1]
+    owner = np.unique(
+        np.array([note.patient for note in notes], dtype=object), return_inverse=True
+    )[1]
     of_patient = [np.flatnonzero(owner == number) for number in range(owner.max() + 1)]
     columns = [np.array(side, dtype=object) for side in (truth, released, real)]
     draws = []
     for _ in range(DRAWS):
-        rows = np.concatenate([of_patient[k] for k in rng.integers(len(of_patient), size=len(of_patient))])
+        rows = np.concatenate(
+            [of_patient[k] for k in rng.integers(len(of_patient), size=len(of_patient))]
+        )
         drawn_truth, drawn_released, drawn_real = (column[rows] for column in columns)
         draws.append(macro_f1(drawn_truth, drawn_released) / macro_f1(drawn_truth, drawn_real))
     low, high = np.quantile(draws, (0.025, 0.975))
@@ -100,11 +107,16 @@ def ratio(
 
 def classes_of(training: Sequence[Note], tested: Sequence[Note]) -> set[str]:
     """Return the classes that the release's own figure does not merge."""
-    sizes = [Counter(label for _, label in {(n.patient, n.label) for n in side}) for side in (training, tested)]
+    sizes = [
+        Counter(label for _, label in {(n.patient, n.label) for n in side})
+        for side in (training, tested)
+    ]
     return {label for label in sizes[0] if min(size[label] for size in sizes) >= PER_CLASS}
 
 
-def measure(notes: Sequence[Note], kind: str, key: int, unseen: int, folder: Path) -> dict[str, float]:
+def measure(
+    notes: Sequence[Note], kind: str, key: int, unseen: int, folder: Path
+) -> dict[str, float]:
     """Run one release, and return both figures as shares of real."""
     patients = sorted({note.patient for note in notes})
     random.Random(1000 + key).shuffle(patients)
@@ -116,7 +128,9 @@ def measure(notes: Sequence[Note], kind: str, key: int, unseen: int, folder: Pat
     never_seen = [note for note in notes if note.patient in aside]
     write(folder / "given.csv", given)
     out = folder / f"{kind}-{key}"
-    settings = ReleaseSettings.model_validate({"kind": kind, "seed": key, "label": ("label",), "workers": 1})
+    settings = ReleaseSettings.model_validate(
+        {"kind": kind, "seed": key, "label": ("label",), "workers": 1}
+    )
     pipeline.release(folder / "given.csv", out, settings)
     findings = json.loads((out / "vault/findings.json").read_text(encoding="utf-8"))["findings"]
     (page,) = (f["detail"] for f in findings if f["measure"] == "utility.transfer")
@@ -156,16 +170,22 @@ def overlap(row: dict[str, float]) -> bool:
 
 def main() -> None:
     """Print one line per release and one per kind."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("notes", type=Path)
     parser.add_argument("--label", required=True)
     parser.add_argument("--kinds", nargs="+", default=["deidentified", "synthetic", "obfuscated"])
-    parser.add_argument("--keys", type=int, nargs="+", default=[1, 2, 3, 4, 5], help="one split and key each")
+    parser.add_argument(
+        "--keys", type=int, nargs="+", default=[1, 2, 3, 4, 5], help="one split and key each"
+    )
     parser.add_argument("--unseen", type=int, default=600, help="notes that are set aside")
     args = parser.parse_args()
     pipeline.attacked = lambda *_, **__: []
     notes = read(args.notes, args.label)
-    print("kind key | page one (interval) | unseen notes (interval) | difference | floor | inside | overlap")
+    print(
+        "kind key | page one (interval) | unseen notes (interval) | difference | floor | inside | overlap"
+    )
     for kind in args.kinds:
         rows = []
         for key in args.keys:

@@ -40,7 +40,9 @@ def notes_of(n: int) -> EncodedNotes:
     chance = 1 / np.arange(1, WORDS)
     rows = 1 + rng.choice(WORDS - 1, size=(n, NOTE), p=chance / chance.sum())
     rows[:, -1] = END
-    return EncodedNotes(rows.astype(np.int32).ravel(), np.arange(n + 1) * NOTE, np.full(n, 5 * NOTE))
+    return EncodedNotes(
+        rows.astype(np.int32).ravel(), np.arange(n + 1) * NOTE, np.full(n, 5 * NOTE)
+    )
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -60,7 +62,9 @@ def train(sizes: list[str]) -> None:
             with seeded(1):
                 ours = Training(WORDS, recipe, plan, seed=1, device=CPU)
                 plain = Plain(encoded, recipe)
-                rates = [_turn(ours, plain, recipe) for _ in range(1 + TURNS)][1:]  # the first turn warms up
+                rates = [_turn(ours, plain, recipe) for _ in range(1 + TURNS)][
+                    1:
+                ]  # the first turn warms up
             mine, theirs = (np.array(column) for column in zip(*rates, strict=True))
             ratio = mine / theirs
             line = f"{kind} {size}: {np.median(mine):,.0f} tokens a second; plain PyTorch {np.median(theirs):,.0f}, "
@@ -84,7 +88,9 @@ class Plain:
         self.recipe = recipe
         self.network = build(WORDS, recipe)
         length = encoded.ids.size // recipe.lanes
-        columns = encoded.ids[: length * recipe.lanes].reshape(recipe.lanes, length).T.astype(np.int64)
+        columns = (
+            encoded.ids[: length * recipe.lanes].reshape(recipe.lanes, length).T.astype(np.int64)
+        )
         self.text, self.at = torch.from_numpy(columns.copy()), 0
         self.state = self.network.start(recipe.lanes)
         self.causal = torch.ones(recipe.window, recipe.window, dtype=torch.bool).tril()
@@ -128,7 +134,10 @@ def write(sizes: list[str]) -> None:
             recipe = ModelSettings(model=kind, size=size).recipe()  # type: ignore[arg-type]
             with seeded(1):
                 network = build(WORDS, recipe).eval()
-                rates = {lanes: _written(NeuralModel(vocabulary, network), lanes) for lanes in (1, 16, 128)}
+                rates = {
+                    lanes: _written(NeuralModel(vocabulary, network), lanes)
+                    for lanes in (1, 16, 128)
+                }
                 plain = _one_by_one(network, 200) if isinstance(network, Lstm) else 0.0
             said = ", ".join(f"{rate:,.0f} at {lanes}" for lanes, rate in rates.items())
             line = f"{kind} {size}: tokens a second by notes at once: {said}; {rates[128] / rates[1]:.0f} times one"
@@ -138,7 +147,9 @@ def write(sizes: list[str]) -> None:
 def _written(model: NeuralModel, lanes: int) -> float:
     """Untrained models seldom end a note: all are cut at the same length, so that no lane is idle."""
     length = 200 if lanes == 1 else 100
-    notes = generate(model, Key.from_seed(1), SamplingConfig(batch_size=lanes, max_new_tokens=length))
+    notes = generate(
+        model, Key.from_seed(1), SamplingConfig(batch_size=lanes, max_new_tokens=length)
+    )
     n = sum(note.ids.size for note in islice(notes, max(1, lanes // 4)))  # compiles and warms up
     start = time.process_time()
     n = sum(note.ids.size for note in islice(notes, lanes))
@@ -163,7 +174,9 @@ def copy_scan(words: int) -> None:
 
     def corpus(n: int, head: str) -> object:
         rows = names[rng.choice(49_999, size=n, p=chance / chance.sum())].reshape(-1, 1_000)
-        return memory_corpus([(f"{head}{i}", f"{head}{i}", " ".join(row)) for i, row in enumerate(rows)])
+        return memory_corpus(
+            [(f"{head}{i}", f"{head}{i}", " ".join(row)) for i, row in enumerate(rows)]
+        )
 
     sides = corpus(words, "s"), corpus(words, "t"), corpus(words // 10, "h")
     for _ in range(2):  # the first one compiles

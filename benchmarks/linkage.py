@@ -46,7 +46,11 @@ WIDE = VectorSettings()
 THEIRS = 10  # passes over the articles, alone or with the notes, of skip-gram
 SOFT = ChannelSettings(mechanism="neighbours", n=10, min_patients=1, allow_small=True)
 MIN_PATIENTS, TOP = 5, 10
-LABELS = {"words": "words alone (TF-IDF)", "mean vector": "mean vector alone", "channel": "likelihood alone"}
+LABELS = {
+    "words": "words alone (TF-IDF)",
+    "mean vector": "mean vector alone",
+    "channel": "likelihood alone",
+}
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,9 @@ def identified(case: Case, mode: str) -> list[str]:
     """The notes after PHI replacement, as a release does it."""
     made = Deidentifier(Key.from_seed(case.seed), mode=mode)
     texts = [
-        text for batch in corpus_of_texts(case.notes).batches() for text in made(batch).batch.column(TEXT).to_pylist()
+        text
+        for batch in corpus_of_texts(case.notes).batches()
+        for text in made(batch).batch.column(TEXT).to_pylist()
     ]
     if len(texts) < len(case.notes):
         raise SystemExit("detectors failed")
@@ -108,17 +114,27 @@ def obfuscated(
 ) -> Protection:
     """A row of our own: PHI surrogates, then vectors trained on the notes (and the articles) and a channel."""
     entered = identified(case, "replace")
-    vectors = trained(case, "both" if more else "ours", [*entered, *(case.known if more else ())], how)
+    vectors = trained(
+        case, "both" if more else "ours", [*entered, *(case.known if more else ())], how
+    )
     settings = ChannelSettings(min_patients=MIN_PATIENTS, **{"mechanism": "neighbours", **channel})
     counts = count_words(corpus_of_texts(entered), case.scratch)
-    made, _ = build_channel(vectors, settings, key=Key.from_seed(case.seed), threads=2, counts=counts)
+    made, _ = build_channel(
+        vectors, settings, key=Key.from_seed(case.seed), threads=2, counts=counts
+    )
     run = Obfuscator(made, Key.from_seed(case.seed + 1))
-    texts = [text for batch in corpus_of_texts(entered).batches() for text in run(batch).batch.column(TEXT).to_pylist()]
+    texts = [
+        text
+        for batch in corpus_of_texts(entered).batches()
+        for text in run(batch).batch.column(TEXT).to_pylist()
+    ]
     own = settings.but(min_patients=1, allow_small=True)
     return Protection(name, texts, made, vectors, (how, own))
 
 
-def plain_rows(case: Case, scrubbed: Sequence[str] | None) -> dict[str, Callable[[], Sequence[str]]]:
+def plain_rows(
+    case: Case, scrubbed: Sequence[str] | None
+) -> dict[str, Callable[[], Sequence[str]]]:
     """Rows without a channel: nothing, masks, deletion, removal and replacement of PHI."""
     rng = np.random.default_rng(case.seed)
     people = Counter(word for note in case.notes for word in set(words(note)))
@@ -128,8 +144,12 @@ def plain_rows(case: Case, scrubbed: Sequence[str] | None) -> dict[str, Callable
     return made | {
         "PHI removed (ours, rules)": lambda: identified(case, "remove"),
         "PHI replaced by surrogates (ours, rules)": lambda: identified(case, "replace"),
-        "half of the words deleted at random": lambda: [_dropped(note, rng, 0.5) for note in case.notes],
-        "every word with a capital and every number masked": lambda: [_masked(note) for note in case.notes],
+        "half of the words deleted at random": lambda: [
+            _dropped(note, rng, 0.5) for note in case.notes
+        ],
+        "every word with a capital and every number masked": lambda: [
+            _masked(note) for note in case.notes
+        ],
         "only words that five people or more have": lambda: [
             " ".join(w for w in words(note) if people[w] >= MIN_PATIENTS) for note in case.notes
         ],
@@ -173,36 +193,53 @@ class Attackers:
 
     def __call__(self, row: Protection) -> list[Finding]:
         """The findings of all attackers who can try it."""
-        sides = replace(self.case.sides, released=[text if words(text) else "x" for text in row.texts])
+        sides = replace(
+            self.case.sides, released=[text if words(text) else "x" for text in row.texts]
+        )
         own = self._trained(row) if row.settings else None
         rng = np.random.default_rng(self.case.seed)
-        return View("articles", sides).findings(Assets(row.channel, row.vectors, own), rng, top=TOP, each=True)
+        return View("articles", sides).findings(
+            Assets(row.channel, row.vectors, own), rng, top=TOP, each=True
+        )
 
     def _trained(self, row: Protection) -> Own:
         how, channel = row.settings
         made = trained(self.case, "theirs", self.case.known, how)
         key = Key.from_seed(self.case.seed + 8)
-        return Own(made, tuple(build_channel(made, one, key=key, threads=2)[0] for one in (channel, SOFT)))
+        return Own(
+            made, tuple(build_channel(made, one, key=key, threads=2)[0] for one in (channel, SOFT))
+        )
 
 
 def _cell(found: Sequence[Finding], attacker: str, measure: str = "attack.linkage") -> str:
-    one = next((f for f in found if f.measure == measure and f.detail["attacker"] == attacker), None)
+    one = next(
+        (f for f in found if f.measure == measure and f.detail["attacker"] == attacker), None
+    )
     return "–" if one is None else f"{one.count} ({one.low:.3f} to {one.high:.3f})"
 
 
 def _number(found: Sequence[Finding], attacker: str, measure: str = "attack.linkage") -> str:
-    one = next((f for f in found if f.measure == measure and f.detail["attacker"] == attacker), None)
+    one = next(
+        (f for f in found if f.measure == measure and f.detail["attacker"] == attacker), None
+    )
     return "–" if one is None else f"{one.count}"
 
 
 def _most(found: Sequence[Finding], *attackers: str) -> str:
     """The most that one of these attackers names rightly."""
-    right = [f.count or 0 for f in found if f.measure == "attack.linkage" and f.detail["attacker"] in attackers]
+    right = [
+        f.count or 0
+        for f in found
+        if f.measure == "attack.linkage" and f.detail["attacker"] in attackers
+    ]
     return str(max(right)) if right else "–"
 
 
 def _rank(found: Sequence[Finding], attacker: str) -> str:
-    one = next((f for f in found if f.measure == "attack.linkage" and f.detail["attacker"] == attacker), None)
+    one = next(
+        (f for f in found if f.measure == "attack.linkage" and f.detail["attacker"] == attacker),
+        None,
+    )
     return "–" if one is None else f"{one.detail['median']:g}, {one.detail[f'top_{TOP}']:.2f}"
 
 
@@ -215,7 +252,9 @@ def tables(rows: Sequence[tuple[str, list[Finding]]], n: int) -> Iterator[str]:
     for name, found in rows:
         yield (
             "| "
-            + " | ".join([name, _number(found, WITHOUT), _number(found, OWN), _most(found, WITH, "channel")])
+            + " | ".join(
+                [name, _number(found, WITHOUT), _number(found, OWN), _most(found, WITH, "channel")]
+            )
             + " |"
         )
     yield ""
@@ -231,7 +270,10 @@ def tables(rows: Sequence[tuple[str, list[Finding]]], n: int) -> Iterator[str]:
     yield "| --- | --- | --: | --: | --: | --: |"
     for name, found in rows:
         for who in ("words", WITHOUT, OWN, "mean vector", "channel", WITH):
-            one = next((f for f in found if f.measure == "attack.linkage" and f.detail["attacker"] == who), None)
+            one = next(
+                (f for f in found if f.measure == "attack.linkage" and f.detail["attacker"] == who),
+                None,
+            )
             if one is not None:
                 more = [_cell(found, who), _number(found, who, "attack.linkage_singled")]
                 label = (
@@ -241,31 +283,51 @@ def tables(rows: Sequence[tuple[str, list[Finding]]], n: int) -> Iterator[str]:
                     if who in ("mean vector", "channel")
                     else who
                 )
-                yield "| " + " | ".join([name, label, *more, _rank(found, who), f"{(one.control or 0) * n:.1f}"]) + " |"
+                yield (
+                    "| "
+                    + " | ".join(
+                        [name, label, *more, _rank(found, who), f"{(one.control or 0) * n:.1f}"]
+                    )
+                    + " |"
+                )
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("people", type=Path)
-    parser.add_argument("--scrubbed", type=Path, help="the notes as another tool wrote them: a JSON string a line")
+    parser.add_argument(
+        "--scrubbed", type=Path, help="the notes as another tool wrote them: a JSON string a line"
+    )
     parser.add_argument("--only", default="", help="rows whose name holds this")
-    parser.add_argument("--keep", type=Path, help="folder of trained vectors, for another call with other rows")
+    parser.add_argument(
+        "--keep", type=Path, help="folder of trained vectors, for another call with other rows"
+    )
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     with gzip.open(asked.people, "rt", encoding="utf-8") as file:
         people = [json.loads(line) for line in file]
-    scrubbed = [json.loads(line) for line in asked.scrubbed.read_text().splitlines()] if asked.scrubbed else None
+    scrubbed = (
+        [json.loads(line) for line in asked.scrubbed.read_text().splitlines()]
+        if asked.scrubbed
+        else None
+    )
     with tempfile.TemporaryDirectory() as scratch:
         kept = asked.keep or Path(scratch)
         case = Case(
-            [p["note"] for p in people], [p["public_knowledge"] for p in people], asked.seed, Path(scratch), kept
+            [p["note"] for p in people],
+            [p["public_knowledge"] for p in people],
+            asked.seed,
+            Path(scratch),
+            kept,
         )
         done = dict(measured(case, scrubbed, asked.only))
     print("\n".join(tables(list(done.items()), len(people))))
 
 
-def measured(case: Case, scrubbed: Sequence[str] | None, only: str) -> Iterator[tuple[str, list[Finding]]]:
+def measured(
+    case: Case, scrubbed: Sequence[str] | None, only: str
+) -> Iterator[tuple[str, list[Finding]]]:
     """The findings of each row, those of rows that an earlier call measured, too."""
     attack, rows = Attackers(case), dict[str, Callable[[], Protection]]()
     for name, texts in plain_rows(case, scrubbed).items():
@@ -277,7 +339,11 @@ def measured(case: Case, scrubbed: Sequence[str] | None, only: str) -> Iterator[
         if not file.exists() and only in name:
             began = time.process_time()
             write_findings(file, "benchmark linkage", attack(make()), seed=case.seed)
-            print(f"{name}: {time.process_time() - began:.1f} s of processor time", file=sys.stderr, flush=True)
+            print(
+                f"{name}: {time.process_time() - began:.1f} s of processor time",
+                file=sys.stderr,
+                flush=True,
+            )
         if file.exists():
             yield name, read_findings(file)
 

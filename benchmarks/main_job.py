@@ -19,11 +19,15 @@ from pathlib import Path
 HERE = Path(__file__).parents[1] / "src"
 
 
-def run(source: Path, notes: Path, options: list[str], out: Path) -> tuple[float, float, dict[str, float]]:
+def run(
+    source: Path, notes: Path, options: list[str], out: Path
+) -> tuple[float, float, dict[str, float]]:
     """Seconds on the clock, of processor time, and of each stage."""
     line = [sys.executable, "-m", "clinveil", "release", str(notes), "-o", str(out), "-q", *options]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(line, env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, text=True)
+    done = subprocess.run(
+        line, env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, text=True
+    )
     seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 4):
         sys.exit(done.stderr)
@@ -42,9 +46,13 @@ def main() -> None:
     for source in (*known.source, HERE):
         with tempfile.TemporaryDirectory() as folder:
             for turn in ("first", "second"):
-                seconds, used, stages = run(source.resolve(), known.notes.resolve(), options, Path(folder) / turn)
+                seconds, used, stages = run(
+                    source.resolve(), known.notes.resolve(), options, Path(folder) / turn
+                )
                 parts = ", ".join(f"{name} {value:.1f}" for name, value in stages.items())
-                print(f"{source.parent.name} {turn}: {seconds:.1f} s, processor {used:.1f} s; {parts}")
+                print(
+                    f"{source.parent.name} {turn}: {seconds:.1f} s, processor {used:.1f} s; {parts}"
+                )
 
 
 if __name__ == "__main__":

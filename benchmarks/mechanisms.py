@@ -57,7 +57,11 @@ def macro_f1(labelled: Labelled, folds: list[Parts], texts: list[str]) -> float:
     """Over the predictions of all folds together."""
     side = Side(texts, texts)
     guesses = [predict("lr", labelled, parts, 1, side).test for parts in folds]
-    return score("macro_f1", np.concatenate([labelled.targets[p.test] for p in folds]), np.concatenate(guesses))
+    return score(
+        "macro_f1",
+        np.concatenate([labelled.targets[p.test] for p in folds]),
+        np.concatenate(guesses),
+    )
 
 
 def one_draw(channel: Channel, counts: NDArray[np.int64], some: NDArray[np.bool_]) -> float:
@@ -68,11 +72,16 @@ def one_draw(channel: Channel, counts: NDArray[np.int64], some: NDArray[np.bool_
 
 def cosine(channel: Channel, vectors: Vectors, counts: NDArray[np.int64]) -> float:
     """Mean cosine of a token and its output, over the words of the channel."""
-    units = vectors.matrix / np.maximum(np.linalg.norm(vectors.matrix, axis=1, keepdims=True), 1e-12)
+    units = vectors.matrix / np.maximum(
+        np.linalg.norm(vectors.matrix, axis=1, keepdims=True), 1e-12
+    )
     total = 0.0
     for start in range(0, len(counts), 1000):
         some = channel.matrix()[start : min(start + 1000, len(counts))]
-        total += float(((some @ units) * units[start : start + 1000]).sum(axis=1) @ counts[start : start + 1000])
+        total += float(
+            ((some @ units) * units[start : start + 1000]).sum(axis=1)
+            @ counts[start : start + 1000]
+        )
     return total / float(counts.sum())
 
 
@@ -93,10 +102,14 @@ def row(name: str, figures: list[float]) -> str:
     return f"| {name} | " + " | ".join(f"{figure:.3f}" for figure in figures) + " |"
 
 
-def table(corpus: Corpus, label: str, vectors: Vectors, counts: WordCounts, args: argparse.Namespace) -> Iterator[str]:
+def table(
+    corpus: Corpus, label: str, vectors: Vectors, counts: WordCounts, args: argparse.Namespace
+) -> Iterator[str]:
     """The lines of the table."""
     rng = np.random.default_rng(1)
-    labelled = read_labelled(corpus.batches(), label, rng, limit=args.notes, min_class=20, merge=True)
+    labelled = read_labelled(
+        corpus.batches(), label, rng, limit=args.notes, min_class=20, merge=True
+    )
     folds = folds_of(labelled, rng, FOLDS)
     assert vectors.counts is not None
     seen, rare = vectors.counts, vectors.counts < RARE
@@ -116,9 +129,13 @@ def table(corpus: Corpus, label: str, vectors: Vectors, counts: WordCounts, args
         assert len(kept) == len(labelled)
         draws = [one_draw(channel, seen, some) for some in (np.ones_like(rare), rare, names)]
         bits = information(channel, seen)
-        said = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in setting.items() if k != "mechanism")
+        said = ", ".join(
+            f"{k.replace('_', ' ')} {v}" for k, v in setting.items() if k != "mechanism"
+        )
         f1 = macro_f1(labelled, folds, texts)
-        yield row(f"{setting['mechanism']}, {said}", [f1, *draws, bits, cosine(channel, vectors, seen)])
+        yield row(
+            f"{setting['mechanism']}, {said}", [f1, *draws, bits, cosine(channel, vectors, seen)]
+        )
 
 
 def main() -> None:
@@ -138,7 +155,9 @@ def main() -> None:
         counts = count_words(corpus, Path(scratch))
         learning = VectorSettings(algorithm="skipgram", window=40, epochs=20)
         made = load_vectors(args.vectors) if args.vectors else None
-        vectors = made or train(corpus, learning, seed=1, workers=2, scratch=Path(scratch), counts=counts)
+        vectors = made or train(
+            corpus, learning, seed=1, workers=2, scratch=Path(scratch), counts=counts
+        )
         for line in table(corpus, args.label, vectors, counts, args):
             print(line, flush=True)
 

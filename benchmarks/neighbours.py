@@ -77,7 +77,9 @@ def against_faiss(vectors: Vectors, n_words: int, threads: int, rounds: int) -> 
     matrix, rows = jittered(vectors.matrix, n_words), np.arange(n_words, dtype=np.int32)
     exact_search(Space.of(matrix[:2000]), rows[:500], rows[:2000], K, threads=1)  # compiles
     for _ in range(rounds):
-        (ours, cpu), (ids, _) = timed(lambda: exact_search(Space.of(matrix), rows, rows, K, threads=threads))
+        (ours, cpu), (ids, _) = timed(
+            lambda: exact_search(Space.of(matrix), rows, rows, K, threads=threads)
+        )
         (theirs, their_cpu), found = timed(lambda: flat(faiss, matrix))
         without_self = [row[row != query][:K] for query, row in enumerate(found)]
         agree = np.mean([len(set(a) & set(b)) / K for a, b in zip(ids, without_self, strict=True)])
@@ -100,7 +102,9 @@ def timed(work):
     return (time.perf_counter() - wall, time.process_time() - cpu), result
 
 
-def at_paper_size(vectors: Vectors, n_words: int, n_eligible: int, threads: int, share: float) -> None:
+def at_paper_size(
+    vectors: Vectors, n_words: int, n_eligible: int, threads: int, share: float
+) -> None:
     """The table of many words; with a share below 1, of eligible words and a random part of the others."""
     matrix = jittered(vectors.matrix, n_words)
     eligible = np.arange(n_words) < n_eligible
@@ -116,14 +120,18 @@ def at_paper_size(vectors: Vectors, n_words: int, n_eligible: int, threads: int,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["exact", "large"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--words", type=int)
     parser.add_argument("--eligible", type=int, default=350_000)
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "clinveil-benchmark-vectors")
+    parser.add_argument(
+        "--cache", type=Path, default=Path(tempfile.gettempdir()) / "clinveil-benchmark-vectors"
+    )
     given = parser.parse_args()
     vectors = trained(given.cache, given.threads)
     if given.what == "exact":

@@ -85,7 +85,9 @@ def trained(data: Path, folder: Path) -> tuple[list[str], np.ndarray]:
     return list(vectors.words), vectors.matrix
 
 
-def jittered(words: list[str], matrix: np.ndarray, rng: np.random.Generator) -> tuple[list[str], np.ndarray]:
+def jittered(
+    words: list[str], matrix: np.ndarray, rng: np.random.Generator
+) -> tuple[list[str], np.ndarray]:
     """Up to `N_WORDS` words: variants of the real ones under other spellings, each with a vector near its model's."""
     known, letters = dict.fromkeys(words), list("abcdefghijklmnopqrstuvwxyz")
     models = list(range(len(words)))
@@ -101,7 +103,9 @@ def jittered(words: list[str], matrix: np.ndarray, rng: np.random.Generator) -> 
     return list(known), (matrix[models] + noise).astype(np.float32)
 
 
-def drawn_notes(words: list[str], n_tokens: int, rng: np.random.Generator) -> Iterator[pa.RecordBatch]:
+def drawn_notes(
+    words: list[str], n_tokens: int, rng: np.random.Generator
+) -> Iterator[pa.RecordBatch]:
     """Batches of notes whose words follow Zipf's law."""
     spelled = np.array(words, dtype=object)
     edges = np.cumsum(1 / np.arange(1, N_WORDS + 1))
@@ -148,7 +152,13 @@ def obfuscate(folder: Path) -> dict[str, float]:
         write_corpus(written(), folder / "released.parquet", corpus.columns, ".parquet")
 
     seconds, cpu_s = best_of(3, once)
-    return {"seconds": seconds, "cpu_s": cpu_s, "words": tally.words, "load_s": load_s, "compile_s": compile_s}
+    return {
+        "seconds": seconds,
+        "cpu_s": cpu_s,
+        "words": tally.words,
+        "load_s": load_s,
+        "compile_s": compile_s,
+    }
 
 
 def kernel(folder: Path) -> dict[str, float]:
@@ -171,7 +181,9 @@ def copy(folder: Path) -> dict[str, float]:
 
     corpus = open_corpus(folder / "released.parquet")
     target = folder / "copy.parquet"
-    seconds, cpu_s = best_of(3, lambda: write_corpus(corpus.batches(), target, corpus.columns, ".parquet"))
+    seconds, cpu_s = best_of(
+        3, lambda: write_corpus(corpus.batches(), target, corpus.columns, ".parquet")
+    )
     return {"seconds": seconds, "cpu_s": cpu_s}
 
 
@@ -191,7 +203,10 @@ def python_loop(folder: Path) -> dict[str, float]:
     def once() -> None:
         for text in texts:
             found = re.findall("[a-z]+", text.lower())
-            " ".join(words[table[rows.get(w, 0)][int(source.random() * source.randint(LOW, HIGH))]] for w in found)
+            " ".join(
+                words[table[rows.get(w, 0)][int(source.random() * source.randint(LOW, HIGH))]]
+                for w in found
+            )
 
     return {"rate": 400 * NOTE_WORDS / best_of(3, once)[0]}
 
@@ -216,7 +231,9 @@ def sample_words(folder: Path, n: int) -> list[str]:
     from clinveil.core.tokens import words
     from clinveil.corpus.open import open_corpus
 
-    return words(next(open_corpus(folder / "notes.parquet").batches()).column("text")[0].as_py())[:n]
+    return words(next(open_corpus(folder / "notes.parquet").batches()).column("text")[0].as_py())[
+        :n
+    ]
 
 
 def peer(folder: Path) -> tuple[float | None, str]:
@@ -226,13 +243,17 @@ def peer(folder: Path) -> tuple[float | None, str]:
     install = [str(home / "bin" / "pip"), "install", "--quiet", PEER]
     done = subprocess.run(install, capture_output=True, text=True, check=False)
     if done.returncode:
-        return None, "not installed: " + (done.stderr.strip().splitlines() or ["no reason given"])[-1][:200]
+        return None, "not installed: " + (done.stderr.strip().splitlines() or ["no reason given"])[
+            -1
+        ][:200]
     (folder / "peer_words.txt").write_text(" ".join(sample_words(folder, 100)), encoding="utf-8")
     files = [str(folder / "vectors.bin"), str(folder / "peer_words.txt")]
     run = [str(home / "bin" / "python"), "-c", PEER_PROGRAM, *files]
     done = subprocess.run(run, capture_output=True, text=True, check=False)
     if done.returncode:
-        return None, "failed: " + (done.stderr.strip().splitlines() or ["no reason given"])[-1][:200]
+        return None, "failed: " + (done.stderr.strip().splitlines() or ["no reason given"])[-1][
+            :200
+        ]
     return float(done.stdout.split()[-1]), ""
 
 
@@ -258,11 +279,15 @@ def in_process_of_its_own(step: str, folder: Path) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("CLINVEIL_DATA", "../shared/data")))
+    parser.add_argument(
+        "--data", type=Path, default=Path(os.environ.get("CLINVEIL_DATA", "../shared/data"))
+    )
     parser.add_argument("--tokens", type=int, default=20_000_000)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help="Keep what is prepared here, and use it if it is there.")
+    parser.add_argument(
+        "--folder", type=Path, help="Keep what is prepared here, and use it if it is there."
+    )
     given = parser.parse_args()
     if given.step:
         figures = STEPS[given.step](given.folder)
@@ -283,7 +308,9 @@ def main() -> None:
         given.out.write_text(table, encoding="utf-8")
 
 
-def report(figures: dict[str, dict[str, float]], of_peer: tuple[float | None, str], folder: Path) -> str:
+def report(
+    figures: dict[str, dict[str, float]], of_peer: tuple[float | None, str], folder: Path
+) -> str:
     """The table, in Markdown."""
     ours, copying = figures["obfuscate"], figures["copy"]
     rate = ours["words"] / ours["seconds"]
@@ -298,7 +325,11 @@ def report(figures: dict[str, dict[str, float]], of_peer: tuple[float | None, st
     ]
     lines = ["| what | words a second | ours is faster by |", "| --- | ---: | ---: |"]
     for name, value in rows:
-        lines.append(f"| {name} | {value:,.0f} | {rate / value:,.1f} |" if value else f"| {name} | {of_peer[1]} | |")
+        lines.append(
+            f"| {name} | {value:,.0f} | {rate / value:,.1f} |"
+            if value
+            else f"| {name} | {of_peer[1]} | |"
+        )
     alone = ours["cpu_s"] / WORKERS / copying["cpu_s"]
     said = [
         f"{ours['words']:,.0f} words, {size:,.0f} MB released (zstd).",

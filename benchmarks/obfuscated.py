@@ -56,15 +56,21 @@ HEAD = (
 def half_of(corpus: Corpus, half: str | None, seed: int) -> MemoryCorpus:
     """Return the notes of one half of the patients, drawn by the seed; all notes without a half."""
     batches = list(corpus.batches())
-    patients = sorted({patient for batch in batches for patient in batch.column(PATIENT_ID).to_pylist()})
+    patients = sorted(
+        {patient for batch in batches for patient in batch.column(PATIENT_ID).to_pylist()}
+    )
     order = np.random.default_rng(seed).permutation(len(patients))
     chosen = order if half is None else order[HALVES.index(half) :: 2]
     wanted = pa.array([patients[i] for i in chosen.tolist()], pa.string())
     kept = [batch.filter(pc.is_in(batch.column(PATIENT_ID), value_set=wanted)) for batch in batches]
-    return MemoryCorpus(tuple(batch for batch in kept if batch.num_rows), corpus.columns, corpus.suffix)
+    return MemoryCorpus(
+        tuple(batch for batch in kept if batch.num_rows), corpus.columns, corpus.suffix
+    )
 
 
-def released(corpus: Corpus, counts: WordCounts, vectors: Vectors, setting: str, scratch: Path) -> Context:
+def released(
+    corpus: Corpus, counts: WordCounts, vectors: Vectors, setting: str, scratch: Path
+) -> Context:
     """Obfuscate the notes with one setting under a public key."""
     n, floor, background = setting.split("/")
     least = Obfuscated().floor(counts.n_patients) if floor == "auto" else int(floor)
@@ -79,21 +85,32 @@ def row(context: Context, setting: str, label: str, models: list[str]) -> Iterat
     assert context.channel is not None and context.released is not None
     yield setting
     yield f"{int(context.channel.written.sum()):,}"
-    ids = [note for batch in context.released.batches() for note in batch.column(NOTE_ID).to_pylist()]
+    ids = [
+        note for batch in context.released.batches() for note in batch.column(NOTE_ID).to_pylist()
+    ]
     found = useful(replace(context, notes={note: note for note in ids}), (label,), models)
     transfer = [f.detail for f in found if f.measure == "utility.transfer"]
-    yield "; ".join(f"{d['model']} {d['of_ceiling']:.3f} ({d['score']:.3f} of {d['ceiling']:.3f})" for d in transfer)
+    yield "; ".join(
+        f"{d['model']} {d['of_ceiling']:.3f} ({d['score']:.3f} of {d['ceiling']:.3f})"
+        for d in transfer
+    )
     for measure in ("utility.sequence", "utility.language_model"):
         d = next(f.detail for f in found if f.measure == measure)
         yield f"{d['score']:.2f} (floor {d['floor']:.2f}, real {d['ceiling']:.2f})"
     links = Linkage(own_vectors=True)(context, np.random.default_rng(1))
-    ten = {f.detail["adversary"]: f.value for f in links if f.detail.get("target") == "note by ten words"}
+    ten = {
+        f.detail["adversary"]: f.value
+        for f in links
+        if f.detail.get("target") == "note by ten words"
+    }
     yield from (f"{ten[who]:.3f}" for who in ("recipient", "shadow", "stolen-vectors"))
 
 
 def main() -> None:
     """Train vectors once, and measure every setting."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("notes", type=Path)
     parser.add_argument("settings", nargs="+")
     for name in ("--id", "--text", "--patient"):
@@ -112,14 +129,21 @@ def main() -> None:
         learned_from = held_out.without(corpus)
         counts = count_words(learned_from, scratch)
         vectors = train(
-            learned_from, VectorSettings(), seed=told.seed, workers=2, scratch=scratch / "t", counts=counts
+            learned_from,
+            VectorSettings(),
+            seed=told.seed,
+            workers=2,
+            scratch=scratch / "t",
+            counts=counts,
         )
         auto = Obfuscated().floor(counts.n_patients)
         print(f"{counts.n_patients:,} patients, {counts.n_tokens:,} words; auto is {auto}\n")
         print(f"| {' | '.join(HEAD)} |\n|{' --- |' * len(HEAD)}", flush=True)
         for setting in told.settings:
             context = replace(
-                released(corpus, counts, vectors, setting, scratch), test_patients=held_out.patients, unread=True
+                released(corpus, counts, vectors, setting, scratch),
+                test_patients=held_out.patients,
+                unread=True,
             )
             cells = row(context, setting, told.label, told.model or ["tfidf-lr"])
             print(f"| {' | '.join(cells)} |", flush=True)

@@ -35,7 +35,10 @@ from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
-FREQUENT, RARE = 150, 20  # words that stand for the function words; occurrences below which a word is rare
+FREQUENT, RARE = (
+    150,
+    20,
+)  # words that stand for the function words; occurrences below which a word is rare
 LADDER: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("own-vectors", "own vectors of other notes", {}),
     ("decipher", "decipherment, from own vectors and ranks", {}),
@@ -60,7 +63,9 @@ class Tool:
         counted, seed = count_words(corpus, folder), self.options.seed
         how = VectorSettings.model_validate(vectors)
         trained = train(corpus, how, seed=seed, workers=1, scratch=folder, counts=counted)
-        settings = ChannelSettings.model_validate({"scope": self.options.scope, "allow_small": True, **own})
+        settings = ChannelSettings.model_validate(
+            {"scope": self.options.scope, "allow_small": True, **own}
+        )
         return build_channel(trained, settings, key=Key.generate(), threads=1, counts=counted)[0]
 
     def release(self, texts: Sequence[str]) -> tuple[Channel, list[AlignedNote]]:
@@ -74,12 +79,16 @@ def _settings(given: Sequence[str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in given)
 
 
-def scene_of(texts: Sequence[str], others: Sequence[str], options: argparse.Namespace, scratch: Path) -> AdversaryView:
+def scene_of(
+    texts: Sequence[str], others: Sequence[str], options: argparse.Namespace, scratch: Path
+) -> AdversaryView:
     """A release of the texts, and what the readers have."""
     tool, held = Tool(options, scratch), options.held
     channel, first = tool.release(texts)
     notes = [rows_of(text, channel) for text in others]
-    counts = np.bincount(np.concatenate([note.truth for note in first]), minlength=len(channel.words) + 1)[:-1]
+    counts = np.bincount(
+        np.concatenate([note.truth for note in first]), minlength=len(channel.words) + 1
+    )[:-1]
     return AdversaryView(
         channel,
         first[held:],
@@ -98,13 +107,18 @@ def _rng(options: argparse.Namespace) -> np.random.Generator:
 def first_choices(readings: Sequence[Recovery]) -> list[Ints]:
     """The likeliest candidate at each place; -2 where there is none."""
     return [
-        np.array([_best(reading, t) for t in range(reading.starts.size - 1)], dtype=np.int64) for reading in readings
+        np.array([_best(reading, t) for t in range(reading.starts.size - 1)], dtype=np.int64)
+        for reading in readings
     ]
 
 
 def _best(reading: Recovery, t: int) -> int:
     place = slice(reading.starts[t], reading.starts[t + 1])
-    return int(reading.rows[place][np.argmax(reading.chances[place])]) if place.stop > place.start else -2
+    return (
+        int(reading.rows[place][np.argmax(reading.chances[place])])
+        if place.stop > place.start
+        else -2
+    )
 
 
 def row(name: str, read: Sequence[Ints], truth: Sequence[Ints], counts: Ints) -> str:
@@ -143,14 +157,23 @@ def report(view: AdversaryView, options: argparse.Namespace) -> None:
     """The table, a row as soon as it is there."""
     assert view.counts is not None
     truth = [np.where(note.truth < len(view.channel.words), note.truth, -1) for note in view.notes]
-    print(f"{len(view.notes)} notes read, {sum(map(len, truth)):,} words; {len(view.others)} other notes of")
+    print(
+        f"{len(view.notes)} notes read, {sum(map(len, truth)):,} words; {len(view.others)} other notes of"
+    )
     said = " ".join([*options.set, *options.vectors]) or "the defaults of obfuscate"
     print(f"{sum(map(len, view.others)):,} words. {said}, memo {options.scope},")
     print(f"shuffle {options.shuffle}, seed {options.seed}.\n")
-    print(f"| the attacker | all words | all but the {FREQUENT} most frequent | below {RARE} occurrences | seconds |")
+    print(
+        f"| the attacker | all words | all but the {FREQUENT} most frequent | below {RARE} occurrences | seconds |"
+    )
     print("| --- | --- | ---: | ---: | ---: |")
     top = int(np.argmax(view.prior))
-    blind = row("always names the most frequent word", [np.full_like(t, top) for t in truth], truth, view.counts)
+    blind = row(
+        "always names the most frequent word",
+        [np.full_like(t, top) for t in truth],
+        truth,
+        view.counts,
+    )
     print(f"{blind} |", flush=True)
     for name, said, settings in LADDER:
         if options.only and name not in options.only:

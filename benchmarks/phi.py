@@ -85,8 +85,14 @@ def actors(data: Path, *, final: bool) -> Iterator[Case]:
     """Biographies, with the tokens of their subject's name; capitals and small letters as written."""
     for row in rows(data / "people/actors.csv.gz"):
         if kept_aside(row["id"]) == final:
-            tokens = {token for token in re.findall(r"[^\W\d_]+", row["name"]) if len(token) > 1 and token[0].isupper()}
-            yield Case(row["text"], "p", [(*m.span(), "NAME") for m in written(row["text"], tokens)])
+            tokens = {
+                token
+                for token in re.findall(r"[^\W\d_]+", row["name"])
+                if len(token) > 1 and token[0].isupper()
+            }
+            yield Case(
+                row["text"], "p", [(*m.span(), "NAME") for m in written(row["text"], tokens)]
+            )
 
 
 def demo(folder: Path) -> Iterator[Case]:
@@ -103,10 +109,17 @@ def demo(folder: Path) -> Iterator[Case]:
 def grid(each: int, size: int | None) -> Iterator[Case]:
     from clinveil.utility.deidentification.grid import grid_notes, sample
 
-    notes = grid_notes(default_rng(13), each=each) if size is None else sample(default_rng(13), size)
+    notes = (
+        grid_notes(default_rng(13), each=each) if size is None else sample(default_rng(13), size)
+    )
     for note in notes:
         yield Case(
-            note.text, "p", [(s.start, s.end, (note.culture and "culture") or note.kind_of_name) for s in note.gold]
+            note.text,
+            "p",
+            [
+                (s.start, s.end, (note.culture and "culture") or note.kind_of_name)
+                for s in note.gold
+            ],
         )
 
 
@@ -119,10 +132,16 @@ def rows(path: Path) -> Iterator[dict[str, str]]:
 def needed(text: str, span: tuple[int, int, str]) -> set[int]:
     """The characters of an identifier that must be covered."""
     identifier, places = text[span[0] : span[1]], set()
-    small = any(c.isupper() or c.isdigit() for c in identifier)  # in a name all in small letters each word counts
+    small = any(
+        c.isupper() or c.isdigit() for c in identifier
+    )  # in a name all in small letters each word counts
     for match in re.finditer(r"\w+", identifier):
         word = match[0]
-        aside = word in ASIDE or (small and word.islower() and word.isalpha()) or (span[2] in WIDE and word in STATES)
+        aside = (
+            word in ASIDE
+            or (small and word.islower() and word.isalpha())
+            or (span[2] in WIDE and word in STATES)
+        )
         if not aside:
             places.update(range(span[0] + match.start(), span[0] + match.end()))
     return places
@@ -137,7 +156,10 @@ def ours(finder: Finder) -> Find:
 
 def of_patients(finder: Finder, cases: Sequence[Case]) -> list[Spans]:
     """What is found where each case is a note of a known patient."""
-    return [[(s.start, s.end, s.label) for s in finder.find(case.text, case.patient_id)] for case in cases]
+    return [
+        [(s.start, s.end, s.label) for s in finder.find(case.text, case.patient_id)]
+        for case in cases
+    ]
 
 
 def measure(name: str, cases: Sequence[Case], all_spans: Sequence[Spans]) -> None:
@@ -148,16 +170,24 @@ def measure(name: str, cases: Sequence[Case], all_spans: Sequence[Spans]) -> Non
         all_of.update(label for _, _, label in case.spans)
         found.update(label for _, _, label in case.spans)
         found.subtract(label for _, _, label in missed)
-        false.update(k for s, e, k in spans if not any(s < end and start < e for start, end, _ in case.spans))
+        false.update(
+            k for s, e, k in spans if not any(s < end and start < e for start, end, _ in case.spans)
+        )
         leaky += bool(missed)
     print(f"\n{name}: {len(cases)} notes, {share(leaky, len(cases))} with at least one miss")
     for label, count in [("all", all_of.total()), *all_of.most_common()]:
         hits = found.total() if label == "all" else found[label]
         print(f"  {label:32} {hits:6} of {count:6}  {share(hits, count)}")
-    print("  found where nothing is marked: " + (", ".join(f"{k} {n}" for k, n in false.most_common(8)) or "none"))
+    print(
+        "  found where nothing is marked: "
+        + (", ".join(f"{k} {n}" for k, n in false.most_common(8)) or "none")
+    )
     print(f"  words that are no identifiers touched: {touched(cases, all_spans)}")
     masked = share(len(cases) - leaky, len(cases))
-    print(f"  notes fully masked: {masked}; other characters removed: {removed(cases, all_spans)}", flush=True)
+    print(
+        f"  notes fully masked: {masked}; other characters removed: {removed(cases, all_spans)}",
+        flush=True,
+    )
 
 
 def share(hits: int, count: int) -> str:
@@ -172,9 +202,13 @@ def touched(cases: Sequence[Case], all_spans: Sequence[Spans]) -> str:
 
     counts = [0, 0, 0, 0]
     for case, spans in zip(cases, all_spans, strict=True):
-        gold, found = ([Span(start, end, "NAME") for start, end, _ in each] for each in (case.spans, spans))
+        gold, found = (
+            [Span(start, end, "NAME") for start, end, _ in each] for each in (case.spans, spans)
+        )
         done = score(case.text, gold, found)
-        for place, more in enumerate((done.touched, done.words, done.clinical_touched, done.clinical)):
+        for place, more in enumerate(
+            (done.touched, done.words, done.clinical_touched, done.clinical)
+        ):
             counts[place] += more
     return f"{share(*counts[:2])}, clinical ones {share(*counts[2:])}"
 
@@ -194,7 +228,9 @@ def removed(cases: Sequence[Case], all_spans: Sequence[Spans]) -> str:
 def hard_negatives(cases: Sequence[Case], all_spans: Sequence[Spans]) -> None:
     """Queries of ASQ-PHI without an identifier: how many a finder touches."""
     none = [spans for case, spans in zip(cases, all_spans, strict=True) if not case.spans]
-    print(f"  hard negatives touched: {sum(map(bool, none))} of {len(none)}, {share(sum(map(bool, none)), len(none))}")
+    print(
+        f"  hard negatives touched: {sum(map(bool, none))} of {len(none)}, {share(sum(map(bool, none)), len(none))}"
+    )
 
 
 def speed(texts: Sequence[str], finder: Finder) -> None:
@@ -204,7 +240,9 @@ def speed(texts: Sequence[str], finder: Finder) -> None:
     first, again = passes(texts, find), passes(texts, find)
     words = sum(len(text.split()) for text in texts) / len(texts)
     print(f"\nspeed, finding only, {words:.0f} words a note, notes/s and core:")
-    print(f"  first sight of {len(texts)} notes {len(texts) / first:.0f}, repeats {len(texts) / again:.0f}")
+    print(
+        f"  first sight of {len(texts)} notes {len(texts) / first:.0f}, repeats {len(texts) / again:.0f}"
+    )
 
 
 def passes(texts: Sequence[str], find: Find) -> float:
@@ -220,9 +258,12 @@ def compare(data: Path, pythons: Sequence[str], finder: Finder) -> None:
         "ACI-Bench, names": list(aci(data)),
         "Presidio's sentences, all classes": list(presidio(data)),
         "Presidio's sentences, persons": [
-            case._replace(spans=[span for span in case.spans if span[2] == "PERSON"]) for case in presidio(data)
+            case._replace(spans=[span for span in case.spans if span[2] == "PERSON"])
+            for case in presidio(data)
         ],
-        "MTSamples": [Case(row["transcription"], "p", []) for row in rows(data / "notes/mtsamples.csv.gz")][2::30],
+        "MTSamples": [
+            Case(row["transcription"], "p", []) for row in rows(data / "notes/mtsamples.csv.gz")
+        ][2::30],
     }
     for name, cases in sets.items():
         texts = [case.text for case in cases]
@@ -232,12 +273,19 @@ def compare(data: Path, pythons: Sequence[str], finder: Finder) -> None:
         print_row("clinveil", cases, ours(finder)(texts), time.process_time() - start)
         for tool, _, python in (pair.partition("=") for pair in pythons):
             script = str(Path(__file__).with_name("phi_peers.py"))
-            done = subprocess.run([python, script, tool], input=json.dumps(texts), capture_output=True, text=True)
+            done = subprocess.run(
+                [python, script, tool], input=json.dumps(texts), capture_output=True, text=True
+            )
             if done.returncode:
                 print(f"  {tool}: does not run: {done.stderr.strip().splitlines()[-1:]}")
                 continue
             answer = json.loads(done.stdout)
-            print_row(tool, cases, [[tuple(span) for span in spans] for spans in answer["spans"]], answer["seconds"])
+            print_row(
+                tool,
+                cases,
+                [[tuple(span) for span in spans] for spans in answer["spans"]],
+                answer["seconds"],
+            )
 
 
 def print_row(tool: str, cases: Sequence[Case], all_spans: Sequence[Spans], seconds: float) -> None:
@@ -246,7 +294,9 @@ def print_row(tool: str, cases: Sequence[Case], all_spans: Sequence[Spans], seco
         covered = {i for start, end, _ in spans for i in range(start, end)}
         found = [needed(case.text, span) <= covered for span in case.spans]
         gold, hits, leaky = gold + len(found), hits + sum(found), leaky + (not all(found))
-        outside += sum(not any(s < end and start < e for start, end, _ in case.spans) for s, e, _ in spans)
+        outside += sum(
+            not any(s < end and start < e for start, end, _ in case.spans) for s, e, _ in spans
+        )
     total = sum(len(spans) for spans in all_spans)
     speed = f"{len(cases) / seconds:.1f} texts/s and core" if seconds else ""
     print(
@@ -257,15 +307,26 @@ def print_row(tool: str, cases: Sequence[Case], all_spans: Sequence[Spans], seco
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", nargs="?", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     parser.add_argument(
-        "--peers", nargs="+", metavar="TOOL=PYTHON", help="compare with tools of phi_peers.py, and stop"
+        "data", nargs="?", type=Path, default=Path(__file__).parents[2] / "shared" / "data"
     )
-    parser.add_argument("--final", action="store_true", help="the actors that nobody tunes on: once, at the end")
     parser.add_argument(
-        "--only", default="", help="sets to measure, of asq, presidio, aci, demo, grid, actors, words, speed"
+        "--peers",
+        nargs="+",
+        metavar="TOOL=PYTHON",
+        help="compare with tools of phi_peers.py, and stop",
     )
-    parser.add_argument("--second-opinion", choices=["on", "off"], default="off", help="the model of [accurate]")
+    parser.add_argument(
+        "--final", action="store_true", help="the actors that nobody tunes on: once, at the end"
+    )
+    parser.add_argument(
+        "--only",
+        default="",
+        help="sets to measure, of asq, presidio, aci, demo, grid, actors, words, speed",
+    )
+    parser.add_argument(
+        "--second-opinion", choices=["on", "off"], default="off", help="the model of [accurate]"
+    )
     asked = parser.parse_args()
     only = set(asked.only.split(",")) - {""}
     finder = Finder.of(PhiSettings(second_opinion=asked.second_opinion))
@@ -296,7 +357,11 @@ def main() -> None:
         )
     if wanted("presidio"):
         cases = list(presidio(asked.data))
-        measure("presidio-research v2 (banking, many countries)", cases, find([case.text for case in cases]))
+        measure(
+            "presidio-research v2 (banking, many countries)",
+            cases,
+            find([case.text for case in cases]),
+        )
     if wanted("demo"):
         with tempfile.TemporaryDirectory() as scratch:
             from clinveil.corpus.demo import write_demo
@@ -314,7 +379,9 @@ def main() -> None:
     texts = texts[::4]
     if wanted("words"):
         cases = [Case(text, "p", []) for text in texts]
-        print(f"\nMTSamples: words touched {touched(cases, find(texts))} (Dr. X and Ms. ABC among them)")
+        print(
+            f"\nMTSamples: words touched {touched(cases, find(texts))} (Dr. X and Ms. ABC among them)"
+        )
 
 
 if __name__ == "__main__":

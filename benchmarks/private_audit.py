@@ -32,7 +32,9 @@ def main():
         plan = PrivatePlan.of(asked.patients, asked.labels, epsilon, None)
         for noise in (1.0, 0.5, 0.25, 0.1):
             keys = (Key.from_seed(seed) for seed in range(asked.runs))
-            found = [audited_table(public, layout, plan.sigma * noise, plan.delta, key) for key in keys]
+            found = [
+                audited_table(public, layout, plan.sigma * noise, plan.delta, key) for key in keys
+            ]
             bounds = np.array([one.epsilon for one in found])
             above = int((bounds > epsilon).sum())
             line = f"epsilon {epsilon:g}, noise x {noise:g}: bound {bounds.mean():.2f} ({bounds.min():.2f} to "

@@ -21,7 +21,15 @@ from clinveil.corpus.corpus import rows, rows_with
 from clinveil.corpus.open import open_corpus, open_text
 from clinveil.lm.private.feasibility import PrivatePlan
 from clinveil.lm.private.public_text import PublicText
-from clinveil.lm.private.table import LabelledNote, Layout, mixed, noisy, notes_per_label, summed, word_shares
+from clinveil.lm.private.table import (
+    LabelledNote,
+    Layout,
+    mixed,
+    noisy,
+    notes_per_label,
+    summed,
+    word_shares,
+)
 from clinveil.lm.private.writers import BagWriter, SteeredWriter
 
 WRITERS = {"bag": BagWriter, "ngram": SteeredWriter}
@@ -51,7 +59,9 @@ def main():
     names = sorted({label for _, label in found})
     notes = {}
     for n, label in found:
-        notes.setdefault(n.patient_id, []).append(LabelledNote(n.patient_id, names.index(label), n.text))
+        notes.setdefault(n.patient_id, []).append(
+            LabelledNote(n.patient_id, names.index(label), n.text)
+        )
     layout, patients = Layout(len(names), len(public.ids)), sorted(notes)
     for split in range(asked.splits):
         order = np.random.default_rng(split).permutation(patients)
@@ -67,10 +77,20 @@ def main():
             plan.refuse_hopeless()
             table = noisy(cells, layout, plan.sigma, key, f"{epsilon}")
             writer = WRITERS[asked.writer](public, mixed(word_shares(table), public.frequencies))
-            labels = [label for label, n in enumerate(notes_per_label(table, asked.notes)) for _ in range(n)]
+            labels = [
+                label
+                for label, n in enumerate(notes_per_label(table, asked.notes))
+                for _ in range(n)
+            ]
             streams = (key.stream("private note", str(i)) for i in range(len(labels)))
-            texts = [writer.write(label, stream, LONGEST) for label, stream in zip(labels, streams, strict=True)]
-            print(f"  {asked.writer} epsilon {epsilon:g}: {score(texts, labels, test):.3f}", flush=True)
+            texts = [
+                writer.write(label, stream, LONGEST)
+                for label, stream in zip(labels, streams, strict=True)
+            ]
+            print(
+                f"  {asked.writer} epsilon {epsilon:g}: {score(texts, labels, test):.3f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -30,7 +30,16 @@ from typing import Any
 WORDS_PER_PATIENT = 1240  # of an invented patient, measured over 1,000
 JOBS = ("embed", "deidentify", "release")
 TICKS = os.sysconf("SC_CLK_TCK")
-STAGES = {"identifiers", "vocabulary", "vectors", "neighbours", "obfuscate", "check", "measure", "report"}
+STAGES = {
+    "identifiers",
+    "vocabulary",
+    "vectors",
+    "neighbours",
+    "obfuscate",
+    "check",
+    "measure",
+    "report",
+}
 LOOK_SECONDS = 1.0
 
 
@@ -71,7 +80,10 @@ class Watch:
             self.last_cpu = max(self.last_cpu, cpu)
             if self.stages:
                 stage = self.stages[-1]
-                stage.seconds, stage.cpu = time.perf_counter() - stage.began, self.last_cpu - stage.cpu_before
+                stage.seconds, stage.cpu = (
+                    time.perf_counter() - stage.began,
+                    self.last_cpu - stage.cpu_before,
+                )
                 stage.peak = max(stage.peak, memory)
 
 
@@ -136,9 +148,28 @@ def corpus(folder: Path, words: float, workers: int) -> Path:
     place = folder / f"notes-{int(words):.0e}".replace("+", "")
     if not (place / "notes.parquet").exists():
         shutil.rmtree(place, ignore_errors=True)
-        line = ["demo", "--notes-only", "-o", str(place), "--patients", str(patients), "--workers", str(workers), "-q"]
-        once(folder, f"generate-{int(words)}", line, words=None, workers=workers, notes=place / "notes.parquet")
-        (place / "spans.jsonl").unlink(missing_ok=True)  # not used here, and four times as large as the notes
+        line = [
+            "demo",
+            "--notes-only",
+            "-o",
+            str(place),
+            "--patients",
+            str(patients),
+            "--workers",
+            str(workers),
+            "-q",
+        ]
+        once(
+            folder,
+            f"generate-{int(words)}",
+            line,
+            words=None,
+            workers=workers,
+            notes=place / "notes.parquet",
+        )
+        (place / "spans.jsonl").unlink(
+            missing_ok=True
+        )  # not used here, and four times as large as the notes
     return place / "notes.parquet"
 
 
@@ -151,7 +182,9 @@ def counted(notes: Path) -> tuple[int, int]:
     with pq.ParquetFile(notes) as file:
         for batch in file.iter_batches(2000, columns=["text"]):
             n_notes += batch.num_rows
-            n_words += pc.sum(pc.list_value_length(pc.utf8_split_whitespace(batch.column(0)))).as_py() or 0
+            n_words += (
+                pc.sum(pc.list_value_length(pc.utf8_split_whitespace(batch.column(0)))).as_py() or 0
+            )
     return n_notes, n_words
 
 
@@ -181,8 +214,11 @@ def once(
         "seconds": seconds,
         "cpu": sum(stage.cpu for stage in stages),
         "peak": max(stage.peak for stage in stages),
-        "stages": [{"name": s.name, "seconds": s.seconds, "cpu": s.cpu, "peak": s.peak} for s in stages],
-        "command": "clinveil " + " ".join(part if not part.startswith("/") else Path(part).name for part in line),
+        "stages": [
+            {"name": s.name, "seconds": s.seconds, "cpu": s.cpu, "peak": s.peak} for s in stages
+        ],
+        "command": "clinveil "
+        + " ".join(part if not part.startswith("/") else Path(part).name for part in line),
         "exit": code,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
@@ -193,7 +229,13 @@ def once(
     return found
 
 
-def run(folder: Path, words: Sequence[float], jobs: Sequence[str], workers: Sequence[int], more: list[str]) -> None:
+def run(
+    folder: Path,
+    words: Sequence[float],
+    jobs: Sequence[str],
+    workers: Sequence[int],
+    more: list[str],
+) -> None:
     """Run all jobs without a result, smallest corpus first."""
     folder.mkdir(parents=True, exist_ok=True)
     for size in sorted(words):
@@ -211,9 +253,16 @@ def run(folder: Path, words: Sequence[float], jobs: Sequence[str], workers: Sequ
                 line = [job, str(notes), "-o", str(target), "--workers", str(n)]
                 line += more if whole else []
                 if job == "release":
-                    line += ["--label", "diagnosis_group", "--patients", str(notes.with_name("patients.parquet"))]
+                    line += [
+                        "--label",
+                        "diagnosis_group",
+                        "--patients",
+                        str(notes.with_name("patients.parquet")),
+                    ]
                     line += ["--set", f"ledger={str(out) + '.ledger'}"]
-                once(folder, f"{job}-{int(size)}-{n}", line, words=int(size), workers=n, notes=notes)
+                once(
+                    folder, f"{job}-{int(size)}-{n}", line, words=int(size), workers=n, notes=notes
+                )
                 shutil.rmtree(out, ignore_errors=True)
                 shutil.rmtree(str(out) + ".ledger", ignore_errors=True)
 
@@ -227,7 +276,9 @@ def results(folder: Path) -> list[dict[str, Any]]:
 def table(folder: Path) -> None:
     """Print the tables in Markdown."""
     found = results(folder)
-    print("| job | workers | words | notes | clock, s | processor, s | words/s | words/s and core | peak, MiB |")
+    print(
+        "| job | workers | words | notes | clock, s | processor, s | words/s | words/s and core | peak, MiB |"
+    )
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for one in found:
         print(
@@ -243,7 +294,9 @@ def table(folder: Path) -> None:
 
 
 def _stages(one: dict[str, Any]) -> None:
-    print(f"\n`{one['command']}`, {one['words']:,} words, {one['machine']}, {one['date']}, exit {one['exit']}\n")
+    print(
+        f"\n`{one['command']}`, {one['words']:,} words, {one['machine']}, {one['date']}, exit {one['exit']}\n"
+    )
     print("| stage | clock, s | processor, s | µs a word | peak, MiB |")
     print("| --- | ---: | ---: | ---: | ---: |")
     for stage in one["stages"]:
@@ -279,7 +332,9 @@ def _scaling(found: Sequence[dict[str, Any]]) -> None:
     for (job, words, n), one in sorted(by.items()):
         alone = by.get((job, words, 1))
         if n > 1 and alone:
-            print(f"{job}, {words:,} words: 1 to {n} workers {alone['seconds'] / one['seconds']:.2f} times  ")
+            print(
+                f"{job}, {words:,} words: 1 to {n} workers {alone['seconds'] / one['seconds']:.2f} times  "
+            )
             for a, b in zip(alone["stages"], one["stages"], strict=False):
                 if a["name"] == b["name"] and b["seconds"] > 5:
                     print(f"- {a['name']}: {a['seconds'] / b['seconds']:.2f}")
@@ -287,7 +342,9 @@ def _scaling(found: Sequence[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run the jobs, or print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("do", choices=("run", "table"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--words", type=float, nargs="+", default=[1e6, 1e7])
@@ -295,7 +352,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[2])
     known, more = parser.parse_known_args()
     if known.do == "run":
-        run(known.folder.resolve(), known.words, known.jobs, known.workers, [part for part in more if part != "--"])
+        run(
+            known.folder.resolve(),
+            known.words,
+            known.jobs,
+            known.workers,
+            [part for part in more if part != "--"],
+        )
     table(known.folder.resolve())
 
 

@@ -48,7 +48,9 @@ def main(n_pairs: int, draws: int) -> None:
             ours.permuted(rng)
 
         mine, theirs = seconds(own), seconds(scipys)
-        sys.stdout.write(f"{statistic}: {mine:.3f} s, SciPy {theirs:.3f} s, {theirs / mine:.1f} times\n")
+        sys.stdout.write(
+            f"{statistic}: {mine:.3f} s, SciPy {theirs:.3f} s, {theirs / mine:.1f} times\n"
+        )
 
 
 if __name__ == "__main__":

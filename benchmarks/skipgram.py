@@ -38,7 +38,9 @@ def loss(lines: list[Ids], model: Model, chance: np.ndarray, window: int) -> flo
     for row in lines:
         for far in range(1, min(window + 1, len(row)), 5):
             around, centre = row[:-far], row[far:]
-            samples = np.minimum(np.searchsorted(cumulative, rng.random((len(around), NEGATIVE))), len(chance) - 1)
+            samples = np.minimum(
+                np.searchsorted(cumulative, rng.random((len(around), NEGATIVE))), len(chance) - 1
+            )
             right = (inputs[around] * outputs[centre]).sum(1)
             wrong = np.einsum("nd,nkd->nk", inputs[around], outputs[samples])
             total += float(np.logaddexp(0, -right).sum() + np.logaddexp(0, wrong).sum())
@@ -53,24 +55,38 @@ def main(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         counts = count_words(memory_corpus([tuple(note) for note in notes]), Path(folder))
     ids = {word: row for row, word in enumerate(counts.words)}
-    lines = [np.array([ids[word] for word in words(note.text)], np.int32) for note in notes if note.text]
+    lines = [
+        np.array([ids[word] for word in words(note.text)], np.int32) for note in notes if note.text
+    ]
     seen, unseen = [line for i, line in enumerate(lines) if i % HELD_OUT], lines[::HELD_OUT]
     chance = counts.counts**0.75 / (counts.counts**0.75).sum()
     n_words = sum(map(len, seen))
-    print(f"{n_words:,} words trained on, {len(counts):,} word types, window {options.window}, {options.passes} passes")
-    print("| trainer | workers | clock s | processor s | words and passes a second | loss, notes held out |")
+    print(
+        f"{n_words:,} words trained on, {len(counts):,} word types, window {options.window}, {options.passes} passes"
+    )
+    print(
+        "| trainer | workers | clock s | processor s | words and passes a second | loss, notes held out |"
+    )
     print("| --- | --: | --: | --: | --: | --: |")
 
     def ours(workers: int) -> Callable[[], Model]:
         flat = np.concatenate([np.append(line, np.int32(END)) for line in seen])
-        matrix = (2 * np.random.default_rng(1).random((len(counts), DIM), np.float32) - 1) / np.float32(DIM)
+        matrix = (
+            2 * np.random.default_rng(1).random((len(counts), DIM), np.float32) - 1
+        ) / np.float32(DIM)
         plan = Plan(options.window, NEGATIVE, options.passes, workers, 1)
         return lambda: (matrix, train_skipgram(flat, counts.counts, matrix, plan, None))
 
     def theirs(workers: int) -> Callable[[], Model]:
         from gensim.models import Word2Vec
 
-        how = {"vector_size": DIM, "window": options.window, "negative": NEGATIVE, "sg": 1, "min_count": 1}
+        how = {
+            "vector_size": DIM,
+            "window": options.window,
+            "negative": NEGATIVE,
+            "sg": 1,
+            "min_count": 1,
+        }
         model = Word2Vec(**how, sorted_vocab=0, workers=workers, seed=1)
         model.build_vocab_from_freq(dict(zip(counts.words, counts.counts.tolist(), strict=True)))
         texts = [[counts.words[i] for i in line.tolist()] for line in seen]
@@ -81,7 +97,13 @@ def main(options: argparse.Namespace) -> None:
 
         return run
 
-    train_skipgram(np.array([0, 1, END], np.int32), counts.counts, np.zeros((len(counts), DIM), np.float32), WARM, None)
+    train_skipgram(
+        np.array([0, 1, END], np.int32),
+        counts.counts,
+        np.zeros((len(counts), DIM), np.float32),
+        WARM,
+        None,
+    )
     for name, trainer in (("gensim", theirs), ("clinveil", ours)):
         for workers in (1, 2):
             run = trainer(workers)
@@ -90,7 +112,10 @@ def main(options: argparse.Namespace) -> None:
             clock, processor = time.perf_counter() - clock, time.process_time() - processor
             speed = n_words * options.passes / clock
             told = loss(unseen, model, chance, options.window)
-            print(f"| {name} | {workers} | {clock:.1f} | {processor:.1f} | {speed:,.0f} | {told:.4f} |", flush=True)
+            print(
+                f"| {name} | {workers} | {clock:.1f} | {processor:.1f} | {speed:,.0f} | {told:.4f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -49,8 +49,14 @@ def main() -> None:
     parser.add_argument("--label", default="diagnosis_group")
     parser.add_argument("--epochs", type=int, default=5)
     known = parser.parse_args()
-    corpus, how, full = open_corpus(known.notes, NotesSettings(), label=(known.label,)), ReleaseSettings(), None
-    print("| words trained on | training, s of processor | loss | 95 % | inversion | rare words | neighbours kept |")
+    corpus, how, full = (
+        open_corpus(known.notes, NotesSettings(), label=(known.label,)),
+        ReleaseSettings(),
+        None,
+    )
+    print(
+        "| words trained on | training, s of processor | loss | 95 % | inversion | rare words | neighbours kept |"
+    )
     print("| ---: | ---: | ---: | --- | ---: | ---: | ---: |", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
@@ -61,7 +67,9 @@ def main() -> None:
             vectors = train(corpus, settings, seed=1, workers=2, scratch=scratch, counts=counts)
             seconds, near = time.process_time() - began, nearest(vectors)
             full = near if full is None else full
-            kept = np.mean([len({*a} & {*b}) / 10 for a, b in zip(full.tolist(), near.tolist(), strict=True)])
+            kept = np.mean(
+                [len({*a} & {*b}) / 10 for a, b in zip(full.tolist(), near.tolist(), strict=True)]
+            )
             key = Key.from_seed(1)
             channel, _ = build_channel(vectors, how.channel, key=key, threads=2, counts=counts)
             made = [one.batch for one in threads(2)(Obfuscator(channel, key), corpus.batches())]

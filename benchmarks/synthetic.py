@@ -43,7 +43,9 @@ def split(notes: pd.DataFrame, label: str, folder: Path) -> None:
 
 def classifier(notes: pd.DataFrame, label: str) -> Pipeline:
     """TF-IDF and logistic regression."""
-    made = make_pipeline(TfidfVectorizer(sublinear_tf=True, min_df=2), LogisticRegression(C=10, max_iter=2_000))
+    made = make_pipeline(
+        TfidfVectorizer(sublinear_tf=True, min_df=2), LogisticRegression(C=10, max_iter=2_000)
+    )
     return made.fit(notes.text, notes[label])
 
 
@@ -51,11 +53,15 @@ def bits(texts: list[str], test: pd.DataFrame, vocabulary: WordVocabulary) -> np
     """Bits of the words of each test note under a trigram model of some texts, and their number, (n_notes, 2)."""
 
     def encoded(text: str) -> np.ndarray:
-        return np.array([*vocabulary.numbers.encode(words(text), unknown=UNKNOWN), END], dtype=np.int32)
+        return np.array(
+            [*vocabulary.numbers.encode(words(text), unknown=UNKNOWN), END], dtype=np.int32
+        )
 
     notes = [encoded(text) for text in texts]
     model = train_ngram(joined(notes, np.ones(len(notes), dtype=np.int64)), vocabulary, 3)
-    return np.array([[-each.sum() / np.log(2), each.size] for each in model.score([*map(encoded, test.text)])])
+    return np.array(
+        [[-each.sum() / np.log(2), each.size] for each in model.score([*map(encoded, test.text)])]
+    )
 
 
 def order(notes: pd.DataFrame, pairs: Counter[tuple[str, str]]) -> float:
@@ -66,7 +72,9 @@ def order(notes: pd.DataFrame, pairs: Counter[tuple[str, str]]) -> float:
 
 def headings(text: str) -> list[tuple[str, str]]:
     """Return the pairs of successive headings."""
-    return list(pairwise(match.lower() for match in re.findall(r"(?:^|\n|,)([A-Z][A-Za-z ]{2,30}):", text)))
+    return list(
+        pairwise(match.lower() for match in re.findall(r"(?:^|\n|,)([A-Z][A-Za-z ]{2,30}):", text))
+    )
 
 
 def score(real: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame, label: str) -> None:
@@ -74,29 +82,50 @@ def score(real: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame, label
     judge, rng = classifier(real, label), np.random.default_rng(0)
     mixed = real.copy()
     for rows in real.groupby(label).groups.values():
-        drawn = iter(rng.permutation([word for text in real.text[rows] for word in words(text)]).tolist())
-        mixed.loc[rows, "text"] = [" ".join(islice(drawn, len(words(text)))) for text in real.text[rows]]
-    vocabulary = WordVocabulary(sorted({word for text in [*real.text, *test.text] for word in words(text)}))
+        drawn = iter(
+            rng.permutation([word for text in real.text[rows] for word in words(text)]).tolist()
+        )
+        mixed.loc[rows, "text"] = [
+            " ".join(islice(drawn, len(words(text)))) for text in real.text[rows]
+        ]
+    vocabulary = WordVocabulary(
+        sorted({word for text in [*real.text, *test.text] for word in words(text)})
+    )
     pairs = Counter(pair for text in real.text for pair in headings(text))
     floor = bits([*mixed.text], test, vocabulary)
-    for name, notes, judged in (("real", real, test), ("synthetic", synthetic, synthetic), ("floor", mixed, mixed)):
+    for name, notes, judged in (
+        ("real", real, test),
+        ("synthetic", synthetic, synthetic),
+        ("floor", mixed, mixed),
+    ):
         text = "".join(notes.text)
         f1 = f1_score(test[label], classifier(notes, label).predict(test.text), average="macro")
         agreement = np.mean(judge.predict(judged.text) == judged[label])
-        breaks, digits = (1_000 * sum(map(hit, text)) / len(text) for hit in ("\n".__eq__, str.isdigit))
-        print(f"{name}: {len(notes):,} notes, macro-F1 {f1:.3f}, agreement {agreement:.3f}, ", end="")
-        print(f"breaks {breaks:.1f}, digits {digits:.1f} per 1,000, {len(text) / len(notes):,.0f} characters, ", end="")
+        breaks, digits = (
+            1_000 * sum(map(hit, text)) / len(text) for hit in ("\n".__eq__, str.isdigit)
+        )
+        print(
+            f"{name}: {len(notes):,} notes, macro-F1 {f1:.3f}, agreement {agreement:.3f}, ", end=""
+        )
+        print(
+            f"breaks {breaks:.1f}, digits {digits:.1f} per 1,000, {len(text) / len(notes):,.0f} characters, ",
+            end="",
+        )
         print(f"heading order {order(test if name == 'real' else notes, pairs):.3f}", flush=True)
         own = bits([*notes.text], test, vocabulary)
         draws = rng.integers(len(test), size=(1_000, len(test)))
         gains = [(floor[d, 0].sum() - own[d, 0].sum()) / own[d, 1].sum() for d in draws]
         low, high = np.quantile(gains, [0.025, 0.975])
-        print(f"  bits per word {own[:, 0].sum() / own[:, 1].sum():.3f}, gain over floor {low:.3f} to {high:.3f}")
+        print(
+            f"  bits per word {own[:, 0].sum() / own[:, 1].sum():.3f}, gain over floor {low:.3f} to {high:.3f}"
+        )
     ids = [*map(str, range(len(real)))]
     texts = Texts(ids, ids, [*real.text], [*synthetic.text], np.full(len(synthetic), -1), 0)
     for finding in two_sample(texts, rng):
         detail = finding.detail
-        print(f"  told apart by {detail['label']}: AUC {detail['score']:.3f}, floor {detail['floor']:.3f}")
+        print(
+            f"  told apart by {detail['label']}: AUC {detail['score']:.3f}, floor {detail['floor']:.3f}"
+        )
 
 
 def read(path: str) -> pd.DataFrame:

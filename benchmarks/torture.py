@@ -35,7 +35,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # threads of these libraries do not survive a fork
+os.environ.update(
+    OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1"
+)  # threads of these libraries do not survive a fork
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,8 +57,19 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.vectors.files import load_vectors
 
 CANARY = "Xylophonova"  # a name in every note of one patient
-OPERATIONS = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "os.link", "os.truncate", "fcntl.flock"}
-RANDOM = re.compile(r"(?:(?<=crosswalk-)|(?<=ledger/))[0-9a-f]{16}|[0-9a-f]{8}(?=\.part)|(?<=audit-)\d{4}")
+OPERATIONS = {
+    "os.mkdir",
+    "os.rename",
+    "os.remove",
+    "os.rmdir",
+    "os.chmod",
+    "os.link",
+    "os.truncate",
+    "fcntl.flock",
+}
+RANDOM = re.compile(
+    r"(?:(?<=crosswalk-)|(?<=ledger/))[0-9a-f]{16}|[0-9a-f]{8}(?=\.part)|(?<=audit-)\d{4}"
+)
 KILLED, LIMITED, FULL, DAMAGED = "killed", "limited files", "full disk", "damaged"
 
 
@@ -90,7 +103,10 @@ COMMANDS = {
     "study jamia-2020": "study jamia-2020 NOTES -o HERE/out --size tiny --workers 1 --label group",
 }
 AFTER = dict.fromkeys(("release --force", "report"), "release deidentified")
-AFTER |= {"release --add": "release obfuscated", "reidentify": "deidentify"}  # start with the output of another command
+AFTER |= {
+    "release --add": "release obfuscated",
+    "reidentify": "deidentify",
+}  # start with the output of another command
 Parser = tuple[bytes, Callable[[Path], object]]
 
 
@@ -107,8 +123,17 @@ class Desk:
     """Folders of one process: invented notes, the output and temporary files of a try, and what commands should do."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.input, self.here, self.kept = root, root / "input", root / "here", root / "kept"
-        self.outside, self.log, self.progress = root / "outside", root / "outside" / "log", root / "progress"
+        self.root, self.input, self.here, self.kept = (
+            root,
+            root / "input",
+            root / "here",
+            root / "kept",
+        )
+        self.outside, self.log, self.progress = (
+            root / "outside",
+            root / "outside" / "log",
+            root / "progress",
+        )
         for folder in (self.here, self.kept, self.outside):
             folder.mkdir(parents=True)
         os.environ.update(TMPDIR=str(self.outside), CLINVEIL_LEDGER=str(self.here / "ledger"))
@@ -123,15 +148,27 @@ class Desk:
         table = pa.Table.from_pylist([row for rows in notes.values() for row in rows[:2]])
         table = table.select(["note_id", "patient_id", "text", "group"])
         (self.input / "parts").mkdir()
-        for name, start, end in (("notes", 0, 40), ("more", 40, 48), ("parts/a", 0, 20), ("parts/b", 20, 40)):
+        for name, start, end in (
+            ("notes", 0, 40),
+            ("more", 40, 48),
+            ("parts/a", 0, 20),
+            ("parts/b", 20, 40),
+        ):
             pq.write_table(table.slice(start, end - start), self.input / f"{name}.parquet")
         self.undisturbed: dict[str, Undisturbed] = {}
 
     def arguments(self, name: str) -> list[str]:
         """Return the arguments of a command with real paths."""
-        places = {"NOTES": "notes.parquet", "MORE": "more.parquet", "PARTS": "parts", "PATIENTS": "patients.parquet"}
+        places = {
+            "NOTES": "notes.parquet",
+            "MORE": "more.parquet",
+            "PARTS": "parts",
+            "PATIENTS": "patients.parquet",
+        }
         real = {word: str(self.input / file) for word, file in places.items()}
-        return [real.get(word, word.replace("HERE", str(self.here))) for word in COMMANDS[name].split()]
+        return [
+            real.get(word, word.replace("HERE", str(self.here))) for word in COMMANDS[name].split()
+        ]
 
     def learn(self, name: str) -> None:
         """Run a command twice undisturbed, first in this process to fill its caches, and store what it does."""
@@ -143,7 +180,10 @@ class Desk:
         began = time.monotonic()
         code = self.run(name)
         seconds, operations = time.monotonic() - began, int(self.progress.read_text())
-        files = {file: digest if before.get(file) == digest else "" for file, digest in self.files().items()}
+        files = {
+            file: digest if before.get(file) == digest else ""
+            for file, digest in self.files().items()
+        }
         self.undisturbed[name] = Undisturbed(code, operations, seconds, files)
         shutil.copytree(self.here, self.kept / name)
 
@@ -160,7 +200,9 @@ class Desk:
         for name in files_in(self.here):
             known = RANDOM.sub("*", name)
             if Path(name).name != "lock":  # the next run takes it
-                made[known] = "" if known != name or name.endswith("/") else sha256(self.here / name)
+                made[known] = (
+                    "" if known != name or name.endswith("/") else sha256(self.here / name)
+                )
         return made
 
     def run(self, name: str, disturb: Callable[[], object] = int, kill_at: int = 0) -> int:
@@ -186,21 +228,34 @@ class Desk:
             if path.is_file() and CANARY.encode() in path.read_bytes():
                 yield f"note text in {'a message' if path == self.log else 'a temporary file'}"
         # A replaced run is removed in a folder `.OUT.….part`, which the next run removes.
-        folders = [path for path in self.here.rglob("release") if path.is_dir() and ".part/" not in str(path)]
+        folders = [
+            path
+            for path in self.here.rglob("release")
+            if path.is_dir() and ".part/" not in str(path)
+        ]
         checks = [check for folder in folders for check in verify(folder)]
-        checks += [Check(*each) for vault in self.here.rglob("vault") if logs(vault) for each in audit_checks(vault)]
+        checks += [
+            Check(*each)
+            for vault in self.here.rglob("vault")
+            if logs(vault)
+            for each in audit_checks(vault)
+        ]
         yield from (f"not verified: {check.name}" for check in checks if not check.passed)
 
     def differences(self, name: str, code: int) -> Iterator[str]:
         """Yield the faults of a run that should have ended well, or found the output of the run before complete."""
         known, files, message = self.undisturbed[name], self.files(), self.log.read_text().strip()
         missing, more = sorted(known.files.keys() - files), sorted(files.keys() - known.files)
-        complete = code == 2 and ("already exists" in message or "contains a " in message) and not missing
+        complete = (
+            code == 2 and ("already exists" in message or "contains a " in message) and not missing
+        )
         if code != known.code and not complete:
             yield f"exit {code}: {message[-200:]}"
         if missing or more:
             yield f"{'complete, ' * complete}missing {missing}, left {more}"
-        elif differ := [file for file, digest in known.files.items() if digest and files[file] != digest]:
+        elif differ := [
+            file for file, digest in known.files.items() if digest and files[file] != digest
+        ]:
             yield f"other bytes: {differ}"
         yield from self.faults()
 
@@ -210,7 +265,11 @@ def count_operations(kill_at: int, progress: int) -> list[int]:
     count, own = [0], os.getpid()
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
-        opened = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        opened = (
+            event == "open"
+            and isinstance(arguments[2], int)
+            and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        )
         if (event in OPERATIONS or opened) and os.getpid() == own:
             count[0] += 1
             if count[0] == kill_at:
@@ -229,13 +288,17 @@ def killed(desk: Desk, name: str, random: Random) -> tuple[int, str]:
         code = desk.run(name, partial(signal.setitimer, signal.ITIMER_REAL, seconds))
         return code, f"after {seconds:.2f} of {known.seconds:.2f} s"
     at = random.randint(1, known.operations)
-    return desk.run(name, kill_at=at), f"at operation {at} of {known.operations}: {desk.progress.read_text()[:200]}"
+    return desk.run(
+        name, kill_at=at
+    ), f"at operation {at} of {known.operations}: {desk.progress.read_text()[:200]}"
 
 
 def limited(desk: Desk, name: str, random: Random) -> tuple[int, str]:
     """Run a command with a limit on the size of files; return exit code and limit."""
     most = int(10 ** random.uniform(1, 5))
-    return desk.run(name, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))), f"at {most} bytes"
+    return desk.run(
+        name, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    ), f"at {most} bytes"
 
 
 def filled(desk: Desk, name: str, random: Random) -> tuple[int, str]:
@@ -255,7 +318,9 @@ def filled(desk: Desk, name: str, random: Random) -> tuple[int, str]:
 
 def mount(folder: Path, options: str) -> bool:
     """Mount a file system in memory, or change its size; return whether this user may."""
-    return not subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True).returncode
+    return not subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True
+    ).returncode
 
 
 WAYS = {KILLED: killed, LIMITED: limited, FULL: filled}
@@ -264,7 +329,9 @@ Result = tuple[str, str, str]  # command or file, way, and result; a fault begin
 
 def tried(desk: Desk, way: str, random: Random) -> Result:
     """Disturb a command, run it again, and return the result."""
-    weights = [max(20, known.operations) / (1 + known.seconds) for known in desk.undisturbed.values()]
+    weights = [
+        max(20, known.operations) / (1 + known.seconds) for known in desk.undisturbed.values()
+    ]
     name = random.choices([*desk.undisturbed], weights)[0]
     desk.prepare(name)
     code, point = WAYS[way](desk, name, random)
@@ -294,9 +361,15 @@ def parsers(desk: Desk) -> dict[str, Parser]:
     table = pq.read_table(parquet, columns=["note_id", "patient_id", "text"]).slice(0, 8)
     csv.write_csv(table, desk.root / "notes.csv")
     csv.write_csv(table, desk.root / "notes.tsv", csv.WriteOptions(delimiter="\t"))
-    (desk.root / "notes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
-    (desk.root / "vectors.txt").write_text("3 2\n" + "".join(f"{word} {n} .5\n" for n, word in enumerate("abc")))
-    (desk.root / "settings.toml").write_text("min_patients = 5\nlabel = ['a']\n[vectors]\ndim = 50\n")
+    (desk.root / "notes.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in table.to_pylist())
+    )
+    (desk.root / "vectors.txt").write_text(
+        "3 2\n" + "".join(f"{word} {n} .5\n" for n, word in enumerate("abc"))
+    )
+    (desk.root / "settings.toml").write_text(
+        "min_patients = 5\nlabel = ['a']\n[vectors]\ndim = 50\n"
+    )
     write_findings(desk.root / "findings.json", "test", [], seed=1)
     shutil.copytree(desk.input, desk.root, dirs_exist_ok=True)
     readers: dict[str, Callable[[Path], object]] = {
@@ -368,12 +441,17 @@ def table(results: Counter[Result], title: str, ways: Sequence[str]) -> Iterator
     for (name, way, result), times in results.items():
         if way in ways:
             counts[name, way, "fault" if result.startswith("FAULT") else result] += times
-    columns = sorted({(way, result) for _, way, result in counts}, key=lambda column: (ways.index(column[0]), column))
+    columns = sorted(
+        {(way, result) for _, way, result in counts},
+        key=lambda column: (ways.index(column[0]), column),
+    )
     yield f"| {title} | {' | '.join(f'{way}: {result}' for way, result in columns)} |"
     yield "| --- |" + " ---: |" * len(columns)
     for name in dict.fromkeys(name for name, _, _ in sorted(counts)):
         yield f"| {name} | {' | '.join(f'{counts[name, *column]:,}' for column in columns)} |"
-    totals = (sum(counts[name, *column] for name in {name for name, _, _ in counts}) for column in columns)
+    totals = (
+        sum(counts[name, *column] for name in {name for name, _, _ in counts}) for column in columns
+    )
     yield f"| in all | {' | '.join(f'{total:,}' for total in totals)} |\n"
     for (name, way, result), times in sorted(results.items()):
         if way in ways and result.startswith("FAULT"):
@@ -387,13 +465,23 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     how = parser.parse_args()
     cores, until = os.cpu_count() or 1, time.monotonic() + 60 * how.minutes
-    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(cores, mp_context=get_context("fork")) as pool:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ProcessPoolExecutor(cores, mp_context=get_context("fork")) as pool,
+    ):
         run = partial(lane, root=Path(folder), seed=how.seed, until=until)
         results = sum(pool.map(run, range(cores)), Counter[Result]())
     print(
         f"`python benchmarks/torture.py --minutes {how.minutes:g} --seed {how.seed}`; {cores} cores, {date.today()}.\n"
     )
-    print("\n".join([*table(results, "Command", [KILLED, LIMITED, FULL]), *table(results, "File", [DAMAGED])]))
+    print(
+        "\n".join(
+            [
+                *table(results, "Command", [KILLED, LIMITED, FULL]),
+                *table(results, "File", [DAMAGED]),
+            ]
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -45,13 +45,19 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def vectors_of(corpus: Corpus, counts: WordCounts, setting: str, options: argparse.Namespace, scratch: Path) -> Vectors:
+def vectors_of(
+    corpus: Corpus, counts: WordCounts, setting: str, options: argparse.Namespace, scratch: Path
+) -> Vectors:
     """Vectors as the setting says: trained, or read and fitted to the notes."""
-    told = dict(part.split("=", 1) if "=" in part else ("algorithm", part) for part in setting.split(","))
+    told = dict(
+        part.split("=", 1) if "=" in part else ("algorithm", part) for part in setting.split(",")
+    )
     if "vectors" in told:
         return of_notes(load_vectors(told["vectors"]), counts)
     how = VectorSettings.model_validate(told)
-    return train(corpus, how, seed=options.seed, workers=options.workers, scratch=scratch, counts=counts)
+    return train(
+        corpus, how, seed=options.seed, workers=options.workers, scratch=scratch, counts=counts
+    )
 
 
 def recovered(channel: Channel, counts: WordCounts) -> tuple[float, float]:
@@ -60,9 +66,13 @@ def recovered(channel: Channel, counts: WordCounts) -> tuple[float, float]:
     prior = np.array([known.get(word, 0) for word in channel.words], dtype=np.float64)
     posterior = channel.posterior(prior)
     rows, won = posterior.best
-    read = np.bincount(rows[rows >= 0], won[rows >= 0] / posterior.prior[rows[rows >= 0]], len(prior) + 1)[: len(prior)]
+    read = np.bincount(
+        rows[rows >= 0], won[rows >= 0] / posterior.prior[rows[rows >= 0]], len(prior) + 1
+    )[: len(prior)]
     rare = (prior > 0) & (prior < RARE)
-    return float(read @ prior / prior.sum()), float(read[rare] @ prior[rare] / max(prior[rare].sum(), 1))
+    return float(read @ prior / prior.sum()), float(
+        read[rare] @ prior[rare] / max(prior[rare].sum(), 1)
+    )
 
 
 def kept(corpus: Corpus, channel: Channel, key: Key, label: str) -> float:
@@ -70,9 +80,13 @@ def kept(corpus: Corpus, channel: Channel, key: Key, label: str) -> float:
     obfuscate = Obfuscator(channel, key)
     released = (obfuscate(batch).batch for batch in corpus.batches())
     rng, settings = np.random.default_rng(SEED), ClassifierSettings(min_class=20)
-    found = compared(evaluate(corpus.batches(), released, label, rng, settings), "lr", rng, settings)
+    found = compared(
+        evaluate(corpus.batches(), released, label, rng, settings), "lr", rng, settings
+    )
     both = {
-        str(f.detail["side"]): f.value for f in found if f.measure == "utility.classification" and f.value is not None
+        str(f.detail["side"]): f.value
+        for f in found
+        if f.measure == "utility.classification" and f.value is not None
     }
     return both["released"] / both["original"]
 
@@ -83,7 +97,9 @@ def main(options: argparse.Namespace) -> None:
     corpus = open_corpus(options.notes, reading, label=(options.label,))
     key = Key.from_seed(options.seed)
     print(
-        "| vectors | passes | processor s | " + " | ".join(f"{name}: F1 kept / read / rare" for name in CHANNELS) + " |"
+        "| vectors | passes | processor s | "
+        + " | ".join(f"{name}: F1 kept / read / rare" for name in CHANNELS)
+        + " |"
     )
     print("| --- | --: | --: |" + " --- |" * len(CHANNELS))
     with tempfile.TemporaryDirectory() as folder:
@@ -91,12 +107,18 @@ def main(options: argparse.Namespace) -> None:
         for setting in options.settings:
             before = processor_seconds()
             vectors = vectors_of(corpus, counts, setting, options, Path(folder))
-            cells = [setting, str(vectors.meta.get("epochs", "")), f"{processor_seconds() - before:.0f}"]
+            cells = [
+                setting,
+                str(vectors.meta.get("epochs", "")),
+                f"{processor_seconds() - before:.0f}",
+            ]
             if options.save:
                 save_vectors(vectors, options.save / setting.replace("/", "-"), force=True)
             for how in CHANNELS.values():
                 told = ChannelSettings.model_validate({**how, "allow_small": True})
-                channel, _ = build_channel(vectors, told, key=key, threads=options.workers, counts=counts)
+                channel, _ = build_channel(
+                    vectors, told, key=key, threads=options.workers, counts=counts
+                )
                 cells.append(
                     f"{kept(corpus, channel, key, options.label):.3f} / "
                     + " / ".join(f"{share:.3f}" for share in recovered(channel, counts))

@@ -70,18 +70,27 @@ def header(row: Row) -> str:
     return f"Name: {', '.join(row[part] for part in ('given', 'middle', 'family') if row[part])};"
 
 
-def write_people(rows: list[Row], attribute: str, settings: StudySettings, folder: Path) -> list[str]:
+def write_people(
+    rows: list[Row], attribute: str, settings: StudySettings, folder: Path
+) -> list[str]:
     """Write notes.parquet, patients.parquet and codes.csv; return the most frequent values."""
     patients = {row["id"]: patient(row, attribute) for row in rows}
     hidden: set[str] = set()
     if attribute == "party":
         remover = EmulatedRemover(Key.from_seed(settings.seed), patients, settings.miss_rate)
         hidden = {missed.patient_id for missed in remover.missed}
-    texts = [PARTY_WORDS.sub(" ", row["text"]) if row["id"] in hidden else row["text"] for row in rows]
+    texts = [
+        PARTY_WORDS.sub(" ", row["text"]) if row["id"] in hidden else row["text"] for row in rows
+    ]
     notes = memory_corpus(
-        [(row["id"], row["id"], f"{header(row)}\n{text}") for row, text in zip(rows, texts, strict=True)]
+        [
+            (row["id"], row["id"], f"{header(row)}\n{text}")
+            for row, text in zip(rows, texts, strict=True)
+        ]
     )
-    write_corpus(notes.batches(), private_folder(folder) / "notes.parquet", notes.columns, ".parquet")
+    write_corpus(
+        notes.batches(), private_folder(folder) / "notes.parquet", notes.columns, ".parquet"
+    )
     write_patients(patients.values(), folder / "patients.parquet")
     counts = Counter(row[attribute] for row in rows if row[attribute])
     write_codes({value: DESCRIPTIONS.get(value, value) for value in counts}, folder / "codes.csv")
@@ -101,12 +110,16 @@ def main() -> int:
     small = {"window": (1, 5, 9), "epochs": 10, "miss_rate": 0.1, "figure_3": False}
     given = {} if options.config else small
     try:
-        settings = load_settings(StudySettings, {**given, "workers": options.workers}, options.config)
+        settings = load_settings(
+            StudySettings, {**given, "workers": options.workers}, options.config
+        )
         people = private_folder(options.out) / "people"
         targets = write_people(read(options.file), options.attribute, settings, people)
         settings = settings.model_copy(update={"target": settings.target or tuple(targets)})
         files = [people / name for name in ("notes.parquet", "patients.parquet", "codes.csv")]
-        results = run_study(*files, options.out / "study", settings, lambda line: print(line, file=sys.stderr))
+        results = run_study(
+            *files, options.out / "study", settings, lambda line: print(line, file=sys.stderr)
+        )
     except ClinveilError as error:
         print(f"congress: {error}", file=sys.stderr)
         return error.exit_code

@@ -31,7 +31,9 @@ settings.load_profile("clinveil")
 _spec = importlib.util.spec_from_file_location("blocked_network", BLOCKED / "sitecustomize.py")
 assert _spec and _spec.loader
 _spec.loader.exec_module(importlib.util.module_from_spec(_spec))
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(BLOCKED), os.environ.get("PYTHONPATH")]))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(BLOCKED), os.environ.get("PYTHONPATH")])
+)
 
 
 # A small release under a random key can stray over a gate's limit: each test has its own keys, always the same.
@@ -41,7 +43,10 @@ _keys = iter(())
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """New keys are made of the test's name and a count from here on."""
     global _keys
-    _keys = (hashlib.sha256(f"{item.nodeid} {count}".encode()).digest()[:KEY_BYTES] for count in itertools.count())
+    _keys = (
+        hashlib.sha256(f"{item.nodeid} {count}".encode()).digest()[:KEY_BYTES]
+        for count in itertools.count()
+    )
 
 
 def _of_the_test(cls: type[Key]) -> Key:

@@ -66,7 +66,9 @@ def mtsamples(data: Path, parts: tuple[int, ...]) -> list[str]:
 
 
 def sentences(texts: list[str]) -> list[str]:
-    return [s for text in texts for s in (x.strip() for x in _SENTENCE.split(text)) if 12 < len(s) < 400]
+    return [
+        s for text in texts for s in (x.strip() for x in _SENTENCE.split(text)) if 12 < len(s) < 400
+    ]
 
 
 def without_names(texts: list[str]) -> list[str]:
@@ -82,7 +84,11 @@ def plain_of_people(texts: list[str]) -> list[str]:
         classes = lexical_classes(word)
         return bool(classes & usual and not classes & LexicalClass.WORD)
 
-    return [text for text in texts if not any(named(word) for word in re.findall(r"\b[A-Z][\w'-]+", text))]
+    return [
+        text
+        for text in texts
+        if not any(named(word) for word in re.findall(r"\b[A-Z][\w'-]+", text))
+    ]
 
 
 def actors(rows: list[dict[str, str]], people: People, rng: Random) -> Iterator[Labelled]:
@@ -90,14 +96,20 @@ def actors(rows: list[dict[str, str]], people: People, rng: Random) -> Iterator[
     for row in rows:
         words = [w for w in re.findall(r"[^\W\d_][\w'-]+", row["name"]) if len(w) > 1]
         pattern = (
-            re.compile(r"\b(?:%s)(?:[ -](?:%s|\w\.))*\b" % (("|".join(map(re.escape, words)),) * 2)) if words else None
+            re.compile(r"\b(?:%s)(?:[ -](?:%s|\w\.))*\b" % (("|".join(map(re.escape, words)),) * 2))
+            if words
+            else None
         )
         if pattern is None:
             continue
         for sentence in _SENTENCE.split(row["text"])[:4]:
-            spans = tuple(Span(*m.span(), "NAME") for m in pattern.finditer(sentence) if m[0][0].isupper())
+            spans = tuple(
+                Span(*m.span(), "NAME") for m in pattern.finditer(sentence) if m[0][0].isupper()
+            )
             if spans and plain_of_people([pattern.sub("", sentence)]) and len(sentence) < 400:
-                yield invent.in_other_case(invent.refilled(Labelled(sentence, spans), people, rng), rng)
+                yield invent.in_other_case(
+                    invent.refilled(Labelled(sentence, spans), people, rng), rng
+                )
 
 
 def asq(data: Path, odd: int) -> list[Labelled]:
@@ -119,20 +131,31 @@ def _untitled(span: dict[str, Any]) -> Span:
 def texts(data: Path, rng: Random) -> list[Labelled]:
     rows = [row for row in table(data / "people" / "actors.csv.gz") if part(row["id"], 5) != 0]
     congress = table(data / "people" / "congress.csv.gz")
-    real = [row["name"] for row in rows] + [f"{row['given']} {row['family'].title()}" for row in congress]
+    real = [row["name"] for row in rows] + [
+        f"{row['given']} {row['family'].title()}" for row in congress
+    ]
     people = People(real)
     clinical = without_names(sentences(mtsamples(data, (0, 1, 2))))
-    hosts = [invent.projected(s, people, rng) if rng.random() < 0.5 else Labelled(s) for s in clinical]
+    hosts = [
+        invent.projected(s, people, rng) if rng.random() < 0.5 else Labelled(s) for s in clinical
+    ]
     passages = [Labelled("\n".join(clinical[at : at + 8])) for at in range(0, len(clinical), 32)]
     with gzip.open(data / "casing" / "wiki_sentences.txt.gz", "rt", encoding="utf-8") as file:
-        wiki = plain_of_people([re.sub(r" (?=[.,;:?!)'])|(?<=[(]) ", "", line.strip()) for line in file])
+        wiki = plain_of_people(
+            [re.sub(r" (?=[.,;:?!)'])|(?<=[(]) ", "", line.strip()) for line in file]
+        )
     clauses = plain_of_people([c.strip() for row in congress for c in row["text"].split(";")[1:4]])
-    general = [invent.in_other_case(Labelled(s), rng) for s in rng.sample(wiki, 2500) + rng.sample(clauses, 1500)]
+    general = [
+        invent.in_other_case(Labelled(s), rng)
+        for s in rng.sample(wiki, 2500) + rng.sample(clauses, 1500)
+    ]
     queries = asq(data, 0)
     more = [invent.refilled(query, people, rng) for query in queries for _ in range(3)]
     more += [query for query in queries for _ in range(3) if not query.spans]
     named = list(actors(rng.sample(rows, 6000), people, rng))
-    print(f"{len(hosts)} sentences, {len(passages)} passages, {len(general)} general, {len(named)} of actors")
+    print(
+        f"{len(hosts)} sentences, {len(passages)} passages, {len(general)} general, {len(named)} of actors"
+    )
     return invent.all_texts(
         [
             invent.invented(INVENTED, people, rng, hosts),
@@ -150,7 +173,11 @@ def vocabulary(data: Path) -> Counter[str]:
     """Words that clinical notes, code titles and general sentences write in small letters."""
     with gzip.open(data / "casing" / "wiki_sentences.txt.gz", "rt", encoding="utf-8") as file:
         general = [line for line in file]
-    titles = [row["description"] for name in ("icd9cm", "icd10cm") for row in table(data / "codes" / f"{name}.csv.gz")]
+    titles = [
+        row["description"]
+        for name in ("icd9cm", "icd10cm")
+        for row in table(data / "codes" / f"{name}.csv.gz")
+    ]
     return written_small([*mtsamples(data, (0, 1, 2)), *general, *titles])
 
 
@@ -169,7 +196,12 @@ def recipe_hash() -> str:
     mine = [here / f"{name}.py" for name in ("crfsuite", "invent", "people", "tokens", "train")]
     mine += [runtime / "features.py"]
     lists = Path(lexicons.__file__).parent.rglob("*.*")
-    files = [Path(__file__), *mine, *here.glob("*.txt"), *(file for file in lists if file.suffix in (".py", ".txt"))]
+    files = [
+        Path(__file__),
+        *mine,
+        *here.glob("*.txt"),
+        *(file for file in lists if file.suffix in (".py", ".txt")),
+    ]
     return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()
 
 
@@ -178,9 +210,17 @@ def make(data: Path) -> TaggerModel:
     made = texts(data, Random(SEED))
     check_no_name_is_held_out(made)
     print(f"texts after {time.process_time() - began:.0f} s of CPU")
-    card = {"date": DATE, "recipe": recipe_hash(), "seed": SEED, "sources": SOURCES, "most_false": MOST_FALSE}
+    card = {
+        "date": DATE,
+        "recipe": recipe_hash(),
+        "seed": SEED,
+        "sources": SOURCES,
+        "most_false": MOST_FALSE,
+    }
     model = train_tagger(made, ("NAME",), 0.5, card, vocabulary(data))
-    print(f"fitted after {time.process_time() - began:.0f} s: {model.card['tokens']} tokens, {len(model.properties)}")
+    print(
+        f"fitted after {time.process_time() - began:.0f} s: {model.card['tokens']} tokens, {len(model.properties)}"
+    )
     threshold = round(threshold_within(model, tuning(data), MOST_FALSE), 4)
     return replace(model, threshold=threshold)
 

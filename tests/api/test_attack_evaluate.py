@@ -32,19 +32,25 @@ def frame(corpus):
 @pytest.fixture(scope="module")
 def fitted(frame):
     key = clinveil.Key.from_seed(1)
-    return clinveil.Obfuscator(n=3, key=key, settings={"epochs": 1}, columns={"keep": "diagnosis_group"}).fit(frame)
+    return clinveil.Obfuscator(
+        n=3, key=key, settings={"epochs": 1}, columns={"keep": "diagnosis_group"}
+    ).fit(frame)
 
 
 @pytest.fixture(scope="module")
 def known():
-    return {patient.patient_id: patient for chunk in demo_chunks(60, 1) for patient in chunk.patients}
+    return {
+        patient.patient_id: patient for chunk in demo_chunks(60, 1) for patient in chunk.patients
+    }
 
 
 def test_names_are_paired_as_the_room_below_does_it(fitted, known):
     people = [patient.name for patient in known.values()]
     found = clinveil.attack.names(fitted.vectors_, known, seed=5, k=20, draws=99)
     assert found == Names(k=20, draws=99).on([fitted.vectors_], people, default_rng(5))
-    assert found == clinveil.attack.names(fitted.vectors_, [" ".join(name) for name in people], seed=5, k=20, draws=99)
+    assert found == clinveil.attack.names(
+        fitted.vectors_, [" ".join(name) for name in people], seed=5, k=20, draws=99
+    )
 
 
 def test_inversion_recovers_more_than_chance_and_the_identity_all(fitted, frame):
@@ -69,7 +75,9 @@ def test_copies_are_found_in_a_copy(frame):
 
 
 def test_what_protection_costs(fitted, frame):
-    found = clinveil.evaluate.classification(frame, fitted.transform(frame), label="diagnosis_group", min_class=5)
+    found = clinveil.evaluate.classification(
+        frame, fitted.transform(frame), label="diagnosis_group", min_class=5
+    )
     assert {f.measure for f in found} >= {"utility.classification"}
     assert clinveil.to_frame(found, "pandas")["measure"].notna().all()
 
@@ -89,12 +97,20 @@ def test_an_attack_that_somebody_registers_is_run_by_its_name(frame):
         letters: int = 3
 
         def __call__(self, context, rng):
-            texts = [text for batch in context.released.batches() for text in batch.column("text").to_pylist()]
+            texts = [
+                text
+                for batch in context.released.batches()
+                for text in batch.column("text").to_pylist()
+            ]
             hits = sum(len(text.split()[0]) == self.letters for text in texts)
-            return [Finding("attack.first_word", hits / len(texts), len(texts), "lower", count=hits)]
+            return [
+                Finding("attack.first_word", hits / len(texts), len(texts), "lower", count=hits)
+            ]
 
     try:
-        found = clinveil.attack.run("first-word", Context(released=clinveil.demo_corpus(patients=5, seed=1)), letters=4)
+        found = clinveil.attack.run(
+            "first-word", Context(released=clinveil.demo_corpus(patients=5, seed=1)), letters=4
+        )
         assert found[0].measure == "attack.first_word"
         with pytest.raises(UsageError, match="needs released"):
             clinveil.attack.run("first-word", Context())
@@ -103,7 +119,9 @@ def test_an_attack_that_somebody_registers_is_run_by_its_name(frame):
 
 
 def test_the_functions_are_the_registered_attacks():
-    assert set(dir(clinveil.attack)) - {"Context", "run"} == {name.replace("-", "_") for name in attacks.names()}
+    assert set(dir(clinveil.attack)) - {"Context", "run"} == {
+        name.replace("-", "_") for name in attacks.names()
+    }
 
 
 def test_the_functions_are_the_registered_evaluations():
@@ -119,14 +137,19 @@ def test_the_command_and_the_function_return_the_same(fitted, tmp_path):
 
 
 def test_attacks_on_language_models_take_frames(frame):
-    halves = [frame[frame["patient_id"].isin(part)] for part in np.array_split(sorted(set(frame["patient_id"])), 2)]
+    halves = [
+        frame[frame["patient_id"].isin(part)]
+        for part in np.array_split(sorted(set(frame["patient_id"])), 2)
+    ]
     assert clinveil.attack.leaveout(halves[0], mode="unigram")
     assert clinveil.attack.canaries(halves[0], model="unigram", each=1, repeats=(4,))
 
 
 def test_inference_reads_the_attribute_from_the_columns(fitted, frame):
     released = fitted.transform(frame)
-    assert clinveil.attack.inference(released, columns={"patient": "patient_id", "keep": "diagnosis_group"})
+    assert clinveil.attack.inference(
+        released, columns={"patient": "patient_id", "keep": "diagnosis_group"}
+    )
 
 
 def test_a_missing_input_is_reported(fitted):

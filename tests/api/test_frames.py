@@ -30,7 +30,12 @@ def deidentified(notes, mode="replace", *, patients=None, key=None, **columns):
 
 def columns(n=3):
     rows = range(n)
-    return {"note_id": [f"n{i}" for i in rows], "text": [NOTE] * n, "name": ["Miller"] * n, "label": [*rows]}
+    return {
+        "note_id": [f"n{i}" for i in rows],
+        "text": [NOTE] * n,
+        "name": ["Miller"] * n,
+        "label": [*rows],
+    }
 
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
@@ -41,7 +46,11 @@ def test_a_frame_comes_back_as_its_own_kind_and_unnamed_columns_do_not(library):
     frame = FRAMES[library](columns())
     made = deidentified(frame, mode="tag", label="label")
     assert type(made) is type(frame)
-    assert arrow(made).to_pydict() == {"note_id": ["n0", "n1", "n2"], "text": [TAGGED] * 3, "label": [0, 1, 2]}
+    assert arrow(made).to_pydict() == {
+        "note_id": ["n0", "n1", "n2"],
+        "text": [TAGGED] * 3,
+        "label": [0, 1, 2],
+    }
 
 
 @pytest.mark.parametrize("series", [pd.Series, pl.Series, list, tuple])
@@ -72,7 +81,9 @@ def test_a_path_gives_an_arrow_table(tmp_path):
 
 
 def test_pandas_categories_and_missing_values_are_read():
-    frame = pd.DataFrame({"note_id": [1.0, 2.0], "text": pd.Categorical([NOTE, NOTE]), "label": [np.nan, 1.0]})
+    frame = pd.DataFrame(
+        {"note_id": [1.0, 2.0], "text": pd.Categorical([NOTE, NOTE]), "label": [np.nan, 1.0]}
+    )
     got = Reading.of({"keep": "label"}).given(frame)[0]
     batch = pa.Table.from_batches(list(got.batches())).to_pydict()
     assert (batch["note_id"], batch["text"], batch["label"][1]) == (["1", "2"], [NOTE, NOTE], 1.0)
@@ -87,7 +98,11 @@ def test_pandas_categories_and_missing_values_are_read():
         ([NOTE, 7], InputError, "item 1 is a int"),
         (NOTE, InputError, "pass a single text as a list"),
         (pd.Series([1, 2]), InputError, "item 0 is a int"),
-        (pd.DataFrame([[1, NOTE, NOTE]], columns=["note_id", "text", "text"]), InputError, "duplicate column name"),
+        (
+            pd.DataFrame([[1, NOTE, NOTE]], columns=["note_id", "text", "text"]),
+            InputError,
+            "duplicate column name",
+        ),
         ([], InputError, "no notes"),
         (pd.DataFrame({"note_id": [1, 1], "text": [NOTE, NOTE]}), InputError, "the frame"),
         (pd.DataFrame({"note_id": [1], "colour": [NOTE]}), InputError, "text"),
@@ -109,7 +124,17 @@ def test_unknown_options_are_told():
 
 
 FINDINGS = [
-    Finding("attack.x", 0.5, 10, "lower", low=0.4, high=0.6, chance=0.1, count=5, detail={"k": 3, "at": "a"}),
+    Finding(
+        "attack.x",
+        0.5,
+        10,
+        "lower",
+        low=0.4,
+        high=0.6,
+        chance=0.1,
+        count=5,
+        detail={"k": 3, "at": "a"},
+    ),
     Finding("utility.y", None, 0, detail={"why": "no labels", "k": 2.5}),
 ]
 
@@ -120,7 +145,12 @@ def test_findings_become_a_frame(library):
     assert type(made) is type(FRAMES[library]({"a": [1]}))
     rows = arrow(made).to_pylist()
     assert rows[0]["measure"] == "attack.x"
-    assert (rows[0]["value"], rows[0]["n"], rows[0]["detail_k"], rows[0]["detail_at"]) == (0.5, 10, 3.0, "a")
+    assert (rows[0]["value"], rows[0]["n"], rows[0]["detail_k"], rows[0]["detail_at"]) == (
+        0.5,
+        10,
+        3.0,
+        "a",
+    )
     assert rows[1]["detail_why"] == "no labels"
     assert nw.from_native(clinveil.to_frame([], library), eager_only=True).shape[0] == 0
 
@@ -152,7 +182,9 @@ def test_known_patients_are_a_file_a_frame_or_patients(tmp_path):
     people.to_parquet(tmp_path / "people.parquet")
     known = {"p1": clinveil.Patient("p1", ("Zyra", "Quux"))}
     for patients in (people, tmp_path / "people.parquet", known):
-        assert deidentified(notes, mode="tag", patients=patients)["text"].tolist() == ["[NAME] was seen."]
+        assert deidentified(notes, mode="tag", patients=patients)["text"].tolist() == [
+            "[NAME] was seen."
+        ]
     for wrong in (["Zyra Quux"], {"p1": {"name": "Zyra"}}, 7):
         with pytest.raises(UsageError, match="known patients cannot be"):
             deidentified(notes, patients=wrong)
@@ -219,14 +251,17 @@ def test_the_callers_umask_stays(tmp_path):
         with pytest.raises(InputError):
             clinveil.release([NOTE] * 3, tmp_path / "out")
         with pytest.raises(InputError):
-            clinveil.release([NOTE] * 3, tmp_path / "out", kind="synthetic", lm={"model": "unigram"})
+            clinveil.release(
+                [NOTE] * 3, tmp_path / "out", kind="synthetic", lm={"model": "unigram"}
+            )
         assert os.umask(0o022) == 0o022
     finally:
         os.umask(before)
 
 
 @pytest.mark.parametrize(
-    "notes", [[SECRET + "\ud800"], pd.DataFrame({"text": pd.Series([SECRET + "\ud800"], dtype=object)})]
+    "notes",
+    [[SECRET + "\ud800"], pd.DataFrame({"text": pd.Series([SECRET + "\ud800"], dtype=object)})],
 )
 def test_broken_unicode_is_told_without_the_text(notes):
     with pytest.raises(InputError, match="invalid Unicode") as caught:

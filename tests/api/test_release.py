@@ -12,14 +12,25 @@ from clinveil.core.errors import InputError, InputWarning, UsageError
 
 @pytest.fixture(scope="module")
 def frame():
-    return pl.from_arrow(pa.Table.from_batches(list(clinveil.demo_corpus(patients=60, seed=1).batches())))
+    return pl.from_arrow(
+        pa.Table.from_batches(list(clinveil.demo_corpus(patients=60, seed=1).batches()))
+    )
 
 
 @pytest.fixture(scope="module")
 def made(frame, tmp_path_factory):
     out, said = tmp_path_factory.mktemp("runs") / "out", []
-    quick = {"epochs": 1, "window": 5, "dim": 16, "max_kept": 1}  # of 60 patients, some have a group of their own
-    return clinveil.release(frame, out, label="diagnosis_group", say=said.append, **quick), out, said
+    quick = {
+        "epochs": 1,
+        "window": 5,
+        "dim": 16,
+        "max_kept": 1,
+    }  # of 60 patients, some have a group of their own
+    return (
+        clinveil.release(frame, out, label="diagnosis_group", say=said.append, **quick),
+        out,
+        said,
+    )
 
 
 def test_a_frame_is_released_behind_gates(made, frame):
@@ -43,12 +54,16 @@ def test_it_can_be_verified_and_its_findings_are_a_frame(made):
 
 def test_later_notes_are_added_to_it(made, tmp_path):
     _, out, _ = made
-    later = pl.from_arrow(pa.Table.from_batches(list(clinveil.demo_corpus(patients=62, seed=1).batches())))
+    later = pl.from_arrow(
+        pa.Table.from_batches(list(clinveil.demo_corpus(patients=62, seed=1).batches()))
+    )
     how = {"max_names": 1.0, "max_linkage": 1.0}
     added = clinveil.release(later, tmp_path / "out2", vault=out / "vault", **how)
     old = {row["source_patient_id"]: row["patient_id"] for row in _crosswalk(out)}
     new = {row["source_patient_id"]: row["patient_id"] for row in _crosswalk(tmp_path / "out2")}
-    assert len(set(new) - set(old)) == 2 and all(new[one] == old[one] for one in set(new) & set(old))
+    assert len(set(new) - set(old)) == 2 and all(
+        new[one] == old[one] for one in set(new) & set(old)
+    )
     assert not added.refused, [gate.name for gate in added.gates if not gate.passed]
     released = pl.read_parquet(added.folder.release / "notes.parquet")
     assert released.columns == ["note_id", "patient_id", "text", "diagnosis_group"]
@@ -76,15 +91,26 @@ def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
 
 def test_a_refusal_and_unknown_patients_are_warned_of(frame, tmp_path):
     with pytest.warns(InputWarning) as told:
-        made = clinveil.release(frame["text"].to_list()[:80], tmp_path / "out", seed=1, epochs=1, dim=8)
+        made = clinveil.release(
+            frame["text"].to_list()[:80], tmp_path / "out", seed=1, epochs=1, dim=8
+        )
     said = " ".join(str(one.message) for one in told)
-    assert made.refused and "no patient column" in said and "a gate failed" in said and len(repr(made)) < 500
+    assert (
+        made.refused
+        and "no patient column" in said
+        and "a gate failed" in said
+        and len(repr(made)) < 500
+    )
 
 
 def test_synthetic_notes_of_a_frame(frame, tmp_path):
     how = {"lm": {"model": "unigram"}, "synthetic": {"count": 20}}
     made = clinveil.release(frame, tmp_path / "out", kind="synthetic", seed=1, **how)
-    assert made.kind == "synthetic" and [gate.name for gate in made.gates if not gate.passed] == ["no test seed"]
-    assert (made.folder.refused / "notes.parquet").exists() and (made.folder.vault / "model").is_dir()
+    assert made.kind == "synthetic" and [gate.name for gate in made.gates if not gate.passed] == [
+        "no test seed"
+    ]
+    assert (made.folder.refused / "notes.parquet").exists() and (
+        made.folder.vault / "model"
+    ).is_dir()
     with pytest.raises(UsageError, match="layrs"):
         clinveil.release(frame, tmp_path / "never", kind="synthetic", lm={"layrs": 1})

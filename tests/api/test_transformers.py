@@ -27,12 +27,18 @@ def frame(corpus):
 
 @pytest.fixture(scope="module")
 def fitted(corpus):
-    return clinveil.Obfuscator(n=5, key=clinveil.Key.from_seed(1), settings={"epochs": 1}).fit(corpus)
+    return clinveil.Obfuscator(n=5, key=clinveil.Key.from_seed(1), settings={"epochs": 1}).fit(
+        corpus
+    )
 
 
 def test_a_frame_is_obfuscated_as_the_room_below_does_it(fitted, corpus, frame):
     engine = Engine(fitted.channel_, fitted.key_)
-    expected = [text for batch in corpus.batches() for text in engine(batch).batch.column("text").to_pylist()]
+    expected = [
+        text
+        for batch in corpus.batches()
+        for text in engine(batch).batch.column("text").to_pylist()
+    ]
     assert fitted.transform(frame)["text"].tolist() == expected
 
 
@@ -44,7 +50,11 @@ def test_no_word_comes_out_as_it_was(fitted, frame):
 
 
 def test_the_same_key_and_seed_give_the_same_notes(fitted, corpus, frame):
-    again = clinveil.Obfuscator(n=5, key=clinveil.Key.from_seed(1), settings={"epochs": 1}).fit(frame).transform(frame)
+    again = (
+        clinveil.Obfuscator(n=5, key=clinveil.Key.from_seed(1), settings={"epochs": 1})
+        .fit(frame)
+        .transform(frame)
+    )
     assert again["text"].tolist() == fitted.transform(frame)["text"].tolist()
     other = clinveil.Obfuscator(n=5, vectors=fitted.vectors_).fit(corpus).transform(frame)
     assert other["text"].tolist() != again["text"].tolist()
@@ -58,12 +68,16 @@ def test_they_are_scikit_learns_own_kind(frame):
 
 
 def test_a_key_is_no_part_of_the_repr(fitted):
-    assert fitted.key_._secret.hex() not in repr(fitted) and repr(fitted.key_._secret) not in repr(fitted)
+    assert fitted.key_._secret.hex() not in repr(fitted) and repr(fitted.key_._secret) not in repr(
+        fitted
+    )
 
 
 def test_spans_of_one_text():
     text = "Dr. Sarah Miller"
-    assert [text[span.start : span.end] for span in clinveil.Deidentifier().find(text)] == ["Sarah Miller"]
+    assert [text[span.start : span.end] for span in clinveil.Deidentifier().find(text)] == [
+        "Sarah Miller"
+    ]
 
 
 def test_what_is_missing_or_too_small_is_told(frame):

@@ -31,7 +31,10 @@ def context(patients, codes, **more) -> Context:
 
 
 def four(codes=(("1",), ("2",), ("3",), ("4",))) -> list[Patient]:
-    return [Patient(f"p{i}", tuple(name.split()), own) for i, (name, own) in enumerate(zip(NAMES, codes, strict=True))]
+    return [
+        Patient(f"p{i}", tuple(name.split()), own)
+        for i, (name, own) in enumerate(zip(NAMES, codes, strict=True))
+    ]
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,9 @@ def world(rng, n=120, m=30, *, link=0.0, prevalence=1.0) -> World:
     """
     odds = np.exp(rng.normal(0, prevalence, m))
     sizes = 1 + rng.binomial(4, 0.4, n)
-    keys = np.log(odds) + rng.gumbel(size=(n, m))  # the largest of these: a draw in proportion to the odds
+    keys = np.log(odds) + rng.gumbel(
+        size=(n, m)
+    )  # the largest of these: a draw in proportion to the odds
     has = np.argsort(np.argsort(-keys, axis=1), axis=1) < sizes[:, None]
     dim = m + 4
     diagnoses = np.eye(m, dim) * (2 + np.log(odds))[:, None]
@@ -60,11 +65,19 @@ def world(rng, n=120, m=30, *, link=0.0, prevalence=1.0) -> World:
     words = [f"{part}{letters(i)}" for i in range(n) for part in ("first", "last")]
     words += [f"illness{letters(j)}" for j in range(m)]
     matrix = np.empty((len(words), dim), dtype=np.float32)
-    matrix[0 : 2 * n : 2], matrix[1 : 2 * n : 2], matrix[2 * n :] = firsts, names - spread, diagnoses
+    matrix[0 : 2 * n : 2], matrix[1 : 2 * n : 2], matrix[2 * n :] = (
+        firsts,
+        names - spread,
+        diagnoses,
+    )
     counts = np.concatenate([rng.integers(2, 60, 2 * n), 50 * np.ones(m)]).astype(np.int64)
     codes = {f"c{j}": f"illness{letters(j)}" for j in range(m)}
     people = [
-        Patient(f"p{i}", (f"first{letters(i)}", f"last{letters(i)}"), tuple(f"c{j}" for j in np.flatnonzero(has[i])))
+        Patient(
+            f"p{i}",
+            (f"first{letters(i)}", f"last{letters(i)}"),
+            tuple(f"c{j}" for j in np.flatnonzero(has[i])),
+        )
         for i in range(n)
     ]
     return World(Vectors(words, matrix, counts, counts, n), people, codes)
@@ -77,11 +90,18 @@ def letters(number: int) -> str:
 
 def swapped(patients: list[Patient], order) -> list[Patient]:
     """The same patients under each other's whole names."""
-    return [Patient(p.patient_id, patients[int(o)].name, p.codes) for p, o in zip(patients, order, strict=True)]
+    return [
+        Patient(p.patient_id, patients[int(o)].name, p.codes)
+        for p, o in zip(patients, order, strict=True)
+    ]
 
 
 def one(findings, measure, **detail):
     """The only finding of a measure with these details."""
-    fit = [f for f in findings if f.measure == measure and all(f.detail.get(k) == v for k, v in detail.items())]
+    fit = [
+        f
+        for f in findings
+        if f.measure == measure and all(f.detail.get(k) == v for k, v in detail.items())
+    ]
     assert len(fit) == 1, [dict(f.detail) for f in fit]
     return fit[0]

@@ -8,7 +8,15 @@ from clinveil.attacks.models.leaveout.data import LeaveOutSettings, pick_units, 
 from clinveil.lm.notes import PlainNotes
 
 WORDS = [f"w{i}" for i in range(25)]
-TINY = {"width": 8, "layers": 1, "window": 5, "lanes": 3, "epochs": 2, "vocabulary": "words", "min_count": 1}
+TINY = {
+    "width": 8,
+    "layers": 1,
+    "window": 5,
+    "lanes": 3,
+    "epochs": 2,
+    "vocabulary": "words",
+    "min_count": 1,
+}
 
 
 def notes_of(patients=8, each=2, seed=0):
@@ -24,7 +32,9 @@ def notes_of(patients=8, each=2, seed=0):
 
 
 def settings_of(**how):
-    return LeaveOutSettings(**{"units": 3, "reseeds": 1, "workers": 1, "max_hours": 1.0, **TINY, **how})
+    return LeaveOutSettings(
+        **{"units": 3, "reseeds": 1, "workers": 1, "max_hours": 1.0, **TINY, **how}
+    )
 
 
 def data_of(notes, settings, rng, **given):

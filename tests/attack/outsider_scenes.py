@@ -30,7 +30,9 @@ def near_words(notes, n_words, k):
     return np.argsort(-cosines, axis=1, kind="stable")[:, :k]
 
 
-def class_scene(seed=0, *, n_classes=12, size=4, notes=20, others=150, length=60, pairs=0, policy=None, window=0):
+def class_scene(
+    seed=0, *, n_classes=12, size=4, notes=20, others=150, length=60, pairs=0, policy=None, window=0
+):
     """Notes of classes, obfuscated by the k nearest of the source; the shadow channel by those of the other notes."""
     rng = np.random.default_rng(seed)
     after, k, n_words = classes(n_classes, size, rng), size - 1, n_classes * size
@@ -40,16 +42,27 @@ def class_scene(seed=0, *, n_classes=12, size=4, notes=20, others=150, length=60
 
     def order():
         starts = range(0, length, window) if window else ()
-        return np.concatenate([s + rng.permutation(min(window, length - s)) for s in starts]) if window else None
+        return (
+            np.concatenate([s + rng.permutation(min(window, length - s)) for s in starts])
+            if window
+            else None
+        )
 
     plain = [written(after, length, rng) for _ in range(notes)]
     channel = made(plain * 3)
     there = [seen(channel, note, i // 2, rng, order=order()) for i, note in enumerate(plain)]
-    held = [seen(channel, written(after, length, rng), 1000 + i, rng, order=order()) for i in range(pairs)]
+    held = [
+        seen(channel, written(after, length, rng), 1000 + i, rng, order=order())
+        for i in range(pairs)
+    ]
     theirs = [written(after, length, rng) for _ in range(others)]
     released = [note.outputs for note in (*there, *held)]
-    shadow = made(theirs).matrix()[:n_words]  # in place of vectors that are trained on the other notes
-    return AdversaryView(channel, there, released, theirs, held, cache={("shadow", id(theirs)): shadow})
+    shadow = made(theirs).matrix()[
+        :n_words
+    ]  # in place of vectors that are trained on the other notes
+    return AdversaryView(
+        channel, there, released, theirs, held, cache={("shadow", id(theirs)): shadow}
+    )
 
 
 def scattered(view, rng):

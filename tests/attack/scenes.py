@@ -13,7 +13,14 @@ def channel_of(outputs, chances=None, **more):
     flat = np.concatenate([np.asarray(row) for row in outputs]).astype(np.int32)
     even = [np.full(n, 1 / n) for n in lengths]
     words = [f"w{i}" for i in range(len(outputs))]
-    return Channel(words, indptr, flat, np.concatenate(chances or even), np.ones(len(words), dtype=bool), **more)
+    return Channel(
+        words,
+        indptr,
+        flat,
+        np.concatenate(chances or even),
+        np.ones(len(words), dtype=bool),
+        **more,
+    )
 
 
 def random_channel(n_words, k, rng, **more):
@@ -41,24 +48,38 @@ def written(after, length, rng):
 
 def seen(channel, note, patient, rng, *, order=None):
     """A note as the channel releases it, with fresh draws; `order`: (n,) the places in their released order."""
-    drawn = np.array([rng.choice(channel.row(x)[0], p=channel.row(x)[1]) for x in note.tolist()], dtype=np.int64)
+    drawn = np.array(
+        [rng.choice(channel.row(x)[0], p=channel.row(x)[1]) for x in note.tolist()], dtype=np.int64
+    )
     places = np.arange(note.size) if order is None else np.asarray(order)
     return AlignedNote(drawn[places], note[places], places, patient)
 
 
-def view(seed=0, *, n_words=40, k=4, notes=12, others=60, length=40, window=0, pairs=0, policy=None):
+def view(
+    seed=0, *, n_words=40, k=4, notes=12, others=60, length=40, window=0, pairs=0, policy=None
+):
     """Notes of one language, two a patient; with `window` the words stand shuffled in windows of so many."""
     rng = np.random.default_rng(seed)
-    channel, after = random_channel(n_words, k, rng, **({"policy": policy} if policy else {})), language(n_words, rng)
+    channel, after = (
+        random_channel(n_words, k, rng, **({"policy": policy} if policy else {})),
+        language(n_words, rng),
+    )
 
     def order():
         starts = range(0, length, window) if window else ()
-        return np.concatenate([s + rng.permutation(min(window, length - s)) for s in starts]) if window else None
+        return (
+            np.concatenate([s + rng.permutation(min(window, length - s)) for s in starts])
+            if window
+            else None
+        )
 
     plain = [written(after, length, rng) for _ in range(notes)]
     there = [seen(channel, note, i // 2, rng, order=order()) for i, note in enumerate(plain)]
     theirs = [written(after, length, rng) for _ in range(others)]
-    held = [seen(channel, written(after, length, rng), 1000 + i, rng, order=order()) for i in range(pairs)]
+    held = [
+        seen(channel, written(after, length, rng), 1000 + i, rng, order=order())
+        for i in range(pairs)
+    ]
     counts = np.bincount(np.concatenate(plain), minlength=n_words)
     released = [note.outputs for note in (*there, *held)]
     return AdversaryView(channel, there, released, theirs, held, counts)
@@ -71,5 +92,8 @@ def right(readings, view):
         for t, truth in enumerate(note.truth.tolist()):
             place = slice(reading.starts[t], reading.starts[t + 1])
             total += 1
-            hits += place.start < place.stop and reading.rows[place][np.argmax(reading.chances[place])] == truth
+            hits += (
+                place.start < place.stop
+                and reading.rows[place][np.argmax(reading.chances[place])] == truth
+            )
     return hits / total

@@ -37,7 +37,9 @@ READERS = {
 
 
 def of(value, holding="recipient", target="names", chance=0.1, **detail):
-    return tagged(Finding("attack.reading.names", value, 100, chance=chance, detail=detail), holding, target)
+    return tagged(
+        Finding("attack.reading.names", value, 100, chance=chance, detail=detail), holding, target
+    )
 
 
 def cells(findings):
@@ -51,30 +53,52 @@ def test_a_cell_is_the_strongest_attack_above_chance():
 
 
 def test_a_stronger_adversary_can_run_the_attacks_of_a_weaker_one():
-    got = cells([of(0.3, "shadow", reader="own"), of(0.1, "pairs-20", reader="pairs"), of(0.2, "stolen-vectors")])
+    got = cells(
+        [
+            of(0.3, "shadow", reader="own"),
+            of(0.1, "pairs-20", reader="pairs"),
+            of(0.2, "stolen-vectors"),
+        ]
+    )
     assert (got["pairs-20", "names"].value, got["pairs-20", "names"].by) == (0.3, "shadow")
     assert got["stolen-vectors", "names"].value == 0.3 and ("recipient", "names") not in got
-    assert cells([of(0.3, "pairs-20"), of(0.2, "stolen-vectors")])["stolen-vectors", "names"].value == 0.2
+    assert (
+        cells([of(0.3, "pairs-20"), of(0.2, "stolen-vectors")])["stolen-vectors", "names"].value
+        == 0.2
+    )
 
 
 def test_the_table_is_sorted_and_ends_with_the_stolen_vault():
-    made = [of(0.1, "stolen-vectors"), of(0.1, "recipient", "copies"), of(0.1, "recipient", "words")]
+    made = [
+        of(0.1, "stolen-vectors"),
+        of(0.1, "recipient", "copies"),
+        of(0.1, "recipient", "words"),
+    ]
     table = adversary_table([*made, Finding("attack.inversion", 3.0, 5)])
-    assert [row.adversary for row in table] == sorted((row.adversary for row in table), key=HOLDINGS.index)
+    assert [row.adversary for row in table] == sorted(
+        (row.adversary for row in table), key=HOLDINGS.index
+    )
     assert [row.target for row in table if row.adversary == "recipient"] == ["words", "copies"]
-    assert table[-1].adversary == "stolen-vault" and table[-1].value is None and "key" in table[-1].why
+    assert (
+        table[-1].adversary == "stolen-vault" and table[-1].value is None and "key" in table[-1].why
+    )
     assert table[0].label == LABELS["recipient"]
 
 
 def test_a_cell_without_a_value_says_why():
-    row = cells([tagged(unmeasured("attack.reading.names", "too few"), "pairs-20", "names")])["pairs-20", "names"]
+    row = cells([tagged(unmeasured("attack.reading.names", "too few"), "pairs-20", "names")])[
+        "pairs-20", "names"
+    ]
     assert row.value is None and row.why == "too few"
 
 
 @pytest.mark.parametrize("kind", ["obfuscated", "coded", "deidentified", "synthetic"])
 def test_what_does_not_apply_to_a_kind_gives_its_reason(kind):
     found = not_applicable(kind)
-    assert all(str(f.detail["why"]).startswith("does not apply, because") and not f.detail["gated"] for f in found)
+    assert all(
+        str(f.detail["why"]).startswith("does not apply, because") and not f.detail["gated"]
+        for f in found
+    )
     targets = {f.detail["target"] for f in found}
     assert targets < set(TARGETS) and ("membership" in targets) == (kind != "synthetic")
     assert ("words" in targets) == (kind in ("deidentified", "synthetic"))
@@ -146,7 +170,9 @@ def test_too_few_notes_for_the_pairs_are_reported_without_a_value(tmp_path):
 def test_an_unprotected_release_is_recovered_by_all_and_refused(tmp_path):
     case = context(tmp_path, patients=60)
     same = identity_channel(case.channel.words)
-    plain = memory_corpus([(n.note_id, n.patient_id, n.text.replace(".", "")) for n in rows(case.entered)])
+    plain = memory_corpus(
+        [(n.note_id, n.patient_id, n.text.replace(".", "")) for n in rows(case.entered)]
+    )
     got = attacked(replace(case, channel=same, released=plain, alignment=None))
     assert by_reader(got, "names")["known-pairs, 1 note"].value > 0.9
     assert not any(gate.passed for gate in adversary_gates(got, 0.05, 0.05))
@@ -163,26 +189,38 @@ def test_public_texts_link_what_they_describe(tmp_path):
         found = Linkage(fragment=0)(replace(plain, public=known), np.random.default_rng(0))
         got = cells(found)["recipient", "note by public knowledge"]
         assert low <= got.value <= high and got.gated
-    without = Linkage(fragment=0)(Context(released=case.entered, original=case.entered), np.random.default_rng(0))
+    without = Linkage(fragment=0)(
+        Context(released=case.entered, original=case.entered), np.random.default_rng(0)
+    )
     assert ("recipient", "note by public knowledge") not in cells(without)
 
 
 def shuffled(corpus):
     notes = list(rows(corpus))
     order = np.random.default_rng(5).permutation(len(notes))
-    return memory_corpus([(n.note_id, n.patient_id, notes[i].text) for n, i in zip(notes, order.tolist(), strict=True)])
+    return memory_corpus(
+        [
+            (n.note_id, n.patient_id, notes[i].text)
+            for n, i in zip(notes, order.tolist(), strict=True)
+        ]
+    )
 
 
 def test_targets_that_no_gate_of_a_kind_judges_are_not_marked():
     one = tagged(Finding("attack.x", 0.5, 10), "recipient", "note by ten words")
-    own, plain = tagged(Finding("attack.y", 0.5, 10), "recipient", "own identifiers"), Finding("utility.z", 0.5, 10)
+    own, plain = (
+        tagged(Finding("attack.y", 0.5, 10), "recipient", "own identifiers"),
+        Finding("utility.z", 0.5, 10),
+    )
     found = gated_only([one, own, plain], ("own identifiers",), "deidentified")
     assert [f.detail.get("gated") for f in found] == [False, True, None]
     assert SourcedProduct.judged == ("own identifiers",)
 
 
 def test_a_target_that_does_not_apply_to_a_kind_has_no_figure_in_the_table():
-    layout = tagged(Finding("attack.layout_unique", 1.0, 10, detail={"distinct": 10}), "recipient", "layout")
+    layout = tagged(
+        Finding("attack.layout_unique", 1.0, 10, detail={"distinct": 10}), "recipient", "layout"
+    )
     for kind, value in (("synthetic", None), ("obfuscated", 1.0)):
         (found,) = gated_only([layout], (), kind)
         cell = cells([found, *not_applicable(kind)]).get(("recipient", "layout"))

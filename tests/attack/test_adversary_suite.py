@@ -26,7 +26,9 @@ def language(rng, patients=12, notes=3, length=60):
     texts = []
     for patient in range(patients):
         for note in range(notes):
-            words = [w for i in rng.integers(20, size=length // 2) for w in (left[i], left[i][::-1])]
+            words = [
+                w for i in rng.integers(20, size=length // 2) for w in (left[i], left[i][::-1])
+            ]
             words.insert(3, NAMES[patient % 4])
             texts.append(
                 (
@@ -42,7 +44,9 @@ def channel_over(words, rng, k=4, **policy):
     n = len(words)
     rows_ = np.array([rng.choice(np.delete(np.arange(n), i), k, replace=False) for i in range(n)])
     indptr = np.append(np.arange(0, n * k + 1, k), n * k)
-    channel = Channel(words, indptr, rows_.ravel().astype(np.int32), np.full(n * k, 1 / k), np.ones(n, dtype=bool))
+    channel = Channel(
+        words, indptr, rows_.ravel().astype(np.int32), np.full(n * k, 1 / k), np.ones(n, dtype=bool)
+    )
     return channel.under(**policy)
 
 
@@ -51,9 +55,15 @@ def context(tmp_path, seed=0, patients=12, **policy):
     entered = memory_corpus(language(rng, patients))
     counts = count_words(entered, tmp_path)
     channel = channel_over(list(counts.words), rng, **policy)
-    made = [Obfuscator(channel, Key.from_seed(seed), align=True)(batch) for batch in entered.batches()]
+    made = [
+        Obfuscator(channel, Key.from_seed(seed), align=True)(batch) for batch in entered.batches()
+    ]
     released = MemoryCorpus(tuple(one.batch for one in made))
-    known = {"entered": entered, "original": entered, "alignment": lambda: iter([one.alignment for one in made])}
+    known = {
+        "entered": entered,
+        "original": entered,
+        "alignment": lambda: iter([one.alignment for one in made]),
+    }
     return Context(channel=channel, counts=counts, released=released, **known)
 
 
@@ -69,10 +79,18 @@ def case(tmp_path_factory):
 
 def test_every_reader_stands_beside_chance_and_control(case):
     got = found(case)
-    assert {reader for _, reader in got} >= {"unigram", "bigram", "own-vectors", "decipher", "known-pairs, 1 note"}
+    assert {reader for _, reader in got} >= {
+        "unigram",
+        "bigram",
+        "own-vectors",
+        "decipher",
+        "known-pairs, 1 note",
+    }
     single, pairs = got["all", "unigram"], got["all", "bigram"]
     assert pairs.value > single.value + 0.1 and single.value > single.chance
-    assert single.low < single.value < single.high and single.n == sum(len(t.text.split()) for t in rows(case.released))
+    assert single.low < single.value < single.high and single.n == sum(
+        len(t.text.split()) for t in rows(case.released)
+    )
     assert pairs.control < 0.15 and pairs.control_kind == "negative"
     assert got["unprotected", "bigram"].value > 0.99
     assert "other notes" in pairs.detail["knowledge"]
@@ -100,7 +118,9 @@ def test_a_reader_holds_other_patients_notes_only(case):
     assert {n.patient for n in sides.held[0]}.isdisjoint(n.patient for n in sides.held[1])
     first, second = adversary_views(case, sides, np.random.default_rng(0))
     assert sum(map(len, first.others)) == sum(len(t.entered.split()) for t in sides.held[1])
-    assert len(first.notes) == len(sides.attacked[0]) and len(second.notes) == len(sides.attacked[1])
+    assert len(first.notes) == len(sides.attacked[0]) and len(second.notes) == len(
+        sides.attacked[1]
+    )
 
 
 def test_whole_patients_are_drawn_up_to_a_number_of_words(case):
@@ -117,7 +137,9 @@ def test_shuffled_words_are_laid_beside_their_sources(tmp_path):
     for note in sides.attacked[0]:
         got = aligned(note, case.channel)
         source = [case.channel.ids[w] for w in note.entered.replace(".", "").split()]
-        assert sorted(got.positions) == list(range(len(source))) and got.positions.tolist() != list(range(len(source)))
+        assert sorted(got.positions) == list(range(len(source))) and got.positions.tolist() != list(
+            range(len(source))
+        )
         assert [source[p] for p in got.positions] == got.truth.tolist()
         possible = case.channel.matrix()[got.truth, got.outputs]
         assert (np.asarray(possible) > 0).all()
@@ -151,4 +173,6 @@ def test_what_does_not_belong_together_is_refused(case, tmp_path):
 
 
 def shorter(corpus):
-    return memory_corpus([(n.note_id, n.patient_id, n.text.rpartition(" ")[0]) for n in rows(corpus)])
+    return memory_corpus(
+        [(n.note_id, n.patient_id, n.text.rpartition(" ")[0]) for n in rows(corpus)]
+    )

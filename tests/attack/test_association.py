@@ -86,7 +86,9 @@ def test_without_a_link_the_papers_tests_reject_and_the_nulls_do_not(unlinked):
     assert signed.detail["rejected_with_names_permuted"] > 0.9
     found = one(unlinked, "attack.association_difference")
     assert found.low > 0.2 and found.p > 0.05
-    assert found.value == pytest.approx(found.chance, rel=0.2) == pytest.approx(found.control, rel=0.2)
+    assert (
+        found.value == pytest.approx(found.chance, rel=0.2) == pytest.approx(found.control, rel=0.2)
+    )
     held = one(unlinked, "attack.association_patients", series=NAMES)
     assert held.value == 0 and held.detail["unadjusted"] < 0.12
 
@@ -105,7 +107,11 @@ def test_whole_names_permuted_over_like_patients_fall_to_chance():
 
 def test_the_papers_p_values_come_with_their_error_rate():
     plan = dict(metric=("cosine",), permutations=99, paper_p=True)
-    found = one(attack(world(np.random.default_rng(5)), plan=plan), "attack.association_patients", series=PAPERS)
+    found = one(
+        attack(world(np.random.default_rng(5)), plan=plan),
+        "attack.association_patients",
+        series=PAPERS,
+    )
     assert found.detail["draws"] == 1_000
     assert found.detail["family_wise_error"] == pytest.approx(1 - (1000 / 1001) ** 120)
     assert "count/n" in found.detail["warning"] and "could never reject" in found.detail["warning"]
@@ -116,12 +122,16 @@ def test_the_papers_size_of_the_problem():
     assert default_draws(638) == 12_759
     assert 1 / (default_draws(638) + 1) <= 0.05 / 638 < 1 / default_draws(638)
     assert family_wise_error(638, 1_000) == pytest.approx(0.4715, abs=1e-4)
-    assert family_wise_error(10, 1_000) == pytest.approx(1 - (1 - 6 / 1001) ** 10)  # counts up to 5 are rejected
+    assert family_wise_error(10, 1_000) == pytest.approx(
+        1 - (1 - 6 / 1001) ** 10
+    )  # counts up to 5 are rejected
 
 
 def test_the_family_wise_error_is_what_a_simulation_has():
     rng = np.random.default_rng(0)
-    counts = rng.integers(0, 101, size=(4_000, 60))  # under the null each count of 100 draws is as likely
+    counts = rng.integers(
+        0, 101, size=(4_000, 60)
+    )  # under the null each count of 100 draws is as likely
     alarms = [(holm(row / 100) <= 0.05).any() for row in counts]
     assert np.mean(alarms) == pytest.approx(family_wise_error(60, 100), abs=0.025)
 
@@ -140,7 +150,9 @@ def test_the_curve_holds_the_names_below_each_threshold(unlinked):
     ids, counts = made.vectors.ids, made.vectors.counts
     means = np.array([np.mean([counts[ids[word]] for word in p.name]) for p in made.patients])
     curve = [f for f in unlinked if f.measure == "attack.association_by_frequency"]
-    assert [f.n for f in curve] == [int((means < (f.detail["below"] or np.inf)).sum()) for f in curve]
+    assert [f.n for f in curve] == [
+        int((means < (f.detail["below"] or np.inf)).sum()) for f in curve
+    ]
     assert curve[-1].detail["below"] is None
     assert curve[-1].value == pytest.approx(one(unlinked, "attack.association_difference").value)
     assert curve[-1].chance == pytest.approx(one(unlinked, "attack.association_difference").chance)
@@ -151,13 +163,17 @@ def test_every_number_has_its_chance_interval_control_and_question(unlinked):
         assert found.question.endswith("?")
         assert found.unit == "patients"
         if found.measure != "attack.association_coverage":
-            assert None not in (found.value, found.low, found.high, found.chance, found.control), found.measure
+            assert None not in (found.value, found.low, found.high, found.chance, found.control), (
+                found.measure
+            )
             assert found.low <= found.value <= found.high
 
 
 def test_a_seed_gives_the_same_document_for_any_number_of_threads():
     made = world(np.random.default_rng(6), n=40, m=12)
-    plans = [dict(metric=("cityblock", "cosine"), permutations=99, threads=threads) for threads in (1, 3)]
+    plans = [
+        dict(metric=("cityblock", "cosine"), permutations=99, threads=threads) for threads in (1, 3)
+    ]
     one_, two = (document("x", attack(made, seed=9, plan=plan), seed=9) for plan in plans)
     assert one_ == two
     assert one_ != document("x", attack(made, seed=10, plan=plans[0]), seed=9)
@@ -170,9 +186,15 @@ def test_no_finding_tells_a_name_or_a_diagnosis():
 
 
 def test_few_patients_are_not_tested_but_counted():
-    findings = association(vectors(), four((("1",), ("2",), (), ("1", "2", "3", "4"))), CODES, np.random.default_rng(0))
+    findings = association(
+        vectors(), four((("1",), ("2",), (), ("1", "2", "3", "4"))), CODES, np.random.default_rng(0)
+    )
     coverage, null = findings
-    assert (coverage.value, coverage.detail["no_diagnosis"], coverage.detail["all_diagnoses"]) == (0.5, 1, 1)
+    assert (coverage.value, coverage.detail["no_diagnosis"], coverage.detail["all_diagnoses"]) == (
+        0.5,
+        1,
+        1,
+    )
     assert null.value is None and "2 patients" in null.detail["why"]
 
 
@@ -180,18 +202,27 @@ def test_vectors_without_counts_say_what_they_cannot_keep():
     made = world(np.random.default_rng(7), n=40, m=12)
     bare = Vectors(made.vectors.words, made.vectors.matrix)
     findings = association(bare, made.patients, made.codes, np.random.default_rng(0), **QUICK)
-    assert one(findings, "attack.association_difference").detail["strata_of"] == "number of diagnoses"
+    assert (
+        one(findings, "attack.association_difference").detail["strata_of"] == "number of diagnoses"
+    )
     assert "--notes" in one(findings, "attack.association_by_frequency").detail["why"]
 
 
 def test_an_unknown_metric_is_a_wrong_usage():
     with pytest.raises(UsageError, match="unknown metric"):
-        attack(world(np.random.default_rng(7), n=20, m=12), plan=dict(metric=("minkowski",), permutations=99))
+        attack(
+            world(np.random.default_rng(7), n=20, m=12),
+            plan=dict(metric=("minkowski",), permutations=99),
+        )
 
 
 def test_over_models_is_statsmodels_holm_within_each_measure():
     plan = dict(metric=("cityblock", "cosine", "euclidean"), permutations=199)
-    findings = [f for seed in (1, 2) for f in attack(world(np.random.default_rng(seed), n=40, m=12), plan=plan)]
+    findings = [
+        f
+        for seed in (1, 2)
+        for f in attack(world(np.random.default_rng(seed), n=40, m=12), plan=plan)
+    ]
     adjusted = over_models(findings)
     assert [f.value for f in adjusted] == [f.value for f in findings]
     for measure in ("attack.association_difference", "attack.association_wilcoxon"):
@@ -199,7 +230,10 @@ def test_over_models_is_statsmodels_holm_within_each_measure():
         expected = multipletests([f.p for f in family], method="holm")[1]
         assert [f.detail["p_over_models"] for f in family] == pytest.approx(list(expected))
         assert {f.detail["models"] for f in family} == {6}
-    assert "p_over_models" not in one(adjusted[: len(adjusted) // 2], "attack.association_coverage").detail
+    assert (
+        "p_over_models"
+        not in one(adjusted[: len(adjusted) // 2], "attack.association_coverage").detail
+    )
 
 
 def test_who_could_be_found_at_all_is_counted():

@@ -26,7 +26,8 @@ def files(tmp_path_factory):
     write_codes(made.codes, folder / "codes.csv")
     (folder / "targets.txt").write_text("\n".join(list(made.codes.values())[:9]))
     notes = "\n".join(
-        f'{i},p{i},"{" ".join(p.name)} has {made.codes[p.codes[0]]}"' for i, p in enumerate(made.patients)
+        f'{i},p{i},"{" ".join(p.name)} has {made.codes[p.codes[0]]}"'
+        for i, p in enumerate(made.patients)
     )
     (folder / "notes.csv").write_text(f"note_id,patient_id,text\n{notes}\n")
     return folder
@@ -58,16 +59,28 @@ SCENARIO = (
 @pytest.mark.parametrize("command", [ASSOCIATION, SCENARIO])
 def test_findings_are_a_document_that_the_seed_makes_again(files, tmp_path, command):
     attack, *flags = command
-    flags += ["--set", f"targets={files / 'targets.txt'}", "--set", "everyone=600"] if attack == "scenario" else []
+    flags += (
+        ["--set", f"targets={files / 'targets.txt'}", "--set", "everyone=600"]
+        if attack == "scenario"
+        else []
+    )
     for out in ("a.json", "b.json"):
-        assert run(attack, files, *flags, "--seed", 5, "--set", "quiet=true", "--json", tmp_path / out) == 0
+        assert (
+            run(attack, files, *flags, "--seed", 5, "--set", "quiet=true", "--json", tmp_path / out)
+            == 0
+        )
     data = json.loads((tmp_path / "a.json").read_text())
     assert data["command"] == f"attack {attack}" and data["seed"] == 5
     assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
     found = read_findings(tmp_path / "a.json")
-    assert all(f.measure.startswith(("attack.association", "attack.scenario", "attack.chain")) for f in found)
+    assert all(
+        f.measure.startswith(("attack.association", "attack.scenario", "attack.chain"))
+        for f in found
+    )
     for f in found:
-        missing = [k for k in ("value", "low", "high", "chance", "control") if getattr(f, k) is None]
+        missing = [
+            k for k in ("value", "low", "high", "chance", "control") if getattr(f, k) is None
+        ]
         assert not missing or f.detail["why"], (f.measure, missing)
 
 
@@ -97,7 +110,10 @@ def test_several_models_are_corrected_together_and_told_apart(files, tmp_path):
         "--set",
         "quiet=true",
     )
-    assert run("association", files, *flags, "--notes", files / "notes.csv", vectors=("v", "v.vec")) == 0
+    assert (
+        run("association", files, *flags, "--notes", files / "notes.csv", vectors=("v", "v.vec"))
+        == 0
+    )
     found = read_findings(tmp_path / "f.json")
     models = {f.detail["model"] for f in found}
     assert len(models) == 2 and all("v.vec" not in model for model in models)
@@ -119,7 +135,11 @@ def test_the_papers_p_values_are_an_option(files, tmp_path):
     ):
         json_out = ("--json", tmp_path / "f.json", "--set", "quiet=true")
         assert run("association", files, *ASSOCIATION[1:], *flags, *json_out) == 0
-        found = [f for f in read_findings(tmp_path / "f.json") if "count/n" in str(f.detail.get("warning"))]
+        found = [
+            f
+            for f in read_findings(tmp_path / "f.json")
+            if "count/n" in str(f.detail.get("warning"))
+        ]
         assert len(found) == wanted
 
 
@@ -127,9 +147,15 @@ def test_counts_come_from_notes_where_the_vectors_have_none(files, tmp_path, cap
     flags = (*ASSOCIATION[1:], "--json", tmp_path / "f.json")
     assert run("association", files, *flags, vectors=("v.vec",)) == 0
     assert "pass --notes" in capfd.readouterr().err
-    assert run("association", files, *flags, "--notes", files / "notes.csv", vectors=("v.vec",)) == 0
+    assert (
+        run("association", files, *flags, "--notes", files / "notes.csv", vectors=("v.vec",)) == 0
+    )
     assert "pass --notes" not in capfd.readouterr().err
-    differences = [f for f in read_findings(tmp_path / "f.json") if f.measure == "attack.association_difference"]
+    differences = [
+        f
+        for f in read_findings(tmp_path / "f.json")
+        if f.measure == "attack.association_difference"
+    ]
     assert differences[0].detail["strata_of"] == "name frequency and number of diagnoses"
 
 
@@ -141,7 +167,12 @@ def test_counts_come_from_notes_where_the_vectors_have_none(files, tmp_path, cap
         ("scenario", ("--set", "metric=cosin"), 2, "unknown metric 'cosin'"),
         ("scenario", ("--set", "drawn=5"), 2, "drawn"),
         ("scenario", ("--set", "targets=missing.txt"), 3, "missing.txt"),
-        ("scenario", ("--set", "everyone=3"), 3, "60 patients were missed, but there are only 3 patients"),
+        (
+            "scenario",
+            ("--set", "everyone=3"),
+            3,
+            "60 patients were missed, but there are only 3 patients",
+        ),
     ],
 )
 def test_mistakes_are_one_line(files, capfd, attack, flags, code, said):
@@ -168,15 +199,37 @@ def test_mistakes_are_one_line(files, capfd, attack, flags, code, said):
 @pytest.mark.parametrize("attack", ["association", "scenario"])
 def test_bad_vectors_are_one_line(files, tmp_path, capfd, attack, name, data, said):
     (tmp_path / name).write_bytes(data)
-    common = ["--patients", files / "patients.parquet", "--codes", files / "codes.csv", "--notes", files / "notes.csv"]
-    assert main(["attack", attack, str(tmp_path / name), *map(str, common), "--set", "quiet=true"]) == 3
+    common = [
+        "--patients",
+        files / "patients.parquet",
+        "--codes",
+        files / "codes.csv",
+        "--notes",
+        files / "notes.csv",
+    ]
+    assert (
+        main(["attack", attack, str(tmp_path / name), *map(str, common), "--set", "quiet=true"])
+        == 3
+    )
     err = capfd.readouterr().err
     assert said in err and len(err.strip().splitlines()) == 1
     assert "xaver" not in err
 
 
 def test_the_report_knows_every_measure(files, tmp_path):
-    assert run("association", files, *BOTH, *ASSOCIATION[3:], "--set", "quiet=true", "--json", tmp_path / "a.json") == 0
+    assert (
+        run(
+            "association",
+            files,
+            *BOTH,
+            *ASSOCIATION[3:],
+            "--set",
+            "quiet=true",
+            "--json",
+            tmp_path / "a.json",
+        )
+        == 0
+    )
     flags = (
         *BOTH,
         *SCENARIO[3:],
@@ -218,6 +271,11 @@ def test_imported_vectors_may_hold_any_words(files, tmp_path):
         "quiet=true",
     ]
     out = tmp_path / "f.json"
-    assert main(["attack", "association", str(tmp_path / "v.txt"), *map(str, flags), "--json", str(out)]) == 0
+    assert (
+        main(
+            ["attack", "association", str(tmp_path / "v.txt"), *map(str, flags), "--json", str(out)]
+        )
+        == 0
+    )
     coverage = next(f for f in read_findings(out) if f.measure == "attack.association_coverage")
     assert coverage.detail["names_without_vector"] == 1 and coverage.value == 59 / 60

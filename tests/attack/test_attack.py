@@ -63,13 +63,27 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
 
         def __call__(self, context, rng):
             text = next(note.text for note in rows(context.released))
-            told = dict.fromkeys(("unit", "method", "question", "p_is", "chance_is", "control_is", "source"), text)
-            return [Finding(self.measure, 0.5, 2, "lower", chance=0.1, detail={"label": text, text: 1}, **told)]
+            told = dict.fromkeys(
+                ("unit", "method", "question", "p_is", "chance_is", "control_is", "source"), text
+            )
+            return [
+                Finding(
+                    self.measure,
+                    0.5,
+                    2,
+                    "lower",
+                    chance=0.1,
+                    detail={"label": text, text: 1},
+                    **told,
+                )
+            ]
 
     context = Context(released=memory_corpus([("1", "x", "Zyra Quux")]))
     try:
         found = next(
-            f for f in attacked(Measured(context, context), np.random.default_rng(0)) if f.measure == "attack.loud"
+            f
+            for f in attacked(Measured(context, context), np.random.default_rng(0))
+            if f.measure == "attack.loud"
         )
         assert (found.value, found.n, found.chance) == (0.5, 2, 0.1)
         assert "Zyra" not in str(found.as_dict())
@@ -82,13 +96,19 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
         attacks.forget("loud")
 
 
-@pytest.mark.parametrize(("kind", "listed"), [("synthetic", True), ("synthetic", False), ("deidentified", False)])
+@pytest.mark.parametrize(
+    ("kind", "listed"), [("synthetic", True), ("synthetic", False), ("deidentified", False)]
+)
 def test_attacks_that_were_not_run_have_a_plain_reason(kind, listed):
     notes = memory_corpus([("n1", "p1", "one two")])
     source = {} if kind == "synthetic" else {"original": notes, "entered": notes}
     lines = skipped(Context(released=notes, **source), kind, listed)
-    assert not any(": no channel" in line or ": no original" in line or " and no " in line for line in lines)
-    assert any("does not apply, because words are not replaced one by one" in line for line in lines)
+    assert not any(
+        ": no channel" in line or ": no original" in line or " and no " in line for line in lines
+    )
+    assert any(
+        "does not apply, because words are not replaced one by one" in line for line in lines
+    )
     own = next(line for line in lines if "own identifiers" in line)
     assert ("no known-patient list was given" in own) == (not listed)
     assert ("see the gate on known names" in own) == listed

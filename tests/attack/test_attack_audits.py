@@ -15,7 +15,12 @@ from synthesis_cases import Always, Copying, notes_of, rows_of, write_csv
 
 from clinveil.attacks.attack import Context
 from clinveil.attacks.models.canaries import Canaries, families, score_of
-from clinveil.attacks.models.membership import infer_membership, membership_of_release, model_of_text, words_of
+from clinveil.attacks.models.membership import (
+    infer_membership,
+    membership_of_release,
+    model_of_text,
+    words_of,
+)
 from clinveil.attacks.text.copies import copies
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
@@ -43,7 +48,9 @@ def written_by(model, n=120):
 def sides(n=30):
     """Notes of members, of others like them, and of third patients; nobody stands on two sides."""
     rows = rows_of(3 * n, each=2)
-    place = {patient: row % 3 for row, patient in enumerate(sorted({patient for _, patient, _ in rows}))}
+    place = {
+        patient: row % 3 for row, patient in enumerate(sorted({patient for _, patient, _ in rows}))
+    }
     return [notes_of([row for row in rows if place[row[1]] == side]) for side in range(3)]
 
 
@@ -66,22 +73,36 @@ def membership(model, *, reference=None, training=MEMBERS, held_out=OTHERS, seed
 
 
 def area(found, attacker="loss threshold"):
-    return next(f for f in found if f.measure == "attack.membership" and f.detail["attacker"] == attacker)
+    return next(
+        f for f in found if f.measure == "attack.membership" and f.detail["attacker"] == attacker
+    )
 
 
 def test_a_copier_is_caught_by_the_copy_scan():
-    found = copies(COPIED.as_corpus(), MEMBERS.as_corpus(), OTHERS.as_corpus(), np.random.default_rng(0), spans=(8, 12))
+    found = copies(
+        COPIED.as_corpus(),
+        MEMBERS.as_corpus(),
+        OTHERS.as_corpus(),
+        np.random.default_rng(0),
+        spans=(8, 12),
+    )
     for one in (f for f in found if f.measure == "attack.copies"):
         assert one.value == 1.0
         assert one.detail["held_out"] < 0.01
-    patients = next(f for f in found if f.measure == "attack.copies_of_patients" and f.detail["span"] == 12)
+    patients = next(
+        f for f in found if f.measure == "attack.copies_of_patients" and f.detail["span"] == 12
+    )
     assert patients.value > 0.7
     assert patients.p < 0.001
 
 
 def test_a_generator_of_other_patients_is_at_chance_in_the_copy_scan():
     found = copies(
-        OF_THIRD.as_corpus(), MEMBERS.as_corpus(), OTHERS.as_corpus(), np.random.default_rng(0), spans=(5, 10)
+        OF_THIRD.as_corpus(),
+        MEMBERS.as_corpus(),
+        OTHERS.as_corpus(),
+        np.random.default_rng(0),
+        spans=(5, 10),
     )
     for one in (f for f in found if f.measure == "attack.copies_of_patients"):
         assert one.low <= 0 <= one.high
@@ -122,7 +143,9 @@ def test_the_blind_attacker_is_at_chance_on_a_random_split_and_warns_on_another(
 
 def test_a_patient_on_two_sides_is_refused():
     one = MEMBERS.rows([0])
-    shared = PlainNotes(OTHERS.texts + one.texts, (*OTHERS.note_ids, "x"), OTHERS.patients + one.patients)
+    shared = PlainNotes(
+        OTHERS.texts + one.texts, (*OTHERS.note_ids, "x"), OTHERS.patients + one.patients
+    )
     model = model_of_text(OF_THIRD)
     for most in (2_000, 20):  # in a sample they might not meet
         with pytest.raises(InputError, match="1 patients are on both sides"):
@@ -155,9 +178,14 @@ def test_a_release_of_copies_discloses_its_training_patients():
     for finding in (*from_notes, *from_model):
         assert finding.value > 0.95 and finding.low > 0.8 and finding.chance == 0.5
     for finding in from_notes:
-        assert (finding.detail["adversary"], finding.detail["target"]) == ("recipient", "membership")
+        assert (finding.detail["adversary"], finding.detail["target"]) == (
+            "recipient",
+            "membership",
+        )
         assert finding.control > 0.95 and finding.control_kind == "positive"
-    assert not any("adversary" in finding.detail for finding in from_model)  # the model stays in the vault
+    assert not any(
+        "adversary" in finding.detail for finding in from_model
+    )  # the model stays in the vault
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -173,15 +201,21 @@ def test_membership_permuted_among_the_patients_is_at_chance(seed):
     rows += zip(OTHERS.note_ids, OTHERS.patients, OTHERS.texts, strict=True)
     patients = sorted({patient for _, patient, _ in rows})
     chosen = {*np.random.default_rng(seed).permutation(patients)[: len(patients) // 2].tolist()}
-    drawn = [notes_of([row for row in rows if (row[1] in chosen) == side]) for side in (True, False)]
-    for finding in areas_of(of_release(COPIED, training=drawn[0], held_out=drawn[1], seed=seed), "released notes"):
+    drawn = [
+        notes_of([row for row in rows if (row[1] in chosen) == side]) for side in (True, False)
+    ]
+    for finding in areas_of(
+        of_release(COPIED, training=drawn[0], held_out=drawn[1], seed=seed), "released notes"
+    ):
         assert finding.low <= 0.5 <= finding.high
 
 
 def test_placeholders_of_identifiers_disclose_no_membership():
     marked = replace(MEMBERS, texts=tuple(f"\ue003NAME 1\ue004 {text}" for text in MEMBERS.texts))
     found, plain = of_release(OF_THIRD, training=marked), of_release(OF_THIRD)
-    assert [f.value for f in areas_of(found, "released notes")] == [f.value for f in areas_of(plain, "released notes")]
+    assert [f.value for f in areas_of(found, "released notes")] == [
+        f.value for f in areas_of(plain, "released notes")
+    ]
 
 
 def test_a_release_with_few_held_out_patients_says_why_there_is_no_figure():
@@ -209,7 +243,9 @@ class ByHeart(Canaries):
 
     def train(self, notes, canaries, threads, say):
         model = Copying(notes)
-        return model, encode(notes.texts * 8, model.vocabulary)  # so much is written that every note is
+        return model, encode(
+            notes.texts * 8, model.vocabulary
+        )  # so much is written that every note is
 
 
 class OfOthers(Canaries):
@@ -218,7 +254,10 @@ class OfOthers(Canaries):
     def train(self, notes, canaries, threads, say):
         every = [word for canary in canaries for place in canary.family.places for word in place]
         every += [word for canary in canaries for word in canary.text.split()]
-        texts = tuple(text + "\n" + " ".join(dict.fromkeys(every)) for text in THIRD.texts[:1]) + THIRD.texts[1:]
+        texts = (
+            tuple(text + "\n" + " ".join(dict.fromkeys(every)) for text in THIRD.texts[:1])
+            + THIRD.texts[1:]
+        )
         model = Copying(PlainNotes(texts, THIRD.note_ids, THIRD.patients), share=1e-3)
         return model, encode(MEMBERS.texts, model.vocabulary)
 
@@ -233,15 +272,23 @@ def by(found, measure, source="the model"):
     """Mean over families, by repeats."""
     rows = [f for f in found if f.measure == measure and f.detail["from"] == source]
     often = sorted({int(f.detail["repeats"]) for f in rows})
-    return [float(np.mean([f.value for f in rows if f.detail["repeats"] == n])) for n in often], rows
+    return [
+        float(np.mean([f.value for f in rows if f.detail["repeats"] == n])) for n in often
+    ], rows
 
 
 def test_a_copier_gives_its_canaries_away():
     found = plant_in(MEMBERS.rows(range(20)), ByHeart, 1, each=2, repeats=(1, 4))
     for family in ("phrase", "number", "name"):
-        bits = [f for f in by(found, "attack.canary_exposure", "released notes")[1] if f.detail["family"] == family]
+        bits = [
+            f
+            for f in by(found, "attack.canary_exposure", "released notes")[1]
+            if f.detail["family"] == family
+        ]
         assert [f.value for f in bits] == pytest.approx([MOST_BITS] * 2)
-        assert bits[0].control == pytest.approx(1.44, abs=0.5)  # what it never saw is equally likely: ranked at random
+        assert bits[0].control == pytest.approx(
+            1.44, abs=0.5
+        )  # what it never saw is equally likely: ranked at random
     shares, rows = by(found, "attack.canary_extraction")
     assert shares == [1.0, 1.0]
     assert {f.control for f in rows} == {0.0}
@@ -263,7 +310,9 @@ def test_n_grams_remember_what_stood_there_once():
     bits, rows = by(found, "attack.canary_exposure")
     assert bits == pytest.approx([MOST_BITS] * 2)
     assert all(f.control < MOST_BITS / 2 for f in rows)
-    assert {f.measure for f in found} == {"attack.canary_exposure"}  # it writes no notes: nothing to extract from
+    assert {f.measure for f in found} == {
+        "attack.canary_exposure"
+    }  # it writes no notes: nothing to extract from
     assert {f.detail["from"] for f in found} == {"the model"}
 
 
@@ -319,21 +368,35 @@ def test_score_of_is_of_the_sentence_alone():
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("audits")
-    for name, notes in (("members", MEMBERS), ("others", OTHERS), ("third", THIRD), ("copied", COPIED)):
-        rows = zip(notes.note_ids, notes.patients, (t.replace("\n", " ") for t in notes.texts), strict=True)
+    for name, notes in (
+        ("members", MEMBERS),
+        ("others", OTHERS),
+        ("third", THIRD),
+        ("copied", COPIED),
+    ):
+        rows = zip(
+            notes.note_ids, notes.patients, (t.replace("\n", " ") for t in notes.texts), strict=True
+        )
         write_csv(folder / f"{name}.csv", rows)
     return folder
 
 
 def attack(folder, *arguments):
-    return main(["attack", *(str(folder / a) if str(a).endswith(".csv") else str(a) for a in arguments)])
+    return main(
+        ["attack", *(str(folder / a) if str(a).endswith(".csv") else str(a) for a in arguments)]
+    )
 
 
 def test_membership_from_the_command_line(files, tmp_path, capfd):
     end = ["--synthetic", "copied.csv", "--reference", "third.csv", "--seed", "1"]
     answers = []
     for name in ("a.json", "b.json"):
-        assert attack(files, "membership", "members.csv", "others.csv", *end, "--json", tmp_path / name) == 0
+        assert (
+            attack(
+                files, "membership", "members.csv", "others.csv", *end, "--json", tmp_path / name
+            )
+            == 0
+        )
         answers.append((tmp_path / name).read_bytes())
     assert answers[0] == answers[1]
     found = json.loads(answers[0])["findings"]
@@ -348,7 +411,19 @@ def test_membership_from_the_command_line(files, tmp_path, capfd):
 
 
 def test_without_a_reference_the_attack_is_calibrated_on_the_other_patients(files, capfd):
-    assert attack(files, "membership", "members.csv", "others.csv", "--synthetic", "copied.csv", "--seed", "1") == 0
+    assert (
+        attack(
+            files,
+            "membership",
+            "members.csv",
+            "others.csv",
+            "--synthetic",
+            "copied.csv",
+            "--seed",
+            "1",
+        )
+        == 0
+    )
     out = capfd.readouterr().out
     assert "calibrated" in out and "not run" not in out
 
@@ -357,8 +432,16 @@ def test_without_a_reference_the_attack_is_calibrated_on_the_other_patients(file
     ("arguments", "code", "said"),
     [
         (["membership", "members.csv", "others.csv"], 2, "nothing to attack"),
-        (["membership", "members.csv", "members.csv", "--synthetic", "copied.csv"], 3, "are on both sides"),
-        (["membership", "members.csv", "others.csv", "--from", "nowhere"], 3, "no readable model.json"),
+        (
+            ["membership", "members.csv", "members.csv", "--synthetic", "copied.csv"],
+            3,
+            "are on both sides",
+        ),
+        (
+            ["membership", "members.csv", "others.csv", "--from", "nowhere"],
+            3,
+            "no readable model.json",
+        ),
         (["membership", "members.csv", "none.csv", "--synthetic", "copied.csv"], 3, "no such file"),
         (["canaries", "members.csv", "--set", "repeats=0"], 2, "repeats must be 1 or more"),
         (["canaries", "members.csv", "--set", "each=0"], 2, "each"),
@@ -385,7 +468,9 @@ def test_without_a_reference_the_attack_is_calibrated_on_the_other_patients(file
         ),
     ],
 )
-def test_what_cannot_be_done_is_one_clear_line(arguments, code, said, files, tmp_path, monkeypatch, capfd):
+def test_what_cannot_be_done_is_one_clear_line(
+    arguments, code, said, files, tmp_path, monkeypatch, capfd
+):
     if "max_hours=1e-9" in arguments:
         pytest.importorskip("torch", reason="the extra [neural] is not installed")
         small = ("size=tiny", "width=16", "vocabulary=words", "epochs=1")
@@ -398,13 +483,26 @@ def test_what_cannot_be_done_is_one_clear_line(arguments, code, said, files, tmp
 
 
 def test_canaries_from_the_command_line(files, tmp_path, capfd):
-    end = ["--set", "model=ngram", "--set", "each=2", "--set", "repeats=1", "--set", "repeats=8", "--seed", "1"]
+    end = [
+        "--set",
+        "model=ngram",
+        "--set",
+        "each=2",
+        "--set",
+        "repeats=1",
+        "--set",
+        "repeats=8",
+        "--seed",
+        "1",
+    ]
     assert attack(files, "canaries", "members.csv", *end, "--json", tmp_path / "f.json") == 0
     found = json.loads((tmp_path / "f.json").read_text())["findings"]
     assert {(f["detail"]["family"], f["detail"]["repeats"]) for f in found} == {
         (family, n) for family in ("phrase", "number", "name") for n in (1, 8)
     }
-    assert [path.name for path in tmp_path.iterdir()] == ["f.json"]  # the copy with canaries is never written
+    assert [path.name for path in tmp_path.iterdir()] == [
+        "f.json"
+    ]  # the copy with canaries is never written
     assert "contact person" not in capfd.readouterr().out
     assert attack(files, "canaries", "members.csv", *end) == 0
     out = capfd.readouterr().out

@@ -76,7 +76,9 @@ def slow_unigram(data, unit):
     size, best = data.vocabulary.size, 0.0
     for token in set(left):
         with_unit = math.log((every.count(token) + 1) / (len(every) + size))
-        gone = math.log((every.count(token) - left.count(token) + 1) / (len(every) - len(left) + size))
+        gone = math.log(
+            (every.count(token) - left.count(token) + 1) / (len(every) - len(left) + size)
+        )
         best = max(best, abs(with_unit - gone))
     return best
 
@@ -88,7 +90,9 @@ def test_the_unigrams_models_against_a_slow_reference_and_the_closed_form(laid):
     found = scores(store, audit, data).scores
     assert found == pytest.approx([slow_unigram(data, unit) for unit in range(5)], abs=1e-12)
     counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
-    units = [np.unique(np.concatenate(data.notes_of(unit)), return_counts=True) for unit in range(5)]
+    units = [
+        np.unique(np.concatenate(data.notes_of(unit)), return_counts=True) for unit in range(5)
+    ]
     assert found == pytest.approx(unigram_pdtp(counts, units), abs=1e-12)
     assert found.min() > 0.5  # each patient has a word that no other has
 
@@ -98,11 +102,15 @@ def test_the_closed_form_of_notes_against_a_slow_reference():
     words = " ".join(notes.texts).split()
     expected = []
     for patient in dict.fromkeys(notes.patients):
-        left = " ".join(t for t, p in zip(notes.texts, notes.patients, strict=True) if p == patient).split()
+        left = " ".join(
+            t for t, p in zip(notes.texts, notes.patients, strict=True) if p == patient
+        ).split()
         size, best = len(set(words)), 0.0
         for word in set(left):
             with_unit = math.log((words.count(word) + 1) / (len(words) + size))
-            gone = math.log((words.count(word) - left.count(word) + 1) / (len(words) - len(left) + size))
+            gone = math.log(
+                (words.count(word) - left.count(word) + 1) / (len(words) - len(left) + size)
+            )
             best = max(best, abs(with_unit - gone))
         expected.append(best)
     found, effect = closed_form(notes, rng())
@@ -121,7 +129,9 @@ def test_the_placebo_of_the_closed_form_against_a_slow_reference():
     every, size = list("abbcbdd"), 4
 
     def change(word, left):
-        gone = math.log((every.count(word) - left.count(word) + 1) / (len(every) - len(left) + size))
+        gone = math.log(
+            (every.count(word) - left.count(word) + 1) / (len(every) - len(left) + size)
+        )
         return abs(math.log((every.count(word) + 1) / (len(every) + size)) - gone)
 
     texts = [text.split() for text in notes.texts]
@@ -129,9 +139,13 @@ def test_the_placebo_of_the_closed_form_against_a_slow_reference():
     assert found.control == pytest.approx(np.mean(expected), abs=1e-12)
 
     def log_p(word, left):
-        return math.log((every.count(word) - left.count(word) + 1) / (len(every) - len(left) + size))
+        return math.log(
+            (every.count(word) - left.count(word) + 1) / (len(every) - len(left) + size)
+        )
 
-    best = [max(log_p(w, other) - log_p(w, own) for w in own) for own, other in (texts, texts[::-1])]
+    best = [
+        max(log_p(w, other) - log_p(w, own) for w in own) for own, other in (texts, texts[::-1])
+    ]
     assert effect.value == pytest.approx(np.mean(best), abs=1e-12)
     assert effect.control is None  # two patients: no third model to compare the placebo with
     alone = closed_form(PlainNotes(("a b",), ("1",), ("p",)), rng())
@@ -242,7 +256,9 @@ def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
     assert len(trained) == len(audit.models) + 1
     assert len(set(trained)) == len(audit.models)
     assert trained.count(trained[3]) == 2
-    assert {model: (store.folder(model) / "logs.npy").stat().st_mtime_ns for model in done} == before
+    assert {
+        model: (store.folder(model) / "logs.npy").stat().st_mtime_ns for model in done
+    } == before
     run(store, audit)
     assert len(trained) == len(audit.models) + 1
 
@@ -250,12 +266,18 @@ def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
 def test_what_would_take_too_long_is_refused_before_anything_is_trained(laid, trained):
     store, audit, _ = laid()
     said = []
-    with pytest.raises(UsageError, match=r"about [\d.e-]+ hours, more than --max-hours 1e-09 \(use fewer --units"):
+    with pytest.raises(
+        UsageError, match=r"about [\d.e-]+ hours, more than --max-hours 1e-09 \(use fewer --units"
+    ):
         train_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)
-    assert said[0].startswith("8 models of ")  # 1, a reseed, 3 without a unit under each of two seeds
+    assert said[0].startswith(
+        "8 models of "
+    )  # 1, a reseed, 3 without a unit under each of two seeds
     assert not any(store.done(model) for model in audit.models)
     store, audit, _ = trained
-    train_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)  # all is done already
+    train_audits(
+        store, [audit], serial, said.append, workers=1, most_hours=1e-9
+    )  # all is done already
     assert len(said) == 1
 
 
@@ -269,7 +291,9 @@ def test_logs_are_cut_into_units(laid):
     store, audit, data = laid(model="unigram")
     perform(store, audit.full)
     logs = load_logs(store, audit.full, data)
-    assert [one.size for one in logs] == [sum(note.size for note in data.notes_of(unit)) for unit in range(3)]
+    assert [one.size for one in logs] == [
+        sum(note.size for note in data.notes_of(unit)) for unit in range(3)
+    ]
     counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
     chance = np.log((counts + 1) / (counts.sum() + counts.size))
     for unit in range(3):
@@ -333,11 +357,17 @@ def test_compat_scores_from_the_second_token_on(laid):
 def test_the_effect_is_measured_on_the_seed_that_did_not_choose_the_word(trained):
     store, audit, data = trained
     measured = compare(store, audit, rng())
-    seeds = [[load_logs(store, model, data) for model in models] for models in (audit.left_out, *audit.other_seeds)]
+    seeds = [
+        [load_logs(store, model, data) for model in models]
+        for models in (audit.left_out, *audit.other_seeds)
+    ]
     own = []
     for unit in range(3):
         others = [[model[unit] for i, model in enumerate(models) if i != unit] for models in seeds]
-        gone = [np.mean(other, axis=0) - models[unit][unit] for other, models in zip(others, seeds, strict=True)]
+        gone = [
+            np.mean(other, axis=0) - models[unit][unit]
+            for other, models in zip(others, seeds, strict=True)
+        ]
         own.append(np.mean([gone[1][gone[0].argmax()], gone[0][gone[1].argmax()]]))
     found = measured_by_name(measured)["attack.pdtp_effect"]
     assert measured.effects.own == pytest.approx(own, abs=1e-12)
@@ -368,9 +398,19 @@ def test_a_kept_model_is_the_one_that_was_scored(laid):
 def test_a_whole_audit_by_text_too(tmp_path):
     settings = settings_of(model="unigram", from_text=True, mode="exact")
     said = []
-    found = audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial)
-    assert [f.detail["from"] for f in found if f.measure == "attack.pdtp"] == ["the model", "released notes"]
-    assert {path.name for path in tmp_path.glob("units-*.csv")} == {"units-model.csv", "units-text.csv"}
-    again = audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial)
+    found = audit_notes(
+        notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial
+    )
+    assert [f.detail["from"] for f in found if f.measure == "attack.pdtp"] == [
+        "the model",
+        "released notes",
+    ]
+    assert {path.name for path in tmp_path.glob("units-*.csv")} == {
+        "units-model.csv",
+        "units-text.csv",
+    }
+    again = audit_notes(
+        notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial
+    )
     assert [f.value for f in again] == [f.value for f in found]
     assert not any("own" in line for line in said)

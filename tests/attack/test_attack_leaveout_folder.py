@@ -60,7 +60,9 @@ def test_other_settings_are_refused_and_named(other, named, tmp_path):
     assert "use another folder; --force removes" in said
 
 
-@pytest.mark.parametrize("same", [{}, {"workers": 2, "max_hours": 3.0, "quiet": True}, {"tied": True}])
+@pytest.mark.parametrize(
+    "same", [{}, {"workers": 2, "max_hours": 3.0, "quiet": True}, {"tied": True}]
+)
 def test_the_same_settings_go_on(same, tmp_path):
     finish(tmp_path / "out", given())
     finish(tmp_path / "out", given(**same))
@@ -140,7 +142,18 @@ def audit(tmp_path, monkeypatch):
 
     def run(*flags, out="out", model="ngram"):
         return main(
-            ["attack", "leaveout", "notes.csv", "-o", out, "--set", f"model={model}", "--set", "units=4", *flags]
+            [
+                "attack",
+                "leaveout",
+                "notes.csv",
+                "-o",
+                out,
+                "--set",
+                f"model={model}",
+                "--set",
+                "units=4",
+                *flags,
+            ]
         )
 
     return run
@@ -156,11 +169,16 @@ def test_a_second_audit_does_not_replace_the_first(audit, tmp_path, capfd):
     capfd.readouterr()
     assert audit("--seed", "2", "--set", "min_count=1") == 2
     last = capfd.readouterr().err.splitlines()[-1]
-    assert "out: contains findings of other settings: --seed, --set min_count (use another folder" in last
+    assert (
+        "out: contains findings of other settings: --seed, --set min_count (use another folder"
+        in last
+    )
     assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
     assert audit("--seed", "2", "--set", "min_count=1", out="other") == 0
     assert audit("--seed", "2", "--set", "min_count=1", "--force") == 0
-    assert (tmp_path / "out" / "findings.json").read_bytes() == (tmp_path / "other" / "findings.json").read_bytes()
+    assert (tmp_path / "out" / "findings.json").read_bytes() == (
+        tmp_path / "other" / "findings.json"
+    ).read_bytes()
 
 
 def test_without_a_seed_the_same_command_goes_on(audit, tmp_path):
@@ -177,12 +195,19 @@ def test_adding_released_notes_on_top_goes_on(audit, tmp_path):
     assert audit("--seed", "1", model="unigram") == 0
     assert audit("--seed", "1", "--set", "from_text=true", model="unigram") == 0
     found = json.loads((tmp_path / "out" / "findings.json").read_text())["findings"]
-    assert [f["detail"]["from"] for f in found if f["measure"] == "attack.pdtp"] == ["the model", "released notes"]
+    assert [f["detail"]["from"] for f in found if f["measure"] == "attack.pdtp"] == [
+        "the model",
+        "released notes",
+    ]
 
 
 def test_the_table_names_the_unit_of_each_row(audit, capfd):
     assert audit("--seed", "1", "--set", "min_count=1") == 0
-    rows = {line.split("  ")[0]: line for line in capfd.readouterr().out.splitlines() if line.startswith("pdtp")}
+    rows = {
+        line.split("  ")[0]: line
+        for line in capfd.readouterr().out.splitlines()
+        if line.startswith("pdtp")
+    }
     assert all("random, nats " in rows[name] for name in ("pdtp", "pdtp effect"))
     assert "nats per token" in rows["pdtp gap"]
     assert "share of units" in rows["pdtp sign"]

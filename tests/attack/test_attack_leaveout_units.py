@@ -40,7 +40,9 @@ def test_units_are_whole_patients_one_of_each_stratum(patients, each, seed, data
     order = sorted({length(notes, rows_of(notes, p)) for p in set(notes.patients)})
     strata = np.array_split(np.array(order), n) if len(order) == patients else None
     if strata is not None:
-        assert all(length(notes, rows) in stratum for rows, stratum in zip(units, strata, strict=True))
+        assert all(
+            length(notes, rows) in stratum for rows, stratum in zip(units, strata, strict=True)
+        )
 
 
 def rows_of(notes, patient):
@@ -114,7 +116,9 @@ def test_validation_notes_of_ones_own_cost_no_training_note():
     notes, own = notes_of(12), notes_of(3, seed=5)
     data = data_of(notes, settings_of(mode="compat"), rng(3), validation=own)
     assert len(data.encoded) == len(notes)
-    decoded = [data.vocabulary.decode(data.validation.note(row).tolist()) for row in range(len(own))]
+    decoded = [
+        data.vocabulary.decode(data.validation.note(row).tolist()) for row in range(len(own))
+    ]
     assert decoded == list(own.texts)
     exact = data_of(notes, settings_of(mode="exact"), rng(3), validation=own)
     assert exact.validation is None
@@ -135,7 +139,10 @@ def test_data_there_and_back(tmp_path):
 def test_digests_tell_data_apart():
     one = data_of(notes_of(), settings_of(), rng(0))
     assert one.digest == data_of(notes_of(), settings_of(), rng(0)).digest
-    others = [data_of(notes_of(seed=1), settings_of(), rng(0)), data_of(notes_of(), settings_of(units=4), rng(0))]
+    others = [
+        data_of(notes_of(seed=1), settings_of(), rng(0)),
+        data_of(notes_of(), settings_of(units=4), rng(0)),
+    ]
     others += [AuditData(one.encoded, one.vocabulary, one.units, one.encoded)]
     cut = encode([text.replace("\n", " ") for text in notes_of().texts], one.vocabulary)
     others += [AuditData(cut, one.vocabulary, one.units)]

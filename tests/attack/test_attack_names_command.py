@@ -21,20 +21,36 @@ from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
 WORDS = ["pain", "cough", "fever", "tablet", "daily", "chest"]
-PEOPLE = [("Zxanna", "Zxdale"), ("Zxbob", "Zxelms"), ("Zxcid", "Zxford"), ("Zxguy", "Zxhill"), ("Zxmononym",)]
+PEOPLE = [
+    ("Zxanna", "Zxdale"),
+    ("Zxbob", "Zxelms"),
+    ("Zxcid", "Zxford"),
+    ("Zxguy", "Zxhill"),
+    ("Zxmononym",),
+]
 
 
 @pytest.fixture
 def files(tmp_path):
-    draw, places = np.random.default_rng(0), {word: np.eye(6)[i] * 5 for i, word in enumerate(WORDS)}
+    draw, places = (
+        np.random.default_rng(0),
+        {word: np.eye(6)[i] * 5 for i, word in enumerate(WORDS)},
+    )
     for name in PEOPLE[:4]:
         centre = draw.normal(size=6)
         places |= {token.lower(): centre + 0.05 * draw.normal(size=6) for token in name}
-    vectors = Vectors(list(places), np.array(list(places.values()), dtype=np.float32), meta={"algorithm": "cbow"})
+    vectors = Vectors(
+        list(places), np.array(list(places.values()), dtype=np.float32), meta={"algorithm": "cbow"}
+    )
     save_vectors(vectors, tmp_path / "v")
     save_vectors(vectors, tmp_path / "v.vec")
-    (tmp_path / "names.txt").write_text("".join(" ".join(name) + "\n" for name in PEOPLE), encoding="utf-8")
-    write_patients([Patient(f"p{i}", name) for i, name in enumerate([*PEOPLE, PEOPLE[0]])], tmp_path / "p.parquet")
+    (tmp_path / "names.txt").write_text(
+        "".join(" ".join(name) + "\n" for name in PEOPLE), encoding="utf-8"
+    )
+    write_patients(
+        [Patient(f"p{i}", name) for i, name in enumerate([*PEOPLE, PEOPLE[0]])],
+        tmp_path / "p.parquet",
+    )
     return tmp_path
 
 
@@ -66,18 +82,26 @@ def test_findings_with_chance_interval_and_control_for_every_number(files):
         "k=4",
     )
     metrics = ("--set", "metric=cosine", "--set", "metric=cityblock")
-    assert run(files, *arguments, *metrics, "--json", files / "out.json", "--set", "quiet=true") == 0
+    assert (
+        run(files, *arguments, *metrics, "--json", files / "out.json", "--set", "quiet=true") == 0
+    )
     found = read_findings(files / "out.json")
     assert json.loads((files / "out.json").read_text())["seed"] == 3
     measured = [f for f in found if f.value is not None]
-    assert all(f.chance is not None and f.control is not None and f.low <= f.value <= f.high for f in measured)
+    assert all(
+        f.chance is not None and f.control is not None and f.low <= f.value <= f.high
+        for f in measured
+    )
     assert all(f.better == "lower" and f.source for f in found)
     names = [f for f in found if f.measure == "attack.names"]
     assert [(f.detail["metric"], f.value) for f in names] == [("cosine", 1), ("cityblock", 1)] * 2
     (best,) = [f for f in found if f.measure == "attack.names_best"]
     assert best.detail["models"] == 4
     patients = next(f for f in found if f.measure == "attack.names_patients")
-    assert (patients.value, patients.n) == (pytest.approx(5 / 6), 6)  # two namesakes apart; one has one token
+    assert (patients.value, patients.n) == (
+        pytest.approx(5 / 6),
+        6,
+    )  # two namesakes apart; one has one token
     assert "zx" not in (files / "out.json").read_text().lower()
 
 
@@ -106,7 +130,21 @@ def test_a_csv_table_of_patients_gives_the_findings_of_the_parquet_file(files):
     answers = []
     for name in ("p.parquet", "p.csv"):
         out = files / f"{name}.json"
-        assert run(files, files / "v", "--names", files / name, "--seed", 3, "--set", "k=4", "--json", out) == 0
+        assert (
+            run(
+                files,
+                files / "v",
+                "--names",
+                files / name,
+                "--seed",
+                3,
+                "--set",
+                "k=4",
+                "--json",
+                out,
+            )
+            == 0
+        )
         answers.append(read_findings(out))
     assert answers[0] == answers[1]
 
@@ -143,7 +181,10 @@ def test_trained_vectors_know_names_and_the_control_does_not(tmp_path):
     settings = VectorSettings(algorithm="cbow", window=9, epochs=20, dim=20)
     corpus = demo_corpus(50, 11)
     found = {}
-    for what, notes in (("left", corpus), ("redrawn", redrawn_names(corpus, people, Key.from_seed(1)))):
+    for what, notes in (
+        ("left", corpus),
+        ("redrawn", redrawn_names(corpus, people, Key.from_seed(1))),
+    ):
         vectors = train(notes, settings, seed=1, workers=1, scratch=tmp_path / what)
         ranking = rank_names(vectors, names, "cosine", k)
         found[what] = attack_names(names, [ranking], np.random.default_rng(0), k=k, draws=999)[0]

@@ -25,14 +25,20 @@ def test_skeleton_by_hand():
 
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_the_fast_way_equals_the_tokenizer(text):
-    assert skeleton(text) == "".join(_shape(kind, text[start:end]) for start, end, kind in tokenize(text))
+    assert skeleton(text) == "".join(
+        _shape(kind, text[start:end]) for start, end, kind in tokenize(text)
+    )
 
 
 def test_equal_layouts_hide_each_other():
     found = shares("no fever today", "see you soon", "no fever.", "well, 12", "sick, 7", "a b")
     unique = found["layout_unique"]
     assert unique.value == 2 / 6 and unique.n == 6  # "no fever." and "a b"
-    assert unique.detail["distinct"] == 4 and unique.detail["largest"] == 2 and unique.detail["below_5"] == 1.0
+    assert (
+        unique.detail["distinct"] == 4
+        and unique.detail["largest"] == 2
+        and unique.detail["below_5"] == 1.0
+    )
     # Tokens: 3, 3, 2, 2, 2, 2.
     assert found["length_unique"].value == 0.0
 
@@ -60,7 +66,12 @@ def test_kept_values_by_hand(size):
     """Four notes: (x,1) twice, (x,2) once, (null,1) once: half of them stand alone."""
     rows = [("x", 1), ("x", 2), ("x", 1), (None, 1)]
     (finding,) = kept(*rows, size=size)
-    assert (finding.value, finding.n, finding.count, finding.detail["combinations"]) == (0.5, 4, 2, 3)
+    assert (finding.value, finding.n, finding.count, finding.detail["combinations"]) == (
+        0.5,
+        4,
+        2,
+        3,
+    )
     (one,) = kept(*rows, size=size, keep=["a"])
     assert (one.value, one.detail["smallest"]) == (0.25, 1)
 

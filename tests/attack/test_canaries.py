@@ -47,9 +47,13 @@ def texts_of(corpus):
 
 
 def test_families_of_notes():
-    notes = PlainNotes(tuple(f"{' '.join(COMMON)} {i}" for i in range(6)), tuple("abcdef"), tuple("abcdef"))
+    notes = PlainNotes(
+        tuple(f"{' '.join(COMMON)} {i}" for i in range(6)), tuple("abcdef"), tuple("abcdef")
+    )
     found = {family.name: family for family in families(notes, np.random.default_rng(0))}
-    assert found["phrase"].places == (found["phrase"].places[0],) * 5 and set(COMMON) <= set(found["phrase"].places[0])
+    assert found["phrase"].places == (found["phrase"].places[0],) * 5 and set(COMMON) <= set(
+        found["phrase"].places[0]
+    )
     assert math.prod(map(len, found["number"].places)) == 10**7
     assert [len(place) for place in found["name"].places] == [300, 300]
 
@@ -68,10 +72,14 @@ def test_a_family_without_choice_is_refused(places):
 
 
 def test_canaries_are_invented_for_each_number_of_repeats_and_for_none(rng):
-    found = invent([phrase_family(COMMON), number_family()], rng, repeats=(1, 4), each=3, unplanted=5)
+    found = invent(
+        [phrase_family(COMMON), number_family()], rng, repeats=(1, 4), each=3, unplanted=5
+    )
     assert [c.repeats for c in found] == 2 * ([0] * 5 + [1] * 3 + [4] * 3)
     control = invent([number_family()], rng, repeats=(1,), each=3)
-    assert sum(c.repeats == 0 for c in control) == 200  # enough to be a control, however few are planted
+    assert (
+        sum(c.repeats == 0 for c in control) == 200
+    )  # enough to be a control, however few are planted
     assert "secret" not in repr(found[0])
     assert found[0].secret not in repr(found[0])
 
@@ -79,7 +87,9 @@ def test_canaries_are_invented_for_each_number_of_repeats_and_for_none(rng):
 def test_planted_as_often_as_said_in_one_patients_notes(rng):
     notes = memory_corpus([(f"n{i}", f"p{i // 2}", f"note {i}") for i in range(10)])
     family = phrase_family(COMMON)
-    canaries = [Canary(family, secret, n) for secret, n in zip(family.draw(3, rng), (0, 1, 5), strict=True)]
+    canaries = [
+        Canary(family, secret, n) for secret, n in zip(family.draw(3, rng), (0, 1, 5), strict=True)
+    ]
     corpus = planted(notes, canaries, rng)
     texts = texts_of(corpus)
     for canary in canaries:
@@ -106,7 +116,9 @@ def test_exposure_by_hand(rng):
     family = number_family()
     best, worst = Canary(family, "1 1 1 1 1 1 1", 1), Canary(family, "2 2 2 2 2 2 2", 1)
     special = {best.text: 10.0, worst.text: -10.0}
-    bits = exposures([best, worst], lambda texts: np.array([special.get(text, 0.0) for text in texts]), rng)
+    bits = exposures(
+        [best, worst], lambda texts: np.array([special.get(text, 0.0) for text in texts]), rng
+    )
     assert bits[0] == pytest.approx(math.log2(1001))
     assert bits[1] == pytest.approx(0.0)
 
@@ -126,7 +138,13 @@ def test_ties_are_ranked_among_their_equals_only(rng):
     canary = Canary(family, "1 2 3 4 5 6 7", 1)
     scores = np.repeat([3.0, 2.0, 1.0], [4, 5, 91])  # the canary scores 2.0: ranks 5 to 10 of 101
     found = {
-        round(101 / 2 ** float(exposures([canary], lambda texts: np.append(scores, 2.0), rng, references=100)[0]))
+        round(
+            101
+            / 2
+            ** float(
+                exposures([canary], lambda texts: np.append(scores, 2.0), rng, references=100)[0]
+            )
+        )
         for _ in range(200)
     }
     assert found == {5, 6, 7, 8, 9, 10}
@@ -142,7 +160,9 @@ def test_expected_exposure_is_the_mean_over_all_ranks(references):
 
 
 NOTES = read_notes(
-    memory_corpus([(n.note_id, n.patient_id, n.text) for _, notes in many_notes(11, 0, 40) for n in notes])
+    memory_corpus(
+        [(n.note_id, n.patient_id, n.text) for _, notes in many_notes(11, 0, 40) for n in notes]
+    )
 )
 
 
@@ -171,7 +191,9 @@ def test_real_text_without_a_canary_shows_names_at_chance(rng):
 def test_positive_control_names_that_were_planted_are_found_in_the_text(rng):
     canaries = name_canaries(rng, 4, 5)
     notes = read_notes(planted(NOTES.as_corpus(), canaries, rng), prepared=True)
-    found = canary_findings(canaries, of_text(notes, canaries, rng), np.zeros(len(canaries), bool))[0]
+    found = canary_findings(canaries, of_text(notes, canaries, rng), np.zeros(len(canaries), bool))[
+        0
+    ]
     assert found.value > 8 > 2 > found.control
     assert found.p < 1e-6
 
@@ -198,9 +220,15 @@ def test_a_model_that_remembers_by_repeats_shows_it(rng):
     canaries = invent([number_family()], rng, repeats=(1, 16), each=6)
     seen = {c.text: 0.5 * c.repeats for c in canaries}
     bits = exposures(
-        canaries, lambda texts: np.array([seen.get(t, 0.0) for t in texts]) + rng.normal(0, 1, len(texts)), rng
+        canaries,
+        lambda texts: np.array([seen.get(t, 0.0) for t in texts]) + rng.normal(0, 1, len(texts)),
+        rng,
     )
-    one, sixteen = (f for f in canary_findings(canaries, bits, bits > 9) if f.measure == "attack.canary_exposure")
+    one, sixteen = (
+        f
+        for f in canary_findings(canaries, bits, bits > 9)
+        if f.measure == "attack.canary_exposure"
+    )
     assert sixteen.value > 9 > one.value
     assert sixteen.detail["most"] > sixteen.control
     assert (one.detail["repeats"], sixteen.detail["repeats"]) == (1, 16)
@@ -214,7 +242,11 @@ def by_exposure(bits, repeats=1, **how):
 
 def test_an_exposure_at_its_ceiling_is_marked():
     most = math.log2(1_001)
-    whole, part, below = by_exposure([most] * 5), by_exposure([most, 3.0, 4.0]), by_exposure([9.0, 3.0])
+    whole, part, below = (
+        by_exposure([most] * 5),
+        by_exposure([most, 3.0, 4.0]),
+        by_exposure([9.0, 3.0]),
+    )
     assert [f.detail["at_ceiling"] for f in (whole, part, below)] == [5, 1, 0]
     assert all(f.detail["ceiling"] == pytest.approx(most) for f in (whole, part, below))
     assert "maximum for 1,000 fresh draws" in whole.detail["warning"] == part.detail["warning"]
@@ -237,15 +269,23 @@ def test_extraction_says_how_its_interval_is_made(rng):
     assert [f.measure for f in found] == ["attack.canary_exposure", "attack.canary_extraction"]
     assert "Clopper-Pearson" in found[1].method and found[0].method.startswith("t over canaries")
     assert "fewer than 20" in found[0].method
-    assert all(f.unit == "canaries" and f.control_kind == "negative" and f.control_is for f in found)
+    assert all(
+        f.unit == "canaries" and f.control_kind == "negative" and f.control_is for f in found
+    )
     assert found[1].count == 0
 
 
 def test_extraction_needs_the_whole_secret_in_order():
     family = number_family()
-    canaries = [Canary(family, secret, 1) for secret in ("1 2 3 4 5 6 7", "7 6 5 4 3 2 1", "0 0 0 0 0 0 1")]
+    canaries = [
+        Canary(family, secret, 1) for secret in ("1 2 3 4 5 6 7", "7 6 5 4 3 2 1", "0 0 0 0 0 0 1")
+    ]
     released = memory_corpus(
-        [("a", "a", "record number 1 2 3 4 5 6 7 seen"), ("b", "b", "7 6 5 4 3 2"), ("c", "c", "0000001")]
+        [
+            ("a", "a", "record number 1 2 3 4 5 6 7 seen"),
+            ("b", "b", "7 6 5 4 3 2"),
+            ("c", "c", "0000001"),
+        ]
     )
     assert extracted(canaries, released).tolist() == [True, False, True]
 
@@ -253,7 +293,9 @@ def test_extraction_needs_the_whole_secret_in_order():
 def test_extraction_of_phrases_is_by_lookup_form():
     family = phrase_family(COMMON, 3)
     canaries = [Canary(family, "pain fever cough", 1), Canary(family, "left left left", 0)]
-    released = memory_corpus([("a", "a", "Pain, FEVER cough."), ("b", "b", "left left"), ("c", "c", None)])
+    released = memory_corpus(
+        [("a", "a", "Pain, FEVER cough."), ("b", "b", "left left"), ("c", "c", None)]
+    )
     taken = extracted(canaries, released)
     assert taken.tolist() == [True, False]
     found = canary_findings(canaries, np.array([3.0, 1.0]), taken)

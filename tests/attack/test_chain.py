@@ -21,7 +21,12 @@ def chain(vectors, patients, codes, names, rng, *, targets, pairs, **plan):
 
 
 def run(reconstructed, *, people=None, everyone=40, pairs=28, seed=0, codes=CODES):
-    plan = {"everyone": everyone, "targets": list(CODES.values()), "metric": ("cityblock",), "pairs": pairs}
+    plan = {
+        "everyone": everyone,
+        "targets": list(CODES.values()),
+        "metric": ("cityblock",),
+        "pairs": pairs,
+    }
     people = four() if people is None else people
     return chain(vectors(SEVEN), people, codes, reconstructed, np.random.default_rng(seed), **plan)
 
@@ -33,19 +38,28 @@ def test_the_four_by_hand():
     named = one(findings, "attack.chain", series=NAMED)
     assert (named.value, named.count, named.detail["names_claimed"]) == (0.5, 2, 3)
     near = one(findings, "attack.chain", series=RIGHT, label="nearest, A@1")
-    assert (near.value, near.n, near.chance) == (1.0, 2, 0.5)  # of the two by two guesses, two are right
+    assert (near.value, near.n, near.chance) == (
+        1.0,
+        2,
+        0.5,
+    )  # of the two by two guesses, two are right
     whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
     assert (whole.value, whole.n, whole.chance) == (2 / 40, 40, 0.5 * 2 / 40)
     assert (whole.low, whole.high) == clopper_pearson(2, 40)
     assert whole.detail["claims"] == 3 and whole.detail["claims_right"] == pytest.approx(2 / 3)
-    assert one(findings, "attack.chain", series=ALL, label="farthest, A@5").value == 0  # own ones are the nearest
+    assert (
+        one(findings, "attack.chain", series=ALL, label="farthest, A@5").value == 0
+    )  # own ones are the nearest
 
 
 def test_a_chain_is_never_longer_than_its_steps():
     findings = run(PAIRS)
     for label in ("nearest, A@1", "farthest, A@5"):
         whole, right = (one(findings, "attack.chain", series=s, label=label) for s in (ALL, RIGHT))
-        product = np.prod([one(findings, "attack.chain", series=s).value for s in (MISSED, NAMED)]) * right.value
+        product = (
+            np.prod([one(findings, "attack.chain", series=s).value for s in (MISSED, NAMED)])
+            * right.value
+        )
         assert whole.value == pytest.approx(product)
     counts = [one(findings, "attack.chain", series=s).count for s in (MISSED, NAMED)]
     assert counts == sorted(counts, reverse=True)
@@ -53,7 +67,9 @@ def test_a_chain_is_never_longer_than_its_steps():
 
 def test_the_chance_of_a_pair_is_that_of_a_draw():
     """Of 28 pairs 3 are drawn, and each patient has one pair: 3/28; a name of three words has three."""
-    assert one(run([PAIRS[0], ("bob", "cole"), PAIRS[3]]), "attack.chain", series=NAMED).chance == pytest.approx(3 / 28)
+    assert one(
+        run([PAIRS[0], ("bob", "cole"), PAIRS[3]]), "attack.chain", series=NAMED
+    ).chance == pytest.approx(3 / 28)
     people = [Patient("a", ("Ann", "Arne", "Bob"), ("1",))]
     expected = 1 - (25 * 24 * 23) / (28 * 27 * 26)
     named = one(run(PAIRS[:3], people=people), "attack.chain", series=NAMED)
@@ -69,7 +85,9 @@ def test_nobody_reconstructed_is_nobody_named():
         == "no patient reached this step"
     )
     whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
-    assert (whole.value, whole.low, whole.n) == (0, 0, 40) and whole.high == clopper_pearson(0, 40).high
+    assert (whole.value, whole.low, whole.n) == (0, 0, 40) and whole.high == clopper_pearson(
+        0, 40
+    ).high
 
 
 def test_no_reconstructed_names_at_all():
@@ -92,7 +110,9 @@ def test_two_patients_of_one_name_are_both_named():
 
 def test_a_word_twice_is_no_name_and_unknown_words_are_counted():
     people = [Patient("a", ("Ann", "Ann"), ("1",))]
-    named = one(run([("ann", "ann"), ("ann", "nobody")], people=people), "attack.chain", series=NAMED)
+    named = one(
+        run([("ann", "ann"), ("ann", "nobody")], people=people), "attack.chain", series=NAMED
+    )
     assert named.value == 0 and named.detail["names_claimed_without_vector"] == 1
 
 
@@ -111,8 +131,15 @@ def test_names_are_put_together_and_the_planted_chain_is_found():
     made = world(np.random.default_rng(3), n=60, m=20, link=3.0, prevalence=0.1)
     names, pairs = reconstruct(made.vectors, made.patients)
     assert len(names) == 60 and pairs == 120 * 119 // 2
-    plan = {"everyone": 600, "targets": list(made.codes.values()), "metric": ("cosine",), "pairs": pairs}
-    findings = chain(made.vectors, made.patients, made.codes, names, np.random.default_rng(0), **plan)
+    plan = {
+        "everyone": 600,
+        "targets": list(made.codes.values()),
+        "metric": ("cosine",),
+        "pairs": pairs,
+    }
+    findings = chain(
+        made.vectors, made.patients, made.codes, names, np.random.default_rng(0), **plan
+    )
     assert one(findings, "attack.chain", series=NAMED).value > 0.5
     whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
     assert whole.value > 0.04 and whole.low > whole.chance
@@ -123,8 +150,16 @@ def test_the_chain_on_others_diagnoses_falls_to_chance():
     made = world(np.random.default_rng(3), n=60, m=20, link=3.0, prevalence=0.1)
     names, pairs = reconstruct(made.vectors, made.patients, 40)
     order = np.random.default_rng(1).permutation(60)
-    people = [Patient(p.patient_id, p.name, made.patients[o].codes) for p, o in zip(made.patients, order, strict=True)]
-    plan = {"everyone": 60, "targets": list(made.codes.values()), "metric": ("cosine",), "pairs": pairs}
+    people = [
+        Patient(p.patient_id, p.name, made.patients[o].codes)
+        for p, o in zip(made.patients, order, strict=True)
+    ]
+    plan = {
+        "everyone": 60,
+        "targets": list(made.codes.values()),
+        "metric": ("cosine",),
+        "pairs": pairs,
+    }
     findings = chain(made.vectors, people, made.codes, names, np.random.default_rng(0), **plan)
     for label in ("nearest, A@1", "nearest, A@5"):
         found = one(findings, "attack.chain", series=RIGHT, label=label)

@@ -62,7 +62,9 @@ def test_ties_go_to_the_lower_rows(metric, k, small_blocks):
 @pytest.mark.parametrize("metric", METRICS)
 def test_vectors_far_from_the_origin_and_of_unlike_lengths(metric, small_blocks):
     rng = np.random.default_rng(3)
-    matrix = (rng.normal(size=(300, 40)) * rng.lognormal(sigma=2, size=(300, 1)) + 50).astype(np.float32)
+    matrix = (rng.normal(size=(300, 40)) * rng.lognormal(sigma=2, size=(300, 1)) + 50).astype(
+        np.float32
+    )
     assert_equal(closest_pairs(matrix, 400, metric), brute(matrix, 400, metric))
 
 
@@ -73,7 +75,11 @@ def test_the_usual_blocks_too(metric):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@given(matrix=arrays(np.float32, st.tuples(st.integers(2, 12), st.integers(1, 5)), elements=st.integers(-3, 3)))
+@given(
+    matrix=arrays(
+        np.float32, st.tuples(st.integers(2, 12), st.integers(1, 5)), elements=st.integers(-3, 3)
+    )
+)
 def test_any_small_matrix(metric, matrix):
     assert_equal(closest_pairs(matrix, 20, metric), brute(matrix, 20, metric))
 

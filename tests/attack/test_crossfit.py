@@ -17,7 +17,10 @@ from clinveil.attacks.models.leaveout.pdtp import (
 from clinveil.core.errors import InputError
 from clinveil.stats.intervals import t_interval
 
-NOISE, REMEMBERED = 0.66, 7  # sd of each model's logs: the placebo of 500 words is then about 3 nats
+NOISE, REMEMBERED = (
+    0.66,
+    7,
+)  # sd of each model's logs: the placebo of 500 words is then about 3 nats
 
 
 def models(rng, effect=0.0, n=8, seeds=2, sizes=None, spread=None, systematic=0.0):
@@ -30,7 +33,10 @@ def models(rng, effect=0.0, n=8, seeds=2, sizes=None, spread=None, systematic=0.
     same = [[systematic * rng.normal(0, 1, m) for m in sizes] for _ in range(n)]
     found = []
     for _ in range(seeds):
-        rows = [[spread[i] * (rng.normal(0, NOISE, m) + same[i][j]) for j, m in enumerate(sizes)] for i in range(n)]
+        rows = [
+            [spread[i] * (rng.normal(0, NOISE, m) + same[i][j]) for j, m in enumerate(sizes)]
+            for i in range(n)
+        ]
         for unit in range(n):
             rows[unit][unit][REMEMBERED] -= effect
         found.append(rows)

@@ -18,7 +18,9 @@ def cipher(seed, n_words=40):
     after, code = language(n_words, rng), rng.permutation(n_words)
     channel = channel_of([[y] for y in code])
     notes = [seen(channel, written(after, 100, rng), i, rng) for i in range(40)]
-    return AdversaryView(channel, notes, [n.outputs for n in notes], [written(after, 100, rng) for _ in range(100)])
+    return AdversaryView(
+        channel, notes, [n.outputs for n in notes], [written(after, 100, rng) for _ in range(100)]
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -11,7 +11,10 @@ from clinveil.vectors.table import Vectors
 
 
 def pairs_of(prefix, n):
-    return [(f"{prefix}f{'abcdefghijklmnopqrst'[i]}", f"{prefix}l{'abcdefghijklmnopqrst'[i]}") for i in range(n)]
+    return [
+        (f"{prefix}f{'abcdefghijklmnopqrst'[i]}", f"{prefix}l{'abcdefghijklmnopqrst'[i]}")
+        for i in range(n)
+    ]
 
 
 def setting(real_noise, surrogate_noise, seed=0):

@@ -31,13 +31,22 @@ def test_distances_of_the_four_by_hand():
         [9, 10, 1, 10],
         [13, 8, 9, 2],
     ]
-    assert distance_matrix(found.names, found.diagnoses, "euclidean")[0].tolist() == [1, 4, np.sqrt(65), np.sqrt(106)]
-    assert distance_matrix(found.names, found.diagnoses, "cosine")[0, 2] == pytest.approx(1 - 9 / np.sqrt(82))
+    assert distance_matrix(found.names, found.diagnoses, "euclidean")[0].tolist() == [
+        1,
+        4,
+        np.sqrt(65),
+        np.sqrt(106),
+    ]
+    assert distance_matrix(found.names, found.diagnoses, "cosine")[0, 2] == pytest.approx(
+        1 - 9 / np.sqrt(82)
+    )
 
 
 def test_a_zero_vector_has_cosine_distance_one():
     found = groups(vectors(), four(), CODES)
-    assert (distance_matrix(found.names, found.diagnoses, "cosine")[:, 0] == 1).all()  # flu lies at the origin
+    assert (
+        distance_matrix(found.names, found.diagnoses, "cosine")[:, 0] == 1
+    ).all()  # flu lies at the origin
 
 
 def test_in_less_out_of_the_four_by_hand():
@@ -116,8 +125,15 @@ def test_counts_come_from_the_notes_where_the_vectors_have_none():
     known = vectors()
     bare = Vectors(known.words, known.matrix)
     assert groups(bare, four(), CODES).frequency is None
-    assert groups(bare, four(), CODES, counts={"ann": 3, "arne": 6}).frequency.tolist() == [4.5, 0, 0, 0]
-    assert groups(known, four(), CODES, counts={"ann": 3}).frequency[0] == 11.5  # its own counts win
+    assert groups(bare, four(), CODES, counts={"ann": 3, "arne": 6}).frequency.tolist() == [
+        4.5,
+        0,
+        0,
+        0,
+    ]
+    assert (
+        groups(known, four(), CODES, counts={"ann": 3}).frequency[0] == 11.5
+    )  # its own counts win
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,9 @@ class Person:
 
 
 PEOPLE = {
-    "p1": Person(("Mary", "Ann", "O'Neil"), ("MRN 00-4711",), ("(416) 555-0199",), ("m.oneil@mail.example",)),
+    "p1": Person(
+        ("Mary", "Ann", "O'Neil"), ("MRN 00-4711",), ("(416) 555-0199",), ("m.oneil@mail.example",)
+    ),
     "p2": Person(("José", "Smith"), ("8123",), (), (), ("12 Elm Street, Springfield",)),
     "p3": Person(("Will", "May")),
     "p4": Person(("Cher",), ("99",), birth_date=date(1971, 2, 3)),
@@ -45,7 +47,12 @@ def audit(notes, people=PEOPLE, crosswalk=None, **named):
     return {f.measure.removeprefix("attack."): f for f in found}
 
 
-CLEAN = [("p1", "the patient was seen for cough"), ("p2", "no fever"), ("p3", "stable"), ("p4", "well")]
+CLEAN = [
+    ("p1", "the patient was seen for cough"),
+    ("p2", "no fever"),
+    ("p3", "stable"),
+    ("p4", "well"),
+]
 
 
 def test_a_clean_release_holds_nothing():
@@ -100,15 +107,27 @@ def test_what_is_not_ones_own_is_not_found(patient, text):
 def test_chance_of_numbers_is_another_patients_and_of_words_their_order():
     everything = "004711, 4165550199, m.oneil@mail.example, 8123, elm street springfield"
     found = audit([(p, everything) for p in PEOPLE])
-    assert all(found[f"own_{kind}"].value == 1.0 for kind in ("record_number", "phone", "email", "address"))
+    assert all(
+        found[f"own_{kind}"].value == 1.0 for kind in ("record_number", "phone", "email", "address")
+    )
     assert found["own_record_number"].chance == found["own_phone"].chance == 1.0
-    assert found["own_email"].chance == pytest.approx(4 / (7 * 6 * 5 * 4))  # 4 of the 7 words, at 4 places
-    assert found["own_address"].chance == found["own_address"].detail["expected"] == pytest.approx(5 / (7 * 6 * 5))
+    assert found["own_email"].chance == pytest.approx(
+        4 / (7 * 6 * 5 * 4)
+    )  # 4 of the 7 words, at 4 places
+    assert (
+        found["own_address"].chance
+        == found["own_address"].detail["expected"]
+        == pytest.approx(5 / (7 * 6 * 5))
+    )
     assert found["own_address"].p == pytest.approx(5 / (7 * 6 * 5) / 0.8)
 
 
 def test_chance_is_that_of_any_of_the_notes_and_none_where_a_word_is_missing():
-    two = [("p2", "elm street springfield"), ("p2", "Springfield, street of elm"), ("p2", "elm street")]
+    two = [
+        ("p2", "elm street springfield"),
+        ("p2", "Springfield, street of elm"),
+        ("p2", "elm street"),
+    ]
     own = audit([*CLEAN, *two])["own_address"]
     assert own.count == 1 and own.chance == pytest.approx(1 - (1 - 1 / 6) * (1 - 2 / 24))
     assert audit([*CLEAN, two[-1]])["own_address"].chance == 0.0
@@ -123,25 +142,43 @@ def test_nothing_known_is_a_null_with_why():
 def test_a_feed_of_other_patients_shows_as_such():
     for name, found in audit([("z1", "will may")]).items():
         if name.startswith("own_"):
-            assert found.value is None and found.detail["in_feed"] == 4 and found.detail["in_release"] == 0
+            assert (
+                found.value is None
+                and found.detail["in_feed"] == 4
+                and found.detail["in_release"] == 0
+            )
 
 
 def test_no_patient_and_no_note_at_all():
     assert all(f.value is None for f in audit(CLEAN, {}).values())
     assert all(f.value is None for f in audit([("p1", None)]).values())
-    alone = audit([("p1", None), (None, "x")])  # a note without a patient is its own patient, whom the feed lacks
-    assert all(f.value is None for name, f in alone.items() if name != "other_names") and alone["other_names"].n == 1
+    alone = audit(
+        [("p1", None), (None, "x")]
+    )  # a note without a patient is its own patient, whom the feed lacks
+    assert (
+        all(f.value is None for name, f in alone.items() if name != "other_names")
+        and alone["other_names"].n == 1
+    )
 
 
 @pytest.mark.parametrize(
     "text",
-    ["Mary Ann O'Neil came", "O'Neil, Mary Ann", "MARY O'NEIL", "neil o mary", "ann o neil mary", "mary, o’neil"],
+    [
+        "Mary Ann O'Neil came",
+        "O'Neil, Mary Ann",
+        "MARY O'NEIL",
+        "neil o mary",
+        "ann o neil mary",
+        "mary, o’neil",
+    ],
 )
 def test_own_full_names_are_found_in_any_order_and_spelling(text):
     assert audit([*CLEAN, ("p1", text)])["own_name"].count == 1
 
 
-@pytest.mark.parametrize("text", ["Mary was O'Neil", "Ann O'Neil", "Mary", "mary neil", "JOSE SMITH", "Cher"])
+@pytest.mark.parametrize(
+    "text", ["Mary was O'Neil", "Ann O'Neil", "Mary", "mary neil", "JOSE SMITH", "Cher"]
+)
 def test_parts_of_a_name_are_no_full_name(text):
     assert audit([*CLEAN, ("p1", text)])["own_name"].count == 0
 
@@ -157,7 +194,10 @@ def test_names_do_not_run_across_notes():
 
 
 def test_names_that_are_words_stand_in_every_note_and_are_no_more_than_chance():
-    people = {f"p{i}": Person(("Will", "May")) if i < 5 else Person((f"A{'xyz'[i % 3]}", "B")) for i in range(40)}
+    people = {
+        f"p{i}": Person(("Will", "May")) if i < 5 else Person((f"A{'xyz'[i % 3]}", "B"))
+        for i in range(40)
+    }
     own = audit([(p, "she will may") for p in people], people)["own_name"]
     assert own.count == 5 and own.detail["expected"] == pytest.approx(5)
     assert own.p == 1.0 and own.chance == pytest.approx(5 / 40)
@@ -174,7 +214,9 @@ def crowd(n):
 
 def test_positive_control_names_left_in_fail_the_gate():
     people = crowd(200)
-    own = audit([(p, f"seen {' '.join(q.name)} today") for p, q in people.items()], people)["own_name"]
+    own = audit([(p, f"seen {' '.join(q.name)} today") for p, q in people.items()], people)[
+        "own_name"
+    ]
     assert own.value == 1.0 and own.p == pytest.approx(1 / 1000)
     assert own.chance < 0.02
 
@@ -193,9 +235,13 @@ def test_negative_control_names_of_a_shuffled_release_pass():
 
 
 def test_other_patients_names_by_hand():
-    found = audit([("p1", "will may be"), ("p1", "mary ann o'neil"), ("p2", "May, Will"), ("p3", "may will")])
+    found = audit(
+        [("p1", "will may be"), ("p1", "mary ann o'neil"), ("p2", "May, Will"), ("p3", "may will")]
+    )
     other = found["other_names"]
-    assert other.count == 2 and other.value == 0.5  # notes 1 and 3; the others are one's own, or none
+    assert (
+        other.count == 2 and other.value == 0.5
+    )  # notes 1 and 3; the others are one's own, or none
 
 
 def test_other_names_against_shuffled_pairs():
@@ -203,7 +249,10 @@ def test_other_names_against_shuffled_pairs():
     rng = np.random.default_rng(2)
     people_list = list(people.values())
     # Notes of words in which first and last names meet at random: as many real names as made-up ones.
-    loose = [(p, f"{people_list[rng.integers(400)].name[0]} {people_list[rng.integers(400)].name[1]}") for p in people]
+    loose = [
+        (p, f"{people_list[rng.integers(400)].name[0]} {people_list[rng.integers(400)].name[1]}")
+        for p in people
+    ]
     chance = audit(loose, people)["other_names"]
     assert chance.value == pytest.approx(chance.chance, rel=0.25) and chance.p > 0.01
     # Notes that name real other patients: more than made-up ones.
@@ -213,7 +262,11 @@ def test_other_names_against_shuffled_pairs():
 
 
 def test_namesakes_count_as_ones_own():
-    people = {"p1": Person(("Ann", "Lee")), "p2": Person(("Ann", "Lee")), "p3": Person(("Bo", "Ray"))}
+    people = {
+        "p1": Person(("Ann", "Lee")),
+        "p2": Person(("Ann", "Lee")),
+        "p3": Person(("Bo", "Ray")),
+    }
     found = audit([("p1", "ann lee"), ("p2", "lee ann"), ("p3", "well")], people)
     assert found["own_name"].count == 2 and found["other_names"].count == 0
 
@@ -226,7 +279,9 @@ def test_the_crosswalk_leads_back_to_the_patient():
     assert "Will" not in str(error.value)
 
 
-@given(st.lists(st.lists(st.sampled_from(["ann", "bo", "lee", "ray", "x"]), max_size=6), max_size=5))
+@given(
+    st.lists(st.lists(st.sampled_from(["ann", "bo", "lee", "ray", "x"]), max_size=6), max_size=5)
+)
 def test_the_index_finds_what_ten_plain_lines_find(notes):
     names = [("Ann", "Lee"), ("Bo", "Ray", "Lee"), ("Ann", "Ann"), ("Ray",), ("Bo", "Ann Lee")]
     found = NameIndex(names, np.random.default_rng(1), replicates=0).find(notes)
@@ -235,7 +290,9 @@ def test_the_index_finds_what_ten_plain_lines_find(notes):
         whole = words(" ".join(name))
         forms = [whole, [*words(name[0]), *words(name[-1])]] if len(name) > 2 else [whole]
         for note, form in product(range(len(notes)), forms):
-            windows = [notes[note][i : i + len(form)] for i in range(len(notes[note]) - len(form) + 1)]
+            windows = [
+                notes[note][i : i + len(form)] for i in range(len(notes[note]) - len(form) + 1)
+            ]
             if len(name) > 1 and any(sorted(w) == sorted(form) for w in windows):
                 expected.add((note, row))
     assert set(zip(found.note.tolist(), found.row.tolist(), strict=True)) == expected
@@ -268,11 +325,17 @@ def test_own_identifiers_in_kept_columns(values, hits):
 
     from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, MemoryCorpus
 
-    columns = {NOTE_ID: ["1", "2", "3"], PATIENT_ID: ["q1", "q2", "q4"], TEXT: ["a"] * 3, "ward": values}
+    columns = {
+        NOTE_ID: ["1", "2", "3"],
+        PATIENT_ID: ["q1", "q2", "q4"],
+        TEXT: ["a"] * 3,
+        "ward": values,
+    }
     corpus = MemoryCorpus([pa.record_batch(columns)], Columns(TEXT, NOTE_ID, PATIENT_ID, ("ward",)))
     crosswalk = {f"q{i}": f"p{i}" for i in range(1, 5)}
     both = (
-        identifiers(corpus, PEOPLE, np.random.default_rng(1), crosswalk=crosswalk, keep=keep) for keep in ("", ["ward"])
+        identifiers(corpus, PEOPLE, np.random.default_rng(1), crosswalk=crosswalk, keep=keep)
+        for keep in ("", ["ward"])
     )
     none, found = ([f for f in made if f.measure == KEPT] for made in both)
     assert not none and [(f.count, f.n) for f in found] == [(hits, 3)]

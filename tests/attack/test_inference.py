@@ -7,7 +7,15 @@ import pyarrow as pa
 import pytest
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.text.inference import PLAIN, RELEASED, Inference, Predictions, _balanced, predict, read_labelled
+from clinveil.attacks.text.inference import (
+    PLAIN,
+    RELEASED,
+    Inference,
+    Predictions,
+    _balanced,
+    predict,
+    read_labelled,
+)
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 
@@ -25,7 +33,9 @@ def case(rng, told, *, prefix="", n=N):
     labels = ["yes" if i % 3 == 0 else "no" for i in range(n)]
     usual = ["ab", "cd", "ef", "gh"]
     own = {"yes": ["cough", "fever"], "no": ["well", "fine"]}
-    mark = [rng.choice(own[label]) if rng.random() < told else rng.choice(usual) for label in labels]
+    mark = [
+        rng.choice(own[label]) if rng.random() < told else rng.choice(usual) for label in labels
+    ]
     texts = [" ".join([*rng.choice(usual, 12), word]) for word in mark]
     return corpus(texts, labels, prefix=prefix)
 
@@ -51,12 +61,18 @@ def test_what_words_do_not_tell_is_at_chance():
 
 
 def test_of_two_values_one_who_is_mostly_wrong_names_the_other():
-    notes = read_labelled(case(np.random.default_rng(0), 1.0), "sick", np.random.default_rng(0), most=N)
+    notes = read_labelled(
+        case(np.random.default_rng(0), 1.0), "sick", np.random.default_rng(0), most=N
+    )
     wrong = np.eye(2)[1 - notes.labels]
     wrong[:6] = 1 - wrong[:6]
-    turned, usual = (Predictions(notes, p, p).finding({}, np.random.default_rng(1)) for p in (wrong, 1 - wrong))
+    turned, usual = (
+        Predictions(notes, p, p).finding({}, np.random.default_rng(1)) for p in (wrong, 1 - wrong)
+    )
     assert turned.detail["turned"] and turned.value == pytest.approx(usual.value)
-    assert (turned.low, turned.high) == pytest.approx((usual.low, usual.high)) and turned.value > 0.9
+    assert (turned.low, turned.high) == pytest.approx(
+        (usual.low, usual.high)
+    ) and turned.value > 0.9
 
 
 def test_plain_notes_of_others_transfer_where_words_are_the_same():
@@ -66,7 +82,9 @@ def test_plain_notes_of_others_transfer_where_words_are_the_same():
     (batch,) = case(rng, 1.0).batches()
     coded = pa.array([f"z{i % 2}" for i in range(N)], pa.large_string())
     context = Context(
-        released=MemoryCorpus((batch.set_column(2, "text", coded),)), original=MemoryCorpus((batch,)), keep=("sick",)
+        released=MemoryCorpus((batch.set_column(2, "text", coded),)),
+        original=MemoryCorpus((batch,)),
+        keep=("sick",),
     )
     one = of(Inference()(context, np.random.default_rng(1)), against=PLAIN)
     assert one.low < 0.5 + 1e-9
@@ -85,7 +103,9 @@ def test_rare_values_and_lists_are_left_out():
     texts, labels = ["ab cd"] * 40, ["x"] * 15 + ["y"] * 15 + ["z"] * 5 + [None] * 5
     held = read_labelled(corpus(texts, labels), "sick", np.random.default_rng(0), most=100)
     assert (held.names, len(held.labels), held.left_out) == (["x", "y"], 30, 5)
-    (finding,) = Inference()(Context(released=corpus(texts, ["x"] * 40), keep=("sick",)), np.random.default_rng(0))
+    (finding,) = Inference()(
+        Context(released=corpus(texts, ["x"] * 40), keep=("sick",)), np.random.default_rng(0)
+    )
     assert finding.value is None and "two values" in finding.detail["why"]
 
 

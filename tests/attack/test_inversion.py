@@ -47,15 +47,25 @@ def figures(channel, counts, unknown=(), rare=20):
 def test_by_hand():
     found = figures(HALVES, COUNTS, rare=3)
     overall = found["inversion"]
-    assert overall.value == pytest.approx(0.55) and overall.chance == pytest.approx(0.4) and overall.n == 10
+    assert (
+        overall.value == pytest.approx(0.55)
+        and overall.chance == pytest.approx(0.4)
+        and overall.n == 10
+    )
     # Outputs 0, 1, 2 come 3.5, 3, 3.5 times; named are words 1, 0, 0, which are 3, 4, 4 of 10 tokens.
     assert overall.control == pytest.approx(0.35 * 0.3 + 0.3 * 0.4 + 0.35 * 0.4)
     # Who knows that the word is rare (2 or 1 tokens): word 3 (1) or 2 (1) at output 0, word 2 (1) at output 1.
     rare = found["inversion_rare"]
-    assert rare.value == pytest.approx(2 / 3) and rare.chance == pytest.approx(2 / 3) and rare.n == 3
+    assert (
+        rare.value == pytest.approx(2 / 3) and rare.chance == pytest.approx(2 / 3) and rare.n == 3
+    )
     # Of the rare tokens' outputs, 0 comes 2 times and 1 once; named are words 2 and 2 (ties go to the first).
     assert rare.control == pytest.approx(2 / 3)
-    assert (rare.unit, rare.method, rare.control_kind) == ("tokens", "exact, no sampling", "negative")
+    assert (rare.unit, rare.method, rare.control_kind) == (
+        "tokens",
+        "exact, no sampling",
+        "negative",
+    )
     assert found["inversion_single"].value == 0.0
     assert all(f.source and f.better for f in found.values())
 
@@ -69,7 +79,9 @@ def test_positive_control_the_identity_channel_gives_all(counts):
 
 def test_negative_control_a_constant_channel_gives_what_guessing_gives():
     found = figures(constant(4), COUNTS)
-    assert found["inversion"].value == found["inversion"].chance == found["inversion"].control == 0.4
+    assert (
+        found["inversion"].value == found["inversion"].chance == found["inversion"].control == 0.4
+    )
 
 
 def test_an_output_with_one_input_is_single_only_among_words_that_occur():
@@ -108,7 +120,8 @@ def test_no_rare_word_is_a_null_with_why():
 
 
 @pytest.mark.parametrize(
-    ("counts", "error"), [([1, 2, 3], ValueError), ([0, 0, 0, 0], InputError), ([-1, 2, 3, 4], ValueError)]
+    ("counts", "error"),
+    [([1, 2, 3], ValueError), ([0, 0, 0, 0], InputError), ([-1, 2, 3, 4], ValueError)],
 )
 def test_counts_that_do_not_fit_are_refused(counts, error):
     with pytest.raises(error):
@@ -135,7 +148,9 @@ def test_the_figures_equal_ten_plain_lines(case):
     found = figures(channel, counts)
     output = joint.sum(axis=0)
     assert found["inversion"].value == pytest.approx(joint.max(axis=0).sum())
-    assert found["inversion_single"].value == pytest.approx(output[(joint > 0).sum(axis=0) == 1].sum())
+    assert found["inversion_single"].value == pytest.approx(
+        output[(joint > 0).sum(axis=0) == 1].sum()
+    )
     assert found["inversion"].value >= found["inversion"].chance - 1e-12
     assert found["inversion"].control <= found["inversion"].chance + 1e-12
 
@@ -163,7 +178,9 @@ def test_no_guesser_of_a_stratum_does_better(case, unknown, rare):
     channel, counts = case
     channel = with_unknown_row(channel)
     found = figures(channel, counts, unknown, rare)
-    types = [(row, n) for row, n in enumerate(counts.tolist())] + [(channel.unknown, n) for n in unknown]
+    types = [(row, n) for row, n in enumerate(counts.tolist())] + [
+        (channel.unknown, n) for n in unknown
+    ]
     for name, limit in (("inversion", 99), ("inversion_rare", rare)):
         part = [(row, n) for row, n in types if 0 < n < limit]
         if not part:
@@ -174,12 +191,18 @@ def test_no_guesser_of_a_stratum_does_better(case, unknown, rare):
         tokens = sum(n for _, n in part)
         assert found[name].value == pytest.approx(best / tokens)
         assert found[name].chance == pytest.approx(max(n for _, n in part) / tokens)
-        assert found[name].value >= found[name].chance - 1e-12 and found[name].control <= found[name].chance + 1e-12
+        assert (
+            found[name].value >= found[name].chance - 1e-12
+            and found[name].control <= found[name].chance + 1e-12
+        )
 
 
 def with_unknown_row(channel: Channel) -> Channel:
     """The same channel with the row of its first word for unknown words, too."""
-    rows = [dict(zip(*(part.tolist() for part in channel.row(i)), strict=True)) for i in range(len(channel.words))]
+    rows = [
+        dict(zip(*(part.tolist() for part in channel.row(i)), strict=True))
+        for i in range(len(channel.words))
+    ]
     return channel_of([*rows, rows[0]])
 
 

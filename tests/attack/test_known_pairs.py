@@ -23,9 +23,17 @@ def test_draws_are_counted_and_what_a_memo_repeats_counts_once():
         AlignedNote(np.array([7, 9]), np.array([1, 10]), np.arange(2), 0),
         AlignedNote(np.array([7]), np.array([1]), np.arange(1), 1),
     ]
-    for scope, counts in {"occurrence": [4, 1], "note": [3, 1], "patient": [2, 1], "corpus": [2, 1]}.items():
+    for scope, counts in {
+        "occurrence": [4, 1],
+        "note": [3, 1],
+        "patient": [2, 1],
+        "corpus": [2, 1],
+    }.items():
         found = count_draws(notes, Policy(scope=scope), 10)
-        assert (found.inputs.tolist(), found.outputs.tolist()) == ([1, 2], [7, 8])  # 10 is no word of the channel
+        assert (found.inputs.tolist(), found.outputs.tolist()) == (
+            [1, 2],
+            [7, 8],
+        )  # 10 is no word of the channel
         assert found.counts.tolist() == counts
 
 
@@ -52,7 +60,9 @@ def code_scene():
     """A corpus memo: each word has one output in all notes, drawn from several."""
     draw = rng(5)
     after, n_words = language(60, draw), 60
-    channel = channel_of([[y] for y in draw.integers(0, 30, n_words)], policy=Policy(scope="corpus"))
+    channel = channel_of(
+        [[y] for y in draw.integers(0, 30, n_words)], policy=Policy(scope="corpus")
+    )
     notes = [seen(channel, written(after, 40, draw), i, draw) for i in range(10)]
     held = [seen(channel, written(after, 40, draw), 100 + i, draw) for i in range(15)]
     others = [written(after, 40, draw) for _ in range(60)]
@@ -62,7 +72,11 @@ def code_scene():
 def test_a_corpus_memo_is_a_code_and_what_is_coded_elsewhere_is_ruled_out():
     there = code_scene()
     reading = known_pairs().recover(there, rng(0))
-    known = {x: y for note in there.pairs for x, y in zip(note.truth.tolist(), note.outputs.tolist(), strict=True)}
+    known = {
+        x: y
+        for note in there.pairs
+        for x, y in zip(note.truth.tolist(), note.outputs.tolist(), strict=True)
+    }
     for one, note in zip(reading, there.notes, strict=True):
         for t, y in enumerate(note.outputs.tolist()):
             place = slice(one.starts[t], one.starts[t + 1])
@@ -78,7 +92,9 @@ def test_a_shuffled_release_is_read_by_bags_and_not_by_places():
     found = right(known_pairs().recover(there, rng(0)), there)
     # Within a bag, the order of what he holds tells nothing: the same reading with its words in another order.
     pairs = [
-        replace(n, truth=n.truth[o], positions=n.positions[o]) for n in there.pairs for o in [rng(9).permutation(40)]
+        replace(n, truth=n.truth[o], positions=n.positions[o])
+        for n in there.pairs
+        for o in [rng(9).permutation(40)]
     ]
     assert right(known_pairs().recover(replace(there, pairs=pairs), rng(0)), there) == found
     assert found > blind(there) + 0.1

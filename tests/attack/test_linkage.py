@@ -49,7 +49,10 @@ def corpus(texts, ids=None, patients=None):
 
 def obfuscated(rng, texts, channel):
     rows = [np.array([channel.ids[word] for word in text.split()]) for text in texts]
-    return [" ".join(channel.words[y] for y in seen(channel, row, 0, rng).outputs.tolist()) for row in rows]
+    return [
+        " ".join(channel.words[y] for y in seen(channel, row, 0, rng).outputs.tolist())
+        for row in rows
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +66,18 @@ def world():
 
 
 def by_attacker(found, measure="attack.linkage", against="whole texts"):
-    return {f.detail["attacker"]: f for f in found if f.measure == measure and f.detail["against"] == against}
+    return {
+        f.detail["attacker"]: f
+        for f in found
+        if f.measure == measure and f.detail["against"] == against
+    }
 
 
 def test_unprotected_text_is_found_by_all(world):
     texts, _, _ = world
-    found = Linkage()(Context(released=corpus(texts), original=corpus(texts)), np.random.default_rng(1))
+    found = Linkage()(
+        Context(released=corpus(texts), original=corpus(texts)), np.random.default_rng(1)
+    )
     one = by_attacker(found)["without the vectors"]
     assert (one.value, one.count, one.n) == (1.0, PEOPLE, PEOPLE)
     assert one.chance == 1 / PEOPLE and one.control < 0.1 and one.detail["median"] == 1
@@ -93,13 +102,18 @@ def test_a_release_that_is_shuffled_among_people_gives_chance(world):
     context = Context(released=corpus(released, ids), original=corpus(texts), channel=channel)
     for one in Linkage(each=True)(context, np.random.default_rng(1)):
         if one.chance:
-            assert one.low <= one.chance + 0.03 and (one.value < 0.12 or one.n < 20), one.detail["attacker"]
+            assert one.low <= one.chance + 0.03 and (one.value < 0.12 or one.n < 20), one.detail[
+                "attacker"
+            ]
 
 
 def test_vectors_of_ones_own_find_what_ones_own_channel_made(tmp_path):
     rng = np.random.default_rng(0)
     topics = [[f"{'abcdefghij'[t]}{'klmnopqrst'[i]}" for i in range(10)] for t in range(10)]
-    texts = [" ".join(rng.choice(topics[t] + topics[(t + d) % 10], 80)) for t, d in product(range(10), (1, 2, 3))]
+    texts = [
+        " ".join(rng.choice(topics[t] + topics[(t + d) % 10], 80))
+        for t, d in product(range(10), (1, 2, 3))
+    ]
     sides = Sides(texts, texts, np.arange(30), np.arange(30))
     settings = ChannelSettings(mechanism="neighbours", n=3, min_patients=1, allow_small=True)
     how = {"vectors": VectorSettings(dim=10, epochs=20), "channels": (settings,)}
@@ -107,8 +121,12 @@ def test_vectors_of_ones_own_find_what_ones_own_channel_made(tmp_path):
     assert set(channel.words) == {word for topic in topics for word in topic}
     released = replace(sides, released=obfuscated(rng, texts, channel))
     own = Own.of(released, np.random.default_rng(2), tmp_path, **how)
-    assert (Likelihood.of(released, own.channels[0]).mixture((0.9,)).argmax(axis=1) == np.arange(30)).mean() > 0.15
-    found = View("whole texts", released).findings(Assets(own=own), np.random.default_rng(0), each=True)
+    assert (
+        Likelihood.of(released, own.channels[0]).mixture((0.9,)).argmax(axis=1) == np.arange(30)
+    ).mean() > 0.15
+    found = View("whole texts", released).findings(
+        Assets(own=own), np.random.default_rng(0), each=True
+    )
     assert by_attacker(found)["own vectors"].value > 0.15 and "own channel 1" in by_attacker(found)
 
 
@@ -134,7 +152,10 @@ def test_bm25_by_hand():
     scores = bm25(sides)
     assert scores[0, 0] == pytest.approx(rare * weight) and scores[0, 1] == 0
     asked = bm25(sides, known_as_query=True)
-    assert asked[0, 0] == pytest.approx(rare * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / 1.5))) and asked[1, 0] == 0
+    assert (
+        asked[0, 0] == pytest.approx(rare * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / 1.5)))
+        and asked[1, 0] == 0
+    )
 
 
 def test_length_compares_what_the_release_shows():
@@ -152,7 +173,8 @@ def test_mean_vector_by_hand():
 
 
 CHANNEL = replace(
-    channel_of([[1, 2], [2, 3], [0], [0, 1]], [[0.5, 0.5], [0.25, 0.75], [1.0], [0.5, 0.5]]), words=[*"abcd"]
+    channel_of([[1, 2], [2, 3], [0], [0, 1]], [[0.5, 0.5], [0.25, 0.75], [1.0], [0.5, 0.5]]),
+    words=[*"abcd"],
 )
 
 
@@ -181,13 +203,21 @@ def test_the_likelihood_of_a_channel_equals_brute_force(once):
 def test_a_fragment_in_order_equals_brute_force():
     released, known = ["b c a d b", "a a b", "d"], ["a b c", "c d", "zz a"]
     sides = sides_of(released, known)
-    matrix, ids, ratio = CHANNEL.matrix().toarray(), CHANNEL.ids, Likelihood.of(sides, CHANNEL).ratio.toarray()
+    matrix, ids, ratio = (
+        CHANNEL.matrix().toarray(),
+        CHANNEL.ids,
+        Likelihood.of(sides, CHANNEL).ratio.toarray(),
+    )
     assert (ratio > 0).tolist() == (matrix[:4] > 0).tolist()
     want = np.zeros((3, 3))
     for (i, note), (j, text) in product(enumerate(released), enumerate(known)):
         ys, xs = [ids[word] for word in note.split()], [ids.get(word) for word in text.split()]
         for start in range(-len(xs), len(ys)):
-            fits = [(x, ys[start + k]) for k, x in enumerate(xs) if x is not None and 0 <= start + k < len(ys)]
+            fits = [
+                (x, ys[start + k])
+                for k, x in enumerate(xs)
+                if x is not None and 0 <= start + k < len(ys)
+            ]
             want[i, j] = max(want[i, j], sum(np.log1p(ratio[x, y] / SLIP) for x, y in fits))
     assert np.allclose(in_order(sides, CHANNEL), want)
 
@@ -196,7 +226,9 @@ def test_fragments_are_runs_of_the_right_text():
     sides = Sides(["x", "y", "z"], ["a b c d", "e f"], np.array([0, 0, 1]), np.array([0, 0, 1]))
     made = sides.fragments(3, np.random.default_rng(0))
     assert made.known[0] in ("a b c", "b c d") and made.known[1] == "e f"
-    assert made.released == ["x", "z"] and made.truth.tolist() == [0, 1] and made.whole == sides.known
+    assert (
+        made.released == ["x", "z"] and made.truth.tolist() == [0, 1] and made.whole == sides.known
+    )
 
 
 def test_weights_are_learnt_on_other_people():
@@ -215,8 +247,12 @@ def test_weights_are_learnt_on_other_people():
 
 def test_figures_by_hand():
     scores = np.array([[3.0, 1, 2], [2, 1, 0], [0, 0, 0]])
-    linked = Linked(scores, np.array([0, 1, 2]), np.arange(3), {"attacker": "me", "against": "texts"})
-    assert linked.best.tolist() == [0, 0, 0] and linked.ranks(np.random.default_rng(0))[:2].tolist() == [1, 2]
+    linked = Linked(
+        scores, np.array([0, 1, 2]), np.arange(3), {"attacker": "me", "against": "texts"}
+    )
+    assert linked.best.tolist() == [0, 0, 0] and linked.ranks(np.random.default_rng(0))[
+        :2
+    ].tolist() == [1, 2]
     places = [int(linked.ranks(np.random.default_rng(i))[2]) for i in range(60)]
     assert set(places) == {1, 2, 3}
     assert not linked.confident(np.random.default_rng(0)).any()
@@ -236,22 +272,32 @@ def test_other_notes_of_the_patient_are_known(world):
     patients = [str(i // 3) for i in range(PEOPLE)]
     made = corpus(released, [f"r{i}" for i in range(PEOPLE)], patients)
     walk = {f"r{i}": str(i) for i in range(PEOPLE)}
-    sides = other_notes(made, corpus(texts, None, patients), np.random.default_rng(0), crosswalk=walk, limit=50)
+    sides = other_notes(
+        made, corpus(texts, None, patients), np.random.default_rng(0), crosswalk=walk, limit=50
+    )
     assert len(sides.released) == len(sides.known) == 20
     for note, j in zip(sides.released, sides.truth, strict=True):
         i = released.index(note)
         assert texts[i] not in sides.known[j]
         assert all(texts[k] in sides.known[j] for k in range(i // 3 * 3, i // 3 * 3 + 3) if k != i)
-    alone = other_notes(corpus(released), corpus(texts), np.random.default_rng(0), crosswalk=None, limit=50)
+    alone = other_notes(
+        corpus(released), corpus(texts), np.random.default_rng(0), crosswalk=None, limit=50
+    )
     assert alone is None
-    context = Context(released=made, original=corpus(texts, None, patients), notes=walk, channel=channel)
+    context = Context(
+        released=made, original=corpus(texts, None, patients), notes=walk, channel=channel
+    )
     found = Linkage(fragment=0)(context, np.random.default_rng(0))
     assert {f.detail["against"] for f in found} == {"whole texts", "the patient's other notes"}
 
 
 def test_texts_are_paired_by_patient_and_cut_to_a_sample():
-    released = memory_corpus([("1", "p", "a b"), ("2", "q", "c d"), ("3", "r", "12"), ("4", "s", "e")])
-    known = memory_corpus([("8", "p", "a"), ("9", "p", "b"), ("7", "q", "c"), ("6", "r", "x"), ("5", "t", "y")])
+    released = memory_corpus(
+        [("1", "p", "a b"), ("2", "q", "c d"), ("3", "r", "12"), ("4", "s", "e")]
+    )
+    known = memory_corpus(
+        [("8", "p", "a"), ("9", "p", "b"), ("7", "q", "c"), ("6", "r", "x"), ("5", "t", "y")]
+    )
     sides = paired(released, known, np.random.default_rng(0), match="patient", limit=10)
     assert [sides.known[j] for j in sides.truth] in (["a\nb", "c"], ["c", "a\nb"])
     assert sides.left_out == 2 and len(sides.known) == 4
@@ -292,11 +338,15 @@ def test_a_view_of_few_people_needs_no_weights():
 def test_the_tenth_with_the_rarest_words_is_told_apart():
     """Of twenty people two have words of their own; the attacker finds these two and nobody else."""
     common = "seen today with mild pain in the chest"
-    known = [f"{common} {'zebra' if i == 3 else 'quokka' if i == 7 else 'cough'}" for i in range(20)]
+    known = [
+        f"{common} {'zebra' if i == 3 else 'quokka' if i == 7 else 'cough'}" for i in range(20)
+    ]
     people = np.arange(20)
     sides = Sides(known, known, people, people)
     assert np.flatnonzero(sides.rarest).tolist() == [3, 7]
     scores = np.where(sides.rarest[:, None], np.eye(20), -np.eye(20))
-    found = Linked(scores, people, people, {}, sides.rarest).findings(np.random.default_rng(0), top=3)
+    found = Linked(scores, people, people, {}, sides.rarest).findings(
+        np.random.default_rng(0), top=3
+    )
     values = {f.measure: (f.value, f.n) for f in found}
     assert values["attack.linkage_rarest"] == (1.0, 2) and values["attack.linkage"] == (0.1, 20)

@@ -21,7 +21,9 @@ def notes(rng, patients, each=2, words=40, vocabulary=200):
     for patient in range(patients):
         own = rng.integers(vocabulary, size=8)
         for _ in range(each):
-            drawn = np.concatenate([rng.integers(vocabulary, size=words), rng.choice(own, size=words)])
+            drawn = np.concatenate(
+                [rng.integers(vocabulary, size=words), rng.choice(own, size=words)]
+            )
             texts.append(" ".join(word(i) for i in drawn))
             owners.append(f"p{patient}")
     return texts, owners
@@ -57,7 +59,10 @@ def test_a_signal_below_the_difficulty_is_found_by_the_calibrated_attacker_only(
 
 
 def test_a_score_below_chance_is_reported_as_its_reverse():
-    for findings, name in ((membership(scored(-0.1, reference=True)), "calibrated"), (membership(scored(-50.0)), None)):
+    for findings, name in (
+        (membership(scored(-0.1, reference=True)), "calibrated"),
+        (membership(scored(-50.0)), None),
+    ):
         below = areas(findings)[name or "loss threshold"]
         assert below.low > 0.9 and "reverses the score" in below.detail["warning"]
     assert "warning" not in areas(membership(scored(0.0)))["loss threshold"].detail
@@ -70,7 +75,12 @@ def test_a_patient_is_one_unit_however_many_notes():
 
 
 def test_scores_are_the_mean_over_all_tokens_of_a_patient():
-    rows = Scored(["a", "a", "b"], np.array([True, True, False]), np.array([-10.0, -2.0, -5.0]), np.array([4, 2, 5]))
+    rows = Scored(
+        ["a", "a", "b"],
+        np.array([True, True, False]),
+        np.array([-10.0, -2.0, -5.0]),
+        np.array([4, 2, 5]),
+    )
     separation = rows.by_patient(rows.totals)
     assert separation.members.tolist() == [-2.0]
     assert separation.others.tolist() == [-1.0]
@@ -90,7 +100,9 @@ def test_only_the_released_notes_are_in_a_recipients_hands():
 
 
 def test_without_a_reference_there_is_no_calibrated_figure():
-    assert list(areas(membership(scored(0.1, n=100), detail={"from": "the model"}))) == ["loss threshold"]
+    assert list(areas(membership(scored(0.1, n=100), detail={"from": "the model"}))) == [
+        "loss threshold"
+    ]
 
 
 def test_rates_that_cannot_be_measured_say_so():
@@ -122,7 +134,9 @@ def test_the_blind_attackers_interval_covers_chance_as_often_as_it_says():
     rng = np.random.default_rng(5)
     texts, patients = notes(rng, 40, each=2)
     splits = (np.repeat(rng.permutation(np.arange(40) < 26), 2) for _ in range(60))
-    covered = [blind_membership(texts, patients, split, rng).detail["covers_chance"] for split in splits]
+    covered = [
+        blind_membership(texts, patients, split, rng).detail["covers_chance"] for split in splits
+    ]
     assert sum(covered) >= 52  # 57 expected; fewer than 52 of 60 is P 0.02 at 95 %
 
 

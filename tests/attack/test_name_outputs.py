@@ -16,13 +16,16 @@ from clinveil.attacks.channel.name_outputs import _Spelling, name_outputs, withi
 WORDS = ("smith", "smyth", "jones", "pain", "paine")
 #  smith -> smyth 1/2, pain 1/2; smyth -> smith; jones -> jones 1/4, pain 3/4; pain -> paine; paine -> smith
 CHANNEL = replace(
-    channel_of([{1: 0.5, 3: 0.5}, {0: 1.0}, {2: 0.25, 3: 0.75}, {4: 1.0}, {0: 1.0}, {3: 1.0}]), words=WORDS
+    channel_of([{1: 0.5, 3: 0.5}, {0: 1.0}, {2: 0.25, 3: 0.75}, {4: 1.0}, {0: 1.0}, {3: 1.0}]),
+    words=WORDS,
 )
 COUNTS = np.array([30, 1, 4, 50, 15])
 
 
 def of(findings, measure, label="all names"):
-    return next(f for f in findings if f.measure == f"attack.{measure}" and f.detail["label"] == label)
+    return next(
+        f for f in findings if f.measure == f"attack.{measure}" and f.detail["label"] == label
+    )
 
 
 def slow_distance(one, other):
@@ -47,7 +50,9 @@ def test_edit_distance_equals_the_definition_up_to_two(one, other):
 def test_the_distances_of_a_word_to_all_equal_the_definition(words):
     spelling = _Spelling(words)
     for row, word in enumerate(words):
-        assert spelling.distances(row).tolist() == [min(slow_distance(word, other), 3) for other in words]
+        assert spelling.distances(row).tolist() == [
+            min(slow_distance(word, other), 3) for other in words
+        ]
 
 
 def test_letters_that_share_a_bit_are_still_told_apart():
@@ -87,7 +92,9 @@ def test_no_known_name_says_so(names):
 
 
 def test_names_that_do_not_occur_are_left_out():
-    found = of(name_outputs(CHANNEL, ["smith", "jones"], np.array([30, 1, 0, 50, 15])), "name_to_name")
+    found = of(
+        name_outputs(CHANNEL, ["smith", "jones"], np.array([30, 1, 0, 50, 15])), "name_to_name"
+    )
     assert found.detail["names"] == 1
 
 
@@ -101,13 +108,17 @@ def test_names_are_read_back_by_who_knows_that_a_word_is_a_name():
 
 def test_names_that_the_channel_does_not_know_count_too():
     """The row of unknown words always gives pain; the most frequent unknown name is the best guess there."""
-    (found,) = inversion_names(CHANNEL, ["Jones", "Zola Zweig"], COUNTS, {"zola": 5, "zweig": 2, "zebra": 90})
+    (found,) = inversion_names(
+        CHANNEL, ["Jones", "Zola Zweig"], COUNTS, {"zola": 5, "zweig": 2, "zebra": 90}
+    )
     assert found.n == 4 + 7 and found.value == pytest.approx((1 + 5) / 11)
 
 
 def test_names_that_are_words_as_well_are_left_out():
     """Mrs. Pain: most tokens of the word are no name."""
-    with_pain, without = (inversion_names(CHANNEL, names, COUNTS)[0] for names in (["Jones", "Pain"], ["Jones"]))
+    with_pain, without = (
+        inversion_names(CHANNEL, names, COUNTS)[0] for names in (["Jones", "Pain"], ["Jones"])
+    )
     assert with_pain.value == without.value and with_pain.n == without.n == 4
     assert (with_pain.detail["left_out"], without.detail["left_out"]) == (1, 0)
 

@@ -44,14 +44,22 @@ def by_measure(findings):
 def listed(places, metric, k):
     """The first k pairs of tokens by SciPy, ties alphabetical."""
     pairs = combinations(sorted(places), 2)
-    return [set(p) for p in sorted(pairs, key=lambda p: (np.float32(SCIPY[metric](places[p[0]], places[p[1]])), p))[:k]]
+    return [
+        set(p)
+        for p in sorted(
+            pairs, key=lambda p: (np.float32(SCIPY[metric](places[p[0]], places[p[1]])), p)
+        )[:k]
+    ]
 
 
 def enumerated_p(names, top):
     """P over all ways to deal the surnames out anew, by plain counting."""
     true = sum({first, last} in top for first, last in names)
     lasts = [last for _, last in names]
-    ways = [sum({f, last} in top for (f, _), last in zip(names, way, strict=True)) for way in permutations(lasts)]
+    ways = [
+        sum({f, last} in top for (f, _), last in zip(names, way, strict=True))
+        for way in permutations(lasts)
+    ]
     return true, float(np.mean([hits >= true for hits in ways])), float(np.mean(ways))
 
 
@@ -76,7 +84,9 @@ def test_four_names_by_hand(metric, k):
 def test_the_four_names_are_as_the_picture_says():
     """The two near pairs are the first two of the cosine list, so P is 2 of 24: both surnames in place."""
     names = NameTokens(FOUR)
-    found = by_measure(attack_names(names, [rank_names(vectors(PLACES), names, "cosine", 28)], rng(), k=2))
+    found = by_measure(
+        attack_names(names, [rank_names(vectors(PLACES), names, "cosine", 28)], rng(), k=2)
+    )
     assert found["attack.names"].value == 1
     assert found["attack.names"].p == pytest.approx(2 / 24)
     assert found["attack.names_patients"].value == 0.5
@@ -90,7 +100,10 @@ def test_a_name_of_three_tokens_has_three_pairs_in_either_order():
     assert names.forms == ["ann", "bo", "cole", "dora", "eck"]
     pairs = [tuple(names.forms[t] for t in divmod(code, 5)) for code in names.true_pairs.tolist()]
     assert pairs == [("ann", "bo"), ("ann", "cole"), ("bo", "cole"), ("dora", "eck")]
-    assert NameTokens([("Eck", "Dora")]).true_pairs.tolist() == NameTokens([("Dora", "Eck")]).true_pairs.tolist()
+    assert (
+        NameTokens([("Eck", "Dora")]).true_pairs.tolist()
+        == NameTokens([("Dora", "Eck")]).true_pairs.tolist()
+    )
 
 
 def test_namesakes_count_once_as_pairs_and_apart_as_patients():
@@ -106,7 +119,14 @@ def test_namesakes_count_once_as_pairs_and_apart_as_patients():
 
 def test_odd_names_are_counted_and_never_dropped_in_silence():
     names = NameTokens(
-        [("Cher",), ("J.", "Smith"), ("Mary-Ann", "O'Brien"), ("Ann", "Ann"), ("Xu", "Li"), ("王", "芳")]
+        [
+            ("Cher",),
+            ("J.", "Smith"),
+            ("Mary-Ann", "O'Brien"),
+            ("Ann", "Ann"),
+            ("Xu", "Li"),
+            ("王", "芳"),
+        ]
     )
     assert names.lone == 3  # Cher; Smith, whose J is a letter; and a name of single characters
     assert names.letters == 3
@@ -115,7 +135,9 @@ def test_odd_names_are_counted_and_never_dropped_in_silence():
     assert {"mary", "ann", "brien"} <= set(names.forms)
     assert len(names.true_pairs) == 3 + 1  # mary-ann-brien, xu-li; ann with herself is no pair
     findings = attack_names(
-        names, [rank_names(vectors({"xu": (1, 0), "li": (1, 1), "ann": (0, 1)}), names, "cosine", 9)], rng()
+        names,
+        [rank_names(vectors({"xu": (1, 0), "li": (1, 1), "ann": (0, 1)}), names, "cosine", 9)],
+        rng(),
     )
     detail = findings[0].detail
     assert (detail["name_tokens"], detail["name_tokens_not_ranked"]) == (5, 2)
@@ -127,7 +149,9 @@ def test_odd_names_are_counted_and_never_dropped_in_silence():
 def test_nothing_to_find_is_refused_in_one_line():
     lone = NameTokens([("Cher",), ("Sting",)])
     with pytest.raises(InputError, match="no name of two or more tokens"):
-        attack_names(lone, [rank_names(vectors({"cher": (1, 0), "sting": (0, 1)}), lone, "cosine", 1)], rng())
+        attack_names(
+            lone, [rank_names(vectors({"cher": (1, 0), "sting": (0, 1)}), lone, "cosine", 1)], rng()
+        )
     with pytest.raises(InputError, match="only 1 of 8 name tokens"):
         rank_names(vectors({"ann": (1, 0)}), NameTokens(FOUR), "cosine", 5)
     with pytest.raises(InputError, match="NaN"):
@@ -144,9 +168,18 @@ def test_zero_vectors_are_counted():
 def people(n, seed):
     """n invented names of two or three tokens, with tokens in common."""
     draw = np.random.default_rng(seed)
-    firsts, lasts = [f"first{c}" for c in "abcdefghijklmnop"], [f"last{i}x" for i in "abcdefghijklmnopqrstuvwxyz"]
+    firsts, lasts = (
+        [f"first{c}" for c in "abcdefghijklmnop"],
+        [f"last{i}x" for i in "abcdefghijklmnopqrstuvwxyz"],
+    )
     return [
-        tuple([str(draw.choice(firsts)), *([str(draw.choice(firsts))] if i % 3 == 0 else []), str(draw.choice(lasts))])
+        tuple(
+            [
+                str(draw.choice(firsts)),
+                *([str(draw.choice(firsts))] if i % 3 == 0 else []),
+                str(draw.choice(lasts)),
+            ]
+        )
         for i in range(n)
     ]
 
@@ -163,7 +196,10 @@ def planted(names, noise, seed=0):
 
 def unique_people(n):
     return [
-        (f"f{'abcdefghij'[i // 10]}{'klmnopqrst'[i % 10]}", f"l{'abcdefghij'[i // 10]}{'klmnopqrst'[i % 10]}")
+        (
+            f"f{'abcdefghij'[i // 10]}{'klmnopqrst'[i % 10]}",
+            f"l{'abcdefghij'[i // 10]}{'klmnopqrst'[i % 10]}",
+        )
         for i in range(n)
     ]
 
@@ -187,9 +223,13 @@ def test_vectors_that_know_nothing_score_as_the_control():
     ps = []
     for _ in range(60):
         blind = vectors({form: draw.normal(size=8) for form in names.forms})
-        test = name_permutation_test(names, [rank_names(blind, names, "cosine", 150)], 100, draw, draws=99)
+        test = name_permutation_test(
+            names, [rank_names(blind, names, "cosine", 150)], 100, draw, draws=99
+        )
         ps.append(float(test.p[0]))
-    assert np.mean(np.array(ps) <= 0.1) <= 0.2  # a valid P: 0.1 but for noise (and ties make it smaller)
+    assert (
+        np.mean(np.array(ps) <= 0.1) <= 0.2
+    )  # a valid P: 0.1 but for noise (and ties make it smaller)
     assert 0.3 < np.mean(ps) < 0.85
 
 
@@ -212,8 +252,12 @@ def test_repairing_keeps_frequency_role_and_degree():
     for _ in range(5):
         for group, tokens in zip(names.groups, _draw(names, rng(7)), strict=True):
             for column in range(tokens.shape[1]):
-                np.testing.assert_array_equal(np.sort(tokens[:, column]), np.sort(group.tokens[:, column]))
-    assert any((g.tokens != t).any() for g, t in zip(names.groups, _draw(names, rng(7)), strict=True))
+                np.testing.assert_array_equal(
+                    np.sort(tokens[:, column]), np.sort(group.tokens[:, column])
+                )
+    assert any(
+        (g.tokens != t).any() for g, t in zip(names.groups, _draw(names, rng(7)), strict=True)
+    )
 
 
 @pytest.mark.parametrize("k", [10, 75, 200])
@@ -223,13 +267,19 @@ def test_hits_and_the_maximum_against_a_plain_loop(k):
     names = NameTokens(given)
     draw = np.random.default_rng(4)
     rankings = [
-        rank_names(vectors({f: draw.normal(size=5) for f in names.forms}), names, metric, 200) for metric in SCIPY
+        rank_names(vectors({f: draw.normal(size=5) for f in names.forms}), names, metric, 200)
+        for metric in SCIPY
     ]
     test = name_permutation_test(names, rankings, k, rng(9), draws=50)
     tops = [{tuple(divmod(c, len(names.forms))) for c in r.codes[:k].tolist()} for r in rankings]
 
     def loop(groups):
-        pairs = {tuple(sorted(p)) for tokens in groups for row in tokens.tolist() for p in combinations(row, 2)}
+        pairs = {
+            tuple(sorted(p))
+            for tokens in groups
+            for row in tokens.tolist()
+            for p in combinations(row, 2)
+        }
         return [len(pairs & top) for top in tops]
 
     assert test.hits.tolist() == loop([g.tokens for g in names.groups])
@@ -263,7 +313,9 @@ def test_alphabetical_ties_favour_nobody():
     assert [tuple(names.forms[t] for t in divmod(c, 8)) for c in ranking.codes[:3].tolist()] == [
         ("ann", "bob"), ("ann", "cid"), ("ann", "dale"),
     ]  # fmt: skip
-    shuffled = rank_names(vectors(dict.fromkeys(reversed(PLACES), (1.0, 2.0))), names, "euclidean", 28)
+    shuffled = rank_names(
+        vectors(dict.fromkeys(reversed(PLACES), (1.0, 2.0))), names, "euclidean", 28
+    )
     np.testing.assert_array_equal(ranking.codes, shuffled.codes)
 
 
@@ -271,7 +323,9 @@ def test_chance_of_a_patient_against_simulation():
     names = NameTokens(people(40, 8))
     blind = vectors({form: rng(1).normal(size=4) for form in names.forms[:-3]})
     ranking = rank_names(blind, names, "cosine", 10**6)
-    finding = by_measure(attack_names(names, [ranking], rng(), k=60, draws=19))["attack.names_patients"]
+    finding = by_measure(attack_names(names, [ranking], rng(), k=60, draws=19))[
+        "attack.names_patients"
+    ]
     draw = np.random.default_rng(2)
     share = []
     for _ in range(800):
@@ -284,11 +338,15 @@ def test_chance_of_a_patient_against_simulation():
 def test_the_seed_makes_the_same_findings():
     names = NameTokens(people(50, 6))
     ranking = rank_names(planted(people(50, 6), 2.0), names, "cosine", 600)
-    assert attack_names(names, [ranking], rng(3), draws=50) == attack_names(names, [ranking], rng(3), draws=50)
+    assert attack_names(names, [ranking], rng(3), draws=50) == attack_names(
+        names, [ranking], rng(3), draws=50
+    )
 
 
 @pytest.mark.parametrize(
-    ("hits", "low", "high"), [(0, 0, 0.00615), (1, 0.00004, 0.00929), (3, 0.00103, 0.01461)], ids=["0", "1", "3"]
+    ("hits", "low", "high"),
+    [(0, 0, 0.00615), (1, 0.00004, 0.00929), (3, 0.00103, 0.01461)],
+    ids=["0", "1", "3"],
 )
 def test_few_hits_have_the_interval_of_rare_events(hits, low, high):
     """The paper's 600 pairs against 200 names of three tokens: by bootstrap 0 hits gave 0-1.38 %, 3 gave 0-1.17."""
@@ -301,6 +359,11 @@ def test_few_hits_have_the_interval_of_rare_events(hits, low, high):
     codes = np.concatenate([true, false, more])[:600]
     ranking = NameRanking(codes, np.arange(600.0), "cosine", np.ones(600, dtype=bool))
     found, *_ = attack_names(names, [ranking], rng(), draws=20)
-    assert (found.count, found.n, found.unit, found.control_kind) == (hits, 600, "pairs", "negative")
+    assert (found.count, found.n, found.unit, found.control_kind) == (
+        hits,
+        600,
+        "pairs",
+        "negative",
+    )
     assert (found.low, found.high) == pytest.approx((low, high), abs=2e-5)
     assert "Poisson" in found.method

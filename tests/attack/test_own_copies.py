@@ -34,7 +34,10 @@ def corpus(texts, side):
 
 
 def scanned(synthetic, training, held_out, spans=(50,)):
-    sides = [corpus(texts, side) for side, texts in zip("sth", (synthetic, training, held_out), strict=True)]
+    sides = [
+        corpus(texts, side)
+        for side, texts in zip("sth", (synthetic, training, held_out), strict=True)
+    ]
     found = copies(*sides, np.random.default_rng(0), spans=spans)
     runs = next(f for f in found if f.measure == "attack.copies_own")
     return runs, next(f for f in found if f.measure == "attack.copies_whole")
@@ -45,8 +48,12 @@ def passed(*findings):
 
 
 @pytest.mark.parametrize("stock", [0.0, 0.2, 1.0])
-@pytest.mark.parametrize(("copied", "training", "held_out"), [(27, 90, 10), (6, 60, 6), (20, 85, 10), (24, 60, 4)])
-def test_verbatim_notes_are_counted_with_and_without_stock_phrases(copied, training, held_out, stock):
+@pytest.mark.parametrize(
+    ("copied", "training", "held_out"), [(27, 90, 10), (6, 60, 6), (20, 85, 10), (24, 60, 4)]
+)
+def test_verbatim_notes_are_counted_with_and_without_stock_phrases(
+    copied, training, held_out, stock
+):
     trained, others = people(1, training, stock), people(2, held_out, stock)
     runs, whole = scanned([*people(3, training - copied, 1.0), *trained[:copied]], trained, others)
     assert (runs.count, whole.count, runs.n) == (copied, copied, training)
@@ -81,9 +88,14 @@ def test_a_short_note_is_seen_whole_and_a_part_of_it_is_not():
 
 def test_a_stock_phrase_and_a_word_after_it_are_no_copy():
     """The run is as a whole nobody else's; of its 62 words two are the patient's own."""
-    trained = [f"{text} {STOCK} {note(np.random.default_rng(100 + i), 40)}" for i, text in enumerate(people(1, 20))]
+    trained = [
+        f"{text} {STOCK} {note(np.random.default_rng(100 + i), 40)}"
+        for i, text in enumerate(people(1, 20))
+    ]
     two = " ".join(trained[3].split()[150:212])
-    runs, whole = scanned([*people(3, 20), two], trained, [f"{text} {STOCK}" for text in people(2, 4)])
+    runs, whole = scanned(
+        [*people(3, 20), two], trained, [f"{text} {STOCK}" for text in people(2, 4)]
+    )
     assert (runs.count, whole.count) == (0, 0)
     assert 2 <= runs.detail["most_own_words"] < 10
 
@@ -91,17 +103,26 @@ def test_a_stock_phrase_and_a_word_after_it_are_no_copy():
 def test_what_two_patients_share_is_their_own_and_what_three_share_is_stock():
     shared = note(np.random.default_rng(7), 100)
     for holders, count in ((1, 1), (2, 2), (3, 0)):
-        trained = [f"{text} {shared}" if i < holders else text for i, text in enumerate(people(1, 20))]
+        trained = [
+            f"{text} {shared}" if i < holders else text for i, text in enumerate(people(1, 20))
+        ]
         assert scanned([*people(3, 20), shared], trained, people(2, 4))[0].count == count
     held_out = people(2, 4)
-    assert scanned([*people(3, 20), shared], [*people(1, 20), shared], [*held_out, f"{shared} x"])[0].count == 0
+    assert (
+        scanned([*people(3, 20), shared], [*people(1, 20), shared], [*held_out, f"{shared} x"])[
+            0
+        ].count
+        == 0
+    )
 
 
 def test_a_note_without_words_of_its_own_cannot_be_seen_and_the_power_says_so():
     trained = [STOCK] * 5 + people(1, 15)
     whole = scanned(people(3, 20), trained, people(2, 4))[1]
     assert whole.detail["visible"] == 15
-    assert whole.detail["refused_from"] == 3  # one is seen with 75 %, two with 1 - 5/20 * 4/19 = 94.7 %
+    assert (
+        whole.detail["refused_from"] == 3
+    )  # one is seen with 75 %, two with 1 - 5/20 * 4/19 = 94.7 %
     runs = scanned(people(3, 20), people(1, 20, words=40), people(2, 4))[0]
     assert (runs.detail["visible"], runs.detail["refused_from"]) == (0, None)
 
@@ -109,7 +130,9 @@ def test_a_note_without_words_of_its_own_cannot_be_seen_and_the_power_says_so():
 def test_one_word_in_twenty_changed_is_not_seen():
     """What an exact scan cannot do; the documentation says it."""
     trained = people(1, 20)
-    changed = [" ".join("other" if i % 20 == 0 else w for i, w in enumerate(t.split())) for t in trained]
+    changed = [
+        " ".join("other" if i % 20 == 0 else w for i, w in enumerate(t.split())) for t in trained
+    ]
     assert [f.count for f in scanned(changed, trained, people(2, 4))] == [0, 0]
 
 
@@ -225,7 +248,10 @@ def test_one_coincidence_excuses_few():
 def test_numbers_count_in_a_note_that_is_a_synthetic_one():
     rng = np.random.default_rng(5)
     trained, others = (
-        [f"{text} {' '.join(map(str, rng.integers(10, 999, 60)))}" for text in people(seed, 20, words=9)]
+        [
+            f"{text} {' '.join(map(str, rng.integers(10, 999, 60)))}"
+            for text in people(seed, 20, words=9)
+        ]
         for seed in (1, 2)
     )
     whole = scanned([*people(3, 20), trained[4].replace(" ", " , ")], trained, others)[1]
@@ -236,7 +262,14 @@ def test_numbers_count_in_a_note_that_is_a_synthetic_one():
 
 @pytest.mark.parametrize(
     ("training", "visible", "may", "least"),
-    [(90, 90, 0, 1), (90, 60, 0, 3), (20, 15, 0, 3), (90, 90, 4, 5), (90, 3, 4, None), (5, 0, 0, None)],
+    [
+        (90, 90, 0, 1),
+        (90, 60, 0, 3),
+        (20, 15, 0, 3),
+        (90, 90, 4, 5),
+        (90, 3, 4, None),
+        (5, 0, 0, None),
+    ],
 )
 def test_power_by_hand(training, visible, may, least):
     assert copies_refused_from(training, visible, may) == least

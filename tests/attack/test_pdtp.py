@@ -39,7 +39,9 @@ def test_two_units_by_hand():
     assert found["attack.pdtp"].value == 1.25
     assert found["attack.pdtp"].control == 0.625
     assert found["attack.pdtp"].detail["reseed_floor"] == 0.75
-    assert found["attack.pdtp"].control_kind == "negative" and found["attack.pdtp_gap"].p is None  # two units
+    assert (
+        found["attack.pdtp"].control_kind == "negative" and found["attack.pdtp_gap"].p is None
+    )  # two units
     assert found["attack.pdtp_sign"].value == 0.5
     assert found["attack.pdtp_gap"].value == pytest.approx((2.5 / 3 - 0.25) / 2)
 
@@ -139,7 +141,10 @@ def by_retraining(counts, unit, alpha):
     for row in unit:
         left[row] -= 1
     total, total_left = counts.sum() + alpha * counts.size, left.sum() + alpha * counts.size
-    return max(abs(math.log((counts[r] + alpha) / total) - math.log((left[r] + alpha) / total_left)) for r in unit)
+    return max(
+        abs(math.log((counts[r] + alpha) / total) - math.log((left[r] + alpha) / total_left))
+        for r in unit
+    )
 
 
 @given(
@@ -157,12 +162,18 @@ def test_unigram_equals_two_trained_models(notes, alpha):
 def test_unigram_by_hand():
     # Words: a 3 times, b once; the unit holds "a b": a: |log 4/6 - log 3/4|, b: |log 2/6 - log 1/4|.
     scores = unigram_pdtp(np.array([3, 1]), [(np.array([0, 1]), np.array([1, 1]))])
-    assert scores[0] == pytest.approx(max(abs(math.log(4 / 6 / (3 / 4))), abs(math.log(2 / 6 / (1 / 4)))))
+    assert scores[0] == pytest.approx(
+        max(abs(math.log(4 / 6 / (3 / 4))), abs(math.log(2 / 6 / (1 / 4))))
+    )
 
 
 @pytest.mark.parametrize(
     ("units", "alpha"),
-    [([(np.array([0]), np.array([4]))], 1.0), ([(np.array([], dtype=int), np.array([], dtype=int))], 1.0), ([], 0.0)],
+    [
+        ([(np.array([0]), np.array([4]))], 1.0),
+        ([(np.array([], dtype=int), np.array([], dtype=int))], 1.0),
+        ([], 0.0),
+    ],
 )
 def test_unigram_refuses_what_cannot_be(units, alpha):
     with pytest.raises(ValueError, match=r"unit has no word|constant"):

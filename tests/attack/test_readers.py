@@ -28,9 +28,16 @@ def plain(case):
 
 def mixed(case, seed=0):
     """The same notes with their outputs dealt out anew."""
-    flat = np.random.default_rng(seed).permutation(np.concatenate([note.outputs for note in case.notes]))
+    flat = np.random.default_rng(seed).permutation(
+        np.concatenate([note.outputs for note in case.notes])
+    )
     ends = np.cumsum([len(note) for note in case.notes])[:-1]
-    return replace(case, notes=[replace(n, outputs=o) for n, o in zip(case.notes, np.split(flat, ends), strict=True)])
+    return replace(
+        case,
+        notes=[
+            replace(n, outputs=o) for n, o in zip(case.notes, np.split(flat, ends), strict=True)
+        ],
+    )
 
 
 @pytest.mark.parametrize("name", WITH_CHANNEL)
@@ -109,7 +116,9 @@ def test_forward_backward_equals_enumeration():
     for reading, note in zip(read("bigram", case), case.notes, strict=True):
         for t, place in enumerate(enumerated(case, note, pairs)):
             got = slice(reading.starts[t], reading.starts[t + 1])
-            assert np.allclose(reading.chances[got], [place[row] for row in reading.rows[got].tolist()], atol=1e-12)
+            assert np.allclose(
+                reading.chances[got], [place[row] for row in reading.rows[got].tolist()], atol=1e-12
+            )
 
 
 def test_places_without_an_input_break_the_chain():
@@ -135,5 +144,7 @@ def test_pruning_keeps_the_likeliest_inputs(monkeypatch):
 
 def test_threads_change_nothing():
     case = view()
-    one, two = (Bigram().recover(replace(case, threads=n), np.random.default_rng(0)) for n in (1, 2))
+    one, two = (
+        Bigram().recover(replace(case, threads=n), np.random.default_rng(0)) for n in (1, 2)
+    )
     assert all((a.chances == b.chances).all() for a, b in zip(one, two, strict=True))

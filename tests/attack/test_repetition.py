@@ -14,14 +14,18 @@ from clinveil.attacks.channel.repetition import repeated
 
 
 def by_repeats(channel, counts, scope="occurrence", stratum="all", **named):
-    found = repeated(channel.under(scope=scope), np.asarray(counts), rng=np.random.default_rng(1), **named)
+    found = repeated(
+        channel.under(scope=scope), np.asarray(counts), rng=np.random.default_rng(1), **named
+    )
     return {f.detail["repeats"]: f for f in found if f.detail["stratum"] == stratum}
 
 
 def neighbours(n, k, seed):
     rng = np.random.default_rng(seed)
     others = [np.delete(np.arange(n), i) for i in range(n)]
-    return channel_of([{int(y): 1 / k for y in rng.choice(o, k, replace=False)} for o in others] + [{}])
+    return channel_of(
+        [{int(y): 1 / k for y in rng.choice(o, k, replace=False)} for o in others] + [{}]
+    )
 
 
 def test_two_draws_by_hand():
@@ -59,7 +63,9 @@ def test_every_line_of_outputs_names_the_likeliest_word_whatever_their_order():
     )
     joint = channel.matrix().toarray()[:12] * 1.0
     likely = counts[:, None] * joint[:, seen].prod(axis=2)
-    assert (np.take_along_axis(likely, guesser.guess(seen)[None], axis=0)[0] == likely.max(axis=0)).all()
+    assert (
+        np.take_along_axis(likely, guesser.guess(seen)[None], axis=0)[0] == likely.max(axis=0)
+    ).all()
     assert guesser.guess(seen).tolist() == guesser.guess(seen[:, ::-1]).tolist()
 
 
@@ -71,7 +77,13 @@ def test_more_draws_give_more():
 
 @pytest.mark.parametrize(
     "scope, places",
-    [("occurrence", "places"), ("note", "notes"), ("patient", "patients"), ("corpus", "releases"), ("rare", "places")],
+    [
+        ("occurrence", "places"),
+        ("note", "notes"),
+        ("patient", "patients"),
+        ("corpus", "releases"),
+        ("rare", "places"),
+    ],
 )
 def test_the_memo_says_where_several_draws_stand(scope, places):
     """A name that stands in several patients' notes gives several draws also under memo patient."""
@@ -97,7 +109,9 @@ def test_unknown_words_share_a_row_and_repeats_do_not_tell_them_apart():
 
 
 def test_no_rare_word_is_a_null_with_why():
-    found = repeated(identity(2).under(scope="note"), np.array([50, 60]), rng=np.random.default_rng(1))
+    found = repeated(
+        identity(2).under(scope="note"), np.array([50, 60]), rng=np.random.default_rng(1)
+    )
     assert found[-1].value is None and found[-1].detail["why"]
 
 
@@ -110,7 +124,13 @@ def test_the_same_seed_gives_the_same_figures():
 @pytest.mark.parametrize("rare", [4, 7])
 def test_no_guesser_does_better_with_several_draws_of_a_stratum(m, rare):
     """Every type on its own, known and unknown, and every line of m outputs, in plain Python."""
-    rows = [{1: 0.5, 2: 0.3, 3: 0.2}, {0: 0.6, 2: 0.4}, {3: 0.5, 0: 0.5}, {2: 0.7, 1: 0.3}, {0: 0.1, 1: 0.6, 2: 0.3}]
+    rows = [
+        {1: 0.5, 2: 0.3, 3: 0.2},
+        {0: 0.6, 2: 0.4},
+        {3: 0.5, 0: 0.5},
+        {2: 0.7, 1: 0.3},
+        {0: 0.1, 1: 0.6, 2: 0.3},
+    ]
     counts, unknown = [9, 5, 3, 2], [6, 3, 1]
     types = [*enumerate(counts), *((4, n) for n in unknown)]
     channel, rng = channel_of(rows).under(scope="note"), np.random.default_rng(1)

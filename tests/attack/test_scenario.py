@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from association_cases import CODES, NAMES, context, four, one, swapped, vectors, world
 
-from clinveil.attacks.vectors._groups import PAPER_TARGETS, distance_matrix, groups, read_targets, target_columns
+from clinveil.attacks.vectors._groups import (
+    PAPER_TARGETS,
+    distance_matrix,
+    groups,
+    read_targets,
+    target_columns,
+)
 from clinveil.attacks.vectors.scenario import Contest, Scenario, Scored, contest, drawn_targets
 from clinveil.core.errors import InputError
 from clinveil.core.finding import document
@@ -24,7 +30,14 @@ def the_four():
 
 
 def plan_for(made, targets, **more):
-    more = {"metric": ("cosine",), "permutations": 99, "draws": 60, "drawn": 8, "min_patients": 3, **more}
+    more = {
+        "metric": ("cosine",),
+        "permutations": 99,
+        "draws": 60,
+        "drawn": 8,
+        "min_patients": 3,
+        **more,
+    }
     return {"targets": [made.codes[f"c{j}"] for j in targets], **more}
 
 
@@ -41,7 +54,9 @@ def test_the_four_by_hand():
     assert field.guesses(nearest=True)[:, 0].tolist() == [0, 1, 2, 3]
     assert field.guesses(nearest=False)[:, 0].tolist() == [3, 2, 1, 0]
     assert field.right(field.guesses(nearest=True), 1).tolist() == [True] * 4
-    assert not field.right(field.guesses(nearest=False), 3).any()  # the own diagnosis is the last of all
+    assert not field.right(
+        field.guesses(nearest=False), 3
+    ).any()  # the own diagnosis is the last of all
     assert field.right(field.guesses(nearest=False), 4).all()
 
 
@@ -65,9 +80,14 @@ def test_permuted_accuracies_are_an_enumeration():
 def test_gains_are_over_the_mean_of_all_permutations():
     field = the_four()
     gains = field.gains(field.guesses(nearest=True)[:, :3])
-    assert gains == (4 - 3, 4 - 1)  # three guesses of four, or one, are right for 3 or 1 of 4 strangers
+    assert gains == (
+        4 - 3,
+        4 - 1,
+    )  # three guesses of four, or one, are right for 3 or 1 of 4 strangers
     parted = Contest(field.distances, field.has, [np.array([0, 1]), np.array([2, 3])])
-    assert parted.gains(parted.guesses(nearest=True))[1] == 4 - 2  # of two names in a stratum one is right
+    assert (
+        parted.gains(parted.guesses(nearest=True))[1] == 4 - 2
+    )  # of two names in a stratum one is right
 
 
 def test_the_p_of_the_four_is_one_in_24():
@@ -80,13 +100,19 @@ def test_the_p_of_the_four_is_one_in_24():
 
 
 def test_only_keeps_strata_of_those_who_stay():
-    field = Contest(np.arange(10.0).reshape(5, 2), np.eye(5, 2, dtype=bool), [np.array([0, 4]), np.array([1, 2, 3])])
+    field = Contest(
+        np.arange(10.0).reshape(5, 2),
+        np.eye(5, 2, dtype=bool),
+        [np.array([0, 4]), np.array([1, 2, 3])],
+    )
     part = field.only(np.array([1, 3, 4]))
     assert part.distances.tolist() == [[2, 3], [6, 7], [8, 9]]
     assert [p.tolist() for p in part.parts] == [[2], [0, 1]]
 
 
-@pytest.mark.parametrize(("link", "found", "direction"), [(3.0, NEAR, "nearest"), (-3.0, FAR, "farthest")])
+@pytest.mark.parametrize(
+    ("link", "found", "direction"), [(3.0, NEAR, "nearest"), (-3.0, FAR, "farthest")]
+)
 def test_planted_truth_is_found_and_its_direction_too(link, found, direction):
     made = world(np.random.default_rng(2), link=link, prevalence=0.1)
     findings = attack(made, plan_for(made, range(11)))
@@ -118,7 +144,9 @@ def test_nothing_known_still_beats_a_baseline_that_is_low():
     findings = attack(made, plan_for(made, range(11), metric=("cityblock",)))
     far = one(findings, "attack.scenario", series=FAR, label="A@5")
     near = one(findings, "attack.scenario", series=NEAR, label="A@5")
-    assert far.value > near.value  # frequent diagnoses are longer vectors, so they lie far from every name
+    assert (
+        far.value > near.value
+    )  # frequent diagnoses are longer vectors, so they lie far from every name
     assert abs(far.value - far.chance) < 0.1 and far.p > 0.02
 
 
@@ -131,8 +159,12 @@ def test_the_majority_baseline_counts_the_same_patients():
     counts = {code: sum(code in own for own in having) for code in wanted}
     top = sorted(counts, key=lambda code: -counts[code])[:5]
     assert found.n == len(having) == found.detail["patients_with_a_target"]
-    assert sorted(counts.values())[-5] > sorted(counts.values())[-6]  # no tie at the border, else this is a draw
-    assert found.detail["majority"] == pytest.approx(np.mean([bool(own & set(top)) for own in having]))
+    assert (
+        sorted(counts.values())[-5] > sorted(counts.values())[-6]
+    )  # no tie at the border, else this is a draw
+    assert found.detail["majority"] == pytest.approx(
+        np.mean([bool(own & set(top)) for own in having])
+    )
     assert found.detail["share_of_all_names"] == pytest.approx(found.count / 60)
 
 
@@ -141,7 +173,13 @@ def test_ties_are_drawn_and_counted():
     flat = Vectors(made.vectors.words, np.ones_like(made.vectors.matrix), made.vectors.counts)
     accuracies = []
     for seed in range(30):
-        found = scenario(flat, made.patients, made.codes, np.random.default_rng(seed), **plan_for(made, range(12)))
+        found = scenario(
+            flat,
+            made.patients,
+            made.codes,
+            np.random.default_rng(seed),
+            **plan_for(made, range(12)),
+        )
         first = one(found, "attack.scenario", series=FAR, label="A@1")
         assert first.detail["ties"] == 60
         assert first.value == first.control == pytest.approx(first.chance)
@@ -184,11 +222,15 @@ def test_draws_of_targets_are_a_plain_loop():
 
 def test_too_few_frequent_diagnoses_are_no_draw():
     made = world(np.random.default_rng(9), n=40, m=12)
-    null = one(attack(made, plan_for(made, range(11), drawn=12, min_patients=1)), "attack.scenario_draws")
+    null = one(
+        attack(made, plan_for(made, range(11), drawn=12, min_patients=1)), "attack.scenario_draws"
+    )
     assert null.value is None and "need more" in null.detail["why"]
 
 
-@pytest.mark.parametrize(("wanted", "why"), [((), "0 of the targets"), (("illnessa",), "1 of the targets")])
+@pytest.mark.parametrize(
+    ("wanted", "why"), [((), "0 of the targets"), (("illnessa",), "1 of the targets")]
+)
 def test_without_targets_there_is_a_reason(wanted, why):
     made = world(np.random.default_rng(9), n=40, m=12)
     plan = plan_for(made, (), permutations=19, draws=5, min_patients=1) | {"targets": wanted}
@@ -220,7 +262,9 @@ def test_every_number_has_its_chance_interval_control_and_question():
 
 def test_a_seed_gives_the_same_document():
     made = world(np.random.default_rng(1), n=40, m=14)
-    one_, two, three = (document("x", attack(made, plan_for(made, range(9)), seed), seed=0) for seed in (1, 1, 2))
+    one_, two, three = (
+        document("x", attack(made, plan_for(made, range(9)), seed), seed=0) for seed in (1, 1, 2)
+    )
     assert one_ == two != three
     assert not any(word in str(one_) for word in made.vectors.words)
 

@@ -17,16 +17,27 @@ def reading(*places):
     """A reading of (row, chance) pairs, place by place."""
     starts = np.cumsum([0, *map(len, places)])
     flat = [pair for place in places for pair in place]
-    rows, chances = np.array([r for r, _ in flat], dtype=int), np.array([c for _, c in flat], dtype=float)
+    rows, chances = (
+        np.array([r for r, _ in flat], dtype=int),
+        np.array([c for _, c in flat], dtype=float),
+    )
     return Recovery(starts, rows, chances)
 
 
-CASE = [seen([4, 5, 6, 7])], [reading([(4, 0.95), (1, 0.05)], [(1, 0.6), (5, 0.4)], [], [(7, 0.3), (8, 0.3)])]
+CASE = (
+    [seen([4, 5, 6, 7])],
+    [reading([(4, 0.95), (1, 0.05)], [(1, 0.6), (5, 0.4)], [], [(7, 0.3), (8, 0.3)])],
+)
 
 
 def test_first_guesses():
     got = scored(*CASE)
-    assert got.named.tolist() == [4, 1, -1, 7] and got.is_right.tolist() == [True, False, False, True]
+    assert got.named.tolist() == [4, 1, -1, 7] and got.is_right.tolist() == [
+        True,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_who_knows_the_kind_names_none_but_such_words():
@@ -44,7 +55,10 @@ def test_it_makes_no_difference_how_many_notes_are_scored_at_once(among, monkeyp
     """A cluster has thousands of candidates, and all of a release at once took gigabytes."""
     rng = np.random.default_rng(5)
     notes = [seen(rng.integers(10, size=n), patient=i // 2) for i, n in enumerate((4, 0, 7, 1, 9))]
-    pairs = [[[(r, rng.integers(1, 4) / 4) for r in range(rng.integers(6))] for _ in note.truth] for note in notes]
+    pairs = [
+        [[(r, rng.integers(1, 4) / 4) for r in range(rng.integers(6))] for _ in note.truth]
+        for note in notes
+    ]
     readings = [reading(*places) for places in pairs]
     whole = scored(notes, readings, among, 6)
     monkeypatch.setattr(adversary_suite, "BATCH", 10)

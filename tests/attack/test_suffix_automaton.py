@@ -61,7 +61,10 @@ def test_equals_the_double_loop(text, others):
     assert runs(text, others) == plain(text, others)
 
 
-@given(st.lists(st.integers(0, 30), max_size=60), st.lists(st.lists(st.integers(-1, 30), max_size=60), max_size=3))
+@given(
+    st.lists(st.integers(0, 30), max_size=60),
+    st.lists(st.lists(st.integers(-1, 30), max_size=60), max_size=3),
+)
 @settings(max_examples=60, deadline=None)
 def test_equals_the_double_loop_with_many_words(text, others):
     assert runs(text, others) == plain(text, [[w if w >= 0 else ABSENT for w in o] for o in others])
@@ -69,7 +72,9 @@ def test_equals_the_double_loop_with_many_words(text, others):
 
 def test_long_repetitive_texts_are_linear_and_right():
     rng = np.random.default_rng(1)
-    text = np.tile(rng.integers(0, 5, 40), 2500).astype(np.int32)  # 100,000 words of one repeated phrase
+    text = np.tile(rng.integers(0, 5, 40), 2500).astype(
+        np.int32
+    )  # 100,000 words of one repeated phrase
     automaton = SuffixAutomaton(text)
     automaton.stream(text[:500])
     assert automaton.runs().max() == 500

@@ -31,7 +31,9 @@ class Piece(NamedTuple):
     sentence: int
 
 
-def obfuscate_text_reference(text: str, note: str, channel: Channel, key: Key, patient: str | None = None) -> str:
+def obfuscate_text_reference(
+    text: str, note: str, channel: Channel, key: Key, patient: str | None = None
+) -> str:
     """One note as `Obfuscator` releases it: `release_reference`, its text."""
     return release_reference(text, note, channel, key, patient)[0]
 
@@ -58,7 +60,9 @@ def release_reference(
 
 def _secret(key: Key, purpose: str, scope: str) -> bytes:
     halves = (key.subkey(f"channel {purpose} {half}", 16) for half in ("left", "right"))
-    return b"".join(siphash_reference(half, scope.encode()).to_bytes(8, "little") for half in halves)
+    return b"".join(
+        siphash_reference(half, scope.encode()).to_bytes(8, "little") for half in halves
+    )
 
 
 def _number(secret: bytes, number: int) -> int:
@@ -87,9 +91,16 @@ def _pieces(text: str, note: str, patient: str, channel: Channel, key: Key) -> I
             form = lookup_form(raw)
             row = channel.ids.get(form, channel.unknown)
             scope = policy.scope if channel.scopes is None else SCOPES[channel.scopes[row]]
-            secret, hashed = _secret(key, scope, ids[scope]), siphash_reference(form_key, form.encode())
+            secret, hashed = (
+                _secret(key, scope, ids[scope]),
+                siphash_reference(form_key, form.encode()),
+            )
             whats = [position, position + (1 << 32)] if scope == "occurrence" else [hashed, hashed]
-            copies = _copies(_secret(key, "length", note), policy.length, position) if policy.length else 1
+            copies = (
+                _copies(_secret(key, "length", note), policy.length, position)
+                if policy.length
+                else 1
+            )
             draws = [_mixed(channel, alias, row, secret, what) for what in whats[:copies]]
             written = [word for word in draws if word]
             position += 1
@@ -133,7 +144,9 @@ def _shuffled(things: list, secret: bytes, first: int) -> list:
     return things
 
 
-def draw_reference(channel: Channel, alias: tuple[np.ndarray, np.ndarray], row: int, bits: int) -> str:
+def draw_reference(
+    channel: Channel, alias: tuple[np.ndarray, np.ndarray], row: int, bits: int
+) -> str:
     """The word that 64 random bits draw from a row; "" if the row is empty."""
     outputs, _ = channel.row(row)
     if not len(outputs):

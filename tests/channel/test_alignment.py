@@ -45,19 +45,27 @@ def test_places_join_source_and_release_word_by_word():
     text = "The patient, José: has (pain) in CHEST."
     result = Obfuscator(channel.under(layout="keep"), KEY, align=True)(batch_of(("n", "p", text)))
     rows = result.alignment.to_pydict()
-    for start, end, released in zip(rows["start"][0], rows["end"][0], words(texts_of(result.batch)[0]), strict=True):
+    for start, end, released in zip(
+        rows["start"][0], rows["end"][0], words(texts_of(result.batch)[0]), strict=True
+    ):
         assert released == WORDS[WORDS.index(lookup_form(text[start:end])) + 1]
 
 
 def test_rows_are_the_written_notes():
     notes = [("a", "p", "pain in chest"), ("b", "p", None), ("c", "p", ""), ("d", "p", "fever")]
     rows = Obfuscator(circle(), KEY, align=True)(batch_of(*notes)).alignment.to_pydict()
-    assert rows == {"note_id": ["a", "c", "d"], "start": [[0, 5, 8], [], [0]], "end": [[4, 7, 13], [], [5]]}
+    assert rows == {
+        "note_id": ["a", "c", "d"],
+        "start": [[0, 5, 8], [], [0]],
+        "end": [[4, 7, 13], [], [5]],
+    }
 
 
 def test_places_survive_a_buffer_that_grows():
     vocabulary = ["a", "x" * 3000, "y" * 3000]
-    result = Obfuscator(circle(vocabulary, 2, 2), KEY, align=True)(batch_of(("n", "p", "a " * 400), ("m", "p", "a a")))
+    result = Obfuscator(circle(vocabulary, 2, 2), KEY, align=True)(
+        batch_of(("n", "p", "a " * 400), ("m", "p", "a a"))
+    )
     rows = result.alignment.to_pydict()
     assert rows["start"] == [[2 * i for i in range(400)], [0, 2]]
 

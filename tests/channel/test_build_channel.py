@@ -31,7 +31,9 @@ def vectors(*, patients: bool = True, n_patients: int = 100) -> Vectors:
     counts = np.arange(N_WORDS, 0, -1, dtype=np.int64)
     seen = np.where(np.arange(N_WORDS) < 40, 5 + counts // 10, counts % 5).astype(np.int64)
     words = [spelled(i) for i in range(N_WORDS)]
-    return Vectors(words, matrix, counts, seen if patients else None, n_patients if patients else None)
+    return Vectors(
+        words, matrix, counts, seen if patients else None, n_patients if patients else None
+    )
 
 
 def built(settings: ChannelSettings | None = None, of: Vectors | None = None, **more):
@@ -91,7 +93,17 @@ def test_dropped_words_are_not_written_unless_they_are_kept_too(tmp_path):
 def test_stop_words_hold_no_negation():
     stop_words = word_list("function")
     assert {"the", "of", "and", "with", "is"} <= stop_words
-    assert not stop_words & {"no", "not", "nor", "never", "none", "nothing", "without", "cannot", "neither"}
+    assert not stop_words & {
+        "no",
+        "not",
+        "nor",
+        "never",
+        "none",
+        "nothing",
+        "without",
+        "cannot",
+        "neither",
+    }
 
 
 def test_the_settings_reach_the_policy():
@@ -150,7 +162,10 @@ def test_too_few_patients_are_refused_unless_allowed():
 
 
 def test_imported_vectors_take_patients_and_frequencies_from_the_notes(tmp_path):
-    notes = [(f"n{i}", f"p{i}", " ".join([spelled(0)] * 9 + [spelled(j) for j in range(1, 30)])) for i in range(60)]
+    notes = [
+        (f"n{i}", f"p{i}", " ".join([spelled(0)] * 9 + [spelled(j) for j in range(1, 30)]))
+        for i in range(60)
+    ]
     imported = vectors(patients=False)
     bare = Vectors(imported.words, imported.matrix)
     counts = count_words(memory_corpus(notes), tmp_path)

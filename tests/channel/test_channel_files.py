@@ -81,7 +81,9 @@ def test_the_digest_names_every_part():
     assert channel_digest(circle()) == channel_digest(channel)
 
 
-@pytest.mark.parametrize("broken", ["meta.json", "words.arrow", "indptr.npy", "indices.npy", "probabilities.npy"])
+@pytest.mark.parametrize(
+    "broken", ["meta.json", "words.arrow", "indptr.npy", "indices.npy", "probabilities.npy"]
+)
 @pytest.mark.parametrize("how", ["missing", "cut", "other"])
 def test_a_damaged_folder_is_refused_in_one_line(tmp_path, broken, how):
     save_channel(circle(), tmp_path / "channel")
@@ -112,4 +114,8 @@ def test_a_channel_that_lost_its_balance_is_refused(tmp_path):
 def test_the_meta_file_says_what_it_is(tmp_path):
     save_channel(circle(), tmp_path / "channel")
     meta = json.loads((tmp_path / "channel" / "meta.json").read_text())
-    assert (meta["schema"], meta["secret"], meta["mechanism"]) == ("clinveil.channel/1", True, "neighbours")
+    assert (meta["schema"], meta["secret"], meta["mechanism"]) == (
+        "clinveil.channel/1",
+        True,
+        "neighbours",
+    )

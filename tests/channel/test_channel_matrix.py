@@ -28,7 +28,11 @@ def small(**changes: object) -> Channel:
 
 def test_the_matrix():
     assert small().matrix().toarray().tolist() == [[0, 0.25, 0.75], [0, 0, 1], [1, 0, 0], [0, 0, 0]]
-    assert (small().unknown, small().ids, small().maps_to_itself) == (3, {"a": 0, "b": 1, "c": 2}, False)
+    assert (small().unknown, small().ids, small().maps_to_itself) == (
+        3,
+        {"a": 0, "b": 1, "c": 2},
+        False,
+    )
 
 
 def test_figures_by_hand():
@@ -115,7 +119,13 @@ def test_sums_are_exact_for_many_rows():
     row = np.array([1 / 3, 1 / 3, 1 / 3])
     words = [str(i) for i in range(n)]
     indices = np.tile(np.array([0, 1, 2], dtype=np.int32), n)
-    Channel(words, np.append(np.arange(0, 3 * n + 1, 3), 3 * n), indices, np.tile(row, n), np.ones(n, dtype=np.bool_))
+    Channel(
+        words,
+        np.append(np.arange(0, 3 * n + 1, 3), 3 * n),
+        indices,
+        np.tile(row, n),
+        np.ones(n, dtype=np.bool_),
+    )
 
 
 def test_kept_words_stay_and_the_others_do_not_change():
@@ -146,7 +156,9 @@ def test_dropped_words_have_empty_rows():
     assert [WORDS[row] for row in np.flatnonzero(~dropped.speaks)] == ["pain", "b"]
     assert dropped.kept == frozenset()
     for row in np.flatnonzero(dropped.speaks):
-        assert [part.tolist() for part in dropped.row(row)] == [part.tolist() for part in channel.row(row)]
+        assert [part.tolist() for part in dropped.row(row)] == [
+            part.tolist() for part in channel.row(row)
+        ]
     back = dropped.keeping(["pain", "b"])
     assert (back.matrix() != channel.keeping(["pain", "b"]).matrix()).nnz == 0
     assert back.keeping(["a"]).dropping(WORDS).indices.size == channel.row(channel.unknown)[0].size
@@ -178,7 +190,13 @@ def of_rows(*rows):
     indptr = np.cumsum([0, *map(len, rows), 0])
     chances = np.concatenate([np.full(len(row), 1 / len(row)) for row in rows])
     indices = np.concatenate(rows).astype(np.int32)
-    return Channel([f"w{i}" for i in range(len(rows))], indptr, indices, chances, np.ones(len(rows), dtype=np.bool_))
+    return Channel(
+        [f"w{i}" for i in range(len(rows))],
+        indptr,
+        indices,
+        chances,
+        np.ones(len(rows), dtype=np.bool_),
+    )
 
 
 def test_settled_is_a_channel_of_which_one_draw_tells_as_much_as_many():

@@ -16,7 +16,17 @@ from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.vectors.table import Vectors
 
-NAMED = ["okafor", "nguyen", "kowalski", "fernandez", "papadopoulos", "yamamoto", "schneider", "svensson", "rossi"]
+NAMED = [
+    "okafor",
+    "nguyen",
+    "kowalski",
+    "fernandez",
+    "papadopoulos",
+    "yamamoto",
+    "schneider",
+    "svensson",
+    "rossi",
+]
 
 
 def topical(n: int, seed: int = 0, steep: float = 1.0) -> Vectors:
@@ -56,7 +66,12 @@ def test_clusters_are_disjoint_large_and_even(n, seed, size, share, outputs, flo
     vectors = topical(n, seed)
     assert vectors.counts is not None
     counts, eligible = vectors.counts, vectors.counts >= min(floor, vectors.counts[size])
-    fields = {"cluster_size": size, "cluster_share": share, "cluster_outputs": outputs, "function_words": n // 10}
+    fields = {
+        "cluster_size": size,
+        "cluster_share": share,
+        "cluster_outputs": outputs,
+        "function_words": n // 10,
+    }
     fields |= {"cluster_words": "own"}
     channel = clustered(vectors, eligible, **fields)
     groups, told = groups_of(channel), channel.parameters
@@ -70,7 +85,9 @@ def test_clusters_are_disjoint_large_and_even(n, seed, size, share, outputs, flo
         seen |= set(out)
     assert told["clusters"] == len(groups)
     assert told["fewest_words"] == min(int(eligible[g].sum()) for g in groups)
-    assert told["greatest_share"] == pytest.approx(max(counts[g].max() / counts[g].sum() for g in groups))
+    assert told["greatest_share"] == pytest.approx(
+        max(counts[g].max() / counts[g].sum() for g in groups)
+    )
     assert told["as_wanted"] == (told["fewest_words"] >= size and told["greatest_share"] <= share)
     assert told["as_wanted"] or len(groups) == 1
 
@@ -87,7 +104,9 @@ def test_an_output_tells_the_cluster_and_nothing_else(outputs):
             posterior = joint[:, out] / joint[:, out].sum()
             expected = np.where(np.isin(np.arange(300), group), prior, 0) / prior[group].sum()
             assert posterior == pytest.approx(expected)
-            again = posterior * channel.matrix().toarray()[:-1, out]  # a second draw of the same word
+            again = (
+                posterior * channel.matrix().toarray()[:-1, out]
+            )  # a second draw of the same word
             assert again / again.sum() == pytest.approx(expected)
     closed = sum(prior[group].max() for group in groups_of(channel))
     assert joint.max(axis=0).sum() == pytest.approx(closed)
@@ -120,7 +139,9 @@ def test_an_unknown_word_comes_out_as_known_words_do(words):
     pool = common_pool(vectors.counts, eligible)
     channel = ClusterMechanism(cluster_words=words).compile(Material(vectors, eligible, pool))
     outputs, chances = channel.row(channel.unknown)
-    assert set(outputs.tolist()) == set(np.flatnonzero(channel.written).tolist()) and outputs.size < 40
+    assert (
+        set(outputs.tolist()) == set(np.flatnonzero(channel.written).tolist()) and outputs.size < 40
+    )
     usual = channel.outputs(vectors.counts / vectors.counts.sum())
     assert chances == pytest.approx(usual[outputs])
     assert ClusterMechanism().compile(Material(vectors, eligible)).row(channel.unknown)[0].size == 0
@@ -137,7 +158,9 @@ def test_names_are_one_cluster_whose_outputs_are_names():
 def test_words_of_known_names_are_names_too():
     vectors = topical(400)
     known = vectors.words[60]
-    channel, without = (clustered(vectors, names=n, cluster_size=8, cluster_outputs=0) for n in ([known], []))
+    channel, without = (
+        clustered(vectors, names=n, cluster_size=8, cluster_outputs=0) for n in ([known], [])
+    )
     name = channel.ids[NAMED[0]]
     assert channel.row(60)[0].tolist() == channel.row(name)[0].tolist()
     assert without.row(60)[0].tolist() != without.row(name)[0].tolist()
@@ -177,13 +200,27 @@ def test_the_clusters_follow_meaning():
 
 
 def test_the_same_bits_for_any_threads_and_twice():
-    vectors = Vectors(*[getattr(topical(500), name) for name in ("words", "matrix", "counts")], np.full(500, 60), 60)
+    vectors = Vectors(
+        *[getattr(topical(500), name) for name in ("words", "matrix", "counts")],
+        np.full(500, 60),
+        60,
+    )
     how = ChannelSettings(mechanism="clusters")
     one, other = (build_channel(vectors, how, key=Key.from_seed(3), threads=n)[0] for n in (1, 2))
-    assert one.indices.tobytes() == other.indices.tobytes() and one.indptr.tobytes() == other.indptr.tobytes()
+    assert (
+        one.indices.tobytes() == other.indices.tobytes()
+        and one.indptr.tobytes() == other.indptr.tobytes()
+    )
 
 
 def test_fewer_words_than_a_cluster_are_refused():
-    vectors = Vectors(*[getattr(topical(60), name) for name in ("words", "matrix", "counts")], np.full(60, 60), 60)
+    vectors = Vectors(
+        *[getattr(topical(60), name) for name in ("words", "matrix", "counts")], np.full(60, 60), 60
+    )
     with pytest.raises(InputError, match="80 are required"):
-        build_channel(vectors, ChannelSettings(mechanism="clusters", cluster_size=80), key=Key.from_seed(3), threads=1)
+        build_channel(
+            vectors,
+            ChannelSettings(mechanism="clusters", cluster_size=80),
+            key=Key.from_seed(3),
+            threads=1,
+        )

@@ -111,7 +111,9 @@ def test_draws_of_one_note_do_not_depend_on_one_another():
     channel = circle(low=5, high=5)
     obfuscator = Obfuscator(channel, Key.from_seed(3))
     released = texts_of(obfuscator(batch_of(("n", "p", "pain " * DRAWS))).batch)[0].split()
-    pairs = np.unique([f"{a} {b}" for a, b in zip(released[::2], released[1::2], strict=True)], return_counts=True)
+    pairs = np.unique(
+        [f"{a} {b}" for a, b in zip(released[::2], released[1::2], strict=True)], return_counts=True
+    )
     assert pairs[0].size == 25
     assert chisquare(pairs[1]).pvalue > UNLIKELY
 
@@ -142,4 +144,7 @@ def test_rank_distribution_agrees_with_drawing_n_first():
     rng = np.random.default_rng(5)
     sizes = rng.integers(3, 15, size=DRAWS)
     ranks = (rng.random(DRAWS) * sizes).astype(int)
-    assert chisquare(np.bincount(ranks, minlength=14), rank_distribution(3, 14) * DRAWS).pvalue > UNLIKELY
+    assert (
+        chisquare(np.bincount(ranks, minlength=14), rank_distribution(3, 14) * DRAWS).pvalue
+        > UNLIKELY
+    )

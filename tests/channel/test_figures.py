@@ -41,8 +41,12 @@ def test_guesses_equal_brute_force(case):
     table, posterior = channel.matrix().toarray(), channel.posterior(prior)
     joint = (table.T * prior).T
     rows, won = posterior.best
-    assert won == pytest.approx(joint.max(axis=0)) and posterior.vulnerability == pytest.approx(won.sum())
-    assert all(joint[rows[y], y] == pytest.approx(won[y]) for y in np.flatnonzero(rows >= 0).tolist())
+    assert won == pytest.approx(joint.max(axis=0)) and posterior.vulnerability == pytest.approx(
+        won.sum()
+    )
+    assert all(
+        joint[rows[y], y] == pytest.approx(won[y]) for y in np.flatnonzero(rows >= 0).tolist()
+    )
     assert posterior.single().tolist() == ((joint > 0).sum(axis=0) == 1).tolist()
     if prior[-1]:
         several = (joint > 0).sum(axis=0) + 2 * (table[-1] > 0)

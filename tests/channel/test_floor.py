@@ -16,16 +16,22 @@ from clinveil.vectors.table import Vectors
 
 def vectors(words, patients=None, n_patients=None):
     column = None if patients is None else np.array(patients, dtype=np.int64)
-    return Vectors(words, np.ones((len(words), 2), np.float32), patients=column, n_patients=n_patients)
+    return Vectors(
+        words, np.ones((len(words), 2), np.float32), patients=column, n_patients=n_patients
+    )
 
 
 def counts(table, n_patients):
     figures = np.array(list(table.values()), dtype=np.int64)
-    return WordCounts(list(table), figures * 3, figures, n_patients, n_patients, int(figures.sum() * 3))
+    return WordCounts(
+        list(table), figures * 3, figures, n_patients, n_patients, int(figures.sum() * 3)
+    )
 
 
 def test_words_below_the_floor_do_not_come_out():
-    found = output_floor(vectors(["pain", "fever", "smith", "zeta"], [60, 5, 4, 1], 60), 5, need=2, allow_small=False)
+    found = output_floor(
+        vectors(["pain", "fever", "smith", "zeta"], [60, 5, 4, 1], 60), 5, need=2, allow_small=False
+    )
     assert found.tolist() == [True, True, False, False]
 
 
@@ -38,7 +44,12 @@ def test_the_training_notes_decide_where_they_are_known():
 def test_imported_vectors_are_counted_on_the_notes_at_hand_by_word():
     imported = vectors(["unseen", "fever", "pain", "New_York"])
     at_hand = counts({"pain": 50, "fever": 7, "New_York": 50, "other": 50}, 50)
-    assert output_floor(imported, 7, need=2, allow_small=False, counts=at_hand).tolist() == [False, True, True, False]
+    assert output_floor(imported, 7, need=2, allow_small=False, counts=at_hand).tolist() == [
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_imported_vectors_without_notes_are_refused():

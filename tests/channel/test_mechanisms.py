@@ -6,7 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from channel_cases import WORDS, all_others, batch_of, circle, compiled, n_from, texts_of, vectors_of
+from channel_cases import (
+    WORDS,
+    all_others,
+    batch_of,
+    circle,
+    compiled,
+    n_from,
+    texts_of,
+    vectors_of,
+)
 
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel, identity_channel
@@ -18,7 +27,10 @@ from clinveil.core.tokens import words
 from clinveil.vectors.table import Neighbours
 
 KEY = Key.from_seed(5)
-NOTES = [(f"n{i}", f"p{i % 3}", f"Smith has PAIN in chest; José zebra {WORDS[i]} q4h 12") for i in range(len(WORDS))]
+NOTES = [
+    (f"n{i}", f"p{i % 3}", f"Smith has PAIN in chest; José zebra {WORDS[i]} q4h 12")
+    for i in range(len(WORDS))
+]
 
 
 class MechanismContract:
@@ -43,13 +55,17 @@ class MechanismContract:
         obfuscator = Obfuscator(self.channel(), key)
         notes = NOTES[::order]
         return [
-            t for i in range(0, len(notes), rows) for t in texts_of(obfuscator(batch_of(*notes[i : i + rows])).batch)
+            t
+            for i in range(0, len(notes), rows)
+            for t in texts_of(obfuscator(batch_of(*notes[i : i + rows])).batch)
         ]
 
     def test_rows_sum_to_one(self):
         matrix = self.channel().matrix()
         assert matrix.shape == (len(WORDS) + 1, len(WORDS))
-        assert np.asarray(matrix.sum(axis=1)).ravel() == pytest.approx(np.ones(len(WORDS) + 1), abs=1e-12)
+        assert np.asarray(matrix.sum(axis=1)).ravel() == pytest.approx(
+            np.ones(len(WORDS) + 1), abs=1e-12
+        )
 
     def test_the_unknown_row_is_the_pool_or_empty(self):
         outputs, chances = self.channel(pool=4).row(len(WORDS))
@@ -78,7 +94,9 @@ class MechanismContract:
 
     def test_same_key_same_output_for_any_batch_size_and_order(self):
         whole = self.released()
-        assert whole == self.released(rows=1) == self.released(rows=7) == self.released(order=-1)[::-1]
+        assert (
+            whole == self.released(rows=1) == self.released(rows=7) == self.released(order=-1)[::-1]
+        )
 
     def test_another_key_another_output(self):
         assert self.released() != self.released(Key.from_seed(6))
@@ -168,7 +186,9 @@ def test_pool_takes_the_most_frequent_eligible_words():
 
 
 def test_pool_without_counts_is_uniform_over_the_first():
-    ids, chances = common_pool(np.zeros(6, dtype=np.int64), np.array([False, True, True, True, True, True]), 4)
+    ids, chances = common_pool(
+        np.zeros(6, dtype=np.int64), np.array([False, True, True, True, True, True]), 4
+    )
     assert ids.tolist() == [1, 2, 3, 4]
     assert chances == pytest.approx([0.25] * 4)
 

@@ -7,7 +7,16 @@ import unicodedata
 import numpy as np
 import pyarrow as pa
 import pytest
-from channel_cases import WORDS, all_others, batch_of, circle, compiled, n_from, texts_of, vectors_of
+from channel_cases import (
+    WORDS,
+    all_others,
+    batch_of,
+    circle,
+    compiled,
+    n_from,
+    texts_of,
+    vectors_of,
+)
 from channel_reference import obfuscate_text_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,7 +72,9 @@ def test_what_comes_out_are_words_of_the_channel_and_masks(text):
         assert released == released.strip()
         assert set(words(released)) <= set(WORDS)
         if way["layout"] == "plain":
-            assert all(piece in WORDS or set(piece) == {"#"} for piece in released.split(" ") if released)
+            assert all(
+                piece in WORDS or set(piece) == {"#"} for piece in released.split(" ") if released
+            )
 
 
 @given(TEXTS)
@@ -77,7 +88,11 @@ def test_every_word_gives_one_word(text):
 
 
 CORPUS = [
-    (f"note {i}", f"patient {i % 7}", " ".join(np.random.default_rng(i).choice([*WORDS, "José", "unseen", "12"], i)))
+    (
+        f"note {i}",
+        f"patient {i % 7}",
+        " ".join(np.random.default_rng(i).choice([*WORDS, "José", "unseen", "12"], i)),
+    )
     for i in range(60)
 ]
 
@@ -89,7 +104,9 @@ def test_same_key_same_output_for_any_batches_and_workers(way, rows, workers):
     obfuscator = Obfuscator(CHANNEL.under(**way), KEY)
     batches = [batch_of(*CORPUS[i : i + rows]) for i in range(0, 60, rows)]
     results = list(threads(workers)(obfuscator, batches))
-    assert [t for r in results for t in texts_of(r.batch)] == [reference(note, way) for note in CORPUS]
+    assert [t for r in results for t in texts_of(r.batch)] == [
+        reference(note, way) for note in CORPUS
+    ]
 
 
 @pytest.mark.parametrize("way", WAYS[::3], ids=str)
@@ -101,8 +118,13 @@ def test_order_of_notes_changes_nothing(way):
 
 @pytest.mark.parametrize("scope", SCOPES)
 def test_another_key_gives_another_output(scope):
-    one, other = (Obfuscator(CHANNEL.under(scope=scope), Key.from_seed(s))(batch_of(*CORPUS)).batch for s in (1, 2))
-    same = [a == b for a, b in zip(texts_of(one), texts_of(other), strict=True) if len(a.split()) > 5]
+    one, other = (
+        Obfuscator(CHANNEL.under(scope=scope), Key.from_seed(s))(batch_of(*CORPUS)).batch
+        for s in (1, 2)
+    )
+    same = [
+        a == b for a, b in zip(texts_of(one), texts_of(other), strict=True) if len(a.split()) > 5
+    ]
     assert not any(same)
 
 
@@ -119,7 +141,10 @@ def test_memo_occurrence_draws_anew():
 
 def test_memo_note_repeats_within_a_note_only():
     notes = [(f"n{i}", "p", "pain Pain PAIN fever pain") for i in range(40)]
-    released = [t.split() for t in texts_of(Obfuscator(CHANNEL.under(scope="note"), KEY)(batch_of(*notes)).batch)]
+    released = [
+        t.split()
+        for t in texts_of(Obfuscator(CHANNEL.under(scope="note"), KEY)(batch_of(*notes)).batch)
+    ]
     assert all(len({r[0], r[1], r[2], r[4]}) == 1 for r in released)
     assert len({r[0] for r in released}) == 5
 
@@ -128,7 +153,8 @@ def test_memo_note_repeats_within_a_note_only():
 def test_memo_patient_repeats_in_all_notes_of_a_patient(word):
     notes = [(f"n{i}", f"p{i % 20}", f"fever {'x ' * (i % 9)} {word}.") for i in range(80)]
     released = [
-        t.split()[-1] for t in texts_of(Obfuscator(CHANNEL.under(scope="patient"), KEY)(batch_of(*notes)).batch)
+        t.split()[-1]
+        for t in texts_of(Obfuscator(CHANNEL.under(scope="patient"), KEY)(batch_of(*notes)).batch)
     ]
     by_patient = [set(released[i::20]) for i in range(20)]
     assert all(len(found) == 1 for found in by_patient)
@@ -139,14 +165,21 @@ def test_composed_and_decomposed_names_are_one_word():
     nfc, nfd = (unicodedata.normalize(form, "José García-Ñandú") for form in ("NFC", "NFD"))
     hidden = "Jo\u200bse\u0301 GARCI\u00ad\u0301A-N\u0303andu\u0301"
     notes = [(f"n{i}", "p", text) for i, text in enumerate([nfc, nfd, hidden])]
-    released = texts_of(Obfuscator(CHANNEL.under(scope="patient", layout="keep"), KEY)(batch_of(*notes)).batch)
+    released = texts_of(
+        Obfuscator(CHANNEL.under(scope="patient", layout="keep"), KEY)(batch_of(*notes)).batch
+    )
     assert len(set(released)) == 1
 
 
 def test_without_a_patient_the_note_is_the_scope():
     rows = [("n1", None, "pain " * 5), ("n2", None, "pain " * 5)]
-    released = texts_of(Obfuscator(CHANNEL.under(scope="patient"), Key.from_seed(4))(batch_of(*rows)).batch)
-    alone = [texts_of(Obfuscator(CHANNEL.under(scope="patient"), Key.from_seed(4))(batch_of(r)).batch)[0] for r in rows]
+    released = texts_of(
+        Obfuscator(CHANNEL.under(scope="patient"), Key.from_seed(4))(batch_of(*rows)).batch
+    )
+    alone = [
+        texts_of(Obfuscator(CHANNEL.under(scope="patient"), Key.from_seed(4))(batch_of(r)).batch)[0]
+        for r in rows
+    ]
     assert released == alone
     assert all(len(set(t.split())) == 1 for t in released)
 
@@ -181,10 +214,23 @@ def test_no_word_ever_passes(secret, way):
 
 def test_long_words_that_share_their_beginning_are_told_apart():
     stem = "c" * 16
-    vocabulary = [stem, stem + "a", stem + "b", stem + "ab", stem + "ba", "c" * 15, "c" * 8, "c" * 7, "d", "e"]
+    vocabulary = [
+        stem,
+        stem + "a",
+        stem + "b",
+        stem + "ab",
+        stem + "ba",
+        "c" * 15,
+        "c" * 8,
+        "c" * 7,
+        "d",
+        "e",
+    ]
     channel = circle(vocabulary, 2, 2, pool=0)
     for word in vocabulary:
-        (released,) = texts_of(Obfuscator(channel, KEY)(batch_of(("n", "p", f"{word} {word.upper()}"))).batch)
+        (released,) = texts_of(
+            Obfuscator(channel, KEY)(batch_of(("n", "p", f"{word} {word.upper()}"))).batch
+        )
         outputs = [channel.words[i] for i in channel.row(channel.ids[word])[0]]
         assert set(released.split()) <= set(outputs) and released
     result = Obfuscator(channel, KEY)(batch_of(("n", "p", f"{stem}c {stem}abc {'c' * 14}")))
@@ -203,7 +249,9 @@ def test_output_may_be_far_longer_than_the_input():
 def test_a_note_of_many_blocks_and_a_huge_number():
     text = "pain, José 12 " * 2000 + "7" * 100_000 + " end"
     for way in WAYS:
-        (released,) = texts_of(Obfuscator(CHANNEL.under(**way), KEY)(batch_of(("n", "p", text))).batch)
+        (released,) = texts_of(
+            Obfuscator(CHANNEL.under(**way), KEY)(batch_of(("n", "p", text))).batch
+        )
         assert released == reference(("n", "p", text), way)
 
 
@@ -212,7 +260,9 @@ def test_a_large_vocabulary_is_found_word_by_word():
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
     vocabulary = sorted({"".join(rng.choice(letters, n)) for n in rng.integers(1, 24, 20_000)})
     channel = circle(vocabulary, 1, 1, pool=0)  # word i always becomes word i + 1
-    (released,) = texts_of(Obfuscator(channel, KEY)(batch_of(("n", "p", " ".join(vocabulary)))).batch)
+    (released,) = texts_of(
+        Obfuscator(channel, KEY)(batch_of(("n", "p", " ".join(vocabulary)))).batch
+    )
     assert released.split() == [*vocabulary[1:], vocabulary[0]]
 
 
@@ -274,7 +324,9 @@ def test_sentence_ends_by_hand(text, expected):
 def test_number_masks_by_hand(text, plain, keep):
     channel = circle(["a", "b"], 1, 1, pool=0)
     for layout, expected in (("plain", plain), ("keep", keep)):
-        result = Obfuscator(channel.under(layout=layout, numbers="mask"), KEY)(batch_of(("n", "p", text)))
+        result = Obfuscator(channel.under(layout=layout, numbers="mask"), KEY)(
+            batch_of(("n", "p", text))
+        )
         assert texts_of(result.batch) == [expected]
 
 

@@ -30,10 +30,22 @@ def tally_of(text: str | None, channel=CHANNEL, **how: str) -> Tally:
 def test_every_token_by_hand():
     # smith s pain mg josé zebra in; 12 5 2024; ' : . — , !; one control character
     expected = Tally(
-        notes=1, words=7, known=4, unknown=3, numbers=3, punct=6, other=1, replaced=7, released=7, masked=0, copied=0
+        notes=1,
+        words=7,
+        known=4,
+        unknown=3,
+        numbers=3,
+        punct=6,
+        other=1,
+        replaced=7,
+        released=7,
+        masked=0,
+        copied=0,
     )
     assert tally_of(MIXED) == expected
-    assert tally_of(MIXED, layout="keep", numbers="mask") == replace(expected, masked=3, copied=5, released=10)
+    assert tally_of(MIXED, layout="keep", numbers="mask") == replace(
+        expected, masked=3, copied=5, released=10
+    )
 
 
 def test_dropped_unknown_words():
@@ -51,7 +63,9 @@ def test_identity_replaces_by_itself_and_says_so():
 
 def test_kept_words_are_counted_apart():
     channel = CHANNEL.keeping(["pain", "josé", "not in the channel"])
-    result = Obfuscator(channel, KEY)(batch_of(("n", "p", "Pain, JOSE\u0301 and pain of the chest")))
+    result = Obfuscator(channel, KEY)(
+        batch_of(("n", "p", "Pain, JOSE\u0301 and pain of the chest"))
+    )
     words = texts_of(result.batch)[0].split()
     assert (words[0], words[1], words[3]) == ("pain", "josé", "pain")
     assert (result.tally.kept_words, result.tally.replaced, result.tally.self_replaced) == (3, 4, 0)
@@ -69,9 +83,15 @@ def test_counts_agree_with_the_tokenizer(text):
 
 
 def test_null_text_is_not_written_and_counted():
-    result = Obfuscator(CHANNEL, KEY)(batch_of(("n1", "p", None), ("n2", "p", "pain"), ("n3", "p", None)))
+    result = Obfuscator(CHANNEL, KEY)(
+        batch_of(("n1", "p", None), ("n2", "p", "pain"), ("n3", "p", None))
+    )
     assert result.batch.column("note_id").to_pylist() == ["n2"]
-    assert (result.tally.notes, result.tally.read, result.tally.skipped) == (1, 3, Counter({NULL_TEXT: 2}))
+    assert (result.tally.notes, result.tally.read, result.tally.skipped) == (
+        1,
+        3,
+        Counter({NULL_TEXT: 2}),
+    )
 
 
 def test_empty_text_is_written_and_counted():
@@ -96,7 +116,12 @@ def test_tallies_add_up():
     total = sum(parts, Tally())
     assert (total.notes, total.read, total.words) == (2, 3, 8)
     assert total.skipped == Counter({NULL_TEXT: 1})
-    assert total == Obfuscator(CHANNEL, KEY)(batch_of(("a", "p", MIXED), ("b", "p", None), ("c", "p", "pain"))).tally
+    assert (
+        total
+        == Obfuscator(CHANNEL, KEY)(
+            batch_of(("a", "p", MIXED), ("b", "p", None), ("c", "p", "pain"))
+        ).tally
+    )
     assert total.as_dict()["skipped"] == {NULL_TEXT: 1}
 
 

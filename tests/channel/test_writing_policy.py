@@ -40,27 +40,38 @@ CHANNELS = [
 ]
 OBFUSCATORS = [Obfuscator(channel, KEY, align=True) for channel in CHANNELS]
 UNLIKELY = 1e-4
-SENTENCES = st.lists(st.sampled_from([*WORDS[:9], "12", ".", ". ", "!\n", "? ", "\u2028", " ", ", "]), max_size=30)
+SENTENCES = st.lists(
+    st.sampled_from([*WORDS[:9], "12", ".", ". ", "!\n", "? ", "\u2028", " ", ", "]), max_size=30
+)
 
 
 def released(channel: Channel, *notes: tuple[str, str, str | None], key: Key = KEY) -> list[str]:
     return texts_of(Obfuscator(channel, key)(batch_of(*notes)).batch)
 
 
-def expected(channel: Channel, *notes: tuple[str, str, str]) -> list[tuple[str, list[tuple[int, int]]]]:
+def expected(
+    channel: Channel, *notes: tuple[str, str, str]
+) -> list[tuple[str, list[tuple[int, int]]]]:
     return [release_reference(text, note, channel, KEY, patient) for note, patient, text in notes]
 
 
-def with_places(obfuscator: Obfuscator, *batches: pa.RecordBatch, workers: int = 1) -> list[tuple[str, list]]:
+def with_places(
+    obfuscator: Obfuscator, *batches: pa.RecordBatch, workers: int = 1
+) -> list[tuple[str, list]]:
     found = []
     for result in threads(workers)(obfuscator, batches):
         rows = result.alignment.to_pydict()
-        places = [list(zip(*pair, strict=True)) for pair in zip(rows["start"], rows["end"], strict=True)]
+        places = [
+            list(zip(*pair, strict=True)) for pair in zip(rows["start"], rows["end"], strict=True)
+        ]
         found += zip(texts_of(result.batch), places, strict=True)
     return found
 
 
-@given(st.lists(TEXTS | SENTENCES.map("".join), min_size=1, max_size=4), st.sampled_from(range(len(CHANNELS))))
+@given(
+    st.lists(TEXTS | SENTENCES.map("".join), min_size=1, max_size=4),
+    st.sampled_from(range(len(CHANNELS))),
+)
 @settings(deadline=None, max_examples=200)
 def test_equals_the_slow_reference(texts, which):
     notes = [(f"note {i}", f"patient {i // 2}", text) for i, text in enumerate(texts)]
@@ -103,7 +114,9 @@ def test_layout_and_masks_stay_where_they_are():
     source = "(a, b) 12 c-d:\n e;  f"
     how = {"layout": "keep", "numbers": "mask", "shuffle": "note"}
     texts = [released(SAME.under(**how), (f"n{i}", "p", source))[0] for i in range(30)]
-    assert {"".join("_" if c.isalpha() else c for c in text) for text in texts} == {"(_, _) ## _-_:\n_; _"}
+    assert {"".join("_" if c.isalpha() else c for c in text) for text in texts} == {
+        "(_, _) ## _-_:\n_; _"
+    }
     assert len(set(texts)) > 20
 
 
@@ -117,7 +130,10 @@ def test_all_orders_are_as_likely():
 @pytest.mark.parametrize("how", [{"shuffle": "note"}, {"length": 0.9}])
 def test_another_key_and_another_note_give_another_order(how):
     text = ". ".join(NUMBERED)
-    one, other = (released(SAME.under(**how), ("n", "p", text), ("m", "p", text), key=Key.from_seed(s)) for s in (1, 2))
+    one, other = (
+        released(SAME.under(**how), ("n", "p", text), ("m", "p", text), key=Key.from_seed(s))
+        for s in (1, 2)
+    )
     assert len({*one, *other}) == 4
 
 
@@ -125,7 +141,9 @@ def test_another_key_and_another_note_give_another_order(how):
 @settings(deadline=None, max_examples=150)
 def test_places_name_the_source_of_each_released_word(text, which):
     """On the identity every released word is the word that stands at its place."""
-    channel = identity_channel(WORDS).under(**vars(CHANNELS[which].policy) | {"scope": "note", "background": 0.0})
+    channel = identity_channel(WORDS).under(
+        **vars(CHANNELS[which].policy) | {"scope": "note", "background": 0.0}
+    )
     ((out, places),) = with_places(Obfuscator(channel, KEY, align=True), batch_of(("n", "p", text)))
     assert words(out) == [text[start:end] for start, end in places]
 
@@ -149,7 +167,8 @@ def test_a_doubled_word_is_drawn_twice_unless_the_memo_repeats_it():
         pairs = [
             (out[i], out[i + 1])
             for text, places in with_places(
-                Obfuscator(channel, KEY, align=True), batch_of(*((f"n{i}", "p", "pain " * 20) for i in range(300)))
+                Obfuscator(channel, KEY, align=True),
+                batch_of(*((f"n{i}", "p", "pain " * 20) for i in range(300))),
             )
             for out in [text.split()]
             for i in range(len(out) - 1)
@@ -168,7 +187,9 @@ def test_the_corpus_has_one_replacement_a_word():
 
 def test_rare_words_repeat_within_a_patient_and_others_never():
     notes = [(f"n{i}", f"p{i % 3}", "the smith unseen " * 20) for i in range(9)]
-    channel = scoped(circle().under(scope="rare", rare_below=20), np.where(np.array(WORDS) == "smith", 19, 20))
+    channel = scoped(
+        circle().under(scope="rare", rare_below=20), np.where(np.array(WORDS) == "smith", 19, 20)
+    )
     by_patient: dict[int, list[list[str]]] = {}
     for i, text in enumerate(released(channel, *notes)):
         by_patient.setdefault(i % 3, []).append(text.split())
@@ -182,7 +203,12 @@ def test_rare_needs_the_scopes_of_rows():
         Obfuscator(circle().under(scope="rare"), KEY)
     with pytest.raises(ValueError, match="scopes"):
         Channel(
-            ["a"], np.array([0, 1, 1]), np.zeros(1, np.int32), np.ones(1), np.ones(1, bool), scopes=np.zeros(1, "u1")
+            ["a"],
+            np.array([0, 1, 1]),
+            np.zeros(1, np.int32),
+            np.ones(1),
+            np.ones(1, bool),
+            scopes=np.zeros(1, "u1"),
         )
 
 
@@ -191,7 +217,9 @@ def test_background_draws_follow_the_mixture_and_never_write_the_word_itself(sha
     channel = circle(low=5, high=5).under(background=share)
     text = " ".join(["patient"] * 20_000)
     outputs = Counter(words(released(channel, ("n", "p", text))[0]))
-    expected = np.asarray(channel.mixed(np.array([channel.ids["patient"]]))[channel.ids["patient"]].todense()).ravel()
+    expected = np.asarray(
+        channel.mixed(np.array([channel.ids["patient"]]))[channel.ids["patient"]].todense()
+    ).ravel()
     itself = channel.ids["patient"]
     own = np.asarray(channel.matrix()[itself].todense()).ravel()
     expected = np.where(np.arange(expected.size) == itself, 0, expected + own * expected[itself])

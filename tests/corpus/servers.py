@@ -27,7 +27,11 @@ class Postgres:
 
     def run(self, tool: str, *arguments: str) -> None:
         done = subprocess.run(
-            [*self._who, str(self._tools / tool), *arguments], capture_output=True, text=True, cwd="/", timeout=60
+            [*self._who, str(self._tools / tool), *arguments],
+            capture_output=True,
+            text=True,
+            cwd="/",
+            timeout=60,
         )
         assert done.returncode == 0, done.stderr
 

@@ -63,7 +63,9 @@ class Store:
         with tempfile.NamedTemporaryFile() as said:
             self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
             until = time.monotonic() + 60
-            while not (found := re.search(r"http://(127\.0\.0\.1:\d+)", Path(said.name).read_text())):
+            while not (
+                found := re.search(r"http://(127\.0\.0\.1:\d+)", Path(said.name).read_text())
+            ):
                 assert self._process.poll() is None, Path(said.name).read_text()
                 assert time.monotonic() < until, "moto does not start"
                 time.sleep(0.05)
@@ -88,7 +90,9 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         _point(monkeypatch, made.address)
         from pyarrow import fs
 
-        made.files = fs.S3FileSystem(endpoint_override=made.address, scheme="http", allow_bucket_creation=True)
+        made.files = fs.S3FileSystem(
+            endpoint_override=made.address, scheme="http", allow_bucket_creation=True
+        )
         made.files.create_dir("notes")
         yield made
     finally:

@@ -59,7 +59,9 @@ LARGE = NotesSettings(max_note_bytes=60_000_000)
 # --- delimited -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.csv.gz", "a.csv.zst", "a.jsonl", "a.jsonl.gz", "a.parquet"])
+@pytest.mark.parametrize(
+    "name", ["a.csv", "a.tsv", "a.csv.gz", "a.csv.zst", "a.jsonl", "a.jsonl.gz", "a.parquet"]
+)
 def test_an_empty_file(write: Write, name: str) -> None:
     assert f"{name}: the file is empty" in refusal(write(name, b""))
 
@@ -75,7 +77,8 @@ def test_a_header_without_notes(write: Write, header: str) -> None:
 
 def test_a_parquet_without_rows(tmp_path: Path) -> None:
     pq.write_table(
-        pa.table({"note_id": pa.array([], pa.string()), "text": pa.array([], pa.string())}), tmp_path / "a.parquet"
+        pa.table({"note_id": pa.array([], pa.string()), "text": pa.array([], pa.string())}),
+        tmp_path / "a.parquet",
     )
     assert "contains no notes" in refusal(tmp_path / "a.parquet")
 
@@ -100,10 +103,14 @@ def test_a_lost_quote_does_not_melt_two_notes(write: Write) -> None:
 
 
 def test_text_after_a_closed_quote(write: Write) -> None:
-    assert "a.csv, row 1: a quote is not closed" in refusal(write("a.csv", HEADER + f'1,p,"a"{SECRET}\n'))
+    assert "a.csv, row 1: a quote is not closed" in refusal(
+        write("a.csv", HEADER + f'1,p,"a"{SECRET}\n')
+    )
 
 
-def test_a_never_closed_quote_is_found_in_bounded_memory(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_never_closed_quote_is_found_in_bounded_memory(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("clinveil.corpus.streams.ROW_BYTES", 1 << 20)
     monkeypatch.setattr("clinveil.corpus.formats.delimited.CHUNK_BYTES", 1 << 18)
     body = HEADER + GOOD + '2,p,"' + "word, word\n" * 500_000
@@ -111,11 +118,15 @@ def test_a_never_closed_quote_is_found_in_bounded_memory(write: Write, monkeypat
 
 
 def test_duplicate_column_names(write: Write) -> None:
-    assert "a.csv, header: duplicate column name" in refusal(write("a.csv", "note_id,text,text\n1,a,b\n"))
+    assert "a.csv, header: duplicate column name" in refusal(
+        write("a.csv", "note_id,text,text\n1,a,b\n")
+    )
 
 
 def test_duplicate_column_names_in_parquet(tmp_path: Path) -> None:
-    table = pa.Table.from_arrays([pa.array(["1"]), pa.array(["x"]), pa.array(["y"])], names=["note_id", "text", "text"])
+    table = pa.Table.from_arrays(
+        [pa.array(["1"]), pa.array(["x"]), pa.array(["y"])], names=["note_id", "text", "text"]
+    )
     pq.write_table(table, tmp_path / "a.parquet")
     assert "duplicate column name" in refusal(tmp_path / "a.parquet")
 
@@ -124,7 +135,10 @@ def test_cp1252_bytes_are_refused_and_mended_by_the_flag(write: Write) -> None:
     rows = HEADER + GOOD + f"2,p,{SECRET} café “quoted”\n"
     path = write("a.csv", rows.encode("cp1252"))
     message = refusal(path)
-    assert message == "a.csv, row 2: not valid utf-8 (pass the encoding of the file, for example --set encoding=cp1252)"
+    assert (
+        message
+        == "a.csv, row 2: not valid utf-8 (pass the encoding of the file, for example --set encoding=cp1252)"
+    )
     [batch] = open_corpus(path, NotesSettings(encoding="cp1252")).batches()
     assert batch.column(2).to_pylist() == ["fine", f"{SECRET} café “quoted”"]
 
@@ -137,7 +151,9 @@ def test_cp1252_bytes_in_a_column_that_is_dropped_do_no_harm(write: Write) -> No
 
 def test_bytes_that_the_named_encoding_does_not_have(write: Write) -> None:
     path = write("a.csv", HEADER.encode() + b"1,p,fine\n2,p,\x81\n")
-    assert "a.csv, about line 3: not valid cp1252" in refusal(path, NotesSettings(encoding="cp1252"))
+    assert "a.csv, about line 3: not valid cp1252" in refusal(
+        path, NotesSettings(encoding="cp1252")
+    )
 
 
 @pytest.mark.parametrize("name", ["nonsense", "base64", "rot13", ""])
@@ -167,7 +183,10 @@ def test_a_nul_byte(write: Write) -> None:
 
 
 def test_a_byte_order_mark_is_taken_off(write: Write) -> None:
-    for name, body in (("a.csv", "note_id,text\n1,x\n"), ("a.jsonl", '{"note_id": 1, "text": "x"}')):
+    for name, body in (
+        ("a.csv", "note_id,text\n1,x\n"),
+        ("a.jsonl", '{"note_id": 1, "text": "x"}'),
+    ):
         corpus = open_corpus(write(name, "\ufeff" + body))
         assert corpus.columns.note_id == "note_id"
         assert next(corpus.batches()).column(2).to_pylist() == ["x"]
@@ -187,7 +206,10 @@ def test_a_file_that_is_not_compressed(write: Write, name: str) -> None:
 
 
 def test_a_gzip_of_several_members(write: Write) -> None:
-    path = write("a.csv.gz", gzip.compress(HEADER.encode()) + gzip.compress(b"1,p,one\n") + gzip.compress(b"2,p,two\n"))
+    path = write(
+        "a.csv.gz",
+        gzip.compress(HEADER.encode()) + gzip.compress(b"1,p,one\n") + gzip.compress(b"2,p,two\n"),
+    )
     assert next(open_corpus(path).batches()).column(2).to_pylist() == ["one", "two"]
 
 
@@ -214,7 +236,11 @@ def test_a_null_or_empty_id(write: Write, row: str) -> None:
 def deep(depth: int) -> str:
     """So many lists and objects in each other."""
     opened = ['{"a": ', "["]
-    return "".join(opened[i % 2] for i in range(depth)) + "1" + "".join("}]"[i % 2] for i in reversed(range(depth)))
+    return (
+        "".join(opened[i % 2] for i in range(depth))
+        + "1"
+        + "".join("}]"[i % 2] for i in reversed(range(depth)))
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,8 +254,14 @@ def deep(depth: int) -> str:
         (f'{{"note_id": "2", "k": {"[" * 100_000}', "nested more than 100 levels deep"),
         (f'{{"note_id": "2", "text": "x", "k": {deep(100)}}}', "nested more than 100 levels deep"),
         (f'{{"note_id": "2", "text": "x", "k": {deep(900)}}}', "nested more than 100 levels deep"),
-        (f'{{"note_id": "2", "text": "x", "\\ud800{SECRET}": 1}}', "a key contains a lone surrogate"),
-        (f'{{"note_id": "2", "text": "x", "{SECRET}\\udfff": {{}}}}', "a key contains a lone surrogate"),
+        (
+            f'{{"note_id": "2", "text": "x", "\\ud800{SECRET}": 1}}',
+            "a key contains a lone surrogate",
+        ),
+        (
+            f'{{"note_id": "2", "text": "x", "{SECRET}\\udfff": {{}}}}',
+            "a key contains a lone surrogate",
+        ),
         (f'["{SECRET}"]', "not a JSON object"),
         (f'"{SECRET}"', "not a JSON object"),
         (f'{{"note_id": "2", "text": ["{SECRET}"]}}', "'text' is not text"),
@@ -264,7 +296,10 @@ def test_brackets_in_a_text_are_no_nesting(write: Write) -> None:
 
 
 def test_what_is_nested_as_deep_as_may_be_is_kept_and_written(write: Write, tmp_path: Path) -> None:
-    path = write("a.jsonl", f'{{"note_id": "1", "text": "x", "k": {deep(99)}, "\\ud83d\\ude00": "\\ud800"}}\n')
+    path = write(
+        "a.jsonl",
+        f'{{"note_id": "1", "text": "x", "k": {deep(99)}, "\\ud83d\\ude00": "\\ud800"}}\n',
+    )
     corpus = open_corpus(path, keep=("k", "😀"))
     write_corpus(corpus.batches(), tmp_path / "b.jsonl", corpus.columns, ".jsonl")
     assert json.loads((tmp_path / "b.jsonl").read_text()) == json.loads(path.read_text())
@@ -277,14 +312,18 @@ def test_keys_that_not_every_record_has_are_counted_not_listed(write: Write) -> 
     columns = open_corpus(path).columns
     assert (columns.dropped, columns.other_dropped) == (("ward",), 3)
     assert SECRET not in repr(columns)
-    assert "columns: note_id, text, ward and 3 of other names (column 4, 5, 6)" in refusal(path, keep=("x",))
+    assert "columns: note_id, text, ward and 3 of other names (column 4, 5, 6)" in refusal(
+        path, keep=("x",)
+    )
     kept = open_corpus(path, keep=(f"{SECRET} 1",))
     assert (kept.columns.dropped, kept.columns.other_dropped) == (("ward",), 2)
     assert next(kept.batches()).column(3).to_pylist() == [None, "coughs", None]
 
 
 def test_other_formats_have_no_such_keys(write: Write, tmp_path: Path) -> None:
-    pq.write_table(pa.table({"note_id": ["1"], "text": ["x"], "verdict": ["y"]}), tmp_path / "a.parquet")
+    pq.write_table(
+        pa.table({"note_id": ["1"], "text": ["x"], "verdict": ["y"]}), tmp_path / "a.parquet"
+    )
     for path in (write("a.csv", "note_id,text,verdict\n1,x,y\n"), tmp_path / "a.parquet"):
         columns = open_corpus(path).columns
         assert (columns.dropped, columns.other_dropped) == (("verdict",), 0)
@@ -293,7 +332,9 @@ def test_other_formats_have_no_such_keys(write: Write, tmp_path: Path) -> None:
 def test_cp1252_in_json(write: Write) -> None:
     path = write("a.jsonl", b'{"note_id": 1, "text": "caf\xe9"}\n')
     assert "a.jsonl, row 1: not valid utf-8" in refusal(path)
-    assert next(open_corpus(path, NotesSettings(encoding="latin-1")).batches()).column(2).to_pylist() == ["café"]
+    assert next(open_corpus(path, NotesSettings(encoding="latin-1")).batches()).column(
+        2
+    ).to_pylist() == ["café"]
 
 
 def test_a_number_as_text_is_refused(write: Write) -> None:
@@ -311,7 +352,9 @@ def parquet(folder: Path, **columns: pa.Array) -> Path:
 
 
 def test_not_a_parquet_file(write: Write) -> None:
-    assert "a.parquet: not a Parquet file, or a damaged one" in refusal(write("a.parquet", SECRET * 100))
+    assert "a.parquet: not a Parquet file, or a damaged one" in refusal(
+        write("a.parquet", SECRET * 100)
+    )
 
 
 def test_a_truncated_parquet_file(tmp_path: Path) -> None:
@@ -330,7 +373,9 @@ def test_a_parquet_file_with_a_damaged_column_name(tmp_path: Path) -> None:
 
 def test_a_parquet_file_with_a_damaged_page(tmp_path: Path) -> None:
     texts = [f"{SECRET} {i * 7919}" for i in range(20_000)]
-    path = parquet(tmp_path, note_id=pa.array([str(i) for i in range(20_000)]), text=pa.array(texts))
+    path = parquet(
+        tmp_path, note_id=pa.array([str(i) for i in range(20_000)]), text=pa.array(texts)
+    )
     data = bytearray(path.read_bytes())
     data[100:20_000] = bytes(19_900)
     path.write_bytes(bytes(data))
@@ -338,7 +383,15 @@ def test_a_parquet_file_with_a_damaged_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [pa.array([1]), pa.array([1.5]), pa.array([b"x"]), pa.array([["x"]]), pa.array([True]), pa.array([None])]
+    "text",
+    [
+        pa.array([1]),
+        pa.array([1.5]),
+        pa.array([b"x"]),
+        pa.array([["x"]]),
+        pa.array([True]),
+        pa.array([None]),
+    ],
 )
 def test_a_text_column_that_is_no_text(tmp_path: Path, text: pa.Array) -> None:
     message = refusal(parquet(tmp_path, note_id=pa.array(["1"]), text=text))
@@ -346,14 +399,18 @@ def test_a_text_column_that_is_no_text(tmp_path: Path, text: pa.Array) -> None:
     assert "--text" in message
 
 
-@pytest.mark.parametrize("ids", [pa.array([1.5]), pa.array([b"x"]), pa.array([True]), pa.array([["a"]])])
+@pytest.mark.parametrize(
+    "ids", [pa.array([1.5]), pa.array([b"x"]), pa.array([True]), pa.array([["a"]])]
+)
 def test_an_id_column_that_holds_no_ids(tmp_path: Path, ids: pa.Array) -> None:
     assert "'note_id' contains" in refusal(parquet(tmp_path, note_id=ids, text=pa.array(["x"])))
 
 
 def test_parquet_text_that_is_not_utf8(tmp_path: Path) -> None:
     """Parquet readers do not look: Arrow itself would hand the broken bytes on as a string."""
-    broken = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xe9"))
+    broken = pa.StringArray.from_buffers(
+        2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xe9")
+    )
     path = parquet(tmp_path, note_id=pa.array(["1", "2"]), text=broken)
     assert "a.parquet, row 2: not valid UTF-8" in refusal(path)
 
@@ -364,7 +421,9 @@ def test_null_ids_in_parquet(tmp_path: Path) -> None:
 
 
 def test_whole_numbers_that_became_floats_are_ids_again(tmp_path: Path) -> None:
-    path = parquet(tmp_path, note_id=pa.array([1.0, 20000000.0]), text=pa.array(["x", "y"]).dictionary_encode())
+    path = parquet(
+        tmp_path, note_id=pa.array([1.0, 20000000.0]), text=pa.array(["x", "y"]).dictionary_encode()
+    )
     assert next(open_corpus(path).batches()).column(0).to_pylist() == ["1", "20000000"]
 
 
@@ -392,7 +451,11 @@ def test_bad_bytes_in_a_folder_name_the_file(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_bytes(b"caf\xe9")
     hint = "pass the encoding of the file, for example --set encoding=cp1252"
     assert refusal(tmp_path).startswith(f"b.txt: not valid utf-8 ({hint}")
-    texts = next(open_corpus(tmp_path, NotesSettings(encoding="cp1252")).batches()).column(2).to_pylist()
+    texts = (
+        next(open_corpus(tmp_path, NotesSettings(encoding="cp1252")).batches())
+        .column(2)
+        .to_pylist()
+    )
     assert texts == ["fine", "café"]
     (tmp_path / "b.txt").write_bytes(b"a\0b")
     assert refusal(tmp_path).startswith("b.txt: contains a NUL byte")
@@ -462,8 +525,17 @@ def test_null_text_stays_null_and_empty_text_empty(write: Write) -> None:
 
 
 def test_crlf_quotes_and_newlines_inside_fields(write: Write) -> None:
-    path = write("a.csv", 'note_id,text\r\n1,"a\r\nb"\r\n2,"say ""hi"""\r\n3,5" needle, no\r\n'.replace(", no", " no"))
-    assert next(open_corpus(path).batches()).column(2).to_pylist() == ["a\r\nb", 'say "hi"', '5" needle no']
+    path = write(
+        "a.csv",
+        'note_id,text\r\n1,"a\r\nb"\r\n2,"say ""hi"""\r\n3,5" needle, no\r\n'.replace(
+            ", no", " no"
+        ),
+    )
+    assert next(open_corpus(path).batches()).column(2).to_pylist() == [
+        "a\r\nb",
+        'say "hi"',
+        '5" needle no',
+    ]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", ""])
@@ -473,7 +545,9 @@ def test_row_ends(write: Write, end: str) -> None:
 
 
 def test_values_that_look_like_numbers_stay_as_they_stand(write: Write) -> None:
-    path = write("a.csv", 'note_id,patient_id,text,code,empty\n007,1.0,1e5,007,\n08,0x1,true,1.0,""\n')
+    path = write(
+        "a.csv", 'note_id,patient_id,text,code,empty\n007,1.0,1e5,007,\n08,0x1,true,1.0,""\n'
+    )
     batch = next(open_corpus(path, keep=("code", "empty")).batches())
     assert batch.to_pydict() == {
         "note_id": ["007", "08"],
@@ -485,7 +559,10 @@ def test_values_that_look_like_numbers_stay_as_they_stand(write: Write) -> None:
 
 
 def test_json_ids_may_be_numbers_and_missing_keys_are_null(write: Write) -> None:
-    path = write("a.jsonl", '{"note_id": 7, "text": "x", "k": 1}\n{"note_id": "08", "text": null}\n{"note_id": 9}\n')
+    path = write(
+        "a.jsonl",
+        '{"note_id": 7, "text": "x", "k": 1}\n{"note_id": "08", "text": null}\n{"note_id": 9}\n',
+    )
     batch = next(open_corpus(path, keep=("k",)).batches())
     assert batch.column(0).to_pylist() == ["7", "08", "9"]
     assert batch.column(2).to_pylist() == ["x", None, None]
@@ -517,7 +594,10 @@ def test_a_50_mb_note_in_csv(write: Write) -> None:
 
 def test_a_50_mb_note_in_jsonl(write: Write) -> None:
     body = big_note()
-    lines = [json.dumps({"note_id": i, "text": t}) for i, t in (("1", "fine"), ("2", body), ("3", "after"))]
+    lines = [
+        json.dumps({"note_id": i, "text": t})
+        for i, t in (("1", "fine"), ("2", body), ("3", "after"))
+    ]
     path = write("a.jsonl", "\n".join(lines))
     batches = list(open_corpus(path, LARGE).batches())
     assert [t for b in batches for t in b.column(2).to_pylist()] == ["fine", body, "after"]

@@ -19,9 +19,34 @@ MIMIC3 = [
     "ROW_ID", "SUBJECT_ID", "HADM_ID", "CHARTDATE", "CHARTTIME", "STORETIME", "CATEGORY", "DESCRIPTION", "CGID",
     "ISERROR", "TEXT",
 ]  # fmt: skip
-MIMIC4 = ["note_id", "subject_id", "hadm_id", "note_type", "note_seq", "charttime", "storetime", "text"]
-OMOP = ["note_id", "person_id", "note_date", "note_type_concept_id", "note_class_concept_id", "note_title", "note_text"]
-NOTE_NLP = ["note_nlp_id", "note_id", "section_concept_id", "snippet", "offset", "lexical_variant", "nlp_system"]
+MIMIC4 = [
+    "note_id",
+    "subject_id",
+    "hadm_id",
+    "note_type",
+    "note_seq",
+    "charttime",
+    "storetime",
+    "text",
+]
+OMOP = [
+    "note_id",
+    "person_id",
+    "note_date",
+    "note_type_concept_id",
+    "note_class_concept_id",
+    "note_title",
+    "note_text",
+]
+NOTE_NLP = [
+    "note_nlp_id",
+    "note_id",
+    "section_concept_id",
+    "snippet",
+    "offset",
+    "lexical_variant",
+    "nlp_system",
+]
 
 
 def columns(names: list[str], **options: object) -> Columns:
@@ -39,7 +64,11 @@ def refused(names: list[str], **options: object) -> str:
 def test_usual_names_are_guessed_and_said() -> None:
     found = resolve(["Doc ID", "Note_Text", "Patient-Id", "ward"], NotesSettings(), "f.csv")
     assert found.columns == Columns(
-        "Note_Text", "Doc ID", "Patient-Id", dropped=("ward",), order=("Doc ID", "Note_Text", "Patient-Id")
+        "Note_Text",
+        "Doc ID",
+        "Patient-Id",
+        dropped=("ward",),
+        order=("Doc ID", "Note_Text", "Patient-Id"),
     )
     assert found.guessed == ("text", "id", "patient")
     assert found.preset is None
@@ -66,7 +95,9 @@ def test_without_a_patient_column_each_note_is_its_own_patient() -> None:
         (["id", "text", "TEXT"], "text", "text, TEXT"),
     ],
 )
-def test_ambiguity_is_refused_with_the_names_and_the_flag(names: list[str], role: str, shown: str) -> None:
+def test_ambiguity_is_refused_with_the_names_and_the_flag(
+    names: list[str], role: str, shown: str
+) -> None:
     message = refused(names)
     assert message.startswith("f.csv: 2 columns could be the ")
     assert shown in message
@@ -74,13 +105,18 @@ def test_ambiguity_is_refused_with_the_names_and_the_flag(names: list[str], role
 
 
 def test_a_missing_role_is_refused_with_the_names_and_the_flag() -> None:
-    assert refused(["id", "age"]) == "f.csv: cannot tell which column is the text (pass --text NAME; columns: id, age)"
+    assert (
+        refused(["id", "age"])
+        == "f.csv: cannot tell which column is the text (pass --text NAME; columns: id, age)"
+    )
     assert "--id NAME; columns: key, text" in refused(["key", "text"])
 
 
 @pytest.mark.parametrize("flag", ["text", "id", "patient"])
 def test_a_told_column_that_is_not_there(flag: str) -> None:
-    assert f"no column 'x' (pass --{flag} NAME; columns: id, text)" in refused(["id", "text"], **{flag: "x"})
+    assert f"no column 'x' (pass --{flag} NAME; columns: id, text)" in refused(
+        ["id", "text"], **{flag: "x"}
+    )
 
 
 @pytest.mark.parametrize("flag", ["keep", "label"])
@@ -141,12 +177,21 @@ def test_a_file_without_header_shows_nothing_of_itself(first: list[str]) -> None
     if len(first) > 1:
         columns = f"{len(first)} of other names (column {', '.join(str(i + 1) for i in range(len(first)))})"
     assert candidates(first) == f"{columns}; {LOOK}"
-    assert refused(first) == f"f.csv: cannot tell which column is the text (pass --text NAME; {columns}; {LOOK})"
+    assert (
+        refused(first)
+        == f"f.csv: cannot tell which column is the text (pass --text NAME; {columns}; {LOOK})"
+    )
     for flag in ("text", "id", "patient"):
-        assert refused(first, **{flag: "x"}) == f"f.csv: no column 'x' (pass --{flag} NAME; {columns}; {LOOK})"
+        assert (
+            refused(first, **{flag: "x"})
+            == f"f.csv: no column 'x' (pass --{flag} NAME; {columns}; {LOOK})"
+        )
     for flag in ("keep", "label"):
         message = refused([*first, "id", "text"], **{flag: ("x",)})
-        assert message == f"f.csv: no column 'x' (pass --{flag} NAME; columns: id, text and {columns}; {LOOK})"
+        assert (
+            message
+            == f"f.csv: no column 'x' (pass --{flag} NAME; columns: id, text and {columns}; {LOOK})"
+        )
 
 
 def test_usual_names_are_shown_and_others_counted() -> None:
@@ -180,8 +225,12 @@ def test_a_record_number_is_the_patient_where_no_column_is_named_after_the_patie
 def test_many_columns_are_not_all_shown() -> None:
     usual = [f"label{'_' * i}" for i in range(20)]
     assert candidates(usual).endswith(f"{usual[11]} and 8 more")
-    assert candidates([*usual, "x"]).endswith(f" and 8 more and 1 of another name (column 21); {LOOK}")
-    assert "(column 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, …)" in candidates([f"x{i}" for i in range(20)])
+    assert candidates([*usual, "x"]).endswith(
+        f" and 8 more and 1 of another name (column 21); {LOOK}"
+    )
+    assert "(column 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, …)" in candidates(
+        [f"x{i}" for i in range(20)]
+    )
 
 
 @given(st.lists(st.text(min_size=1, max_size=20), unique=True, max_size=8))
@@ -193,7 +242,9 @@ def test_no_name_but_a_usual_one_is_shown(names: list[str]) -> None:
 
 def test_names_that_may_be_data_are_counted_not_listed() -> None:
     names = ["id", "text", "ward", "Quorbina", "verdict"]
-    found = resolve(names, NotesSettings(), "f.jsonl", keep=("verdict",), optional_keys={"Quorbina", "verdict"}).columns
+    found = resolve(
+        names, NotesSettings(), "f.jsonl", keep=("verdict",), optional_keys={"Quorbina", "verdict"}
+    ).columns
     assert (found.keep, found.dropped, found.other_dropped) == (("verdict",), ("ward",), 1)
     assert columns(names).other_dropped == 0
 
@@ -217,9 +268,13 @@ def test_known_sources_are_seen_by_their_headers(
     found = resolve([case(n) for n in names], NotesSettings(), "f.csv")
     assert found.preset is not None
     assert found.preset.name == preset
-    assert (found.columns.text, found.columns.note_id, found.columns.patient_id) == tuple(case(r) for r in roles)
+    assert (found.columns.text, found.columns.note_id, found.columns.patient_id) == tuple(
+        case(r) for r in roles
+    )
     assert found.guessed == ()
-    asked = resolve([case(n) for n in names], NotesSettings.model_validate({"preset": preset}), "f.csv")
+    asked = resolve(
+        [case(n) for n in names], NotesSettings.model_validate({"preset": preset}), "f.csv"
+    )
     assert asked == found
 
 
@@ -243,7 +298,13 @@ def test_the_preset_can_be_refused_and_overruled() -> None:
 
 def test_mimic3_rows_entered_in_error_are_skipped_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "NOTEEVENTS.csv"
-    rows = [("1", "", "a"), ("2", "1", "wrong"), ("3", "0", "b"), ("4", " 1", "wrong"), ("5", "1", "wrong")]
+    rows = [
+        ("1", "", "a"),
+        ("2", "1", "wrong"),
+        ("3", "0", "b"),
+        ("4", " 1", "wrong"),
+        ("5", "1", "wrong"),
+    ]
     body = "".join(f'{i},9,,,,,Nursing,x,,{flag},"{text}"\n' for i, flag, text in rows)
     path.write_text(",".join(f'"{n}"' for n in MIMIC3) + "\n" + body)
     corpus = open_corpus(path, keep=("CATEGORY", "ISERROR"))
@@ -259,8 +320,17 @@ def test_mimic3_flags_may_be_numbers(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for flags in (pa.array([1, None, 0]), pa.array([1.0, None, 0.0]), pa.array(["1", None, "0"]).dictionary_encode()):
-        table = {"row_id": [1, 2, 3], "subject_id": [7, 7, 8], "text": ["x", "y", "z"], "iserror": flags}
+    for flags in (
+        pa.array([1, None, 0]),
+        pa.array([1.0, None, 0.0]),
+        pa.array(["1", None, "0"]).dictionary_encode(),
+    ):
+        table = {
+            "row_id": [1, 2, 3],
+            "subject_id": [7, 7, 8],
+            "text": ["x", "y", "z"],
+            "iserror": flags,
+        }
         pq.write_table(pa.table(table), tmp_path / "n.parquet")
         corpus = open_corpus(tmp_path / "n.parquet")
         assert next(corpus.batches()).to_pydict() == {

@@ -33,7 +33,10 @@ def test_the_current_version_is_read_with_partitions_and_columns_that_came_later
     corpus = open_corpus(table, keep=("unit", "score"))
     assert ids(corpus) == ["n2", "n3"]
     found = pa.Table.from_batches(list(corpus.batches())).to_pylist()
-    assert {row["note_id"]: (row["unit"], row["score"]) for row in found} == {"n2": ("B", None), "n3": ("B", 1.5)}
+    assert {row["note_id"]: (row["unit"], row["score"]) for row in found} == {
+        "n2": ("B", None),
+        "n3": ("B", 1.5),
+    }
     assert {one.name for one in corpus.parts} == {"notes (part 1 of 2)", "notes (part 2 of 2)"}
 
 
@@ -43,7 +46,12 @@ def test_partition_values_are_those_of_the_log(table):
 
 
 def test_files_of_a_table_are_not_read_past_its_log(table):
-    for path in (table.parent, table / "*" / "*.parquet", table / "unit=B", table / "unit=B" / "*.parquet"):
+    for path in (
+        table.parent,
+        table / "*" / "*.parquet",
+        table / "unit=B",
+        table / "unit=B" / "*.parquet",
+    ):
         with pytest.raises(InputError, match="the files belong to a Delta table"):
             open_corpus(path)
 
@@ -88,14 +96,22 @@ def test_rows_that_only_the_log_knows_as_deleted_are_not_read(table, monkeypatch
         def metadata(self):
             found = real.metadata(self)
             if broken == "mapping":
-                return type("M", (), {"configuration": {"delta.columnMapping.mode": "name"}, "partition_columns": []})
+                return type(
+                    "M",
+                    (),
+                    {
+                        "configuration": {"delta.columnMapping.mode": "name"},
+                        "partition_columns": [],
+                    },
+                )
             return found
 
     if broken == "mapping":
         Told.protocol = real.protocol
     monkeypatch.setattr(deltalake, "DeltaTable", Told)
     with pytest.raises(
-        InputError, match="still contain deleted rows" if broken == "vectors" else "uses column mapping"
+        InputError,
+        match="still contain deleted rows" if broken == "vectors" else "uses column mapping",
     ):
         open_corpus(table)
 

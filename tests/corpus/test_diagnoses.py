@@ -45,17 +45,35 @@ def mimic(tmp_path, monkeypatch):
     with gzip.open("DIAGNOSES_ICD.csv.gz", "wt", encoding="utf-8", newline="") as file:
         header = ["ROW_ID", "SUBJECT_ID", "HADM_ID", "SEQ_NUM", "ICD9_CODE"]
         writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
-        rows = [[i, int(patient), int(stay), 1, code] for i, (stay, patient, code) in enumerate(ROWS)]
+        rows = [
+            [i, int(patient), int(stay), 1, code] for i, (stay, patient, code) in enumerate(ROWS)
+        ]
         writer.writerows([header, *rows])
     with open("NOTEEVENTS.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["ROW_ID", "SUBJECT_ID", "HADM_ID", "CATEGORY", "ISERROR", "TEXT"])
-        writer.writerows([note, patient, stay, kind, "", text] for note, patient, stay, kind, text in NOTES)
+        writer.writerows(
+            [note, patient, stay, kind, "", text] for note, patient, stay, kind, text in NOTES
+        )
     return tmp_path
 
 
 def prepared(*flags, out="out.parquet"):
-    assert main(["study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", out, *flags]) == 0
+    assert (
+        main(
+            [
+                "study",
+                "prepare",
+                "icd9",
+                "NOTEEVENTS.csv",
+                "DIAGNOSES_ICD.csv.gz",
+                "-o",
+                out,
+                *flags,
+            ]
+        )
+        == 0
+    )
     return {row["ROW_ID"]: row["icd9"] for row in pq.read_table(out).to_pylist()}
 
 
@@ -104,7 +122,11 @@ def test_what_is_left_out_is_counted(mimic, capsys):
     prepared("--set", "only=CATEGORY=Discharge summary")
     said = capsys.readouterr().err
     assert "4 notes with 6 labels" in said
-    for line in ("not of the notes asked for: 2", "no admission: 1", "an admission without diagnoses: 2"):
+    for line in (
+        "not of the notes asked for: 2",
+        "no admission: 1",
+        "an admission without diagnoses: 2",
+    ):
         assert f"not written, {line}" in said, said
     assert "diagnoses left out, no code: 1" in said
     assert "diagnoses left out, not an ICD-9-CM code: 1" in said
@@ -119,7 +141,16 @@ def test_quiet_says_nothing(mimic, capsys):
 def test_columns_are_the_notes_own_and_the_new_one(mimic):
     prepared()
     assert pq.read_table("out.parquet").column_names == ["ROW_ID", "SUBJECT_ID", "TEXT", "icd9"]
-    flags = ["--set", "keep=HADM_ID", "--set", "column=codes", "--set", "admission=HADM_ID", "-o", "kept.csv"]
+    flags = [
+        "--set",
+        "keep=HADM_ID",
+        "--set",
+        "column=codes",
+        "--set",
+        "admission=HADM_ID",
+        "-o",
+        "kept.csv",
+    ]
     assert main(["study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", *flags]) == 0
     with open("kept.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -129,8 +160,13 @@ def test_columns_are_the_notes_own_and_the_new_one(mimic):
 
 
 def test_a_folder_gets_a_file_of_the_notes_own_kind(mimic):
-    assert main(["study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", "folder"]) == 0
-    made, marker = sorted((mimic / "folder").iterdir(), key=lambda path: path.name == ".clinveil.json")
+    assert (
+        main(["study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", "folder"])
+        == 0
+    )
+    made, marker = sorted(
+        (mimic / "folder").iterdir(), key=lambda path: path.name == ".clinveil.json"
+    )
     assert (made.name, marker.name) == ("notes.csv", ".clinveil.json")
     assert made.stat().st_mode & 0o077 == 0
 
@@ -138,7 +174,9 @@ def test_a_folder_gets_a_file_of_the_notes_own_kind(mimic):
 def test_what_is_written_is_read_as_several_labels(mimic):
     prepared()
     corpus = open_corpus(mimic / "out.parquet", label=("icd9",))
-    read = read_labelled(corpus.batches(), "icd9", np.random.default_rng(0), min_class=2, separator=";")
+    read = read_labelled(
+        corpus.batches(), "icd9", np.random.default_rng(0), min_class=2, separator=";"
+    )
     assert read.multi
     assert read.classes == ("280-289", "390-459")
     assert dict(zip(read.note_ids, read.targets.tolist(), strict=True)) == {
@@ -152,10 +190,16 @@ def test_what_is_written_is_read_as_several_labels(mimic):
 def test_mimic_4_says_the_version_of_each_code(tmp_path):
     path = tmp_path / "diagnoses_icd.jsonl"
     rows = [(7, 9, "4019"), (7, 10, "I10"), (8, 10, "J45"), (8, 9, "038.9")]
-    lines = [json.dumps({"subject_id": 1, "hadm_id": h, "icd_code": c, "icd_version": v}) for h, v, c in rows]
+    lines = [
+        json.dumps({"subject_id": 1, "hadm_id": h, "icd_code": c, "icd_version": v})
+        for h, v, c in rows
+    ]
     path.write_text("\n".join(lines))
     diagnoses = Diagnoses(path)
-    assert diagnoses.by_admission(leaves()) == {"7": 1 << LEAVES.index("4019"), "8": 1 << LEAVES.index("0389")}
+    assert diagnoses.by_admission(leaves()) == {
+        "7": 1 << LEAVES.index("4019"),
+        "8": 1 << LEAVES.index("0389"),
+    }
     assert diagnoses.skipped == {"a code of another version than 9": 2}
 
 
@@ -164,7 +208,9 @@ def test_ids_that_were_read_as_floats_join(tmp_path):
     columns = {"HADM_ID": [100.0, None], "SUBJECT_ID": [1, 2], "ICD9_CODE": ["4019", "4019"]}
     pq.write_table(pa.table(columns), path)
     diagnoses = Diagnoses(path)
-    assert [(row.admission, row.patient, row.code) for row in diagnoses.rows()] == [("100", "1", "4019")]
+    assert [(row.admission, row.patient, row.code) for row in diagnoses.rows()] == [
+        ("100", "1", "4019")
+    ]
     assert diagnoses.skipped == {"no admission or no patient": 1}
 
 
@@ -180,7 +226,11 @@ def test_labelled_notes_can_be_read_twice(mimic):
     labels = Diagnoses(mimic / "DIAGNOSES_ICD.csv.gz").by_admission(table)
     notes = LabelledNotes(corpus, "HADM_ID", labels, table)
     once = [batch.to_pylist() for batch in notes.batches()], dict(notes.counts), dict(notes.skipped)
-    assert once == ([batch.to_pylist() for batch in notes.batches()], dict(notes.counts), dict(notes.skipped))
+    assert once == (
+        [batch.to_pylist() for batch in notes.batches()],
+        dict(notes.counts),
+        dict(notes.skipped),
+    )
     assert once[1]["390-459"] == 4
 
 
@@ -207,7 +257,9 @@ def refused(arguments, capsys, code=3):
 
 def test_another_source_says_so(mimic, capsys):
     rows = [f"{i},9,{i + 5000},1,4019" for i in range(3)]
-    (mimic / "other.csv").write_text("\n".join(["ROW_ID,SUBJECT_ID,HADM_ID,SEQ_NUM,ICD9_CODE", *rows]))
+    (mimic / "other.csv").write_text(
+        "\n".join(["ROW_ID,SUBJECT_ID,HADM_ID,SEQ_NUM,ICD9_CODE", *rows])
+    )
     said = refused(["NOTEEVENTS.csv", "other.csv"], capsys)
     assert "an admission without diagnoses: 8" in said
     assert not (mimic / "out.parquet").exists()
@@ -230,13 +282,17 @@ def test_a_table_that_does_not_fit(mimic, capsys, name, content, what):
 
 
 def test_codes_as_numbers_have_lost_their_zeros(mimic, capsys):
-    pq.write_table(pa.table({"HADM_ID": [100], "SUBJECT_ID": [1], "ICD9_CODE": [389]}), mimic / "d.parquet")
+    pq.write_table(
+        pa.table({"HADM_ID": [100], "SUBJECT_ID": [1], "ICD9_CODE": [389]}), mimic / "d.parquet"
+    )
     assert "0389 is not 389" in refused(["NOTEEVENTS.csv", "d.parquet"], capsys)
 
 
 def test_too_few_codes_for_leaves(mimic, capsys):
     (mimic / "d.csv").write_text("HADM_ID,SUBJECT_ID,ICD9_CODE\n100,1,4019\n100,1,V3001\n")
-    assert "at least 2 are needed" in refused(["NOTEEVENTS.csv", "d.csv", "--labels", "leaf"], capsys)
+    assert "at least 2 are needed" in refused(
+        ["NOTEEVENTS.csv", "d.csv", "--labels", "leaf"], capsys
+    )
 
 
 def test_notes_without_an_admission_column(mimic, capsys):

@@ -24,7 +24,9 @@ class Lines:
 
     def read(self, ids, texts=(), kept=()) -> Iterator[pa.RecordBatch]:
         pairs = (line.split(" ", 1) for line in self.path.read_text().splitlines())
-        yield pa.RecordBatch.from_pylist([dict(zip(self.names, p, strict=True)) for p in pairs]).select([*ids, *texts])
+        yield pa.RecordBatch.from_pylist(
+            [dict(zip(self.names, p, strict=True)) for p in pairs]
+        ).select([*ids, *texts])
 
 
 class LinesSink:

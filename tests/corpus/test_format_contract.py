@@ -20,7 +20,11 @@ from clinveil.corpus.write import write_corpus
 Note = tuple[str, str, str | None, str | None]  # id, patient, text, kept
 
 SOURCE = Columns(
-    text="TEXT body", note_id="doc_id", patient_id="who", keep=("kept",), order=("kept", "TEXT body", "doc_id", "who")
+    text="TEXT body",
+    note_id="doc_id",
+    patient_id="who",
+    keep=("kept",),
+    order=("kept", "TEXT body", "doc_id", "who"),
 )
 OPTIONS = NotesSettings(text="TEXT body", id="doc_id", patient="who")
 SCHEMA = pa.schema([*ROLE_FIELDS, pa.field("kept", pa.string())])
@@ -41,7 +45,9 @@ ANY_TEXT = st.one_of(
 
 def batch_of(notes: Sequence[Note]) -> pa.RecordBatch:
     columns = list(zip(*notes, strict=True)) or [(), (), (), ()]
-    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    return pa.record_batch(
+        [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )
 
 
 def rows_of(batches: Iterator[pa.RecordBatch]) -> list[tuple[str | None, ...]]:
@@ -57,7 +63,11 @@ class FormatContract:
 
     @property
     def columns(self) -> Columns:
-        return SOURCE if self.carries_columns else Columns(text="text", note_id="note_id", order=("note_id", "text"))
+        return (
+            SOURCE
+            if self.carries_columns
+            else Columns(text="text", note_id="note_id", order=("note_id", "text"))
+        )
 
     @property
     def options(self) -> dict[str, Any]:
@@ -68,7 +78,11 @@ class FormatContract:
 
     def batches(self, notes: Sequence[Note], size: int = 3) -> list[pa.RecordBatch]:
         parts = [batch_of(notes[i : i + size]) for i in range(0, len(notes), size)]
-        return parts if self.carries_columns else [part.select(["note_id", "patient_id", "text"]) for part in parts]
+        return (
+            parts
+            if self.carries_columns
+            else [part.select(["note_id", "patient_id", "text"]) for part in parts]
+        )
 
     def usable(self, text: str | None) -> str | None:
         return text if self.carries_null or text is not None else ""
@@ -83,10 +97,20 @@ class FormatContract:
         return first
 
     # Each format is an executor of its own, by intent.
-    @settings(max_examples=60, deadline=None, database=None, suppress_health_check=[HealthCheck.differing_executors])
-    @given(data=st.lists(st.tuples(st.none() | ANY_TEXT, st.none() | ANY_TEXT), min_size=1, max_size=8))
+    @settings(
+        max_examples=60,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.differing_executors],
+    )
+    @given(
+        data=st.lists(st.tuples(st.none() | ANY_TEXT, st.none() | ANY_TEXT), min_size=1, max_size=8)
+    )
     def test_any_text_reads_back(self, data: list[tuple[str | None, str | None]]) -> None:
-        notes = [(f"n{i:04}", f"p{i % 3}", self.usable(text), kept) for i, (text, kept) in enumerate(data)]
+        notes = [
+            (f"n{i:04}", f"p{i % 3}", self.usable(text), kept)
+            for i, (text, kept) in enumerate(data)
+        ]
         with tempfile.TemporaryDirectory() as folder:
             assert self.there_and_back(notes, Path(folder)) == self.expected(notes)
 

@@ -31,7 +31,9 @@ def annotated(draw):
     cuts = sorted(draw(st.sets(st.integers(0, len(text)), max_size=8)))
     labels = draw(st.lists(st.sampled_from(sorted(LABELS)), min_size=len(cuts), max_size=len(cuts)))
     ends = zip(cuts[::2], cuts[1::2], labels, strict=False)
-    return text, [Span(start, end, label) for start, end, label in ends if label not in ("AGE", "PHOTO")]
+    return text, [
+        Span(start, end, label) for start, end, label in ends if label not in ("AGE", "PHOTO")
+    ]
 
 
 @pytest.mark.parametrize("offsets", UNITS)
@@ -48,7 +50,9 @@ def test_spans_come_back(kind, offsets, data):
         for note_id, text, spans in notes:
             assert gold.of(note_id, text) == spans
         if kind != "jsonl":  # the notes themselves too
-            assert [note.text for note in rows(open_corpus(place))] == [text for _, text, _ in notes]
+            assert [note.text for note in rows(open_corpus(place))] == [
+                text for _, text, _ in notes
+            ]
 
 
 def test_every_label_has_a_tag_and_comes_back_by_its_own_name():
@@ -114,7 +118,9 @@ def test_bad_lines_of_brat_are_named(tmp_path, line, said):
 
 
 BOMB = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;">]><deIdi2b2><TEXT>&y;</TEXT></deIdi2b2>'
-OUTSIDE = '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]><deIdi2b2><TEXT>&x;</TEXT></deIdi2b2>'
+OUTSIDE = (
+    '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]><deIdi2b2><TEXT>&x;</TEXT></deIdi2b2>'
+)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +134,10 @@ OUTSIDE = '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]><deIdi2b2><TE
         ("<deIdi2b2><TEXT>a<b/>c</TEXT></deIdi2b2>", "one <TEXT>"),
         ('<?xml version="1.0" encoding="x-none"?><a/>', "unknown encoding"),
         ('<a><TEXT>Ada</TEXT><TAGS><NAME start="0"/></TAGS></a>', "a tag without start and end"),
-        ('<a><TEXT>Ada</TEXT><TAGS><NAME start="0" end="b"/></TAGS></a>', "a tag without start and end"),
+        (
+            '<a><TEXT>Ada</TEXT><TAGS><NAME start="0" end="b"/></TAGS></a>',
+            "a tag without start and end",
+        ),
     ],
 )
 def test_bad_xml_is_refused_in_one_line(tmp_path, xml, said):
@@ -160,7 +169,9 @@ def test_xml_has_no_control_characters():
 def test_other_units_of_offsets():
     text = "é😀 Ada"  # é is 2 bytes and 1 unit, 😀 4 and 2
     for unit, start in (("codepoints", 3), ("bytes", 7), ("utf16", 4)):
-        assert Scheme(unit).spans(text, [Mark(start, start + 3, "NAME", "x", "Ada")]) == [Span(3, 6, "NAME")]
+        assert Scheme(unit).spans(text, [Mark(start, start + 3, "NAME", "x", "Ada")]) == [
+            Span(3, 6, "NAME")
+        ]
     for unit, inside in (("bytes", 3), ("utf16", 2)):
         with pytest.raises(InputError, match="within a character"):
             Scheme(unit).spans(text, [Mark(inside, 7, "NAME", "x")])
@@ -186,7 +197,10 @@ def test_bad_json_lines_are_named(tmp_path, line, said):
 
 
 def test_a_note_without_spans_may_be_named_and_unknown_notes_are_refused(tmp_path):
-    lines = [{"note_id": "a"}, {"note_id": 7, "start": 0, "end": 3, "label": "NAME", "text": "Ada", "score": 1}]
+    lines = [
+        {"note_id": "a"},
+        {"note_id": 7, "start": 0, "end": 3, "label": "NAME", "text": "Ada", "score": 1},
+    ]
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     gold = read_spans(tmp_path / "s.jsonl")
     assert gold.of("a", "x") == []
@@ -228,8 +242,18 @@ def test_a_link_that_leads_out_is_refused(tmp_path):
 
 def test_deidentify_takes_xml_and_gives_xml(tmp_path):
     text = "Dr. Éva 😀 Fox\r\nsaw Ada on 3/4."
-    write_spans(tmp_path / "xml", [("a", text, [Span(19, 22, "NAME")]), ("b", "no names", [])], "i2b2")
-    arguments = [str(tmp_path / "xml"), "-o", str(tmp_path / "out"), "--set", "mode=tag", "--workers", "1"]
+    write_spans(
+        tmp_path / "xml", [("a", text, [Span(19, 22, "NAME")]), ("b", "no names", [])], "i2b2"
+    )
+    arguments = [
+        str(tmp_path / "xml"),
+        "-o",
+        str(tmp_path / "out"),
+        "--set",
+        "mode=tag",
+        "--workers",
+        "1",
+    ]
     assert main(["deidentify", *arguments, "--set", "quiet=true"]) == 0
     assert sorted(path.name for path in (tmp_path / "out").glob("*.xml")) == ["a.xml", "b.xml"]
     texts = {note.note_id: note.text for note in rows(open_corpus(tmp_path / "out"))}

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.corpus.icd9 import EXTERNAL, FACTORS, HOLES, LEAVES, PUBLISHED, first_level, leaves, plain_code
+from clinveil.corpus.icd9 import (
+    EXTERNAL,
+    FACTORS,
+    HOLES,
+    LEAVES,
+    PUBLISHED,
+    first_level,
+    leaves,
+    plain_code,
+)
 
 CORRECTED, AS_PUBLISHED = first_level(), first_level("published")
 STEMS = [f"{number:03}" for number in range(1, 1000)]
@@ -48,7 +57,11 @@ def test_the_corrected_table_puts_every_number_into_the_range_that_holds_it():
 
 
 def test_the_corrected_table_has_a_class_for_the_holes_and_the_supplements():
-    assert [CORRECTED.label(code) for code in ("2859", "7455", "V3001", "E8788")] == [*HOLES, FACTORS, EXTERNAL]
+    assert [CORRECTED.label(code) for code in ("2859", "7455", "V3001", "E8788")] == [
+        *HOLES,
+        FACTORS,
+        EXTERNAL,
+    ]
     assert len(CORRECTED.classes) == len(set(CORRECTED.classes)) == 23
 
 
@@ -67,13 +80,34 @@ def test_the_published_leaves_are_twenty_codes_of_which_others_have_no_label():
 
 @pytest.mark.parametrize(
     ("written", "code"),
-    [("0389", "0389"), ("038.9", "0389"), (" 4019 ", "4019"), ("v30.01", "V3001"), ("e878.8", "E8788"), ("486", "486")],
+    [
+        ("0389", "0389"),
+        ("038.9", "0389"),
+        (" 4019 ", "4019"),
+        ("v30.01", "V3001"),
+        ("e878.8", "E8788"),
+        ("486", "486"),
+    ],
 )
 def test_codes_lose_dots_and_blanks_and_keep_zeros(written, code):
     assert plain_code(written) == code
 
 
-NO_CODES = ("", "38", "38.9", "4019.", "401999", "E87", "E87888", "J45", "V1", "fever", "٤٠١٩", "401-9", "4.019")
+NO_CODES = (
+    "",
+    "38",
+    "38.9",
+    "4019.",
+    "401999",
+    "E87",
+    "E87888",
+    "J45",
+    "V1",
+    "fever",
+    "٤٠١٩",
+    "401-9",
+    "4.019",
+)
 
 
 @pytest.mark.parametrize("written", [*NO_CODES, "486\n1"])

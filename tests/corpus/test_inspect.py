@@ -59,13 +59,20 @@ def test_the_sum_of_a_corpus_that_a_reader_can_do() -> None:
 
 def test_rare_means_fewer_than_five_patients_wherever_their_notes_stand() -> None:
     assert RARE_BELOW == 5
-    notes = [(f"{i}", f"p{i % 5}", "common") for i in range(50)] + [(f"r{i}", f"p{i % 4}", "rare") for i in range(50)]
+    notes = [(f"{i}", f"p{i % 5}", "common") for i in range(50)] + [
+        (f"r{i}", f"p{i % 4}", "rare") for i in range(50)
+    ]
     found = inspect(memory_corpus(notes))
     assert (found.types, found.rare_types) == (2, 1)
 
 
 @settings(max_examples=50, deadline=None, database=None)
-@given(st.lists(st.tuples(st.integers(0, 7), st.none() | st.text(st.sampled_from("ab é9."), max_size=6)), min_size=1))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 7), st.none() | st.text(st.sampled_from("ab é9."), max_size=6)),
+        min_size=1,
+    )
+)
 def test_counts_are_those_of_a_plain_loop(data: list[tuple[int, str | None]]) -> None:
     found = inspect(memory_corpus([(str(i), f"p{p}", text) for i, (p, text) in enumerate(data)]))
     users: dict[str, set[int]] = defaultdict(set)
@@ -88,7 +95,11 @@ def test_skipped_rows_and_columns_are_said(tmp_path: Path) -> None:
 
 def test_an_estimate_grows_with_words_types_and_epochs() -> None:
     small = estimate(10**6, 20_000)
-    assert small.seconds == pytest.approx(sum(small.stages.values())) == pytest.approx(sum(small.steps.values()))
+    assert (
+        small.seconds
+        == pytest.approx(sum(small.stages.values()))
+        == pytest.approx(sum(small.steps.values()))
+    )
     more = estimate(10**9, 20_000, train_words=0, measure_words=0)
     sampled = estimate(10**9, 20_000)
     trained = estimate(TRAIN_WORDS, 20_000).stages["train vectors"]
@@ -97,7 +108,9 @@ def test_an_estimate_grows_with_words_types_and_epochs() -> None:
     assert more.memory == small.memory, "memory does not grow with the notes"
     assert estimate(10**6, 2_000_000).memory > small.memory + 1e9
     fixed = RATES["vectors"].fixed
-    few, many = (estimate(10**6, 20_000, epochs=epochs).steps["vectors"] - fixed for epochs in (5, 50))
+    few, many = (
+        estimate(10**6, 20_000, epochs=epochs).steps["vectors"] - fixed for epochs in (5, 50)
+    )
     assert many == pytest.approx(10 * few)
     assert small.steps["vectors"] - fixed == pytest.approx(few * passes(10**6) / 5)
     assert estimate(10**6, 20_000, train=False).stages["train vectors"] == 0
@@ -110,8 +123,12 @@ def test_few_words_get_more_passes_within_bounds() -> None:
     sizes = [2**n for n in range(40)]
     taken = [passes(size) for size in sizes]
     assert taken == sorted(taken, reverse=True)
-    between = [(n, size) for n, size in zip(taken, sizes, strict=True) if FEWEST_PASSES < n < MOST_PASSES]
-    assert between and all(TRAINING_WORDS <= n * size < TRAINING_WORDS + size for n, size in between)
+    between = [
+        (n, size) for n, size in zip(taken, sizes, strict=True) if FEWEST_PASSES < n < MOST_PASSES
+    ]
+    assert between and all(
+        TRAINING_WORDS <= n * size < TRAINING_WORDS + size for n, size in between
+    )
 
 
 def test_the_estimate_is_of_the_default_vectors() -> None:
@@ -127,11 +144,15 @@ def test_the_estimate_is_of_the_default_vectors() -> None:
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
     path = tmp_path / "zoo.csv"
-    path.write_text('doc_id,note,"[bold]kind",ward\n1,zyzzyva xylograph,k,w\n2,zyzzyva,k,w\n3,,k,w\n')
+    path.write_text(
+        'doc_id,note,"[bold]kind",ward\n1,zyzzyva xylograph,k,w\n2,zyzzyva,k,w\n3,,k,w\n'
+    )
     return path
 
 
-def test_the_command_prints_a_table_and_writes_nothing(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_a_table_and_writes_nothing(
+    notes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = sorted(notes.parent.iterdir())
     assert main(["inspect", str(notes), "--set", "label=[bold]kind"]) == 0
     out, err = capsys.readouterr()
@@ -147,8 +168,13 @@ def test_the_command_prints_a_table_and_writes_nothing(notes: Path, capsys: pyte
     assert "zyzzyva" not in out + err
 
 
-def test_the_plan_of_a_release_has_the_same_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [f"{i},p{i},{' '.join(f'w{i * j % 997} at 7.5 mg; stable.' for j in range(3_000))}" for i in range(60)]
+def test_the_plan_of_a_release_has_the_same_estimate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        f"{i},p{i},{' '.join(f'w{i * j % 997} at 7.5 mg; stable.' for j in range(3_000))}"
+        for i in range(60)
+    ]
     (tmp_path / "n.csv").write_text("\n".join(["note_id,patient_id,text", *lines]))
     assert main(["inspect", str(tmp_path / "n.csv")]) == 0
     inspected = re.search(r"about (\d+ (?:s|min|h)) ", capsys.readouterr().out)
@@ -157,7 +183,9 @@ def test_the_plan_of_a_release_has_the_same_estimate(tmp_path: Path, capsys: pyt
     assert inspected and planned and inspected[1] == planned[1]
 
 
-def test_the_command_writes_findings_to_stdout(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_findings_to_stdout(
+    notes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["inspect", str(notes), "--set", "label=[bold]kind", "--json", "-"]) == 0
     out, _ = capsys.readouterr()
     document = json.loads(out)

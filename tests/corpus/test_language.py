@@ -60,7 +60,10 @@ ENGLISH = {
     " FOR AGE. FOLLOW UP AS NEEDED PER CLINICAL JUDGEMENT OF THE TEAM.",
     "header": "Name: Maria Gutiérrez de la Cruz; Address: 12 Rue des Lilas, Apt 4; Phone: 216-555-0144; Clinician: Dr."
     " Olaf Björnsson; Next of kin: José Núñez, Juana la Torre; Ward: 7 West; Diet: normal; Allergies: none known",
-    "codes": " ".join(f"{code} {number}" for number, code in enumerate(["bun", "cr", "hgb", "plt", "ast", "alt"] * 6)),
+    "codes": " ".join(
+        f"{code} {number}"
+        for number, code in enumerate(["bun", "cr", "hgb", "plt", "ast", "alt"] * 6)
+    ),
     "invented words": " ".join(f"w{chr(97 + number % 26)}x" for number in range(60)),
     "short": "Paciente estable, sin fiebre ni dolor.",
 }

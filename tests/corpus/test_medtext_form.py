@@ -51,7 +51,9 @@ def test_a_list_entry_begins_a_paragraph(number):
     assert found == [Paragraph("", FULL, False), Paragraph(number, "aspirin daily", False)]
 
 
-@pytest.mark.parametrize("line", ["0. aspirin", "100. aspirin", "1.aspirin", "1) aspirin", "01. aspirin", "1."])
+@pytest.mark.parametrize(
+    "line", ["0. aspirin", "100. aspirin", "1.aspirin", "1) aspirin", "01. aspirin", "1."]
+)
 def test_what_is_no_list_entry(line):
     assert list(paragraphs(f"{FULL}\n{line}")) == [Paragraph("", f"{FULL} {line}", False)]
 
@@ -124,7 +126,10 @@ def test_only_dots_between_angles_are_filler():
         ('He fell. "I am fine." He left.', ["He fell .", '" I am fine . "', "He left ."]),
         ("(See below.) Then go.", ["( See below . )", "Then go ."]),
         ("Dr. Ann B. Smith vs. Mr. Jones", ["Dr. Ann B. Smith vs. Mr. Jones"]),
-        ("Approx. 5 ml. No. 7. Smoker? No. Never.", ["Approx. 5 ml .", "No. 7 .", "Smoker ?", "No .", "Never ."]),
+        (
+            "Approx. 5 ml. No. 7. Smoker? No. Never.",
+            ["Approx. 5 ml .", "No. 7 .", "Smoker ?", "No .", "Never ."],
+        ),
         ("Take p.o. Q.I.D. with food, e.g. milk.", ["Take p.o. Q.I.D. with food , e.g. milk ."]),
         ("Given 2.5 mg. 3 doses.", ["Given 2.5 mg .", "3 doses ."]),
         (f"Seen. {DEIDENTIFIED} agreed.", ["Seen .", f"{DEIDENTIFIED} agreed ."]),

@@ -17,7 +17,9 @@ LENGTH = 10
 
 
 def split(patients, sizes, seed=0, **more):
-    return split_notes(patients, [LENGTH] * len(patients), sizes, np.random.default_rng(seed), **more)
+    return split_notes(
+        patients, [LENGTH] * len(patients), sizes, np.random.default_rng(seed), **more
+    )
 
 
 def test_the_papers_sizes():
@@ -43,7 +45,10 @@ def test_no_patient_is_on_two_sides(owners, valid, test, train, seed):
     assert len(rows) == len(set(rows))
     sides = [{patients[row] for row in parts[part]} for part in PARTS]
     assert sum(map(len, sides)) == len(set.union(*sides))
-    assert all(len(parts[part]) >= wanted for part, wanted in zip(PARTS, (train or 1, valid, test), strict=True))
+    assert all(
+        len(parts[part]) >= wanted
+        for part, wanted in zip(PARTS, (train or 1, valid, test), strict=True)
+    )
     if train is None:
         assert sorted(rows) == list(range(len(patients)))
     else:  # with its last patient less, training would be too small
@@ -89,7 +94,9 @@ def test_words_say_where_training_stops():
 
 
 def test_too_few_notes_say_how_many_are_needed():
-    with pytest.raises(InputError, match=r"19 notes are too few; the parts need 20 \(reduce --train"):
+    with pytest.raises(
+        InputError, match=r"19 notes are too few; the parts need 20 \(reduce --train"
+    ):
         split([str(i) for i in range(19)], SplitSizes(5, 5, 10))
     assert len(split([str(i) for i in range(20)], SplitSizes(5, 5, 10))["train"]) == 10
 
@@ -109,8 +116,19 @@ def test_rare_words_by_hand():
 
 def test_words_of_few_patients_are_rare_too():
     assert dictionary(NOTES, ["a", "a", "b"], min_count=2, min_patients=2).words == (".",)
-    assert dictionary(NOTES, ["a", "b", "c"], min_count=2, min_patients=2).words == ("fever", "cough", ".")
-    assert dictionary(NOTES, ["a", "b", "c"], min_count=1).words == ("fever", "and", "cough", ".", ",", "rash")
+    assert dictionary(NOTES, ["a", "b", "c"], min_count=2, min_patients=2).words == (
+        "fever",
+        "cough",
+        ".",
+    )
+    assert dictionary(NOTES, ["a", "b", "c"], min_count=1).words == (
+        "fever",
+        "and",
+        "cough",
+        ".",
+        ",",
+        "rash",
+    )
 
 
 def test_a_dictionary_of_nothing():

@@ -28,14 +28,19 @@ FILES = {f"{part}.{kind}" for part in PARTS for kind in ("txt", "parquet")} | {"
 def notes(tmp_path, monkeypatch):
     """The demo's notes in the working folder: several a patient."""
     monkeypatch.chdir(tmp_path)
-    table = pa.Table.from_batches(demo_notes(60, 9)).select(["note_id", "patient_id", "text", "diagnosis_group"])
+    table = pa.Table.from_batches(demo_notes(60, 9)).select(
+        ["note_id", "patient_id", "text", "diagnosis_group"]
+    )
     pq.write_table(table, "notes.parquet")
     return table.to_pylist()
 
 
 def prepare(*flags, source="notes.parquet", out="out", seed="3"):
     sizes = [] if any("words=" in flag for flag in flags) else SIZES
-    assert main(["study", "prepare", "medtext", source, "-o", out, "--seed", seed, *sizes, *flags]) == 0
+    assert (
+        main(["study", "prepare", "medtext", source, "-o", out, "--seed", seed, *sizes, *flags])
+        == 0
+    )
     return {part: pq.read_table(f"{out}/{part}.parquet").to_pylist() for part in PARTS}
 
 
@@ -52,7 +57,9 @@ def as_file(rows):
 def test_parts_hold_the_notes_of_other_patients(notes, tmp_path):
     parts = prepare()
     assert set(written(tmp_path / "out")) == FILES | {"counts.json", "hashes.json", "SECRET.txt"}
-    assert [len(parts[name]) >= wanted for name, wanted in zip(PARTS, (60, 12, 10), strict=True)] == [True] * 3
+    assert [
+        len(parts[name]) >= wanted for name, wanted in zip(PARTS, (60, 12, 10), strict=True)
+    ] == [True] * 3
     sides = [{row["patient_id"] for row in parts[name]} for name in PARTS]
     assert sum(map(len, sides)) == len(set.union(*sides))
     source = {row["note_id"]: row for row in notes}
@@ -74,7 +81,10 @@ def test_rare_words_are_those_below_three_in_all_parts(notes, tmp_path):
         expected = [word if counts[word] >= 3 else UNK for word in source[row["note_id"]].split()]
         assert row["text"].split() == expected
     kept = {word for word, count in counts.items() if count >= 3}
-    assert set((tmp_path / "out/vocabulary.txt").read_text().split("\n")[:-1]) == kept | {UNK, "<eos>"}
+    assert set((tmp_path / "out/vocabulary.txt").read_text().split("\n")[:-1]) == kept | {
+        UNK,
+        "<eos>",
+    }
 
 
 def test_the_papers_layout(notes, tmp_path):
@@ -98,7 +108,9 @@ def test_counts_are_those_of_the_files(notes, tmp_path, capsys):
     assert about["seed"] == 3 and "seed 3" in said.err
     for name in PARTS:
         rows, own = parts[name], counts["parts"][name]
-        assert own["notes"] == len(rows) and own["patients"] == len({row["patient_id"] for row in rows})
+        assert own["notes"] == len(rows) and own["patients"] == len(
+            {row["patient_id"] for row in rows}
+        )
         assert own["words"] == sum(len(row["text"].split()) for row in rows)
         assert own["lines"] == sum(row["text"].count("\n") + 1 for row in rows)
     words = [word for name in PARTS for row in parts[name] for word in row["text"].split()]
@@ -110,7 +122,9 @@ def test_counts_are_those_of_the_files(notes, tmp_path, capsys):
 def test_hashes_are_of_every_other_file(notes, tmp_path):
     prepare()
     hashes = json.loads((tmp_path / "out/hashes.json").read_text())
-    assert hashes == {n: sha256(tmp_path / "out" / n) for n in written(tmp_path / "out") if n != "hashes.json"}
+    assert hashes == {
+        n: sha256(tmp_path / "out" / n) for n in written(tmp_path / "out") if n != "hashes.json"
+    }
 
 
 def test_the_same_seed_writes_the_same_bytes(notes, tmp_path):
@@ -152,7 +166,10 @@ def test_all_is_both_sizes_with_the_same_test_notes(notes, tmp_path, capsys):
         assert {path.name for path in (tmp_path / "out" / size).iterdir()} == FILES
         for name in PARTS:
             ids[size, name] = pq.read_table(f"out/{size}/{name}.parquet")["note_id"].to_pylist()
-    assert ids["small", "test"] == ids["large", "test"] and ids["small", "valid"] == ids["large", "valid"]
+    assert (
+        ids["small", "test"] == ids["large", "test"]
+        and ids["small", "valid"] == ids["large", "valid"]
+    )
     assert set(ids["small", "train"]) < set(ids["large", "train"])
     assert sum(len(ids["large", name]) for name in PARTS) == len(notes)
     assert "MedText small" in capsys.readouterr().out
@@ -191,7 +208,9 @@ def mimic(path, kinds=("Discharge summary", "Radiology", "Discharge summary ")):
         writer.writerow(MIMIC)
         for i in range(60):
             error = "1" if i == 0 else ""
-            writer.writerow([i, i % 20, 7, kinds[i % 3], error, f"[**Name, J.**] {SECRET} was here. He left."])
+            writer.writerow(
+                [i, i % 20, 7, kinds[i % 3], error, f"[**Name, J.**] {SECRET} was here. He left."]
+            )
 
 
 def test_mimics_discharge_summaries_unless_told(tmp_path, monkeypatch, capsys):
@@ -206,7 +225,10 @@ def test_mimics_discharge_summaries_unless_told(tmp_path, monkeypatch, capsys):
     rows = [row for part in PARTS for row in pq.read_table(f"one/{part}.parquet").to_pylist()]
     assert len(rows) == 39 and {int(row["note_id"]) % 3 for row in rows} == {0, 2}
     assert rows[0]["text"].split("\n")[0].split()[0] == "<deidentified>"
-    assert main([*command, "-o", "two", "--set", "only=CATEGORY=Radiology", "--set", "tags=published"]) == 0
+    assert (
+        main([*command, "-o", "two", "--set", "only=CATEGORY=Radiology", "--set", "tags=published"])
+        == 0
+    )
     rows = [row for part in PARTS for row in pq.read_table(f"two/{part}.parquet").to_pylist()]
     assert len(rows) == 20
     assert rows[0]["text"].startswith("[ ** Name , J .\n** ]")
@@ -226,16 +248,22 @@ def test_refusals_are_one_line_and_leave_nothing(notes, tmp_path, capsys):
     assert "words are left" in refused(
         ["notes.parquet", "--set", "words=9000000", "--set", "valid=9", "--set", "test=9"], capsys
     )
-    assert "not both" in refused(["notes.parquet", "--set", "train=5", "--set", "words=5"], capsys, 2)
+    assert "not both" in refused(
+        ["notes.parquet", "--set", "train=5", "--set", "words=5"], capsys, 2
+    )
     assert "COLUMN=VALUE" in refused(["notes.parquet", "--set", "only=x"], capsys, 2)
     assert "no column" in refused(["notes.parquet", "--set", "only=x=1"], capsys)
-    assert "no note is left" in refused(["notes.parquet", "--set", "only=diagnosis_group=none"], capsys)
+    assert "no note is left" in refused(
+        ["notes.parquet", "--set", "only=diagnosis_group=none"], capsys
+    )
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_notes_without_text(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    pq.write_table(pa.table({"note_id": ["1", "2"], "text": pa.array(["\n \n", None])}), "empty.parquet")
+    pq.write_table(
+        pa.table({"note_id": ["1", "2"], "text": pa.array(["\n \n", None])}), "empty.parquet"
+    )
     assert "no note is left (no word in it: 2)" in refused(["empty.parquet"], capsys)
 
 
@@ -245,7 +273,10 @@ def test_an_existing_folder_is_kept_unless_forced(notes, tmp_path, capsys):
     before = written(tmp_path / "out")
     assert "already exists" in refused(["notes.parquet", *SIZES], capsys, 2)
     assert (
-        main(["study", "prepare", "medtext", "notes.parquet", "-o", "out", "--force", "--seed", "0"]) == 3
+        main(
+            ["study", "prepare", "medtext", "notes.parquet", "-o", "out", "--force", "--seed", "0"]
+        )
+        == 3
     )  # too few notes
     assert written(tmp_path / "out") == before
     prepare("--force", seed="4")

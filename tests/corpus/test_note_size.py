@@ -38,7 +38,10 @@ def test_the_limit_is_the_notes_own_size(tmp_path, kind):
     path = put(tmp_path, kind, LONG)
     with pytest.raises(InputError, match="row 2: the note has more than 4,999 bytes"):
         list(open_corpus(path, NotesSettings(max_note_bytes=4_999)).batches())
-    assert sum(b.num_rows for b in open_corpus(path, NotesSettings(max_note_bytes=5_000)).batches()) == 2
+    assert (
+        sum(b.num_rows for b in open_corpus(path, NotesSettings(max_note_bytes=5_000)).batches())
+        == 2
+    )
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
@@ -50,7 +53,9 @@ def test_a_bomb_of_one_row_is_refused_early(tmp_path, capsys, monkeypatch, kind)
         for _ in range(40):
             file.write(b"word " * 200_000)
     read = []
-    monkeypatch.setattr("clinveil.corpus.streams._open", lambda path: Counted(real_open(path), read))
+    monkeypatch.setattr(
+        "clinveil.corpus.streams._open", lambda path: Counted(real_open(path), read)
+    )
     assert main(["inspect", str(path), "--set", "max_note_bytes=1000000"]) == 3
     said = capsys.readouterr().err
     assert "exceeds 4 MB" in said and "--set max_note_bytes=" in said and "word" not in said

@@ -48,13 +48,23 @@ def ids_of_part(corpus) -> list[str]:
 
 def test_a_folder_of_parts_is_read_in_the_order_of_names_without_what_is_no_data(tmp_path):
     folder = three(tmp_path / "notes")
-    for name in ("_SUCCESS", "_metadata", ".part-0.parquet.crc", "part-0.parquet.crc", ".hidden.parquet"):
+    for name in (
+        "_SUCCESS",
+        "_metadata",
+        ".part-0.parquet.crc",
+        "part-0.parquet.crc",
+        ".hidden.parquet",
+    ):
         (folder / name).write_bytes(b"x")
     part(folder / "_temporary", "part-9.parquet", 90)
     corpus = open_corpus(folder)
     assert isinstance(corpus, PartedCorpus)
     assert corpus.suffix == ".parquet"
-    assert [one.name for one in corpus.parts] == ["part-0.parquet", "part-1.parquet", "part-2.parquet"]
+    assert [one.name for one in corpus.parts] == [
+        "part-0.parquet",
+        "part-1.parquet",
+        "part-2.parquet",
+    ]
     assert ids(corpus) == [f"n{i}" for i in range(9)]
     assert corpus.guessed == ("text", "id")
 
@@ -77,7 +87,9 @@ def test_a_pattern_means_the_files_that_fit(tmp_path):
 def test_parts_of_every_table_format(kind, packed, tmp_path):
     for number in range(2):
         note_id, text = f"n{number}", "one, two"
-        line = json.dumps({"id": note_id, "text": text}) if kind == "jsonl" else f'{note_id}\t"{text}"'
+        line = (
+            json.dumps({"id": note_id, "text": text}) if kind == "jsonl" else f'{note_id}\t"{text}"'
+        )
         data = (line if kind == "jsonl" else f"id\ttext\n{line}").encode() + b"\n"
         data = data.replace(b"\t", b",") if kind == "csv" else data
         path = tmp_path / f"part-{number}.{kind}{packed}"
@@ -99,7 +111,10 @@ def test_keys_of_folders_are_columns(tmp_path):
     found = pa.Table.from_batches(list(corpus.batches()))
     assert found.column("year").to_pylist() == ["2020"] * 3 + ["2021"] * 3
     assert found.column("unit").to_pylist() == ["A /1"] * 3 + [None] * 3
-    assert [one.name for one in corpus.parts] == ["data.parquet (part 1 of 2)", "data.parquet (part 2 of 2)"]
+    assert [one.name for one in corpus.parts] == [
+        "data.parquet (part 1 of 2)",
+        "data.parquet (part 2 of 2)",
+    ]
     assert "2020" not in str([one.name for one in corpus.parts])  # the names of folders may be data
     assert set(open_corpus(tmp_path).columns.dropped) == {"year", "unit"}
     one_year = open_corpus(tmp_path / "year=2020" / "*" / "*.parquet", keep=("unit",))
@@ -127,14 +142,19 @@ def test_a_part_is_read_in_another_process(tmp_path):
             ["n0", "n1", "n2"],
             ["n3", "n4", "n5"],
         ]
-        assert list(pool.map(ids_of_part, open_corpus(tmp_path / "c", keep=("k",)).parts)) == [["1"], ["2"]]
+        assert list(pool.map(ids_of_part, open_corpus(tmp_path / "c", keep=("k",)).parts)) == [
+            ["1"],
+            ["2"],
+        ]
     assert ids(pickle.loads(pickle.dumps(open_corpus(tmp_path / "c")))) == ["1", "2"]
 
 
 def test_parts_with_other_columns_are_refused_with_the_part_and_how(tmp_path):
     three(tmp_path)
     part(tmp_path, "part-1.parquet", 3, sex=["f"] * 3)
-    with pytest.raises(InputError, match=r"part-1.parquet: has 1 column that part-0.parquet lacks \(columns: sex\)"):
+    with pytest.raises(
+        InputError, match=r"part-1.parquet: has 1 column that part-0.parquet lacks \(columns: sex\)"
+    ):
         open_corpus(tmp_path)
     (tmp_path / "part-1.parquet").unlink()
     pq.write_table(pa.table({"note_id": ["n4"], "Smith": ["x"]}), tmp_path / "part-2.parquet")
@@ -150,10 +170,19 @@ def test_the_type_of_a_kept_column_is_one(tmp_path):
     part(tmp_path, "b.parquet", 3, age=pa.nulls(3))
     part(tmp_path, "c.parquet", 6, n=0, age=pa.array([], pa.int64()))
     corpus = open_corpus(tmp_path, keep=("age",))
-    assert pa.Table.from_batches(list(corpus.batches())).column("age").to_pylist() == [1, 2, 3, None, None, None]
+    assert pa.Table.from_batches(list(corpus.batches())).column("age").to_pylist() == [
+        1,
+        2,
+        3,
+        None,
+        None,
+        None,
+    ]
     part(tmp_path, "d.parquet", 9, age=["1", "2", "3"])
     assert len(ids(open_corpus(tmp_path))) == 9  # not kept: it does not matter
-    with pytest.raises(InputError, match=r"d.parquet: a kept column has type string here and int64 in a.parquet"):
+    with pytest.raises(
+        InputError, match=r"d.parquet: a kept column has type string here and int64 in a.parquet"
+    ):
         open_corpus(tmp_path, keep=("age",))
 
 
@@ -198,7 +227,8 @@ def test_a_damaged_part_says_so_when_it_is_read_and_the_others_can_be(tmp_path):
 def test_parts_without_rows(tmp_path):
     part(tmp_path, "a.parquet", 0)
     pq.write_table(
-        pa.table({"note_id": pa.array([], pa.string()), "text": pa.array([], pa.string())}), tmp_path / "b.parquet"
+        pa.table({"note_id": pa.array([], pa.string()), "text": pa.array([], pa.string())}),
+        tmp_path / "b.parquet",
     )
     assert ids(open_corpus(tmp_path)) == ["n0", "n1", "n2"]
     (tmp_path / "a.parquet").unlink()
@@ -212,7 +242,10 @@ def test_several_formats_and_other_files(tmp_path):
     with pytest.warns(InputWarning, match="skipped 1 file of other types"):
         open_corpus(tmp_path)
     (tmp_path / "more.csv").write_text("id,text\n1,a\n")
-    with pytest.raises(InputError, match=r"files of several formats: .csv, .parquet"), pytest.warns(InputWarning):
+    with (
+        pytest.raises(InputError, match=r"files of several formats: .csv, .parquet"),
+        pytest.warns(InputWarning),
+    ):
         open_corpus(tmp_path)
 
 

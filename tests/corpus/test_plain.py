@@ -49,9 +49,15 @@ NESTED = {
 
 def parquet(folder: Path, kept: pa.Array) -> Path:
     path = folder / "a.parquet"
-    fields = [pa.field("note_id", pa.string()), pa.field("text", pa.string()), pa.field("kept", kept.type, True, NOTED)]
+    fields = [
+        pa.field("note_id", pa.string()),
+        pa.field("text", pa.string()),
+        pa.field("kept", kept.type, True, NOTED),
+    ]
     ids = [str(i) for i in range(len(kept))]
-    pq.write_table(pa.table([pa.array(ids), pa.array(["x"] * len(kept)), kept], schema=pa.schema(fields)), path)
+    pq.write_table(
+        pa.table([pa.array(ids), pa.array(["x"] * len(kept)), kept], schema=pa.schema(fields)), path
+    )
     return path
 
 
@@ -69,7 +75,9 @@ def has_wrappings(kind: pa.DataType) -> bool:
 
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
 @pytest.mark.parametrize("kept", NESTED.values(), ids=NESTED.keys())
-def test_no_unused_category_and_no_metadata_comes_out(kept: pa.Array, suffix: str, tmp_path: Path) -> None:
+def test_no_unused_category_and_no_metadata_comes_out(
+    kept: pa.Array, suffix: str, tmp_path: Path
+) -> None:
     source = parquet(tmp_path, kept)
     corpus = open_corpus(source, keep=("kept",))
     out = tmp_path / f"b{suffix}"
@@ -89,7 +97,9 @@ def test_no_unused_category_and_no_metadata_comes_out(kept: pa.Array, suffix: st
 
 
 @pytest.mark.parametrize("nest", NESTS)
-def test_the_source_does_hold_what_must_not_come_out(nest: Callable[[pa.Array], pa.Array], tmp_path: Path) -> None:
+def test_the_source_does_hold_what_must_not_come_out(
+    nest: Callable[[pa.Array], pa.Array], tmp_path: Path
+) -> None:
     path = parquet(tmp_path, nest(coded()))
     assert UNUSED.encode() in path.read_bytes()
     assert WHERE.encode() in arrow_schema(path)
@@ -140,14 +150,18 @@ def test_what_cannot_be_rebuilt_is_refused_by_name() -> None:
     [roles] = pa.table({"note_id": ["1", "2"], "text": ["x", "y"]}).to_batches()
     raw = pa.record_batch([*roles.columns, union], names=["note_id", "text", "kept"])
     columns = Columns(text="text", note_id="note_id", keep=("kept",))
-    with pytest.raises(InputError, match=r"^a\.x: kept column 'kept' has an unsupported type") as caught:
+    with pytest.raises(
+        InputError, match=r"^a\.x: kept column 'kept' has an unsupported type"
+    ) as caught:
         to_roles(raw, columns, "a.x", 0)
     assert caught.value.exit_code == 3
     assert UNUSED not in str(caught.value)
 
 
 def test_text_in_a_list_that_is_not_utf8_names_the_row(tmp_path: Path) -> None:
-    broken = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xe9"))
+    broken = pa.StringArray.from_buffers(
+        2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xe9")
+    )
     path = parquet(tmp_path, pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), broken))
     with pytest.raises(InputError, match=r"^a\.parquet, row 2: not valid UTF-8"):
         list(open_corpus(path, keep=("kept",)).batches())
@@ -155,4 +169,6 @@ def test_text_in_a_list_that_is_not_utf8_names_the_row(tmp_path: Path) -> None:
 
 def test_the_fields_of_the_roles_hold_no_metadata(tmp_path: Path) -> None:
     [batch] = open_corpus(parquet(tmp_path, coded()), keep=("kept",)).batches()
-    assert batch.schema.equals(pa.schema([*ROLE_FIELDS, pa.field("kept", pa.string())]), check_metadata=True)
+    assert batch.schema.equals(
+        pa.schema([*ROLE_FIELDS, pa.field("kept", pa.string())]), check_metadata=True
+    )

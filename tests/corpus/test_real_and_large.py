@@ -25,27 +25,49 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import Writer, write_corpus
 
 REAL = {
-    "notes/mtsamples.csv.gz": (NotesSettings(text="transcription", id="doc_id"), {"label": ("doc_type",)}, 1796),
-    "notes/aci_bench.csv.gz": (NotesSettings(text="note", id="id"), {"keep": ("patient_firstname", "cc")}, 87),
-    "classification/ohsumed_train.csv.gz": (NotesSettings(text="text", id="doc_id"), {"label": ("label",)}, 3357),
-    "classification/imdb_train.csv.gz": (NotesSettings(text="text", id="doc_id"), {"label": ("label",)}, 24999),
+    "notes/mtsamples.csv.gz": (
+        NotesSettings(text="transcription", id="doc_id"),
+        {"label": ("doc_type",)},
+        1796,
+    ),
+    "notes/aci_bench.csv.gz": (
+        NotesSettings(text="note", id="id"),
+        {"keep": ("patient_firstname", "cc")},
+        87,
+    ),
+    "classification/ohsumed_train.csv.gz": (
+        NotesSettings(text="text", id="doc_id"),
+        {"label": ("label",)},
+        3357,
+    ),
+    "classification/imdb_train.csv.gz": (
+        NotesSettings(text="text", id="doc_id"),
+        {"label": ("label",)},
+        24999,
+    ),
 }
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_real_files_read_as_python_reads_them(name: str, real_data: Callable[[str], Path], tmp_path: Path) -> None:
+def test_real_files_read_as_python_reads_them(
+    name: str, real_data: Callable[[str], Path], tmp_path: Path
+) -> None:
     path = real_data(name)
     options, kept, rows = REAL[name]
     corpus = open_corpus(path, options, **kept)
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         expected = [(r[options.id], r[options.text]) for r in csv.DictReader(file)]
     found = [
-        pair for b in corpus.batches() for pair in zip(b.column(0).to_pylist(), b.column(2).to_pylist(), strict=True)
+        pair
+        for b in corpus.batches()
+        for pair in zip(b.column(0).to_pylist(), b.column(2).to_pylist(), strict=True)
     ]
     assert len(found) == rows
     assert [(i, t or "") for i, t in found] == expected
     for suffix in (".parquet", ".csv.zst", ".jsonl.gz") if rows < 5000 else (".csv",):
-        assert write_corpus(corpus.batches(), tmp_path / f"x{suffix}", corpus.columns, suffix) == rows
+        assert (
+            write_corpus(corpus.batches(), tmp_path / f"x{suffix}", corpus.columns, suffix) == rows
+        )
         again = open_corpus(tmp_path / f"x{suffix}", options, **kept)
         assert all(a.equals(b) for a, b in zip(again.batches(), corpus.batches(), strict=True))
 
@@ -53,8 +75,12 @@ def test_real_files_read_as_python_reads_them(name: str, real_data: Callable[[st
 def test_a_real_file_with_ids_that_stand_twice(real_data: Callable[[str], Path]) -> None:
     """MTS-Dialog numbers its training and its validation notes from 0."""
     path = real_data("notes/mts_dialog.csv.gz")
-    corpus = open_corpus(path, NotesSettings(text="section_text", id="ID"), label=("section_header",))
-    with pytest.raises(InputError, match=r"mts_dialog.csv.gz, row 1202: duplicate id, already used in row 1"):
+    corpus = open_corpus(
+        path, NotesSettings(text="section_text", id="ID"), label=("section_header",)
+    )
+    with pytest.raises(
+        InputError, match=r"mts_dialog.csv.gz, row 1202: duplicate id, already used in row 1"
+    ):
         list(corpus.batches())
 
 
@@ -83,7 +109,12 @@ def test_the_grammar_agrees_with_pythons_strict_reader(text: str) -> None:
 
 
 @settings(max_examples=200, deadline=None, database=None)
-@given(st.lists(st.lists(st.text(st.sampled_from('a,"\n\r é'), max_size=6), min_size=2, max_size=3), max_size=4))
+@given(
+    st.lists(
+        st.lists(st.text(st.sampled_from('a,"\n\r é'), max_size=6), min_size=2, max_size=3),
+        max_size=4,
+    )
+)
 def test_every_beginning_of_good_text_may_go_on(rows: list[list[str]]) -> None:
     buffer = io.StringIO(newline="")
     csv.writer(buffer).writerows(rows)
@@ -101,7 +132,9 @@ def test_a_quote_out_of_place_may_not_go_on(bad: bytes) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.data())
 def test_any_chunk_size_gives_the_same_rows(size: int, data: st.DataObject) -> None:
-    texts = data.draw(st.lists(st.text(st.sampled_from('a,"\r\n é😀'), max_size=10), min_size=1, max_size=6))
+    texts = data.draw(
+        st.lists(st.text(st.sampled_from('a,"\r\n é😀'), max_size=10), min_size=1, max_size=6)
+    )
     buffer = io.StringIO(newline="")
     csv.writer(buffer, quoting=csv.QUOTE_ALL).writerows([("id", "text"), *enumerate(texts)])
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
@@ -132,13 +165,22 @@ print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 def peak(source: Path, suffix: str) -> tuple[int, int]:
     """Rows and peak megabytes of a process that reads a file and writes it again."""
     command = [sys.executable, "-c", PASS, str(source), str(source.with_name("copy")), suffix]
-    rows, megabytes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    rows, megabytes = subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.split()
     return int(rows), int(megabytes)
 
 
 def write_notes(path: Path, n: int, suffix: str) -> None:
-    columns = Columns(text="text", note_id="note_id", patient_id="patient_id", order=("note_id", "patient_id", "text"))
-    texts = [f"{i} a small note about {i * 7919 % 100_003} and nothing else. " * 6 for i in range(2000)]
+    columns = Columns(
+        text="text",
+        note_id="note_id",
+        patient_id="patient_id",
+        order=("note_id", "patient_id", "text"),
+    )
+    texts = [
+        f"{i} a small note about {i * 7919 % 100_003} and nothing else. " * 6 for i in range(2000)
+    ]
     with Writer(path, columns, suffix) as writer:
         for start in range(0, n, 2000):
             ids = [str(i) for i in range(start, start + 2000)]

@@ -24,14 +24,20 @@ def gathered(keys, limit, seed=1):
 def test_kept_keys_are_complete_and_the_same_for_any_order(keys, limit, random):
     sample = gathered(keys, limit)
     distinct = set(keys)
-    assert len(sample.values) == min(limit, len(distinct)) and sample.left_out == (len(distinct) > limit)
-    assert {key: heard[key] for key, heard in sample.values.items()} == {k: keys.count(k) for k in sample.values}
+    assert len(sample.values) == min(limit, len(distinct)) and sample.left_out == (
+        len(distinct) > limit
+    )
+    assert {key: heard[key] for key, heard in sample.values.items()} == {
+        k: keys.count(k) for k in sample.values
+    }
     shuffled = random.sample(keys, len(keys))
     assert gathered(shuffled, limit).values == sample.values
 
 
 def test_every_key_has_the_same_chance():
-    kept = Counter(key for seed in range(400) for key in gathered(map(str, range(20)), 5, seed).values)
+    kept = Counter(
+        key for seed in range(400) for key in gathered(map(str, range(20)), 5, seed).values
+    )
     # Binomial(400, 1/4): sd 8.7.
     assert set(kept) == set(map(str, range(20))) and all(60 < n < 140 for n in kept.values())
 

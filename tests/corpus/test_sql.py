@@ -45,7 +45,10 @@ def uri(request, tmp_path):
 
 def read(query: str, uri: str, **how) -> list[tuple]:
     settings = HOW.but(**how)
-    return [tuple(note) for note in rows(open_corpus(QueryPath(sql_source(query, uri, settings)), settings))]
+    return [
+        tuple(note)
+        for note in rows(open_corpus(QueryPath(sql_source(query, uri, settings)), settings))
+    ]
 
 
 def test_rows_come_in_the_order_of_their_ids_at_every_pass(uri):
@@ -53,13 +56,18 @@ def test_rows_come_in_the_order_of_their_ids_at_every_pass(uri):
     once = [tuple(note) for note in rows(corpus)]
     assert once == [(str(i), str(p), t) for i, p, t in sorted(ROWS)]
     assert [tuple(note) for note in rows(corpus)] == once
-    assert read("WITH a AS (SELECT * FROM notes) SELECT * FROM a WHERE id > 1 -- late", uri) == once[1:]
+    assert (
+        read("WITH a AS (SELECT * FROM notes) SELECT * FROM a WHERE id > 1 -- late", uri)
+        == once[1:]
+    )
 
 
 def test_a_copy_is_the_same_each_time(uri, tmp_path):
     for name in ("a", "b"):
         copy_notes(sql_source("SELECT * FROM notes", uri, HOW), tmp_path / name)
-    assert (tmp_path / "a" / "part-00000.parquet").read_bytes() == (tmp_path / "b" / "part-00000.parquet").read_bytes()
+    assert (tmp_path / "a" / "part-00000.parquet").read_bytes() == (
+        tmp_path / "b" / "part-00000.parquet"
+    ).read_bytes()
     assert [note.note_id for note in rows(open_corpus(tmp_path / "a"))] == ["1", "2", "3"]
     with pytest.raises(InputError, match="the query returns no rows"):
         copy_notes(sql_source("SELECT * FROM notes WHERE id > 9", uri, HOW), tmp_path / "c")
@@ -86,7 +94,9 @@ def test_a_query_that_does_not_fit_is_one_line_without_its_words(uri, query, sai
 
 def test_an_error_while_rows_come_shows_no_data(server):
     with pytest.raises(InputError, match="the database rejected the query") as caught:
-        read("SELECT id, note FROM notes WHERE note::int > 0", server.uri)  # Postgres quotes the note
+        read(
+            "SELECT id, note FROM notes WHERE note::int > 0", server.uri
+        )  # Postgres quotes the note
     assert "Miller" not in str(caught.value)
 
 
@@ -96,7 +106,9 @@ def test_a_column_name_that_stands_twice(server):
 
 
 def test_a_database_is_only_read(server, tmp_path):
-    server.sql("CREATE FUNCTION spoil() RETURNS BIGINT AS 'DELETE FROM notes RETURNING id' LANGUAGE SQL")
+    server.sql(
+        "CREATE FUNCTION spoil() RETURNS BIGINT AS 'DELETE FROM notes RETURNING id' LANGUAGE SQL"
+    )
     with pytest.raises(InputError, match="the query needs write access"):
         read("SELECT spoil() AS id, 'x' AS text", server.uri)
     assert len(read(QUERY, server.uri)) == 3
@@ -143,7 +155,10 @@ def test_files_that_are_none(tmp_path):
 
 def test_without_the_driver(monkeypatch, tmp_path):
     (tmp_path / "a.duckdb").write_bytes(b"x")
-    for module, uri in (("duckdb", f"duckdb:///{tmp_path}/a.duckdb"), ("adbc_driver_postgresql", "postgresql://h/d")):
+    for module, uri in (
+        ("duckdb", f"duckdb:///{tmp_path}/a.duckdb"),
+        ("adbc_driver_postgresql", "postgresql://h/d"),
+    ):
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(MissingExtra, match=r"pip install 'clinveil\[sql\]'"):
             sql_source(QUERY, uri, HOW)

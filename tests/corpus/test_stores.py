@@ -72,7 +72,11 @@ def test_parts_and_files_are_read_from_a_store(server):
 def test_an_address_may_say_where_the_store_is(server, monkeypatch):
     address = os.environ["AWS_ENDPOINT_URL"].removeprefix("http://")
     monkeypatch.delenv("AWS_ENDPOINT_URL")
-    assert ids(open_corpus(f"s3://notes/one.csv.gz?endpoint_override={address}&scheme=http&region=us-east-1")) == [
+    assert ids(
+        open_corpus(
+            f"s3://notes/one.csv.gz?endpoint_override={address}&scheme=http&region=us-east-1"
+        )
+    ) == [
         "1",
         "2",
     ]
@@ -101,10 +105,19 @@ def test_a_damaged_object_is_named_and_the_others_can_be_read(server):
 
 def test_the_fingerprint_is_of_names_sizes_and_times(server):
     put(server, "notes/change/a.parquet", parquet(0))
-    before = fingerprint(place("s3://notes/change/*.parquet")), fingerprint(place("s3://notes/change"))
-    assert before == (fingerprint(place("s3://notes/change/*.parquet")), fingerprint(place("s3://notes/change")))
+    before = (
+        fingerprint(place("s3://notes/change/*.parquet")),
+        fingerprint(place("s3://notes/change")),
+    )
+    assert before == (
+        fingerprint(place("s3://notes/change/*.parquet")),
+        fingerprint(place("s3://notes/change")),
+    )
     put(server, "notes/change/a.parquet", parquet(0, n=30))
-    after = fingerprint(place("s3://notes/change/*.parquet")), fingerprint(place("s3://notes/change"))
+    after = (
+        fingerprint(place("s3://notes/change/*.parquet")),
+        fingerprint(place("s3://notes/change")),
+    )
     assert before[0] != after[0]
     assert before[1] != after[1]
     assert len(fingerprint(place("s3://notes/one.csv.gz"))) == 64
@@ -162,7 +175,9 @@ def folder(tmp_path, n: int = 2):
 
 
 def names(server, path: str) -> list[str]:
-    infos = server.files.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
+    infos = server.files.get_file_info(
+        pafs.FileSelector(path, recursive=True, allow_not_found=True)
+    )
     return sorted(one.path[len(path) + 1 :] for one in infos if one.type == pafs.FileType.File)
 
 
@@ -171,7 +186,12 @@ def test_a_folder_is_sent_whole_with_its_sign_last(server, tmp_path):
     ready(out, command="test", force=False)
     assert names(server, "notes/sent") == [MARKER]  # the store can be written
     send(folder(tmp_path), out, command="test", force=False)
-    assert names(server, "notes/sent") == [MARKER, SUCCESS, "sub/part-0.parquet", "sub/part-1.parquet"]
+    assert names(server, "notes/sent") == [
+        MARKER,
+        SUCCESS,
+        "sub/part-0.parquet",
+        "sub/part-1.parquet",
+    ]
     assert ids(open_corpus(out)) == [f"n{i}" for i in range(6)]
     with pytest.raises(UsageError, match="sent: already exists"):
         ready(out, command="test", force=False)
@@ -205,7 +225,9 @@ def test_what_was_cut_short_has_no_sign_and_is_overwritten(server, tmp_path, mon
     assert SUCCESS in names(server, "notes/cut")
 
 
-def test_a_run_that_cannot_send_keeps_what_it_made_and_the_next_only_sends(server, tmp_path, monkeypatch):
+def test_a_run_that_cannot_send_keeps_what_it_made_and_the_next_only_sends(
+    server, tmp_path, monkeypatch
+):
     out, vault = place("s3://notes/kept.parquet"), tmp_path / "vault"
     made = []
 
@@ -218,8 +240,12 @@ def test_a_run_that_cannot_send_keeps_what_it_made_and_the_next_only_sends(serve
     with pytest.raises(UsageError, match="a vault is required"):
         through(out, None, make, **how)
     with monkeypatch.context() as patch:
-        patch.setattr("clinveil.core.upload._put", lambda *_: (_ for _ in ()).throw(OSError("ACCESS_DENIED")))
-        with pytest.raises(DiskError, match=r"denied access \(the complete output is in vault.upload"):
+        patch.setattr(
+            "clinveil.core.upload._put", lambda *_: (_ for _ in ()).throw(OSError("ACCESS_DENIED"))
+        )
+        with pytest.raises(
+            DiskError, match=r"denied access \(the complete output is in vault.upload"
+        ):
             through(out, vault, make, **how)
     assert (tmp_path / "vault.upload").stat().st_mode & 0o777 == 0o700
     with pytest.raises(UsageError, match="contains the output of another run"):
@@ -235,7 +261,12 @@ def test_a_run_that_cannot_send_keeps_what_it_made_and_the_next_only_sends(serve
 def test_a_bucket_that_is_not_there_stops_a_run_before_its_work(server, tmp_path):
     how = {"asked": lambda: "a", "command": "test", "force": False, "say": lambda line: None}
     with pytest.raises((DiskError, InputError), match="the bucket does not exist"):
-        through(place("s3://nobody-has-this/out"), tmp_path / "vault", lambda at: pytest.fail("worked"), **how)
+        through(
+            place("s3://nobody-has-this/out"),
+            tmp_path / "vault",
+            lambda at: pytest.fail("worked"),
+            **how,
+        )
     assert not list(tmp_path.iterdir())
 
 
@@ -245,7 +276,14 @@ def test_a_store_without_rights(tmp_path, capfd):
             with pytest.raises(InputError, match="the store denied access"):
                 open_corpus(url)
         (tmp_path / "a.csv").write_text("id,text\n1,a\n")
-        run = ["deidentify", str(tmp_path / "a.csv"), "-o", "s3://notes/out", "--vault", str(tmp_path / "vault")]
+        run = [
+            "deidentify",
+            str(tmp_path / "a.csv"),
+            "-o",
+            "s3://notes/out",
+            "--vault",
+            str(tmp_path / "vault"),
+        ]
         assert main(run) in (3, 5)
         assert sorted(item.name for item in tmp_path.iterdir()) == ["a.csv"]
         assert SECRET not in capfd.readouterr().err
@@ -258,7 +296,10 @@ def test_a_store_that_is_gone(tmp_path):
         gone.stop()
         with pytest.raises(InputError, match=r"a.parquet: the store cannot be reached"):
             ids(corpus)
-        with pytest.raises(DiskError, match="the store cannot be reached"), failing("x", writing=True):
+        with (
+            pytest.raises(DiskError, match="the store cannot be reached"),
+            failing("x", writing=True),
+        ):
             place("s3://notes/b").system()[0].open_output_stream("notes/b").close()
         how = {"command": "test", "force": False, "say": lambda line: None}
         gone.start()
@@ -268,7 +309,9 @@ def test_a_store_that_is_gone(tmp_path):
             gone.stop()
 
         gone_now = f"s3://notes/late.parquet?endpoint_override=127.0.0.1:{gone.port}&scheme=http"
-        with pytest.raises(DiskError, match=r"the store cannot be reached \(the complete output is in v.upload"):
+        with pytest.raises(
+            DiskError, match=r"the store cannot be reached \(the complete output is in v.upload"
+        ):
             through(place(gone_now), tmp_path / "v", make, lambda: "a", **how)
 
 
@@ -280,19 +323,37 @@ def test_the_marker_holds_names_only(server, tmp_path):
 
 def test_the_commands_read_and_write_a_store_and_the_vault_stays_here(server, tmp_path, capfd):
     out, vault = "s3://notes/free", str(tmp_path / "vault")
-    run = ["deidentify", "s3://notes/in/*/*.parquet", "-o", out, "--workers", "1", "--keep-ids", "--vault", vault]
+    run = [
+        "deidentify",
+        "s3://notes/in/*/*.parquet",
+        "-o",
+        out,
+        "--workers",
+        "1",
+        "--keep-ids",
+        "--vault",
+        vault,
+    ]
     assert main(run[:-2]) == 2
     assert main(run) == 0
-    assert names(server, "notes/free") == [MARKER, SUCCESS, *(f"part-{n:05d}.parquet" for n in (1, 2, 3))]
+    assert names(server, "notes/free") == [
+        MARKER,
+        SUCCESS,
+        *(f"part-{n:05d}.parquet" for n in (1, 2, 3)),
+    ]
     assert ids(open_corpus(out)) == [f"n{i}" for i in range(9)]
     assert main(run) == 2  # taken
     assert main(["inspect", out]) == 0
-    written = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()).decode("latin-1")
+    written = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()).decode(
+        "latin-1"
+    )
     assert SECRET not in capfd.readouterr().err + written
     assert not (tmp_path / "vault.upload").exists()
 
 
-@pytest.mark.parametrize("flags", [["-o", "s3://notes/out"], ["-o", "out", "--vault", "s3://notes/vault"]])
+@pytest.mark.parametrize(
+    "flags", [["-o", "s3://notes/out"], ["-o", "out", "--vault", "s3://notes/vault"]]
+)
 def test_what_must_lie_here_is_no_folder_named_like_a_store(flags, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.csv").write_text("note_id,text\n1,a\n")

@@ -15,10 +15,15 @@ from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct, places, repea
 
 
 def batches_of(numbers: list[int], size: int = 3) -> list[Hashes]:
-    return [np.array(numbers[start : start + size], dtype=np.uint64) for start in range(0, len(numbers), size)]
+    return [
+        np.array(numbers[start : start + size], dtype=np.uint64)
+        for start in range(0, len(numbers), size)
+    ]
 
 
-KEYS = st.lists(st.sampled_from([0, 1, 2**56 - 1, 2**56, 2**63, 2**64 - 1, 2**64 - 2, 12345 << 40]), max_size=40)
+KEYS = st.lists(
+    st.sampled_from([0, 1, 2**56 - 1, 2**56, 2**63, 2**64 - 1, 2**64 - 2, 12345 << 40]), max_size=40
+)
 
 
 @settings(max_examples=60, deadline=None, database=None)
@@ -51,7 +56,10 @@ def test_two_ids_with_one_hash_are_no_duplicates(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(uniqueness, "hashes", collide)
     assert repeated([collide(["a", "b"])], lambda: iter([["a", "b"]])) is None
-    assert repeated([collide(["a", "b"]), collide(["a"])], lambda: iter([["a", "b"], ["a"]])) == (1, 3)
+    assert repeated([collide(["a", "b"]), collide(["a"])], lambda: iter([["a", "b"], ["a"]])) == (
+        1,
+        3,
+    )
 
 
 def test_without_suspicion_the_ids_are_not_read_again() -> None:
@@ -60,5 +68,7 @@ def test_without_suspicion_the_ids_are_not_read_again() -> None:
 
 def test_hashes_are_the_same_in_every_process() -> None:
     script = "from clinveil.corpus.uniqueness import hashes; print(hashes(['a', 'b']).tolist())"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True).stdout
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=True, text=True
+    ).stdout
     assert found.strip() == str(hashes(["a", "b"]).tolist())

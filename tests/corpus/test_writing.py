@@ -13,7 +13,14 @@ import pytest
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import ROLE_FIELDS, Columns, Rebatcher, memory_corpus, rebatch, text_bytes
+from clinveil.corpus.corpus import (
+    ROLE_FIELDS,
+    Columns,
+    Rebatcher,
+    memory_corpus,
+    rebatch,
+    text_bytes,
+)
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import Writer, write_corpus
 
@@ -28,7 +35,9 @@ def notes(*texts: str | None, kept: pa.Array | None = None) -> pa.RecordBatch:
 
 
 def with_kept(**more: str) -> Columns:
-    return Columns(text="text", note_id="note_id", keep=("kept",), order=("note_id", "kept", "text"), **more)
+    return Columns(
+        text="text", note_id="note_id", keep=("kept",), order=("note_id", "kept", "text"), **more
+    )
 
 
 KEPT = [
@@ -55,7 +64,12 @@ def test_parquet_is_zstd_in_row_groups_of_about_2000(tmp_path: Path) -> None:
     small = [notes(*["some text"] * 70) for _ in range(100)]
     assert write_corpus(small, tmp_path / "a.parquet", PLAIN, ".parquet") == 7000
     facts = pq.ParquetFile(tmp_path / "a.parquet").metadata
-    assert [facts.row_group(i).num_rows for i in range(facts.num_row_groups)] == [2000, 2000, 2000, 1000]
+    assert [facts.row_group(i).num_rows for i in range(facts.num_row_groups)] == [
+        2000,
+        2000,
+        2000,
+        1000,
+    ]
     assert facts.row_group(0).column(1).compression == "ZSTD"
 
 
@@ -63,7 +77,9 @@ def test_categories_of_other_rows_and_foreign_metadata_are_left_behind(tmp_path:
     """A dictionary column carries all its categories, used or not; a schema's metadata may say anything."""
     kept = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), pa.array(["a", "zyzzyva"]))
     field = pa.field("kept", kept.type, metadata={"comment": "zyzzyva"})
-    schema = pa.schema([pa.field("note_id", pa.string()), field, pa.field("text", pa.string())], {"who": "zyzzyva"})
+    schema = pa.schema(
+        [pa.field("note_id", pa.string()), field, pa.field("text", pa.string())], {"who": "zyzzyva"}
+    )
     table = pa.table([pa.array(["1", "2"]), kept, pa.array(["x", "y"])], schema=schema)
     pq.write_table(table, tmp_path / "a.parquet")
     corpus = open_corpus(tmp_path / "a.parquet", keep=("kept",))
@@ -99,7 +115,10 @@ def test_jsonl_keeps_values_of_any_type(values: list[object], tmp_path: Path) ->
 
 
 def test_a_type_that_changes_far_down_the_file(tmp_path: Path) -> None:
-    lines = [json.dumps({"note_id": i, "text": "x", "kept": None if i < 5000 else i}) for i in range(5001)]
+    lines = [
+        json.dumps({"note_id": i, "text": "x", "kept": None if i < 5000 else i})
+        for i in range(5001)
+    ]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     batches = list(open_corpus(tmp_path / "a.jsonl", keep=("kept",)).batches())
     assert {str(b.schema.field("kept").type) for b in batches} == {"int64"}
@@ -115,8 +134,15 @@ def test_no_rows_make_a_file_with_a_header(suffix: str, tmp_path: Path) -> None:
 
 
 def test_csv_text_is_quoted_and_numbers_are_not(tmp_path: Path) -> None:
-    write_corpus([notes("007", "", None, kept=pa.array([1, 2, None]))], tmp_path / "a.csv", with_kept(), ".csv")
-    assert (tmp_path / "a.csv").read_bytes() == b'"note_id","kept","text"\n"0",1,"007"\n"1",2,""\n"2",,\n'
+    write_corpus(
+        [notes("007", "", None, kept=pa.array([1, 2, None]))],
+        tmp_path / "a.csv",
+        with_kept(),
+        ".csv",
+    )
+    assert (
+        tmp_path / "a.csv"
+    ).read_bytes() == b'"note_id","kept","text"\n"0",1,"007"\n"1",2,""\n"2",,\n'
 
 
 def test_awkward_column_names(tmp_path: Path) -> None:
@@ -138,13 +164,17 @@ def test_csv_carries_no_lists(suffix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [b"x", float("nan")])
 def test_json_carries_no_bytes_and_no_nan(value: object, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="NaN or bytes"):
-        write_corpus([notes("x", kept=pa.array([value]))], tmp_path / "a.jsonl", with_kept(), ".jsonl")
+        write_corpus(
+            [notes("x", kept=pa.array([value]))], tmp_path / "a.jsonl", with_kept(), ".jsonl"
+        )
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ""])
 def test_text_files_carry_no_nul(suffix: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"row 3 .*: the text contains a NUL character") as caught:
-        write_corpus([notes("x", None if suffix else "", "zyzzyva\0")], tmp_path / "a", PLAIN, suffix)
+        write_corpus(
+            [notes("x", None if suffix else "", "zyzzyva\0")], tmp_path / "a", PLAIN, suffix
+        )
     assert "zyzzyva" not in str(caught.value)
 
 
@@ -155,7 +185,9 @@ def test_a_folder_carries_no_null_and_no_columns(tmp_path: Path) -> None:
         write_corpus([notes("x", kept=pa.array(["k"]))], tmp_path / "b", with_kept(), "")
 
 
-@pytest.mark.parametrize("note_id", ["../x", "/etc/x", "a//b", "a/./b", ".", "..", "a/", "n\0", "x" * 300])
+@pytest.mark.parametrize(
+    "note_id", ["../x", "/etc/x", "a//b", "a/./b", ".", "..", "a/", "n\0", "x" * 300]
+)
 def test_an_id_that_is_no_file_name(note_id: str, tmp_path: Path) -> None:
     [batch] = memory_corpus([(note_id, "p", "x")]).batches()
     with pytest.raises(InputError, match="the id") as caught:
@@ -180,10 +212,16 @@ def test_times_of_files_do_not_give_the_order_away(tmp_path: Path) -> None:
 
 
 def test_parquet_column_names_with_dots(tmp_path: Path) -> None:
-    table = pa.table({"note.id": ["1"], "note.text": ["x"], "note": [{"text": "y"}], "note.text.b": ["z"]})
+    table = pa.table(
+        {"note.id": ["1"], "note.text": ["x"], "note": [{"text": "y"}], "note.text.b": ["z"]}
+    )
     pq.write_table(table, tmp_path / "a.parquet")
     corpus = open_corpus(tmp_path / "a.parquet", NotesSettings(text="note.text", id="note.id"))
-    assert next(corpus.batches()).to_pydict() == {"note_id": ["1"], "patient_id": ["1"], "text": ["x"]}
+    assert next(corpus.batches()).to_pydict() == {
+        "note_id": ["1"],
+        "patient_id": ["1"],
+        "text": ["x"],
+    }
 
 
 def test_an_unknown_suffix() -> None:
@@ -225,7 +263,15 @@ def test_long_notes_make_small_batches() -> None:
     batch = notes(*[None if n is None else "x" * n for n in lengths])
     assert text_bytes(batch).tolist() == [n or 0 for n in lengths]
     out = [*rebatcher.push(batch), *rebatcher.flush()]
-    assert [text_bytes(b).tolist() for b in out] == [[30, 30, 30], [30], [250], [5], [100], [1, 0, 99], [1]]
+    assert [text_bytes(b).tolist() for b in out] == [
+        [30, 30, 30],
+        [30],
+        [250],
+        [5],
+        [100],
+        [1, 0, 99],
+        [1],
+    ]
     assert not list(rebatcher.flush())
 
 

@@ -22,7 +22,23 @@ from clinveil.corpus.people import read_codes, read_names, read_patients
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("generate") / "demo"
-    assert main(["demo", "--notes-only", "-o", str(out), "--patients", "30", "--seed", "5", "--workers", "1"]) == 0
+    assert (
+        main(
+            [
+                "demo",
+                "--notes-only",
+                "-o",
+                str(out),
+                "--patients",
+                "30",
+                "--seed",
+                "5",
+                "--workers",
+                "1",
+            ]
+        )
+        == 0
+    )
     return out
 
 
@@ -39,8 +55,12 @@ def test_the_four_files_are_private(made: Path):
 
 
 def test_spans_are_the_text_at_their_place(made: Path):
-    texts = {row["note_id"]: row["text"] for row in pq.read_table(made / "notes.parquet").to_pylist()}
-    lines = [json.loads(line) for line in (made / "spans.jsonl").read_text(encoding="utf-8").splitlines()]
+    texts = {
+        row["note_id"]: row["text"] for row in pq.read_table(made / "notes.parquet").to_pylist()
+    }
+    lines = [
+        json.loads(line) for line in (made / "spans.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert {line["note_id"] for line in lines} == set(texts)
     for line in lines:
         assert set(line) == {"note_id", "start", "end", "label", "text"}
@@ -71,22 +91,47 @@ def test_the_same_seed_makes_the_same_bytes(made: Path, tmp_path: Path):
         assert sha256(tmp_path / "again" / name) == sha256(made / name)
 
 
-def test_the_places_are_printed_and_the_seed_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["demo", "--notes-only", "-o", str(tmp_path / "d"), "--patients", "2", "--workers", "1"]) == 0
+def test_the_places_are_printed_and_the_seed_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert (
+        main(
+            ["demo", "--notes-only", "-o", str(tmp_path / "d"), "--patients", "2", "--workers", "1"]
+        )
+        == 0
+    )
     said = capsys.readouterr()
     assert said.out.splitlines() == [
-        str(tmp_path / "d" / name) for name in ("notes.parquet", "patients.parquet", "codes.csv", "spans.jsonl")
+        str(tmp_path / "d" / name)
+        for name in ("notes.parquet", "patients.parquet", "codes.csv", "spans.jsonl")
     ]
     assert "seed 1, 2 invented patients" in said.err
     assert "TEST SEED" not in said.err
 
 
 def test_quiet_says_nothing_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["demo", "--notes-only", "-o", str(tmp_path / "d"), "--patients", "2", "--workers", "1", "-q"]) == 0
+    assert (
+        main(
+            [
+                "demo",
+                "--notes-only",
+                "-o",
+                str(tmp_path / "d"),
+                "--patients",
+                "2",
+                "--workers",
+                "1",
+                "-q",
+            ]
+        )
+        == 0
+    )
     assert capsys.readouterr().err == ""
 
 
-def test_an_existing_folder_is_kept_unless_forced(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_an_existing_folder_is_kept_unless_forced(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     out = tmp_path / "d"
     write_demo(out, 2, 1)
     before = sha256(out / "notes.parquet")
@@ -95,7 +140,12 @@ def test_an_existing_folder_is_kept_unless_forced(made: Path, tmp_path: Path, ca
     assert sha256(out / "notes.parquet") == before
     with pytest.raises(UsageError):
         write_demo(out, 3, 1)
-    assert main(["demo", "--notes-only", "-o", str(out), "--patients", "3", "--workers", "1", "--force"]) == 0
+    assert (
+        main(
+            ["demo", "--notes-only", "-o", str(out), "--patients", "3", "--workers", "1", "--force"]
+        )
+        == 0
+    )
     assert len(read_patients(out / "patients.parquet")) == 3
 
 
@@ -119,5 +169,10 @@ def test_progress_counts_patients(tmp_path: Path):
     heard: list[int] = []
     made = write_demo(tmp_path / "d", 5, 1, progress=heard.append)
     assert heard == [5]
-    assert (made.patients, made.notes) == (5, pq.read_metadata(tmp_path / "d" / "notes.parquet").num_rows)
-    assert made.spans == len((tmp_path / "d" / "spans.jsonl").read_text(encoding="utf-8").splitlines())
+    assert (made.patients, made.notes) == (
+        5,
+        pq.read_metadata(tmp_path / "d" / "notes.parquet").num_rows,
+    )
+    assert made.spans == len(
+        (tmp_path / "d" / "spans.jsonl").read_text(encoding="utf-8").splitlines()
+    )

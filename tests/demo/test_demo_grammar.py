@@ -40,11 +40,15 @@ def test_plain_text_compiles_to_itself():
 
 
 def test_slots_and_literals_alternate():
-    assert compile_template("a {b} c {^d}{e}!") == Production("a ", (("b", " c "), ("^d", ""), ("e", "!")))
+    assert compile_template("a {b} c {^d}{e}!") == Production(
+        "a ", (("b", " c "), ("^d", ""), ("e", "!"))
+    )
 
 
 def test_weights_repeat_and_semicolons_part():
-    assert compile_rule("2*one; two ;three") == tuple(map(Production, ["one", "one", "two", "three"]))
+    assert compile_rule("2*one; two ;three") == tuple(
+        map(Production, ["one", "one", "two", "three"])
+    )
 
 
 def test_lists_keep_space_and_semicolons():
@@ -104,7 +108,10 @@ def test_phi_is_marked_where_it_stands():
     offsets = list(accumulate(map(len, pieces), initial=0))
     text = "".join(pieces)
     assert text == "Mr. Núñez's visit on 5 May"
-    assert [(text[offsets[p] : offsets[p + 1]], label) for p, label in marks] == [("Núñez", "NAME"), ("5 May", "DATE")]
+    assert [(text[offsets[p] : offsets[p + 1]], label) for p, label in marks] == [
+        ("Núñez", "NAME"),
+        ("5 May", "DATE"),
+    ]
 
 
 def test_a_deck_takes_turns_and_shares_them_with_its_capital():
@@ -114,7 +121,9 @@ def test_a_deck_takes_turns_and_shares_them_with_its_capital():
 
 
 def test_capitals_go_through_slots_and_choices():
-    rules = with_capitals({"pain": compile_rule("{side} leg pain; {sore|aching} knee"), "side": compile_rule("left")})
+    rules = with_capitals(
+        {"pain": compile_rule("{side} leg pain; {sore|aching} knee"), "side": compile_rule("left")}
+    )
     assert say("{^pain}", rules, 0.0) == "Left leg pain"
     assert say("{^pain}", rules, 0.9, 0.9) == "Aching knee"
 
@@ -124,7 +133,9 @@ def test_capitals_leave_what_is_capital():
 
 
 def test_phrase_is_the_text_of_a_rule():
-    assert phrase("r", {"r": compile_rule("a {b}"), "b": Phi("NAME", "Will")}, draws(0.0)) == "a Will"
+    assert (
+        phrase("r", {"r": compile_rule("a {b}"), "b": Phi("NAME", "Will")}, draws(0.0)) == "a Will"
+    )
 
 
 def test_weights_are_probabilities():

@@ -23,7 +23,9 @@ def slots(production: Production) -> set[str]:
     """Return every name that a production looks up."""
     names: set[str] = set()
     for slot, _ in production.rest:
-        names |= {slot} if isinstance(slot, str) else {name for choice in slot for name in slots(choice)}
+        names |= (
+            {slot} if isinstance(slot, str) else {name for choice in slot for name in slots(choice)}
+        )
     return names
 
 
@@ -64,7 +66,9 @@ def test_every_diagnosis_has_its_own_vocabulary():
     def own(diagnosis) -> set[str]:
         speech = next(iter(diagnosis.speech.values()))
         decks = [speech.decks[slot][0][0] for slot in ("symptom", "finding", "story", "advice")]
-        literals = [text for deck in decks for p in deck for text in (p.head, *(tail for _, tail in p.rest))]
+        literals = [
+            text for deck in decks for p in deck for text in (p.head, *(tail for _, tail in p.rest))
+        ]
         return {word for text in literals for word in words(text) if len(word) > 4}
 
     vocabularies = [own(d) for d in language().diagnoses]
@@ -94,7 +98,9 @@ def test_every_slot_of_every_template_resolves():
                 if type(entry) is Deck:
                     alternatives = entry.plain + entry.capital
                 for production in alternatives:
-                    missing |= {(name, slot) for slot in slots(production) if slot not in vocabulary}
+                    missing |= {
+                        (name, slot) for slot in slots(production) if slot not in vocabulary
+                    }
     assert not missing
 
 
@@ -102,7 +108,10 @@ def test_every_slot_of_every_template_resolves():
 def test_habits_differ_in_abbreviations(habit: str):
     base = language().base(language().diagnoses[0], habit)
     said = {phrase("patient", base, uniforms(1, number)) for number in range(60)}
-    assert said == {"formal": {"patient"}, "plain": {"patient", "pt"}, "terse": {"patient", "pt"}}[habit]
+    assert (
+        said
+        == {"formal": {"patient"}, "plain": {"patient", "pt"}, "terse": {"patient", "pt"}}[habit]
+    )
 
 
 def test_a_base_vocabulary_is_a_copy():
@@ -123,10 +132,15 @@ def test_words_of_one_sex_are_not_said_of_the_other():
     assert set(by_key["prostate_cancer"].speech) == {"M"}
     assert not by_key["threatened_abortion"].suits("M", 30)
     assert not by_key["threatened_abortion"].suits("F", 70)
-    names = {sex: {p.head for p in speech.names["dx"]} for sex, speech in by_key["sexual_dysfunction"].speech.items()}
+    names = {
+        sex: {p.head for p in speech.names["dx"]}
+        for sex, speech in by_key["sexual_dysfunction"].speech.items()
+    }
     assert "impotence" in names["M"] - names["F"]
     assert not any(
-        re.match(r"[FM]:", p.head) for s in by_key["gallstones"].speech.values() for p in s.decks["risk"][0][0]
+        re.match(r"[FM]:", p.head)
+        for s in by_key["gallstones"].speech.values()
+        for p in s.decks["risk"][0][0]
     )
 
 
@@ -139,6 +153,9 @@ def test_data_files_are_small():
         for item in folder.iterdir():
             yield from files(item) if item.is_dir() else [item]
 
-    sizes = {f.name: len(f.read_bytes()) for f in files(resources.files("clinveil.corpus.demo") / "language")}
+    sizes = {
+        f.name: len(f.read_bytes())
+        for f in files(resources.files("clinveil.corpus.demo") / "language")
+    }
     assert len(sizes) > 20
     assert max(sizes.values()) < 200_000

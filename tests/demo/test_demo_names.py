@@ -31,7 +31,11 @@ def test_census_names_are_spelt_as_people_spell_them(census_form: str, spelling:
 
 
 def test_the_census_lists_are_whole():
-    assert [len(census(which).names) for which in ("last", "female", "male")] == [88_799, 4_275, 1_219]
+    assert [len(census(which).names) for which in ("last", "female", "male")] == [
+        88_799,
+        4_275,
+        1_219,
+    ]
     assert census("last").names[0] == "Smith"
 
 
@@ -71,7 +75,9 @@ def people() -> list[Name]:
 def test_names_of_other_cultures_and_spellings_occur(people: list[Name]):
     draw = uniforms(2)
     parts = {part for name in people for part in (name.given, name.family)}
-    parts |= {given_name("F", draw) for _ in range(20_000)} | {family_name(draw) for _ in range(10_000)}
+    parts |= {given_name("F", draw) for _ in range(20_000)} | {
+        family_name(draw) for _ in range(10_000)
+    }
     assert {"José", "Zoë", "Nuñez"} <= parts
     assert any("-" in name.family for name in people)
     assert any("'" in name.family for name in people)
@@ -107,7 +113,8 @@ def test_the_locales_have_names_in_latin_script():
 
 
 @pytest.mark.parametrize(
-    ("name", "letters"), [("Zoë", "zoe"), ("O'Brien", "obrien"), ("Núñez-Łoś", "nunezos"), ("李伟", "")]
+    ("name", "letters"),
+    [("Zoë", "zoe"), ("O'Brien", "obrien"), ("Núñez-Łoś", "nunezos"), ("李伟", "")],
 )
 def test_mailbox_letters(name: str, letters: str):
     assert ascii_letters(name) == letters

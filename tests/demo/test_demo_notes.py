@@ -87,7 +87,9 @@ def test_the_header_is_the_one_of_paper_b(demo_people: People):
 
 
 def test_names_are_repeated_in_the_body(demo_people: People):
-    mentions = [note.text.count(patient.name[-1]) for patient, notes in demo_people for note in notes]
+    mentions = [
+        note.text.count(patient.name[-1]) for patient, notes in demo_people for note in notes
+    ]
     assert np.mean(mentions) > 3
     everything = " ".join(note.text for _, notes in demo_people for note in notes)
     assert re.search(r"(Mr|Ms|Mrs)\. [\w'-]+'s ", everything)
@@ -105,12 +107,20 @@ def test_identity_is_the_same_in_all_notes(demo_people: People):
     for patient, notes in demo_people:
         numbers = {n.text[m.start : m.end] for n in notes for m in n.marks if m.label == "MRN"}
         assert numbers == set(patient.record_numbers)
-        found = {n.text[m.start : m.end] for n in notes for m in n.marks if m.label in ("PHONE", "EMAIL", "ADDRESS")}
+        found = {
+            n.text[m.start : m.end]
+            for n in notes
+            for m in n.marks
+            if m.label in ("PHONE", "EMAIL", "ADDRESS")
+        }
         assert patient.phones[0] in found or not any("reached at" in n.text for n in notes)
 
 
 def test_codes_are_those_of_the_patient_and_are_spoken_of(demo_people: People):
-    names = {d.code: {p.head.lower() for s in d.speech.values() for p in s.names["dx"]} for d in language().diagnoses}
+    names = {
+        d.code: {p.head.lower() for s in d.speech.values() for p in s.names["dx"]}
+        for d in language().diagnoses
+    }
     spoken = missed = 0
     for patient, notes in demo_people:
         text = " ".join(note.text.lower() for note in notes)
@@ -133,7 +143,11 @@ def dates_of(note: Note, before: str) -> list[str]:
 def test_visits_follow_each_other_and_birth_dates_agree(demo_people: People):
     seen = 0
     for patient, notes in demo_people:
-        visits = [date.fromisoformat(found[0]) for n in notes if (found := dates_of(n, r"(?:seen|Seen on|visit|Date)"))]
+        visits = [
+            date.fromisoformat(found[0])
+            for n in notes
+            if (found := dates_of(n, r"(?:seen|Seen on|visit|Date)"))
+        ]
         assert all(a < b for a, b in pairwise(visits))
         for note in notes:
             for born in dates_of(note, r"(?:DOB|Date of birth|Birth date|born)"):
@@ -195,13 +209,19 @@ def test_misspellings_abbreviations_and_eponyms_occur(demo_written: list[Note]):
         assert re.search(rf"\b{form}\b", text), form
     counts = Counter(word for note in demo_written for word in words(note.text))
     known = {word for word, count in counts.items() if count >= 20 and len(word) > 6}
-    transposed = {word[:i] + word[i + 1] + word[i] + word[i + 2 :] for word in known for i in range(1, len(word) - 2)}
+    transposed = {
+        word[:i] + word[i + 1] + word[i] + word[i + 2 :]
+        for word in known
+        for i in range(1, len(word) - 2)
+    }
     assert len(transposed & counts.keys() - known) > 50
 
 
 def test_eponyms_outside_names_are_not_marked(demo_written: list[Note]):
     for note in demo_written:
-        for match in re.finditer(r"Foley(?= catheter)|Murphy(?= sign)|Parkinson(?= disease)", note.text):
+        for match in re.finditer(
+            r"Foley(?= catheter)|Murphy(?= sign)|Parkinson(?= disease)", note.text
+        ):
             assert not any(m.start < match.end() and match.start() < m.end for m in note.marks)
 
 

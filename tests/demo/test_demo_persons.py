@@ -42,7 +42,11 @@ def test_sexes_and_ages_are_mixed(persons: list[Person]):
 
 def test_diagnoses_of_one_group_keep_company(persons: list[Person]):
     # Observed pairs of one group beside the same with second diagnoses dealt anew among patients.
-    pairs = [(p.courses[0].diagnosis.group, p.courses[1].diagnosis.group) for p in persons if len(p.courses) > 1]
+    pairs = [
+        (p.courses[0].diagnosis.group, p.courses[1].diagnosis.group)
+        for p in persons
+        if len(p.courses) > 1
+    ]
     first, second = map(np.array, zip(*pairs, strict=True))
     shuffled = np.random.default_rng(0).permutation(second)
     assert np.mean(first == second) > 2 * np.mean(first == shuffled)
@@ -68,13 +72,23 @@ def test_visits_rise_with_gaps_of_weeks_to_months(persons: list[Person]):
 
 def test_patient_ids_and_record_numbers_are_unique(persons: list[Person]):
     assert len({p.patient.patient_id for p in persons}) == len(persons)
-    assert len({"".join(filter(str.isdigit, p.patient.record_numbers[0])) for p in persons}) == len(persons)
+    assert len({"".join(filter(str.isdigit, p.patient.record_numbers[0])) for p in persons}) == len(
+        persons
+    )
 
 
 def test_the_feed_is_complete(persons: list[Person]):
     for person in persons:
         patient = person.patient
-        assert all((patient.record_numbers, patient.phones, patient.emails, patient.addresses, patient.birth_date))
+        assert all(
+            (
+                patient.record_numbers,
+                patient.phones,
+                patient.emails,
+                patient.addresses,
+                patient.birth_date,
+            )
+        )
         assert len(patient.name) >= 2
         assert person.middle == bool(person.fields["middle"].text)
 
@@ -116,7 +130,9 @@ def test_one_title_in_all_notes_of_a_patient():
     for index in range(40):
         patient, notes = patient_notes(13, index)
         family = patient.name[-1]
-        titles = {t for note in notes for t in ("Mr.", "Ms.", "Mrs.") if f"{t} {family}" in note.text}
+        titles = {
+            t for note in notes for t in ("Mr.", "Ms.", "Mrs.") if f"{t} {family}" in note.text
+        }
         assert len(titles) <= 1
 
 
@@ -128,7 +144,9 @@ def test_operations_belong_to_the_sex():
     assert "a vasectomy" in men - women
 
 
-@pytest.mark.parametrize("rule", ["hospital", "practice", "employer", "church", "nursing_home", "maker", "plan_name"])
+@pytest.mark.parametrize(
+    "rule", ["hospital", "practice", "employer", "church", "nursing_home", "maker", "plan_name"]
+)
 def test_organisations_have_names_in_many_kinds(rule: str):
     draw = uniforms(4)
     named = {places.named(rule, places.town(draw), draw) for _ in range(300)}

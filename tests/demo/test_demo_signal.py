@@ -22,7 +22,9 @@ SYNONYMS = [
 
 @pytest.fixture(scope="module")
 def notes() -> pa.Table:
-    return pa.Table.from_batches(demo_notes(900, 21)).select(["patient_id", "text", "code", "diagnosis_group"])
+    return pa.Table.from_batches(demo_notes(900, 21)).select(
+        ["patient_id", "text", "code", "diagnosis_group"]
+    )
 
 
 def split_by_patient(table: pa.Table) -> np.ndarray:
@@ -30,7 +32,9 @@ def split_by_patient(table: pa.Table) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("label", "classes"), [("diagnosis_group", None), ("code", 10)])
-def test_a_linear_classifier_beats_the_majority_by_far(notes: pa.Table, label: str, classes: int | None):
+def test_a_linear_classifier_beats_the_majority_by_far(
+    notes: pa.Table, label: str, classes: int | None
+):
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import SGDClassifier
 
@@ -53,19 +57,34 @@ def test_word_vectors_put_planted_synonyms_near(notes: pa.Table):
     from gensim.models import Word2Vec
 
     sentences = [words(text) for text in notes["text"].to_pylist()]
-    model = Word2Vec(sentences, vector_size=40, window=4, min_count=6, epochs=4, sample=1e-3, seed=1, workers=1)
+    model = Word2Vec(
+        sentences, vector_size=40, window=4, min_count=6, epochs=4, sample=1e-3, seed=1, workers=1
+    )
     known = model.wv.index_to_key[:2000]
     matrix = model.wv[known] / np.linalg.norm(model.wv[known], axis=1, keepdims=True)
     place = {word: row for row, word in enumerate(known)}
     pairs = [(a, b) for a, b in SYNONYMS if a in place and b in place]
     assert len(pairs) >= 15
     # The share of words nearer to the first than its synonym: a half by chance.
-    shares = [np.mean(matrix @ matrix[place[a]] > matrix[place[a]] @ matrix[place[b]]) for a, b in pairs]
+    shares = [
+        np.mean(matrix @ matrix[place[a]] > matrix[place[a]] @ matrix[place[b]]) for a, b in pairs
+    ]
     assert np.median(shares) < 0.03
     assert np.mean(shares) < 0.15
 
 
 def test_planted_synonyms_are_planted():
-    spoken = {word for alternatives in language().rules.values() for p in alternatives for word in words(p.head)}
-    spoken |= {w for rules in language().words.values() for alts in rules.values() for p in alts for w in words(p.head)}
+    spoken = {
+        word
+        for alternatives in language().rules.values()
+        for p in alternatives
+        for word in words(p.head)
+    }
+    spoken |= {
+        w
+        for rules in language().words.values()
+        for alts in rules.values()
+        for p in alts
+        for w in words(p.head)
+    }
     assert {word for pair in SYNONYMS for word in pair} <= spoken

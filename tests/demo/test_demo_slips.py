@@ -79,7 +79,9 @@ def test_a_slip_touches_one_long_word_only(text: str, seed: int):
 
 
 def test_record_numbers_never_repeat():
-    numbers = {re.sub(r"\D", "", places.record_number(index, lambda: 0.0)) for index in range(50_000)}
+    numbers = {
+        re.sub(r"\D", "", places.record_number(index, lambda: 0.0)) for index in range(50_000)
+    }
     assert len(numbers) == 50_000
     assert all(len(number) == 7 for number in numbers)
 
@@ -92,7 +94,10 @@ def test_numbers_lie_where_nobody_has_them():
         assert fields["ssn"].text[0] == "9"
         assert re.fullmatch(r"(\+1 )?\(?\d{3}\)?[-. ]555[-. ]\d{4}", fields["phone"].text)
         assert re.search(r"@([a-z]+\.)?example\.(com|org|net)$", fields["email"].text)
-        assert re.search(r"\.example\.(com|org|net)/", fields["url"].text + "/") or "example." in fields["url"].text
+        assert (
+            re.search(r"\.example\.(com|org|net)/", fields["url"].text + "/")
+            or "example." in fields["url"].text
+        )
         assert re.match(r"192\.0\.2\.|198\.51\.100\.|203\.0\.113\.|2001:db8:", fields["ip"].text)
         assert len(fields["vin"].text) == 17
         assert where.area in fields["phone"].text

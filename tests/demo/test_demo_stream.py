@@ -43,7 +43,9 @@ def test_a_patient_does_not_depend_on_how_many_there_are():
     few, many = rows(demo_notes(5, 9)), rows(demo_notes(25, 9))
     assert many[: len(few)] == few
     last, notes = patient_notes(9, 24)
-    assert [note.text for note in notes] == [row["text"] for row in many if row["patient_id"] == last.patient_id]
+    assert [note.text for note in notes] == [
+        row["text"] for row in many if row["patient_id"] == last.patient_id
+    ]
 
 
 def test_another_seed_makes_other_notes():

@@ -59,7 +59,11 @@ def test_any_patients_read_back(tmp_path: Path, patients: list[Patient]):
     assert [p for p in read.values() if p in known] == known
     mapped = shared(read, tmp_path / "any")()
     assert list(mapped) == [p.patient_id for p in patients]
-    assert [mapped[p.patient_id] for p in patients] == mapped.take(np.arange(len(patients))) == list(read.values())
+    assert (
+        [mapped[p.patient_id] for p in patients]
+        == mapped.take(np.arange(len(patients)))
+        == list(read.values())
+    )
 
 
 def test_the_patients_of_a_saved_file_are_mapped_and_found_by_id(tmp_path: Path):
@@ -74,7 +78,9 @@ def test_the_patients_of_a_saved_file_are_mapped_and_found_by_id(tmp_path: Path)
 
 
 def test_many_patients_are_written_in_a_stream(tmp_path: Path):
-    number = write_patients((Patient(str(i), ("A", str(i))) for i in range(9000)), tmp_path / "p.parquet")
+    number = write_patients(
+        (Patient(str(i), ("A", str(i))) for i in range(9000)), tmp_path / "p.parquet"
+    )
     assert number == 9000
     assert pq.read_metadata(tmp_path / "p.parquet").num_row_groups == 3
     assert len(read_patients(tmp_path / "p.parquet")) == 9000
@@ -82,7 +88,10 @@ def test_many_patients_are_written_in_a_stream(tmp_path: Path):
 
 def test_repr_shows_counts_only():
     shown = repr(ROSE)
-    assert shown == "Patient(3 name tokens, 2 codes, 1 record_numbers, 1 phones, 1 emails, 1 addresses)"
+    assert (
+        shown
+        == "Patient(3 name tokens, 2 codes, 1 record_numbers, 1 phones, 1 emails, 1 addresses)"
+    )
 
 
 def test_the_batch_has_the_columns_of_the_contract():
@@ -101,7 +110,9 @@ def test_the_batch_has_the_columns_of_the_contract():
 
 
 def test_only_three_columns_are_needed(tmp_path: Path):
-    path = table(tmp_path / "p.parquet", patient_id=["a"], name=[" Ann  Lee "], codes=[["401", None, ""]])
+    path = table(
+        tmp_path / "p.parquet", patient_id=["a"], name=[" Ann  Lee "], codes=[["401", None, ""]]
+    )
     assert read_patients(path) == {"a": Patient("a", ("Ann", "Lee"), ("401",))}
 
 
@@ -124,7 +135,13 @@ def test_other_types_of_the_same_meaning_are_taken(tmp_path: Path):
 
 
 def test_birth_dates_may_be_text(tmp_path: Path):
-    path = table(tmp_path / "p.parquet", patient_id=["a"], name=["A B"], codes=[["1"]], birth_date=["1950-01-02"])
+    path = table(
+        tmp_path / "p.parquet",
+        patient_id=["a"],
+        name=["A B"],
+        codes=[["1"]],
+        birth_date=["1950-01-02"],
+    )
     assert read_patients(path)["a"].birth_date == date(1950, 1, 2)
 
 
@@ -148,7 +165,9 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("change", "complaint"), BROKEN)
-def test_broken_feeds_are_refused_in_one_line_without_values(change: dict, complaint: str, tmp_path: Path):
+def test_broken_feeds_are_refused_in_one_line_without_values(
+    change: dict, complaint: str, tmp_path: Path
+):
     columns = {k: v for k, v in {**GOOD, **change}.items() if v is not None}
     with pytest.raises(InputError) as caught:
         read_patients(table(tmp_path / "feed.parquet", **columns))
@@ -171,9 +190,15 @@ def test_a_file_that_is_not_parquet(tmp_path: Path):
 
 def test_a_csv_file_of_text(tmp_path: Path):
     path = tmp_path / "feed.csv"
-    path.write_text('patient_id,name,record_number,birth_date,ward\n007,"Rosé May",00123,1950-02-28,3\n8,李 伟,,,\n')
+    path.write_text(
+        'patient_id,name,record_number,birth_date,ward\n007,"Rosé May",00123,1950-02-28,3\n8,李 伟,,,\n'
+    )
     rose, li = read_patients(path).values()
-    assert (rose.patient_id, rose.record_numbers, rose.birth_date) == ("007", ("00123",), date(1950, 2, 28))
+    assert (rose.patient_id, rose.record_numbers, rose.birth_date) == (
+        "007",
+        ("00123",),
+        date(1950, 2, 28),
+    )
     assert (li.name, li.record_numbers, li.birth_date) == (("李", "伟"), (), None)
     for text, complaint in (
         ("", "not a Parquet or CSV"),
@@ -218,7 +243,9 @@ def test_names_of_a_table_of_patients(tmp_path: Path):
         ("p.tsv", "patient_id\tname\n1\tZxanna Zxdale\n", "line 1 has columns", ".csv"),
     ],
 )
-def test_a_list_of_names_that_could_be_something_else_is_refused(tmp_path: Path, name, content, problem, advice):
+def test_a_list_of_names_that_could_be_something_else_is_refused(
+    tmp_path: Path, name, content, problem, advice
+):
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=problem) as refused:
         read_names(tmp_path / name)
@@ -229,7 +256,9 @@ def test_a_list_of_names_that_could_be_something_else_is_refused(tmp_path: Path,
 @pytest.mark.parametrize("content", [b"", b"\n \n", "Jos\xe9".encode("cp1252")])
 def test_bad_lists_of_names_are_refused(content: bytes, tmp_path: Path):
     (tmp_path / "names.txt").write_bytes(content)
-    with pytest.raises(InputError, match=r"names\.txt: (contains no names|cannot be read as UTF-8)"):
+    with pytest.raises(
+        InputError, match=r"names\.txt: (contains no names|cannot be read as UTF-8)"
+    ):
         read_names(tmp_path / "names.txt")
 
 
@@ -237,7 +266,9 @@ def test_codes_read_back_and_tolerate_order_and_more_columns(tmp_path: Path):
     codes = {"042": "AIDS", "599.0": 'a "quoted", infection'}
     write_codes(codes, tmp_path / "codes.csv")
     assert read_codes(tmp_path / "codes.csv") == codes
-    (tmp_path / "more.csv").write_text("\ufeffdescription,n,code\r\nAIDS,3,042\r\n", encoding="utf-8")
+    (tmp_path / "more.csv").write_text(
+        "\ufeffdescription,n,code\r\nAIDS,3,042\r\n", encoding="utf-8"
+    )
     assert read_codes(tmp_path / "more.csv") == {"042": "AIDS"}
 
 

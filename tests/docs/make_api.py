@@ -26,9 +26,13 @@ converts into a table. Invalid input raises `clinveil.InputError`; an invalid ca
 def page() -> str:
     """Return the complete page."""
     objects = [(name, getattr(clinveil, name)) for name in clinveil.__all__]
-    functions = [(f"clinveil.{name}", thing) for name, thing in objects if inspect.isfunction(thing)]
+    functions = [
+        (f"clinveil.{name}", thing) for name, thing in objects if inspect.isfunction(thing)
+    ]
     classes = [(f"clinveil.{name}", thing) for name, thing in objects if inspect.isclass(thing)]
-    namespaces = [(f"clinveil.{name}", thing) for name, thing in objects if isinstance(thing, ModuleType)]
+    namespaces = [
+        (f"clinveil.{name}", thing) for name, thing in objects if isinstance(thing, ModuleType)
+    ]
     parts = [HEAD, "## Functions", *(entry(*item) for item in functions)]
     for name, module in namespaces:
         members = [(f"{name}.{member}", getattr(module, member)) for member in dir(module)]
@@ -39,16 +43,30 @@ def page() -> str:
 
 def measures() -> str:
     """Return the table of all measures; an entry also describes the measures that begin with its name."""
-    rows = [f"| `{name}` | {text.title} | {text.asked} |" for name, text in sorted(catalogue().items()) if "." in name]
-    head = ["`Finding.measure` is one of these names, or begins with one (`attack.inversion_rare`)."]
+    rows = [
+        f"| `{name}` | {text.title} | {text.asked} |"
+        for name, text in sorted(catalogue().items())
+        if "." in name
+    ]
+    head = [
+        "`Finding.measure` is one of these names, or begins with one (`attack.inversion_rare`)."
+    ]
     return "\n".join([*head, "", "| measure | title | question |", "| --- | --- | --- |", *rows])
 
 
 def entry(name: str, thing: Any) -> str:
     """Return one function or class: signature, docstring, and the public methods of a class."""
-    lines = [f"### `{name}`", "```py", signature(name.rpartition(".")[2], thing), "```", text(thing)]
+    lines = [
+        f"### `{name}`",
+        "```py",
+        signature(name.rpartition(".")[2], thing),
+        "```",
+        text(thing),
+    ]
     if inspect.isclass(thing):
-        lines += [f"- `.{name}{short(method)}`: {first_line(method)}" for name, method in methods(thing)]
+        lines += [
+            f"- `.{name}{short(method)}`: {first_line(method)}" for name, method in methods(thing)
+        ]
     return "\n".join(lines)
 
 
@@ -68,7 +86,9 @@ def signature(name: str, thing: Any) -> str:
 
 def _unquoted(call: str) -> str:
     """Remove the quotes of annotations, and show a function that is a default as `...`."""
-    call = re.sub(r"<function [^>]*>[^>]* at 0x[0-9a-f]+>|<function \S+ at 0x[0-9a-f]+>", "...", call)
+    call = re.sub(
+        r"<function [^>]*>[^>]* at 0x[0-9a-f]+>|<function \S+ at 0x[0-9a-f]+>", "...", call
+    )
     return re.sub(r"(: |-> )'([^']*)'", r"\1\2", call)
 
 
@@ -87,8 +107,16 @@ def methods(thing: type) -> list[tuple[str, Any]]:
     """Return public methods and properties of clinveil's classes, with a docstring."""
     bases = [base for base in thing.__mro__ if base.__module__.startswith("clinveil")]
     members = {name: member for base in bases for name, member in vars(base).items()}
-    public = [(name, getattr(member, "__func__", member)) for name, member in members.items() if name[0] != "_"]
-    return [(n, m) for n, m in public if (inspect.isfunction(m) or isinstance(m, property)) and m.__doc__]
+    public = [
+        (name, getattr(member, "__func__", member))
+        for name, member in members.items()
+        if name[0] != "_"
+    ]
+    return [
+        (n, m)
+        for n, m in public
+        if (inspect.isfunction(m) or isinstance(m, property)) and m.__doc__
+    ]
 
 
 def short(method: Any) -> str:

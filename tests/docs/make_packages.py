@@ -21,7 +21,9 @@ EVERYWHERE = {"core", "stats", "scale", "lexicons"}
 
 def layers() -> list[list[str]]:
     """Return the packages of each layer, top first, from the import contract."""
-    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ][0]
     return [[package.strip() for package in layer.split("|")] for layer in contract["layers"]]
 
 
@@ -35,7 +37,11 @@ def arrows() -> set[tuple[str, str]]:
                 imports.add((package, str(node.module).split(".")[1]))
     packages = {package for layer in layers() for package in layer}
     direct = {(a, b) for a, b in imports if a != b and {a, b} <= packages - EVERYWHERE}
-    return {(a, b) for a, b in direct if not any((a, c) in direct and _path(c, b, direct) for c in packages - {b})}
+    return {
+        (a, b)
+        for a, b in direct
+        if not any((a, c) in direct and _path(c, b, direct) for c in packages - {b})
+    }
 
 
 def _path(start: str, end: str, direct: set[tuple[str, str]]) -> bool:
@@ -45,7 +51,10 @@ def _path(start: str, end: str, direct: set[tuple[str, str]]) -> bool:
 
 def summary(package: str) -> str:
     """Return the first line of a package's docstring."""
-    text = ast.get_docstring(ast.parse((SOURCE / package / "__init__.py").read_text(encoding="utf-8"))) or ""
+    text = (
+        ast.get_docstring(ast.parse((SOURCE / package / "__init__.py").read_text(encoding="utf-8")))
+        or ""
+    )
     return text.partition("\n")[0].rstrip(".")
 
 
@@ -97,10 +106,27 @@ def picture() -> str:
         ".n{font:600 15px sans-serif;fill:#1d3348}.s{font:12px sans-serif;fill:#44576a}"
     )
     head = '<marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-    marker = f'<defs>{head}<path d="M0 0L8 4L0 8z" style="fill:#9db2c6;stroke:none"/></marker></defs>'
-    parts = [f"<style>{style}</style>", marker, '<rect width="100%" height="100%" style="fill:#fff;stroke:none"/>']
+    marker = (
+        f'<defs>{head}<path d="M0 0L8 4L0 8z" style="fill:#9db2c6;stroke:none"/></marker></defs>'
+    )
+    parts = [
+        f"<style>{style}</style>",
+        marker,
+        '<rect width="100%" height="100%" style="fill:#fff;stroke:none"/>',
+    ]
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">'
-    return "\n".join([opening, *parts, *drawn, *(box(name, *place) for name, place in boxes.items()), "</svg>"]) + "\n"
+    return (
+        "\n".join(
+            [
+                opening,
+                *parts,
+                *drawn,
+                *(box(name, *place) for name, place in boxes.items()),
+                "</svg>",
+            ]
+        )
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -21,5 +21,7 @@ def test_examples_of_docstrings_run(name):
     thing = getattr(clinveil, name)
     modules = [thing] if inspect.ismodule(thing) else [importlib.import_module(thing.__module__)]
     for module in modules:
-        failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+        failed, _ = doctest.testmod(
+            module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        )
         assert failed == 0

@@ -18,14 +18,29 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 WRITTEN = [page for page in PAGES if page.name != "api.md"]  # api.md is generated
 DOCUMENTS = [ROOT / "README.md", *PAGES]
-LINKED = [*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "benchmarks").glob("*.md"))]
-GUIDES = ["quickstart.md", "deidentification.md", "measuring.md", "choosing-a-release.md", "synthetic-notes.md"]
+LINKED = [
+    *DOCUMENTS,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "benchmarks").glob("*.md")),
+]
+GUIDES = [
+    "quickstart.md",
+    "deidentification.md",
+    "measuring.md",
+    "choosing-a-release.md",
+    "synthetic-notes.md",
+]
 # CI runs these in fresh environments of their own.
 ELSEWHERE = ("pip install",)
 
 
 def blocks(document: Path, *languages: str) -> list[str]:
-    return [body for name, body in BLOCK.findall(document.read_text(encoding="utf-8")) if name in languages]
+    return [
+        body
+        for name, body in BLOCK.findall(document.read_text(encoding="utf-8"))
+        if name in languages
+    ]
 
 
 def lines(document: Path, *languages: str) -> list[str]:
@@ -33,7 +48,9 @@ def lines(document: Path, *languages: str) -> list[str]:
 
 
 def commands(document: Path) -> list[list[str]]:
-    typed = [line.removeprefix("$ ") for line in lines(document, "console") if line.startswith("$ ")]
+    typed = [
+        line.removeprefix("$ ") for line in lines(document, "console") if line.startswith("$ ")
+    ]
     return [shlex.split(line, comments=True) for line in typed if not line.startswith(ELSEWHERE)]
 
 
@@ -69,7 +86,9 @@ def run_in_order(document: Path, capsys) -> int:
 def test_the_readmes_commands_run_in_order(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run_in_order(ROOT / "README.md", capsys) >= 4
-    output = without_numbers(capsys.readouterr().out)  # the number of gates with enough cases depends on the key
+    output = without_numbers(
+        capsys.readouterr().out
+    )  # the number of gates with enough cases depends on the key
     shown = blocks(ROOT / "README.md", "text")[0].strip().splitlines()
     assert all(without_numbers(line) in output for line in shown), output
 
@@ -171,14 +190,18 @@ def test_settings_named_in_the_documents_exist():
     reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     table = reference.partition("| Group | Key |")[2].partition("## Exit codes")[0]
     for row in table.splitlines():
-        mentioned |= set(re.findall(r"`([a-z_]+)`", row.split("|")[2])) if row.count("|") > 3 else set()
+        mentioned |= (
+            set(re.findall(r"`([a-z_]+)`", row.split("|")[2])) if row.count("|") > 3 else set()
+        )
     assert len(mentioned) > 50
     assert mentioned <= known, mentioned - known
 
 
 def test_the_documents_keep_their_size():
     words = {page.name: len(page.read_text(encoding="utf-8").split()) for page in WRITTEN}
-    assert len(words) <= 14, "ten pages of documentation, of which three papers have one each, design and extending"
+    assert len(words) <= 14, (
+        "ten pages of documentation, of which three papers have one each, design and extending"
+    )
     assert sum(words.values()) <= 20_000, words
     assert all(count <= 900 for name, count in words.items() if name.startswith("study-")), words
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 800
@@ -188,7 +211,9 @@ def test_pages_named_in_the_source_exist():
     named = {
         match
         for path in (ROOT / "src").rglob("*.py")
-        for match in re.findall(r"\b((?:docs|benchmarks)/[\w-]+\.(?:md|py))\b", path.read_text(encoding="utf-8"))
+        for match in re.findall(
+            r"\b((?:docs|benchmarks)/[\w-]+\.(?:md|py))\b", path.read_text(encoding="utf-8")
+        )
     }
     assert named
     assert not {page for page in named if not (ROOT / page).exists()}

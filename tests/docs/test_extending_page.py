@@ -33,16 +33,26 @@ def desk(tmp_path_factory):
         thing = {"first_words": "FirstWords", "common": "Common", "badges": "BADGES"}[name]
         lines.append(f"[clinveil.{kind}]\n{name.replace('_', '-')} = {name}:{thing}\n")
     (info / "entry_points.txt").write_text("\n".join(lines))
-    notes = [f'{{"note_id": {i}, "text": "Badge # B-2041{i % 10} seen by nurse today with pain"}}' for i in range(60)]
+    notes = [
+        f'{{"note_id": {i}, "text": "Badge # B-2041{i % 10} seen by nurse today with pain"}}'
+        for i in range(60)
+    ]
     (desk / "notes.jsonl").write_text("\n".join(notes) + "\n")
     return desk
 
 
 def clinveil(desk, *arguments):
-    path = [str(desk / "site"), str(ROOT / "src"), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
+    path = [
+        str(desk / "site"),
+        str(ROOT / "src"),
+        str(ROOT / "tests"),
+        os.environ.get("PYTHONPATH", ""),
+    ]
     program = "import sys, small_attacks; from clinveil.cli.main import main; sys.exit(main(sys.argv[1:]))"
     line, path = [sys.executable, "-c", program, *arguments], os.pathsep.join(path)
-    done = subprocess.run(line, cwd=desk, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    done = subprocess.run(
+        line, cwd=desk, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+    )
     assert done.returncode in (0, 4), done.stderr
     return done.stdout + done.stderr
 
@@ -67,15 +77,24 @@ def test_the_mechanism_and_the_detector_work(desk):
     )
     clinveil(desk, "release", "notes.jsonl", "-o", "common", "--seed", "1", *COMMON, *fast)
     released = next((desk / "common").rglob("notes.jsonl"))
-    words = {word for line in released.read_text().splitlines() for word in json.loads(line)["text"].split()}
+    words = {
+        word
+        for line in released.read_text().splitlines()
+        for word in json.loads(line)["text"].split()
+    }
     assert len(words) == 2
     clinveil(desk, "deidentify", "notes.jsonl", "-o", "d.jsonl", "--set", "mode=tag", "--seed", "1")
-    assert all("B-2041" not in line and "[ID]" in line for line in (desk / "d.jsonl").read_text().splitlines())
+    assert all(
+        "B-2041" not in line and "[ID]" in line
+        for line in (desk / "d.jsonl").read_text().splitlines()
+    )
 
 
 def test_a_release_is_measured_by_the_attack_and_the_report_has_its_text(desk):
     small = [word for key in ("epochs=1", "window=5", "cluster_size=2") for word in ("--set", key)]
-    output = clinveil(desk, "release", "notes.jsonl", "-o", "out", "--as", "coded", "--min-patients", "2", *small)
+    output = clinveil(
+        desk, "release", "notes.jsonl", "-o", "out", "--as", "coded", "--min-patients", "2", *small
+    )
     page = desk / "out" / "vault" / "report.html"
     assert page.exists(), output
     assert "Notes with unchanged first words" in page.read_text(encoding="utf-8")
@@ -93,5 +112,7 @@ def test_in_the_tree_a_file_is_enough(tmp_path):
     code += "assert find('attack.first_words')[1].short == 'First words'; "
     code += "assert 'FirstWords' in [a.__name__ for a in of_release()]; "
     code += "sys.exit(main(['attack', 'first-words', '--help']))"
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(tmp_path / "src")})
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+    )
     assert done.returncode == 0

@@ -34,6 +34,10 @@ def test_one_interval_by_name(coverage, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["interval_coverage.py", "name precision", "--scale", "0.05"])
     coverage.main()
     lines = capsys.readouterr().out.splitlines()
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:] if line.startswith("|")]
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in lines[2:]
+        if line.startswith("|")
+    ]
     assert len(rows) == 10 and {row[0] for row in rows} == {"name precision at few hits"}
     assert all(float(row[3]) >= 0.88 for row in rows)

@@ -31,8 +31,13 @@ def test_the_page_runs_in_order(tmp_path, monkeypatch, capsys):
 
 def test_messages_that_the_page_explains_are_those_of_the_code():
     source = "".join(
-        path.read_text(encoding="utf-8") for path in Path(main.__code__.co_filename).parents[1].rglob("*.py")
+        path.read_text(encoding="utf-8")
+        for path in Path(main.__code__.co_filename).parents[1].rglob("*.py")
     )
-    for said in ("the bucket does not exist", "the store denied access", "the store cannot be reached"):
+    for said in (
+        "the bucket does not exist",
+        "the store denied access",
+        "the store cannot be reached",
+    ):
         assert said in PAGE
         assert f'"{said}"' in source

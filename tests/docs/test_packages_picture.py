@@ -6,7 +6,9 @@ from make_packages import EVERYWHERE, PICTURE, arrows, layers, picture
 
 
 def test_the_picture_agrees_with_the_code():
-    assert PICTURE.read_text(encoding="utf-8") == picture(), "run python tests/docs/make_packages.py"
+    assert PICTURE.read_text(encoding="utf-8") == picture(), (
+        "run python tests/docs/make_packages.py"
+    )
 
 
 def test_arrows_point_downwards_only():

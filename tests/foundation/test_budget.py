@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BUDGET = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["clinveil-budget"]
+BUDGET = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+    "clinveil-budget"
+]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 # Words of an early private vocabulary of this project, for which the field has terms of its own.
 DIALECT = re.compile(
@@ -33,11 +35,17 @@ def prose(path):
 
 def dialect_per_1000(paths):
     texts = [prose(path) for path in paths]
-    return 1000 * sum(len(DIALECT.findall(text)) for text in texts) / sum(len(text.split()) for text in texts)
+    return (
+        1000
+        * sum(len(DIALECT.findall(text)) for text in texts)
+        / sum(len(text.split()) for text in texts)
+    )
 
 
 def pages():
-    return [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "api.md"]  # api.md is generated
+    return [
+        page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "api.md"
+    ]  # api.md is generated
 
 
 def words(paths):
@@ -56,7 +64,9 @@ def measured():
 
 @pytest.mark.parametrize("name, value", measured().items())
 def test_within_the_budget(name, value):
-    assert value <= BUDGET[name], f"{name} is {value:.4g}; shorten something, or raise the limit and say why"
+    assert value <= BUDGET[name], (
+        f"{name} is {value:.4g}; shorten something, or raise the limit and say why"
+    )
 
 
 def test_dialect_is_found(tmp_path):

@@ -28,11 +28,15 @@ WITH_FILE = [name for name, command in LEAVES.items() if command.settings and co
 
 
 def options(command):
-    return [p for p in command.parser().params if p.param_type_name == "option" and p.name != "help"]
+    return [
+        p for p in command.parser().params if p.param_type_name == "option" and p.name != "help"
+    ]
 
 
 def test_the_surface_is_small():
-    budget = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["tool"]["clinveil-budget"]
+    budget = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["tool"][
+        "clinveil-budget"
+    ]
     assert len(COMMANDS.names()) <= budget["commands"]
     assert sum(len(options(command)) for command in LEAVES.values()) <= budget["flags"]
     assert len(options(LEAVES["release"])) <= budget["release_flags"]
@@ -47,7 +51,12 @@ def test_the_help_of_release_has_titled_panels(capsys, monkeypatch):
 
 
 def test_every_help_text_fits_one_line():
-    long = {(name, p.name) for name, command in LEAVES.items() for p in options(command) if len(p.help or "") > 80}
+    long = {
+        (name, p.name)
+        for name, command in LEAVES.items()
+        for p in options(command)
+        if len(p.help or "") > 80
+    }
     assert not long
 
 
@@ -60,13 +69,31 @@ def test_every_help_text_fits_one_line():
         ),
         (["relese"], "there is no command `relese` (did you mean `release`?)"),
         (["study", "prepare", "icd"], "there is no command `icd` (did you mean `icd9`?)"),
-        (["release", "x", "--dim", "8"], "--dim is a setting of release, not a flag (use --set dim=8)"),
-        (["release", "x", "--dim=8"], "--dim is a setting of release, not a flag (use --set dim=8)"),
-        (["release", "x", "--no-phi"], "--no-phi is a setting of release, not a flag (use --set phi=false)"),
+        (
+            ["release", "x", "--dim", "8"],
+            "--dim is a setting of release, not a flag (use --set dim=8)",
+        ),
+        (
+            ["release", "x", "--dim=8"],
+            "--dim is a setting of release, not a flag (use --set dim=8)",
+        ),
+        (
+            ["release", "x", "--no-phi"],
+            "--no-phi is a setting of release, not a flag (use --set phi=false)",
+        ),
         (["release", "x", "-n", "5"], "-n is a setting of release, not a flag (use --set n=5)"),
-        (["release", "x", "--pateint", "a"], "release has no option --pateint (did you mean --patient?)"),
-        (["release", "x", "--epoch", "3"], "release has no option --epoch (did you mean --set epochs?)"),
-        (["release", "x", "--set", "dimm=3"], "--set: this command has no setting dimm (did you mean dim?)"),
+        (
+            ["release", "x", "--pateint", "a"],
+            "release has no option --pateint (did you mean --patient?)",
+        ),
+        (
+            ["release", "x", "--epoch", "3"],
+            "release has no option --epoch (did you mean --set epochs?)",
+        ),
+        (
+            ["release", "x", "--set", "dimm=3"],
+            "--set: this command has no setting dimm (did you mean dim?)",
+        ),
         (["release", "x", "--as", "coded", "--set", "n=7"], "--set n requires"),
     ],
 )
@@ -84,7 +111,9 @@ def test_the_file_of_a_command_is_accepted_and_changes_nothing(name, tmp_path):
     path.write_text(config_text(name, model))
     assert load_settings(model, {}, path) == load_settings(model, {})
     text = path.read_text()
-    assert all(f"# {setting} = " in text for setting in model.flags() if f"\n[{setting}]\n" not in text)
+    assert all(
+        f"# {setting} = " in text for setting in model.flags() if f"\n[{setting}]\n" not in text
+    )
 
 
 def test_each_line_of_the_file_of_a_release_is_accepted(tmp_path):
@@ -110,7 +139,12 @@ def test_init_config_writes_a_file_and_does_not_replace_it(tmp_path, capsys):
     assert "--set KEY=VALUE" in (tmp_path / "c.toml").read_text()
     assert main(["init-config", "embed", "-o", out]) == 2
     assert main(["init-config", "embed", "-o", out, "--force"]) == 0
-    assert main(["init-config", "study"]) == main(["init-config", "verify"]) == main(["init-config", "nothing"]) == 2
+    assert (
+        main(["init-config", "study"])
+        == main(["init-config", "verify"])
+        == main(["init-config", "nothing"])
+        == 2
+    )
 
 
 def test_completion_lists_commands_and_flags(monkeypatch, capsys):

@@ -49,7 +49,9 @@ def play():
     """A command of somebody else's."""
 
     @command("play", PlaySettings, findings=True)
-    def play(run: Run[PlaySettings], who: Annotated[str, typer.Argument(help="Who plays.")]) -> None:
+    def play(
+        run: Run[PlaySettings], who: Annotated[str, typer.Argument(help="Who plays.")]
+    ) -> None:
         """Play a tune."""
         pitch = getattr(run.settings.own, "pitch", 0)
         run.show([Finding("corpus.tune", pitch, 1, unit="notes")], f"{who} plays (seed {run.seed})")
@@ -67,7 +69,11 @@ class FirstLetters(Attack):
     def __call__(self, context, rng):
         counts = [self._count(side) for side in (context.released, context.original)]
         detail = {"workers": context.workers}
-        return [Finding("attack.first_letters", counts[0], counts[1], "lower", unit="notes", detail=detail)]
+        return [
+            Finding(
+                "attack.first_letters", counts[0], counts[1], "lower", unit="notes", detail=detail
+            )
+        ]
 
     def _count(self, notes):
         texts = (text for batch in notes.batches() for text in batch["text"].to_pylist())
@@ -88,9 +94,13 @@ def test_a_command_that_is_registered_is_listed_and_runs(play, capsys):
     assert main(["play", "--help"]) == 0
     said = capsys.readouterr().out
     assert all(
-        words in said for words in ("--pitch", "How high it is.", "drum|horn", "--json", "--config", "Who plays.")
+        words in said
+        for words in ("--pitch", "How high it is.", "drum|horn", "--json", "--config", "Who plays.")
     )
-    assert main(["play", "she", "--instrument", "horn", "--pitch", "7", "--json", "-", "--seed", "5"]) == 0
+    assert (
+        main(["play", "she", "--instrument", "horn", "--pitch", "7", "--json", "-", "--seed", "5"])
+        == 0
+    )
     ran = capsys.readouterr()
     assert json.loads(ran.out)["findings"][0]["value"] == 7
     assert ran.err == "seed 5 (public: --seed 5 repeats this run)\n"
@@ -116,18 +126,28 @@ def test_a_command_comes_by_an_entry_point(monkeypatch, capsys):
 
     COMMANDS.forget("elsewhere")
     point = {"elsewhere": SimpleNamespace(load=lambda: elsewhere)}
-    monkeypatch.setattr(registry, "_installed", lambda group: point if group == "clinveil.commands" else {})
+    monkeypatch.setattr(
+        registry, "_installed", lambda group: point if group == "clinveil.commands" else {}
+    )
     assert main(["--help"]) == 0 and "elsewhere    Done elsewhere." in capsys.readouterr().out
     assert main(["elsewhere"]) == 0 and capsys.readouterr().out == "it ran\n"
     COMMANDS.forget("elsewhere")
 
 
-def test_an_attack_that_is_registered_has_a_command_of_its_needs_and_settings(first_letters, tmp_path, capsys):
+def test_an_attack_that_is_registered_has_a_command_of_its_needs_and_settings(
+    first_letters, tmp_path, capsys
+):
     (tmp_path / "a.csv").write_text("id,text\n1,ab\n2,bc\n3,ac\n")
     (tmp_path / "b.csv").write_text("id,text\n1,bb\n2,ac\n")
     assert main(["attack", "--help"]) == 0
     assert "Count the released notes that begin with one of some" in capsys.readouterr().out
-    line = ["attack", "first-letters", str(tmp_path / "a.csv"), "--original", str(tmp_path / "b.csv")]
+    line = [
+        "attack",
+        "first-letters",
+        str(tmp_path / "a.csv"),
+        "--original",
+        str(tmp_path / "b.csv"),
+    ]
     line += ["--seed", "1", "--set", "quiet=true"]
     assert main([*line, "--set", "workers=3", "--json", "-"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["findings"]
@@ -151,7 +171,9 @@ def test_items_are_counted_where_a_terminal_looks_on(monkeypatch, capsys):
     loud, quiet = Speaker(), Speaker(quiet=True)
     assert list(track(range(3), "notes", loud, total=30, size=lambda _: 10)) == [0, 1, 2]
     assert "30 of 30 notes" in capsys.readouterr().err
-    assert list(track(range(3), "notes", quiet)) == list(track(range(3), "notes", print)) == [0, 1, 2]
+    assert (
+        list(track(range(3), "notes", quiet)) == list(track(range(3), "notes", print)) == [0, 1, 2]
+    )
     quiet("nothing")
     assert capsys.readouterr().err == ""
 

@@ -16,7 +16,15 @@ from kills import killed_at_each
 
 from clinveil.core.atomic import atomic, workplace
 from clinveil.core.errors import UsageError
-from clinveil.core.files import default_vault, locked, private_folder, private_text, refuse_nested, save_array, sha256
+from clinveil.core.files import (
+    default_vault,
+    locked,
+    private_folder,
+    private_text,
+    refuse_nested,
+    save_array,
+    sha256,
+)
 from clinveil.core.finding import write_findings
 
 
@@ -136,7 +144,9 @@ def test_an_output_that_a_killed_run_set_aside_comes_back(tmp_path):
 
 def test_a_folder_of_such_a_name_without_our_lock_or_mode_stays(tmp_path):
     theirs = [tmp_path / f".x.{n}{'0' * 7}.part" for n in range(3)]
-    for folder, (mode, lock) in zip(theirs, [(0o700, "other"), (0o755, "x.lock"), (0o500, "x.lock")], strict=True):
+    for folder, (mode, lock) in zip(
+        theirs, [(0o700, "other"), (0o755, "x.lock"), (0o500, "x.lock")], strict=True
+    ):
         folder.mkdir()
         (folder / lock).touch()
         folder.chmod(mode)
@@ -182,7 +192,9 @@ def folder_of(path, mode, *names):
     return path
 
 
-@pytest.mark.parametrize(("mode", "names"), [(0o755, "a"), (0o770, "a"), (0o1777, ""), (0o1777, "a"), (0o701, "a")])
+@pytest.mark.parametrize(
+    ("mode", "names"), [(0o755, "a"), (0o770, "a"), (0o1777, ""), (0o1777, "a"), (0o701, "a")]
+)
 def test_a_shared_folder_is_never_shut(tmp_path, mode, names):
     folder = folder_of(tmp_path / "f", mode, *names)
     with pytest.raises(UsageError, match="chmod 700"):
@@ -224,12 +236,16 @@ def test_places_inside_one_another_are_refused(tmp_path, out, vault, notes, said
     (tmp_path / "file.csv").touch()
     (tmp_path / "hard.csv").hardlink_to(tmp_path / "file.csv")
     with pytest.raises(UsageError, match=said):
-        refuse_nested(OUT=tmp_path / out, the_vault=vault and tmp_path / vault, NOTES=tmp_path / notes)
+        refuse_nested(
+            OUT=tmp_path / out, the_vault=vault and tmp_path / vault, NOTES=tmp_path / notes
+        )
 
 
 def test_places_beside_one_another_are_fine(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    refuse_nested(OUT=tmp_path / "o", the_vault=tmp_path / "o.vault", NOTES=tmp_path / "o.csv", none=None)
+    refuse_nested(
+        OUT=tmp_path / "o", the_vault=tmp_path / "o.vault", NOTES=tmp_path / "o.csv", none=None
+    )
     refuse_nested(OUT=tmp_path / "out", NOTES=tmp_path / "out" / ".." / "notes")
     with pytest.raises(UsageError, match="the same path"):
         refuse_nested(OUT=tmp_path / "a", NOTES=(tmp_path / "a").relative_to(tmp_path))
@@ -248,7 +264,9 @@ with locked(Path(sys.argv[1])):
 
 def test_a_lock_is_held_against_another_process_and_goes_with_it(tmp_path):
     lock = tmp_path / "v" / "lock"
-    with subprocess.Popen([sys.executable, "-c", HOLD, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
         assert other.stdout.readline() == b"held\n"
         with pytest.raises(UsageError, match="v: another run is using this folder"), locked(lock):
             pass
@@ -295,7 +313,9 @@ except OSError as error:
 
 
 def test_a_failed_write_of_an_array_keeps_its_cause(tmp_path):
-    said = subprocess.run([sys.executable, "-c", FULL, tmp_path / "x"], capture_output=True, text=True, check=True)
+    said = subprocess.run(
+        [sys.executable, "-c", FULL, tmp_path / "x"], capture_output=True, text=True, check=True
+    )
     assert int(said.stdout) == errno.EFBIG
     assert list(tmp_path.iterdir()) == []
     if os.path.exists("/dev/full"):

@@ -14,7 +14,18 @@ from clinveil.core.finding import SCHEMA, Finding, document, read_findings, writ
 
 GOOD = Finding("attack.x", 0.25, n=8, better="lower", low=0.1, high=0.4, chance=0.2, unit="tokens")
 
-FIELDS = ("unit", "count", "p", "p_is", "interval", "chance", "chance_is", "control", "control_is", "question")
+FIELDS = (
+    "unit",
+    "count",
+    "p",
+    "p_is",
+    "interval",
+    "chance",
+    "chance_is",
+    "control",
+    "control_is",
+    "question",
+)
 
 
 def test_round_trip(tmp_path):
@@ -71,20 +82,34 @@ def test_refused(bad):
 
 
 def test_numpy_scalars_become_plain():
-    finding = Finding("a.b", np.float32(0.5), n=np.int64(3), detail={"k": np.int64(2), "b": np.bool_(True)})
+    finding = Finding(
+        "a.b", np.float32(0.5), n=np.int64(3), detail={"k": np.int64(2), "b": np.bool_(True)}
+    )
     assert json.dumps(finding.as_dict()["detail"]) == '{"k": 2, "b": true}'
     assert isinstance(finding.value, float)
 
 
 def test_numpy_scalars_of_fields_become_plain():
-    finding = Finding("a.b", 0.5, n=np.int64(3), p=np.float32(0.5), count=np.int64(2), chance=np.float64(0.1))
-    assert [type(x) for x in (finding.n, finding.p, finding.count, finding.chance)] == [int, float, int, float]
+    finding = Finding(
+        "a.b", 0.5, n=np.int64(3), p=np.float32(0.5), count=np.int64(2), chance=np.float64(0.1)
+    )
+    assert [type(x) for x in (finding.n, finding.p, finding.count, finding.chance)] == [
+        int,
+        float,
+        int,
+        float,
+    ]
     assert json.loads(json.dumps(finding.as_dict()))["count"] == 2
 
 
 def test_a_file_that_is_no_findings_file(tmp_path):
     path = tmp_path / "f.json"
-    for text in ("{", "[]", '{"schema": "other", "findings": []}', '{"schema": "clinveil.findings/1"}'):
+    for text in (
+        "{",
+        "[]",
+        '{"schema": "other", "findings": []}',
+        '{"schema": "clinveil.findings/1"}',
+    ):
         path.write_text(text)
         with pytest.raises(InputError):
             read_findings(path)
@@ -94,8 +119,14 @@ HOSTILE = [
     "[1]",
     '"a"',
     "null",
-    *(f'{{"measure": "a.b", "value": 0.5, "n": 1, "detail": {detail}}}' for detail in ("null", '"x"', "[1]")),
-    *(f'{{"measure": "a.b", "value": 0.5, "n": {n}}}' for n in ("null", "Infinity", "-1", "2.7", '"1"')),
+    *(
+        f'{{"measure": "a.b", "value": 0.5, "n": 1, "detail": {detail}}}'
+        for detail in ("null", '"x"', "[1]")
+    ),
+    *(
+        f'{{"measure": "a.b", "value": 0.5, "n": {n}}}'
+        for n in ("null", "Infinity", "-1", "2.7", '"1"')
+    ),
     f'{{"measure": "a.b", "value": 1{"0" * 400}, "n": 1}}',
     '{"measure": "a.b", "value": 0.5, "n": 1, "count": 2}',
     '{"measure": "a.b", "value": 0.5, "n": 1, "unit": 5}',

@@ -17,7 +17,9 @@ class Line(Trainer):
         network = torch.nn.Linear(1, 1, bias=False)
         torch.nn.init.ones_(network.weight)
         optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
-        super().__init__(network, optimizer, torch.device("cpu"), steps_per_epoch=per_epoch, steps=steps)
+        super().__init__(
+            network, optimizer, torch.device("cpu"), steps_per_epoch=per_epoch, steps=steps
+        )
         self.said, self.scale, self.seen, self.drawn, self.kept = iter(said), scale, [], [], []
 
     def batches(self, step):
@@ -89,7 +91,9 @@ def test_gradients_are_cut(limit, weight):
 def test_a_loss_that_is_no_number_says_where():
     training = Line(scale=float("nan"))
     training.hint = "smaller"
-    with pytest.raises(InputError, match=r"the loss is not finite at step 1 of 12, learning rate 0.1 \(smaller\)"):
+    with pytest.raises(
+        InputError, match=r"the loss is not finite at step 1 of 12, learning rate 0.1 \(smaller\)"
+    ):
         training.fit()
     with pytest.raises(InputError, match="the validation loss is not finite at step 3 of 12"):
         Line([float("inf")]).fit()

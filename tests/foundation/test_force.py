@@ -34,7 +34,12 @@ ALREADY_THERE = {
     "reidentify": "NOTES -o OUT --vault RUN --reason asked",
     "init-config": "-o OUT",
 }
-MINE = {"thesis.txt": b"years of work", "data/notes.parquet": b"\0\1", "SECRET.txt": b"mine", "tasks/mine": b"x"}
+MINE = {
+    "thesis.txt": b"years of work",
+    "data/notes.parquet": b"\0\1",
+    "SECRET.txt": b"mine",
+    "tasks/mine": b"x",
+}
 MINE |= {
     "manifest.json": b"{}",
     "meta.json": b"{}",
@@ -55,7 +60,10 @@ def no_attacks():
 def desk(tmp_path_factory):
     """Notes of 60 invented patients, vectors of them, and notes with admissions."""
     folder = tmp_path_factory.mktemp("desk")
-    assert main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "60", "--quiet"]) == 0
+    assert (
+        main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "60", "--quiet"])
+        == 0
+    )
     notes = str(folder / "demo" / "notes.parquet")
     assert main(["embed", notes, "-o", str(folder / "vectors"), "--quiet", *SMALL]) == 0
     (folder / "admitted.csv").write_text("id,text,subject_id,hadm_id\n1,some words,3,7\n")
@@ -71,14 +79,20 @@ def line(desk, command, flags, out):
         "CODES": desk / "demo" / "codes.csv",
         "RUN": desk / "run",
     }
-    places |= {"VECTORS": desk / "vectors", "ADMITTED": desk / "admitted.csv", "DIAGNOSES": desk / "diagnoses.csv"}
+    places |= {
+        "VECTORS": desk / "vectors",
+        "ADMITTED": desk / "admitted.csv",
+        "DIAGNOSES": desk / "diagnoses.csv",
+    }
     command = command.removesuffix(" --vault")
     return [*command.split(), *(str(places.get(word, word)) for word in flags.split()), "--quiet"]
 
 
 def tree(folder):
     """Name -> bytes of all that is in a folder."""
-    return {p.relative_to(folder).as_posix(): p.is_file() and p.read_bytes() for p in folder.rglob("*")}
+    return {
+        p.relative_to(folder).as_posix(): p.is_file() and p.read_bytes() for p in folder.rglob("*")
+    }
 
 
 def somebodys(folder):
@@ -150,17 +164,26 @@ def test_a_file_put_into_an_earlier_output_survives(desk, tmp_path, capsys, comm
 @pytest.mark.parametrize("command", ["demo --notes-only", "deidentify"])
 def test_the_output_of_another_command_survives(desk, tmp_path, command):
     out = tmp_path / "out"
-    assert main(["embed", str(desk / "demo" / "notes.parquet"), "-o", str(out), "--quiet", *SMALL]) == 0
+    assert (
+        main(["embed", str(desk / "demo" / "notes.parquet"), "-o", str(out), "--quiet", *SMALL])
+        == 0
+    )
     before = tree(out)
     assert runs([*line(desk, command, NEW_FOLDER[command], out), "--force"]) == 2
     assert tree(out) == before
 
 
-@pytest.mark.parametrize("command", [command for command in NEW_FOLDER if not command.endswith("--vault")])
+@pytest.mark.parametrize(
+    "command", [command for command in NEW_FOLDER if not command.endswith("--vault")]
+)
 @pytest.mark.parametrize("out", [".", "..", "/"])
-def test_a_place_without_a_name_of_its_own_is_refused(desk, tmp_path, monkeypatch, capsys, command, out):
+def test_a_place_without_a_name_of_its_own_is_refused(
+    desk, tmp_path, monkeypatch, capsys, command, out
+):
     monkeypatch.chdir(tmp_path)
-    arguments = [out if word == "." else word for word in line(desk, command, NEW_FOLDER[command], Path("."))]
+    arguments = [
+        out if word == "." else word for word in line(desk, command, NEW_FOLDER[command], Path("."))
+    ]
     assert runs([*arguments, "--force"]) == 2
     assert "OUT" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -168,7 +191,9 @@ def test_a_place_without_a_name_of_its_own_is_refused(desk, tmp_path, monkeypatc
 
 def test_a_file_is_not_replaced_by_a_folder(desk, tmp_path):
     (tmp_path / "out").write_text("mine")
-    assert main(line(desk, "demo --notes-only", "-o OUT --patients 3 --force", tmp_path / "out")) == 2
+    assert (
+        main(line(desk, "demo --notes-only", "-o OUT --patients 3 --force", tmp_path / "out")) == 2
+    )
     assert (tmp_path / "out").read_text() == "mine"
 
 

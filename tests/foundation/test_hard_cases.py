@@ -25,7 +25,9 @@ def refused(capsys, *arguments, code=2):
     """The one line that is said."""
     before = sorted(os.listdir())
     assert main([*arguments]) == code
-    said = [line for line in capsys.readouterr().err.splitlines() if "no patient column" not in line]
+    said = [
+        line for line in capsys.readouterr().err.splitlines() if "no patient column" not in line
+    ]
     assert len(said) == 1 and sorted(os.listdir()) == before
     return said[0]
 
@@ -41,12 +43,16 @@ def refused(capsys, *arguments, code=2):
     ],
 )
 def test_a_name_that_is_none_is_refused(notes, capsys, flags):
-    assert flags[-1].partition("=")[0] in refused(capsys, "deidentify", notes, "-o", "out.parquet", *flags)
+    assert flags[-1].partition("=")[0] in refused(
+        capsys, "deidentify", notes, "-o", "out.parquet", *flags
+    )
 
 
 def test_a_full_disk_that_arrow_finds_is_named(notes, capsys, monkeypatch):
     def full(*_, **__):
-        raise OSError("[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device")
+        raise OSError(
+            "[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device"
+        )
 
     monkeypatch.setattr("clinveil.cli.commands.inspect.count_all", full)
     assert "no space left on the disk" in refused(capsys, "inspect", notes, code=5)
@@ -82,18 +88,24 @@ def test_a_value_of_the_wrong_kind_names_its_key(notes, capsys, tmp_path, toml, 
     assert key.replace("_", "-") in line.replace("_", "-")
 
 
-def test_a_table_is_no_range_and_a_key_that_a_command_does_not_use_is_refused(notes, capsys, tmp_path):
+def test_a_table_is_no_range_and_a_key_that_a_command_does_not_use_is_refused(
+    notes, capsys, tmp_path
+):
     (tmp_path / "c.toml").write_text("[n]\nlow = 3\nhigh = 14")
     assert "n: a value" in refused(capsys, "release", notes, "-o", "out", "--config", "c.toml")
     (tmp_path / "c.toml").write_text('keep = ["raw"]')
-    assert "this command has no setting keep" in refused(capsys, "embed", notes, "-o", "out", "--config", "c.toml")
+    assert "this command has no setting keep" in refused(
+        capsys, "embed", notes, "-o", "out", "--config", "c.toml"
+    )
 
 
 def test_values_of_the_right_kind_are_taken(notes, tmp_path):
     (tmp_path / "c.toml").write_text(
         'workers = 1\nkeep = ["größe"]\nmax_note_bytes = 1000\nquiet = true\npatients = "p"\n'
     )
-    assert main(["deidentify", notes, "-o", "out.parquet", "--config", "c.toml"]) == 3  # there is no such p
+    assert (
+        main(["deidentify", notes, "-o", "out.parquet", "--config", "c.toml"]) == 3
+    )  # there is no such p
 
 
 def test_a_column_of_bytes_finds_no_place_in_csv(notes, capsys):
@@ -103,7 +115,9 @@ def test_a_column_of_bytes_finds_no_place_in_csv(notes, capsys):
 
 
 def command(*arguments, **more):
-    return subprocess.Popen([sys.executable, "-m", "clinveil", *arguments], stdout=-1, stderr=-1, **more)
+    return subprocess.Popen(
+        [sys.executable, "-m", "clinveil", *arguments], stdout=-1, stderr=-1, **more
+    )
 
 
 def test_output_that_the_terminal_cannot_show_is_spelt_out(notes):

@@ -107,7 +107,9 @@ def test_ranges_of_the_text_map_to_the_source_and_back() -> None:
     assert markup.tags(*markup.to_source(4, 11)) == "<b></b>"
 
 
-TAGS = """<p> </p> <b> </b> <td> <x> </x> <!-- --> <![CDATA[ ]]> <p/title='a/b'> <script> </script>"""
+TAGS = (
+    """<p> </p> <b> </b> <td> <x> </x> <!-- --> <![CDATA[ ]]> <p/title='a/b'> <script> </script>"""
+)
 PIECES = st.sampled_from([*TAGS.split(), "&amp;", "&#39;", *"&<>\"' \n", "Okwuosa", "é", "x"])
 
 

@@ -66,7 +66,9 @@ def least() -> float:
     return float(torch.full((), 1e-39) * 1)
 
 
-@pytest.mark.skipif(not torch.set_flush_denormal(False), reason="this processor keeps subnormal numbers")
+@pytest.mark.skipif(
+    not torch.set_flush_denormal(False), reason="this processor keeps subnormal numbers"
+)
 def test_tiny_numbers_are_zero_inside_and_what_they_were_outside():
     assert least() > 0
     with neural.seeded(3):

@@ -14,12 +14,16 @@ from clinveil.core.files import private_folder, private_text
 from clinveil.core.runfolder import Kind, code_version, fingerprint, run_folder, run_hash
 from clinveil.releases.settings import ReleaseSettings as Settings
 
-ONE = Kind("run of ours", own=frozenset({"made"}), notes={"README.txt": "SECRET"}, scratch=("scratch",))
+ONE = Kind(
+    "run of ours", own=frozenset({"made"}), notes={"README.txt": "SECRET"}, scratch=("scratch",)
+)
 GROWS = Kind("vault of ours", notes={"README.txt": "SECRET"}, known=lambda marked, _: marked)
 
 
 def tree(folder):
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    return {
+        p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()
+    }
 
 
 def stopped(root, *, made=(), asked="a", error=KeyboardInterrupt, kind=ONE, force=False):
@@ -85,7 +89,10 @@ def test_another_question_is_refused_until_it_replaces_what_is_there(tmp_path):
 def test_a_finished_run_is_not_made_again(tmp_path):
     with run_folder(tmp_path / "run", ONE, "a") as folder:
         folder.finish()
-    with pytest.raises(UsageError, match="contains a finished run"), run_folder(tmp_path / "run", ONE, "a"):
+    with (
+        pytest.raises(UsageError, match="contains a finished run"),
+        run_folder(tmp_path / "run", ONE, "a"),
+    ):
         pass
 
 
@@ -94,7 +101,10 @@ def test_what_a_kill_left_half_written_is_ours(tmp_path):
     stopped(tmp_path / "run", asked="b", made=["made"], force=True)
     assert (tmp_path / ".run.replaced").is_dir()
     (tmp_path / "run" / "mine.0123abcd.part").write_text("mine")
-    with pytest.raises(UsageError, match="did not write"), run_folder(tmp_path / "run", ONE, "c", force=True):
+    with (
+        pytest.raises(UsageError, match="did not write"),
+        run_folder(tmp_path / "run", ONE, "c", force=True),
+    ):
         pass
 
 
@@ -151,16 +161,26 @@ def test_a_folder_that_grows_keeps_its_key_and_its_files(tmp_path):
     stopped(vault, kind=GROWS, asked="", error=GateError)
     assert not (vault / "key.bin").exists() and (vault / "record").exists()
     (private_folder(tmp_path / "other") / "mine").write_text("mine")
-    with pytest.raises(UsageError, match="not a vault of ours"), run_folder(tmp_path / "other", GROWS, force=True):
+    with (
+        pytest.raises(UsageError, match="not a vault of ours"),
+        run_folder(tmp_path / "other", GROWS, force=True),
+    ):
         pass
 
 
 def test_what_a_run_is_a_function_of(tmp_path):
     notes = tmp_path / "notes.csv"
     notes.write_text("a")
-    made = {run_hash(Settings(), notes), run_hash(Settings(workers=9, quiet=True, force=True), notes)}
+    made = {
+        run_hash(Settings(), notes),
+        run_hash(Settings(workers=9, quiet=True, force=True), notes),
+    }
     assert len(made) == 1
-    made |= {run_hash(Settings(seed=1), notes), run_hash(Settings(), notes, None), run_hash(Settings(), "x")}
+    made |= {
+        run_hash(Settings(seed=1), notes),
+        run_hash(Settings(), notes, None),
+        run_hash(Settings(), "x"),
+    }
     notes.write_text("b")
     made |= {run_hash(Settings(), notes)}
     assert len(made) == 5 and all(len(one) == 64 for one in made)

@@ -70,7 +70,9 @@ def test_workers_do_not_outlive_the_run(how, number, tmp_path):
     script = tmp_path / "sleepers.py"
     script.write_text(SLEEPERS)
     with (tmp_path / "out").open("wb") as out:
-        run = subprocess.Popen([sys.executable, str(script), how], stdout=out, stderr=subprocess.DEVNULL)
+        run = subprocess.Popen(
+            [sys.executable, str(script), how], stdout=out, stderr=subprocess.DEVNULL
+        )
     workers = []
     for _ in range(600):
         workers = [int(line) for line in (tmp_path / "out").read_text().split()]

@@ -24,14 +24,20 @@ def test_defaults_are_the_documented_ones():
     assert (channel.shuffle, channel.vary_length, channel.layout) == ("none", 0.0, "sentences")
     assert (channel.numbers, channel.min_patients, settings.seed) == ("drop", "auto", None)
     coded = ReleaseSettings(kind="coded").channel
-    assert (coded.mechanism, coded.own.cluster_size, coded.own.cluster_share) == ("clusters", 16, 0.25)
+    assert (coded.mechanism, coded.own.cluster_size, coded.own.cluster_share) == (
+        "clusters",
+        16,
+        0.25,
+    )
     assert (coded.scope, coded.shuffle, coded.vary_length) == ("rare", "note", 0.2)
     assert (coded.layout, coded.min_patients) == ("plain", 5)
 
 
 def test_the_patient_floor_grows_with_the_notes():
     def floors(**how):
-        return [ReleaseSettings(**how).resolved(n).channel.floor for n in (1, 200, 201, 500, 1_000_000)]
+        return [
+            ReleaseSettings(**how).resolved(n).channel.floor for n in (1, 200, 201, 500, 1_000_000)
+        ]
 
     assert floors() == [5, 5, 6, 13, 1000]
     assert floors(min_patients=7) == [7] * 5
@@ -49,13 +55,22 @@ def test_defaults_of_a_kind_do_not_count_as_given():
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"kind": "deidentified", "mechanism": "clusters"}, "--mechanism applies to --as obfuscated or coded, not to"),
-        ({"kind": "deidentified", "min_patients": 5}, "--min-patients applies to --as obfuscated, coded or synthetic"),
+        (
+            {"kind": "deidentified", "mechanism": "clusters"},
+            "--mechanism applies to --as obfuscated or coded, not to",
+        ),
+        (
+            {"kind": "deidentified", "min_patients": 5},
+            "--min-patients applies to --as obfuscated, coded or synthetic",
+        ),
         (
             {"kind": "synthetic", "max_kept": 0.5},
             "--max-kept applies to --as obfuscated, coded or deidentified, not to",
         ),
-        ({"kind": "coded", "profile": "paper"}, "--profile paper applies to --as obfuscated, not to --as coded"),
+        (
+            {"kind": "coded", "profile": "paper"},
+            "--profile paper applies to --as obfuscated, not to --as coded",
+        ),
         ({"kind": "nothing"}, "--as: one of obfuscated, coded, deidentified, synthetic"),
     ],
 )
@@ -67,9 +82,14 @@ def test_settings_of_another_kind_are_refused(flags, message):
 def test_settings_of_another_kind_are_refused_in_the_file_and_by_set(tmp_path):
     path = tmp_path / "c.toml"
     path.write_text('kind = "deidentified"\n[lm]\nsize = "tiny"\n')
-    with pytest.raises(UsageError, match=r"^lm\.size in c\.toml applies to --as synthetic, not to --as deidentified"):
+    with pytest.raises(
+        UsageError,
+        match=r"^lm\.size in c\.toml applies to --as synthetic, not to --as deidentified",
+    ):
         load_settings(ReleaseSettings, {}, path)
-    with pytest.raises(UsageError, match=r"^--set vectors\.window applies to --as obfuscated or coded"):
+    with pytest.raises(
+        UsageError, match=r"^--set vectors\.window applies to --as obfuscated or coded"
+    ):
         load_settings(ReleaseSettings, {"kind": "synthetic"}, None, ["vectors.window=5"])
 
 
@@ -77,16 +97,26 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
     path = tmp_path / "c.toml"
     path.write_text('kind = "synthetic"\n[lm]\nmodel = "gpt"\nlayers = 2\n[synthetic]\ncount = 7\n')
     made = load_settings(ReleaseSettings, {}, path, ["lm.layers=3", "synthetic.temperature=0.5"])
-    assert (made.lm.model, made.lm.layers, made.synthetic.count, made.synthetic.temperature) == ("gpt", 3, 7, 0.5)
+    assert (made.lm.model, made.lm.layers, made.synthetic.count, made.synthetic.temperature) == (
+        "gpt",
+        3,
+        7,
+        0.5,
+    )
     assert ReleaseSettings.model_validate(made.flat()) == made
-    made = load_settings(ReleaseSettings, {"n": "7"}, None, ["vectors.window=5", "channel.n=3-9", "label=x"])
+    made = load_settings(
+        ReleaseSettings, {"n": "7"}, None, ["vectors.window=5", "channel.n=3-9", "label=x"]
+    )
     assert (made.vectors.window, str(made.channel.n), made.label) == (5, "7", ("x",))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lm.layrs=2", r"^--set: this command has no setting lm\.layrs \(did you mean lm\.layers\?\)"),
+        (
+            "lm.layrs=2",
+            r"^--set: this command has no setting lm\.layrs \(did you mean lm\.layers\?\)",
+        ),
         ("layers=2", r"did you mean lm\.layers\?"),
         ("lm.layers=many", r"^--set lm\.layers: a value of the wrong type"),
         ("lm.layers", r"^--set lm\.layers: no value \(write --set key=value\)"),
@@ -108,7 +138,9 @@ def test_a_file_sets_no_table_to_a_value_and_no_setting_twice(tmp_path):
         load_settings(ReleaseSettings, {}, path)
     for text in ('kind = "coded"\nas = "synthetic"\n', 'as = "coded"\nkind = "coded"\n'):
         path.write_text(text)
-        with pytest.raises(UsageError, match=r"^c\.toml: (kind and as|as and kind) are the same setting"):
+        with pytest.raises(
+            UsageError, match=r"^c\.toml: (kind and as|as and kind) are the same setting"
+        ):
             load_settings(ReleaseSettings, {}, path)
     path.write_text("dim = 12\n[vectors]\ndim = 13\n")
     with pytest.raises(UsageError, match=r"dim and vectors\.dim are the same setting"):
@@ -121,14 +153,20 @@ def test_flags_win_over_the_file(tmp_path):
     path = tmp_path / "c.toml"
     path.write_text('mechanism = "neighbours"\nn = "5"\nscope = "note"\nlabel = ["a", "b"]\n')
     settings = load_settings(ReleaseSettings, {"n": "7", "scope": None}, path)
-    assert (str(settings.channel.n), settings.channel.scope, settings.label) == ("7", "note", ("a", "b"))
+    assert (str(settings.channel.n), settings.channel.scope, settings.label) == (
+        "7",
+        "note",
+        ("a", "b"),
+    )
 
 
 def test_an_empty_value_is_unset_as_in_a_file_of_init_config(tmp_path):
     path = tmp_path / "my.toml"
     path.write_text('signing_key = ""\n[synthetic]\nsource = ""\npublic = ""\n')
     found = load_settings(ReleaseSettings, {"kind": "synthetic"}, path)
-    assert found.synthetic.source is None and found.lm.model == "ngram" and found.signing_key is None
+    assert (
+        found.synthetic.source is None and found.lm.model == "ngram" and found.signing_key is None
+    )
 
 
 def test_the_record_reads_back():
@@ -243,7 +281,9 @@ def test_what_is_registered_later_brings_its_settings(tmp_path):
     INSTRUMENTS.register("harp")(Harp)
     try:
         (tmp_path / "c.toml").write_text('instrument = "harp"\nstrings = 20\n')
-        assert load_settings(_Concert, {}, tmp_path / "c.toml").band.own == Harp.Settings(strings=20)
+        assert load_settings(_Concert, {}, tmp_path / "c.toml").band.own == Harp.Settings(
+            strings=20
+        )
         assert "strings" in _Concert.flags()
     finally:
         INSTRUMENTS.forget("harp")
@@ -265,7 +305,9 @@ def test_others_by_their_flat_names():
     assert _Concert(band=made.band, volume=5.0).band.own == _Soft(volume=5.0)
 
 
-@pytest.mark.parametrize("text", ["force = true", "workers = 2", 'label = ["a"]', "[note]\ntext = 'a'"])
+@pytest.mark.parametrize(
+    "text", ["force = true", "workers = 2", 'label = ["a"]', "[note]\ntext = 'a'"]
+)
 def test_a_key_that_the_command_lacks_is_refused_in_the_file_too(tmp_path, text):
     class Some(Settings):
         notes: NotesSettings = group(NotesSettings)
@@ -276,5 +318,7 @@ def test_a_key_that_the_command_lacks_is_refused_in_the_file_too(tmp_path, text)
 
 
 def test_values_of_a_list_add_up_and_other_names_are_accepted():
-    made = load_settings(ReleaseSettings, {}, None, ["label=a", "label=b", 'keep=["x", "y"]', "as=coded"])
+    made = load_settings(
+        ReleaseSettings, {}, None, ["label=a", "label=b", 'keep=["x", "y"]', "as=coded"]
+    )
     assert (made.label, made.keep, made.kind) == (("a", "b"), ("x", "y"), "coded")

@@ -29,11 +29,16 @@ def test_splicing_the_originals_back_changes_nothing(case):
 def test_splicing_nothing_removes_exactly_the_spans(case):
     text, spans = case
     inside = {i for s in spans for i in range(s.start, s.end)}
-    assert splice(text, spans, [""] * len(spans)) == "".join(c for i, c in enumerate(text) if i not in inside)
+    assert splice(text, spans, [""] * len(spans)) == "".join(
+        c for i, c in enumerate(text) if i not in inside
+    )
 
 
 def test_hand_solved():
-    assert splice("Dr Wu saw Al", [Span(3, 5, "NAME"), Span(10, 12, "NAME")], ["Ng", "Bo"]) == "Dr Ng saw Bo"
+    assert (
+        splice("Dr Wu saw Al", [Span(3, 5, "NAME"), Span(10, 12, "NAME")], ["Ng", "Bo"])
+        == "Dr Ng saw Bo"
+    )
 
 
 @pytest.mark.parametrize("bounds", [(2, 2), (3, 1), (-1, 2)])

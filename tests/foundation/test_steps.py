@@ -123,7 +123,10 @@ def test_a_stage_is_shown_with_its_counts_on_a_terminal(monkeypatch, capsys):
             show(3)
     written = capsys.readouterr().err
     assert "stage 2/2, train vectors: " in written and "a line" in written
-    with StageTimer(Speaker(quiet=True), plan=plan).stage("vectors", ""), StageTimer(print, plan=plan).stage("x", ""):
+    with (
+        StageTimer(Speaker(quiet=True), plan=plan).stage("vectors", ""),
+        StageTimer(print, plan=plan).stage("x", ""),
+    ):
         pass
     assert capsys.readouterr().err == ""
     with StageTimer(speaker, plan=plan).stage("other", "not in the plan"):

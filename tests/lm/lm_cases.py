@@ -21,7 +21,9 @@ def changed(recipe=LSTM, **values):
     return Recipe(**{**recipe.as_dict(), **values})
 
 
-GPT = changed(kind="gpt", heads=2, tied=False, optimizer="adamw", rate=1e-2, clip=1.0, window=6, dropout=0.1)
+GPT = changed(
+    kind="gpt", heads=2, tied=False, optimizer="adamw", rate=1e-2, clip=1.0, window=6, dropout=0.1
+)
 
 
 def texts_of(n=12, seed=0, longest=30, words=WORDS):
@@ -29,7 +31,10 @@ def texts_of(n=12, seed=0, longest=30, words=WORDS):
     rng = np.random.default_rng(seed)
     notes = []
     for _ in range(n):
-        lines = [" ".join(rng.choice(words, rng.integers(1, max(2, longest // 3)))) for _ in range(rng.integers(1, 4))]
+        lines = [
+            " ".join(rng.choice(words, rng.integers(1, max(2, longest // 3))))
+            for _ in range(rng.integers(1, 4))
+        ]
         notes.append("\n".join(lines))
     return notes
 
@@ -40,8 +45,12 @@ def encoded_of(n=12, seed=0, longest=30):
 
 def plan_for(encoded, recipe, seed=0):
     if recipe.plan == "stream":
-        return columns_plan(encoded.ids, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs)
-    return rows_plan(encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=seed)
+        return columns_plan(
+            encoded.ids, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs
+        )
+    return rows_plan(
+        encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=seed
+    )
 
 
 def training_of(recipe=LSTM, *, seed=1, encoded=None, plan=None, validate=None):
@@ -82,7 +91,9 @@ def model_of(recipe=LSTM, *, sharpen=0.0, **how):
 
 def same(one, other):
     """Whether two state dictionaries are equal, bit for bit."""
-    return one.keys() == other.keys() and all(bool((one[name] == other[name]).all()) for name in one)
+    return one.keys() == other.keys() and all(
+        bool((one[name] == other[name]).all()) for name in one
+    )
 
 
 def first_step_of(plan, rows):

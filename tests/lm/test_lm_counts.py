@@ -21,7 +21,9 @@ AB = WordVocabulary(["a", "b"])
 
 
 def test_equation_4_by_hand():
-    notes = encode(["a a", "a b\nz"], AB)  # <eon> 2, <eos> 3, <unk> 1, a 3, b 1: 10 tokens of 5 kinds
+    notes = encode(
+        ["a a", "a b\nz"], AB
+    )  # <eon> 2, <eos> 3, <unk> 1, a 3, b 1: 10 tokens of 5 kinds
     model = train_unigram(notes, AB)
     assert model.counts.tolist() == [2, 3, 1, 3, 1]
     expected = np.log(np.array([3, 4, 2, 4, 2]) / 15)
@@ -76,14 +78,21 @@ class Slow:
         if seen is None:
             return below
         followed = sum(seen.values())
-        return max(seen[word] - self.discount, 0) / followed + self.discount * len(seen) / followed * below
+        return (
+            max(seen[word] - self.discount, 0) / followed
+            + self.discount * len(seen) / followed * below
+        )
 
     def score(self, note):
         row = (END, *note)
-        return np.log([self.chance(row[i], row[max(0, i - self.order + 1) : i]) for i in range(1, len(row))])
+        return np.log(
+            [self.chance(row[i], row[max(0, i - self.order + 1) : i]) for i in range(1, len(row))]
+        )
 
 
-@pytest.mark.parametrize(("order", "discount"), [(2, 0.5), (3, 0.75), (5, 0.75), (5, 0.1), (12, 0.9)])
+@pytest.mark.parametrize(
+    ("order", "discount"), [(2, 0.5), (3, 0.75), (5, 0.75), (5, 0.1), (12, 0.9)]
+)
 def test_ngram_against_the_slow_reference(order, discount):
     notes, others = encoded_of(15, seed=1), encoded_of(15, seed=2)
     rows = [notes.note(i).tolist() for i in range(len(notes))]
@@ -94,19 +103,25 @@ def test_ngram_against_the_slow_reference(order, discount):
         assert found == pytest.approx(slow.score(note.tolist()), abs=1e-12)
 
 
-@given(st.lists(st.text("abcd \n", min_size=1, max_size=12), min_size=1, max_size=6), st.integers(2, 6))
+@given(
+    st.lists(st.text("abcd \n", min_size=1, max_size=12), min_size=1, max_size=6), st.integers(2, 6)
+)
 def test_ngram_against_the_slow_reference_on_any_notes(texts, order):
     notes = encode(texts, WordVocabulary("abc"))
     rows = [notes.note(i).tolist() for i in range(len(notes))]
     slow = Slow(rows, 6, order, 0.75)
     wanted = [*rows, [3, 4, 5, 2, 1, 0], [0], [5, 5, 5, 5]]
-    found = train_ngram(notes, WordVocabulary("abc"), order).score([np.array(row, dtype=np.int32) for row in wanted])
+    found = train_ngram(notes, WordVocabulary("abc"), order).score(
+        [np.array(row, dtype=np.int32) for row in wanted]
+    )
     for one, row in zip(found, wanted, strict=True):
         assert one == pytest.approx(slow.score(row), abs=1e-12)
 
 
 def test_ngram_by_hand():
-    model = train_ngram(encode(["a"], WordVocabulary(["a"])), WordVocabulary(["a"]), order=2, discount=0.5)
+    model = train_ngram(
+        encode(["a"], WordVocabulary(["a"])), WordVocabulary(["a"]), order=2, discount=0.5
+    )
     low = 2 / 7  # of a, <eos> and <eon> each: (1 + 1) / (3 + 4)
     (found,) = model.score([np.array([3, 1, 0], dtype=np.int32)])
     assert np.exp(found) == pytest.approx([0.5 + 0.5 * low] * 3, abs=1e-12)

@@ -10,7 +10,17 @@ import stat
 
 import numpy as np
 import pytest
-from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, model_of, same, texts_of, training_of
+from lm_cases import (
+    GPT,
+    LSTM,
+    VOCABULARY,
+    changed,
+    encoded_of,
+    model_of,
+    same,
+    texts_of,
+    training_of,
+)
 
 from clinveil.core.errors import InputError
 from clinveil.lm.models.ngram import train_ngram
@@ -21,7 +31,14 @@ torch = pytest.importorskip("torch", reason="the extra [neural] is not installed
 pytest.importorskip("safetensors", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
 from clinveil.lm.files import load_model, save_model  # noqa: E402
-from clinveil.lm.network import NeuralModel, build, read_tensors, set_weights, weights_of, write_tensors  # noqa: E402  # noqa: E402
+from clinveil.lm.network import (  # noqa: E402
+    NeuralModel,
+    build,
+    read_tensors,
+    set_weights,
+    weights_of,
+    write_tensors,
+)
 from clinveil.lm.training import save_training  # noqa: E402
 from clinveil.lm.vocabulary import train_byte_pairs  # noqa: E402
 
@@ -93,7 +110,9 @@ def test_only_the_owner_reads_and_nothing_is_pickled(name, saved):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     files = sorted(folder.iterdir())
     weights = "counts.npy" if name == "unigram" else "model.safetensors"
-    assert [path.name for path in files] == sorted(["SECRET.txt", "model.json", "vocabulary.json", weights])
+    assert [path.name for path in files] == sorted(
+        ["SECRET.txt", "model.json", "vocabulary.json", weights]
+    )
     for path in files:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
         data = path.read_bytes()
@@ -156,7 +175,10 @@ def test_a_damaged_file_is_refused_in_one_line(name, damage, saved):
             continue
         kept = path.read_bytes()
         path.write_bytes(damage(kept))
-        refused(path.parent, "no readable|not a file of weights|not a vocabulary|no language model|counts")
+        refused(
+            path.parent,
+            "no readable|not a file of weights|not a vocabulary|no language model|counts",
+        )
         path.write_bytes(kept)
 
 
@@ -166,7 +188,10 @@ def test_a_pickle_in_place_of_counts_is_never_run(saved, tmp_path):
             return os.mkdir, (str(tmp_path / "ran"),)
 
     folder = saved("unigram")
-    for write in (lambda: (folder / "counts.npy").write_bytes(pickle.dumps(Bad())), lambda: objects(folder, Bad())):
+    for write in (
+        lambda: (folder / "counts.npy").write_bytes(pickle.dumps(Bad())),
+        lambda: objects(folder, Bad()),
+    ):
         write()
         refused(folder, "no readable counts")
         assert not (tmp_path / "ran").exists()
@@ -176,7 +201,9 @@ def objects(folder, value):
     np.save(folder / "counts.npy", np.array([value], dtype=object), allow_pickle=True)
 
 
-@pytest.mark.parametrize("counts", [np.ones(23), np.full(23, -1), np.ones(5, dtype=np.int64), np.ones((23, 1), int)])
+@pytest.mark.parametrize(
+    "counts", [np.ones(23), np.full(23, -1), np.ones(5, dtype=np.int64), np.ones((23, 1), int)]
+)
 def test_other_numbers_are_no_counts(counts, saved):
     folder = saved("unigram")
     np.save(folder / "counts.npy", counts)
@@ -310,7 +337,11 @@ def test_a_full_disk_leaves_the_old_state_whole(tmp_path, monkeypatch):
 
 
 def test_tensors_there_and_back(tmp_path):
-    tensors = {"a": torch.arange(6).reshape(2, 3).t(), "b": torch.tensor(float("nan")), "c": torch.zeros(0, 4)}
+    tensors = {
+        "a": torch.arange(6).reshape(2, 3).t(),
+        "b": torch.tensor(float("nan")),
+        "c": torch.zeros(0, 4),
+    }
     write_tensors(tmp_path / "t", tensors, {"said": [1, "é"]})
     back, about = read_tensors(tmp_path / "t")
     assert about == {"said": [1, "é"]}

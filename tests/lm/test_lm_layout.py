@@ -18,7 +18,9 @@ from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import Conditions, PlainNotes, encode
 from clinveil.lm.sampling import SamplingConfig, Steering, generate
 
-NOTE = "HISTORY:\n\n  Mr. {name} had {what} for {n} days,  BP 120/80 (12{n}4).\n- Plan: rest.\n\n{end}"
+NOTE = (
+    "HISTORY:\n\n  Mr. {name} had {what} for {n} days,  BP 120/80 (12{n}4).\n- Plan: rest.\n\n{end}"
+)
 WHAT = (("cough", "wheeze", "asthma"), ("fracture", "sprain", "gout"))
 
 
@@ -29,7 +31,9 @@ def notes_of(n=60, seed=0):
     for i in range(n):
         own = f"Zq{chr(97 + i % 26)}{chr(97 + i // 26)}"
         what = " and ".join(rng.choice(WHAT[i % 2], 2))
-        texts.append(NOTE.format(name=own, what=what, n=rng.integers(2, 9), end=f"Seen {i + 5000} times"))
+        texts.append(
+            NOTE.format(name=own, what=what, n=rng.integers(2, 9), end=f"Seen {i + 5000} times")
+        )
     ids = tuple(f"p{i}" for i in range(n))
     return PlainNotes(tuple(texts), ids, ids, tuple(i % 2 for i in range(n)))
 
@@ -46,7 +50,9 @@ def written(model, encoded, bias, labels, n=60, seed=3):
     return list(islice(generate(model, Key.from_seed(seed), how, labels=labels), n))
 
 
-@pytest.mark.parametrize("text", [NOTE, " a  b\n c\t", "été – 5µg,\n\n\u200bneu", "a", "", "\n", " x"])
+@pytest.mark.parametrize(
+    "text", [NOTE, " a  b\n c\t", "été – 5µg,\n\n\u200bneu", "a", "", "\n", " x"]
+)
 def test_pieces_join_to_the_text(text):
     assert "".join(pieces_of(text)) == text.replace("\u200b", "")
 
@@ -55,7 +61,9 @@ def test_pieces_join_to_the_text(text):
 def test_headings_are_one_piece_at_the_start_of_a_line_or_after_a_comma(text):
     pieces = pieces_of(text, {"A B:", "PLAN:"})
     assert "".join(pieces) == text
-    assert ("A B:" in pieces) == ("A B:" in text) and ("PLAN:" in pieces) == ("PLAN:" in text and text[0] != "x")
+    assert ("A B:" in pieces) == ("A B:" in text) and ("PLAN:" in pieces) == (
+        "PLAN:" in text and text[0] != "x"
+    )
 
 
 @pytest.mark.parametrize("mark", "\ue000\ue001\ue002\ue003\ue004")
@@ -75,10 +83,15 @@ def sections_of(n=100, seed=0, between="\n"):
         own = f"Zq{chr(97 + i % 26)}{chr(97 + i // 26)}"
         order = ("FIRST", "SECOND", "THIRD") if i % 2 else ("SECOND", "FIRST", "THIRD")
         bodies = [
-            "".join(f" Mr. {own if rng.random() < 0.7 else 'Smith'} {rng.choice(verbs)}." for _ in range(times + 1))
+            "".join(
+                f" Mr. {own if rng.random() < 0.7 else 'Smith'} {rng.choice(verbs)}."
+                for _ in range(times + 1)
+            )
             for times in rng.integers(4, size=3)
         ]
-        texts.append(between.join(f"{name}:{body}" for name, body in zip(order, bodies, strict=True)))
+        texts.append(
+            between.join(f"{name}:{body}" for name, body in zip(order, bodies, strict=True))
+        )
     ids = tuple(map(str, range(n)))
     return PlainNotes(tuple(texts), ids, ids, tuple(i % 2 for i in range(n)))
 
@@ -91,7 +104,8 @@ def test_sections_have_the_order_of_their_label_and_the_lengths_of_the_notes(bet
     texts = [vocabulary.decode(note.ids.tolist()) for note in found]
     orders = [re.findall("[A-Z]{5,}", text) for text in texts]
     right = [
-        order == (["FIRST", "SECOND"] if i % 2 else ["SECOND", "FIRST"]) + ["THIRD"] for i, order in enumerate(orders)
+        order == (["FIRST", "SECOND"] if i % 2 else ["SECOND", "FIRST"]) + ["THIRD"]
+        for i, order in enumerate(orders)
     ]
     assert np.mean(right) > 0.9
     real, own = (np.array([text.count("Mr") for text in side]) for side in (notes.texts, texts))
@@ -113,10 +127,21 @@ def test_shared_text_comes_back_and_rare_words_and_numbers_do_not():
     notes = notes_of()
     vocabulary, _, _ = trained(notes)
     text = vocabulary.decode(vocabulary.encode(notes.texts[0]).tolist())
-    assert text.startswith("HISTORY:\n\n  Mr. had ") and "\n- Plan: rest.\n\nSeen 50" in text and "BP 120/80" in text
-    assert not [word for word in words(text) if word.startswith("zq")] and "5000 times" in text  # shape 50##, digits 0
-    drawn = {vocabulary.decode(vocabulary.encode("rest 5017").tolist(), np.random.default_rng(i)) for i in range(30)}
-    assert len(drawn) > 6 and all(number.startswith("rest 50") and len(number) == 9 for number in drawn)
+    assert (
+        text.startswith("HISTORY:\n\n  Mr. had ")
+        and "\n- Plan: rest.\n\nSeen 50" in text
+        and "BP 120/80" in text
+    )
+    assert (
+        not [word for word in words(text) if word.startswith("zq")] and "5000 times" in text
+    )  # shape 50##, digits 0
+    drawn = {
+        vocabulary.decode(vocabulary.encode("rest 5017").tolist(), np.random.default_rng(i))
+        for i in range(30)
+    }
+    assert len(drawn) > 6 and all(
+        number.startswith("rest 50") and len(number) == 9 for number in drawn
+    )
     data = vocabulary.as_dict()
     again = LayoutVocabulary(data["pieces"], data["numbers"])
     assert again.pieces == vocabulary.pieces and again.numbers == vocabulary.numbers
@@ -133,9 +158,15 @@ def test_only_shared_words_and_n_grams_are_written_with_the_layout():
     notes = written(model, encoded, 0.5, (i % 2 for i in count()))
     found = [vocabulary.decode(note.ids.tolist()) for note in notes]
     every = Counter(word for text in found for word in words(text))
-    assert every and set(every) <= vocabulary.words and not [word for word in every if word.startswith("zq")]
+    assert (
+        every
+        and set(every) <= vocabulary.words
+        and not [word for word in every if word.startswith("zq")]
+    )
     whole = [
-        text for text in found if re.match(r"HISTORY:\n\n  Mr. [A-Z][a-z]+ had [^\n]*\n- Plan: rest.\n\nSeen ", text)
+        text
+        for text in found
+        if re.match(r"HISTORY:\n\n  Mr. [A-Z][a-z]+ had [^\n]*\n- Plan: rest.\n\nSeen ", text)
     ]
     assert len(whole) > 0.8 * len(found)
     drawn = [vocabulary.decode(note.drawn.tolist()) for note in notes]
@@ -149,14 +180,21 @@ def test_labels_steer_and_shuffled_labels_do_not(train):
     def share(notes):
         vocabulary, encoded, _ = trained(notes)
         model = train(encoded, vocabulary)
-        own = written(model, encoded, 0.3 if model.kind == "ngram" else 1.5, (i % 2 for i in count()), n=120)
+        own = written(
+            model, encoded, 0.3 if model.kind == "ngram" else 1.5, (i % 2 for i in count()), n=120
+        )
         texts = [set(words(vocabulary.decode(note.ids.tolist()))) for note in own]
-        hits = [(len(text & set(WHAT[i % 2])), len(text & set(WHAT[1 - i % 2]))) for i, text in enumerate(texts)]
+        hits = [
+            (len(text & set(WHAT[i % 2])), len(text & set(WHAT[1 - i % 2])))
+            for i, text in enumerate(texts)
+        ]
         right, wrong = (sum(column) for column in zip(*hits, strict=True))
         return right / (right + wrong)
 
     notes = notes_of(120)
-    mixed = replace(notes, labels=tuple(np.random.default_rng(1).permutation(notes.labels).tolist()))
+    mixed = replace(
+        notes, labels=tuple(np.random.default_rng(1).permutation(notes.labels).tolist())
+    )
     assert share(notes) > 0.85 and 0.3 < share(mixed) < 0.7
 
 
@@ -195,4 +233,6 @@ def test_streams_and_scores_agree_and_batches_change_nothing():
     assert model.score([note])[0].tolist() != model.score([note], np.array([1]))[0].tolist()
     how = SamplingConfig(3, 200, steering=Steering.of(encoded, vocabulary, 0.5))
     few = islice(generate(model, Key.from_seed(3), how, labels=repeat(1)), 12)
-    assert [n.ids.tolist() for n in few] == [n.ids.tolist() for n in written(model, encoded, 0.5, repeat(1), n=12)]
+    assert [n.ids.tolist() for n in few] == [
+        n.ids.tolist() for n in written(model, encoded, 0.5, repeat(1), n=12)
+    ]

@@ -27,7 +27,9 @@ def notes_of(lengths):
 lengths_of_notes = st.lists(st.integers(1, 23), min_size=1, max_size=12)
 
 
-@given(lengths_of_notes, st.integers(1, 5), st.integers(2, 7), st.integers(1, 3), st.integers(0, 99))
+@given(
+    lengths_of_notes, st.integers(1, 5), st.integers(2, 7), st.integers(1, 3), st.integers(0, 99)
+)
 def test_every_token_weighs_1_once_an_epoch(lengths, lanes, window, epochs, seed):
     notes = notes_of(lengths)
     plan = rows_plan(notes, lanes=lanes, window=window, epochs=epochs, seed=seed)
@@ -48,7 +50,9 @@ def test_every_token_weighs_1_once_an_epoch(lengths, lanes, window, epochs, seed
 
 
 @given(lengths_of_notes, st.integers(1, 5), st.integers(2, 7), st.integers(1, 3))
-def test_windows_of_a_note_follow_one_another_in_one_lane_from_a_reset(lengths, lanes, window, epochs):
+def test_windows_of_a_note_follow_one_another_in_one_lane_from_a_reset(
+    lengths, lanes, window, epochs
+):
     plan = rows_plan(notes_of(lengths), lanes=lanes, window=window, epochs=epochs, seed=3)
     begun = Counter()
     for lane in range(lanes):
@@ -75,7 +79,9 @@ def test_a_plan_by_hand():
     first = [plan.batch(step) for step in range(3)]
     if plan.notes[0, 0] == 1:
         first = first[1:] + first[:1]
-    columns = [(b.inputs[:, 0].tolist(), b.targets[:, 0].tolist(), b.weights[:, 0].tolist()) for b in first]
+    columns = [
+        (b.inputs[:, 0].tolist(), b.targets[:, 0].tolist(), b.weights[:, 0].tolist()) for b in first
+    ]
     assert columns[0] == ([0, 1, 2], [1, 2, 3], [1, 1, 1])
     assert columns[1] == ([3, 4, 0], [4, 0, 0], [1, 1, 0])
     assert columns[2] == ([0, 6, 0], [6, 0, 0], [1, 1, 0])
@@ -89,8 +95,12 @@ def test_each_epoch_has_its_own_order_and_so_has_each_seed():
     one, two = plan.notes[:40, 0].tolist(), plan.notes[40:, 0].tolist()
     assert sorted(one) == sorted(two) == list(range(40))
     assert one != two
-    assert rows_plan(notes, lanes=1, window=4, epochs=2, seed=0).notes.tolist() == plan.notes.tolist()
-    assert rows_plan(notes, lanes=1, window=4, epochs=2, seed=1).notes.tolist() != plan.notes.tolist()
+    assert (
+        rows_plan(notes, lanes=1, window=4, epochs=2, seed=0).notes.tolist() == plan.notes.tolist()
+    )
+    assert (
+        rows_plan(notes, lanes=1, window=4, epochs=2, seed=1).notes.tolist() != plan.notes.tolist()
+    )
 
 
 @given(lengths_of_notes, st.integers(1, 5), st.integers(2, 7), st.data())
@@ -172,8 +182,12 @@ def test_columns_against_the_slow_reference(n, lanes, window, epochs):
         assert batch.reset.tolist() == [step % len(expected) == 0] * lanes
 
 
-@given(lengths_of_notes, st.integers(1, 5), st.integers(2, 7), st.integers(1, 3), st.integers(0, 99))
-def test_packed_rows_are_full_and_have_every_token_once_an_epoch(lengths, lanes, window, epochs, seed):
+@given(
+    lengths_of_notes, st.integers(1, 5), st.integers(2, 7), st.integers(1, 3), st.integers(0, 99)
+)
+def test_packed_rows_are_full_and_have_every_token_once_an_epoch(
+    lengths, lanes, window, epochs, seed
+):
     notes = notes_of(lengths)
     plan = packed_plan(notes, lanes=lanes, window=window, epochs=epochs, seed=seed)
     masked, pairs = plan.without(np.array([0])), Counter()
@@ -182,8 +196,13 @@ def test_packed_rows_are_full_and_have_every_token_once_an_epoch(lengths, lanes,
         assert batch.weights.all() or step == plan.steps - 1
         there = batch.weights == 1
         pairs.update(zip(batch.inputs[there].tolist(), batch.targets[there].tolist(), strict=True))
-        assert np.array_equal(batch.inputs, less.inputs) and batch.normaliser == less.normaliser == there.sum()
-        of_first = np.isin(batch.targets, notes.note(0)[:-1]) | np.isin(batch.inputs, notes.note(0)[:-1])
+        assert (
+            np.array_equal(batch.inputs, less.inputs)
+            and batch.normaliser == less.normaliser == there.sum()
+        )
+        of_first = np.isin(batch.targets, notes.note(0)[:-1]) | np.isin(
+            batch.inputs, notes.note(0)[:-1]
+        )
         assert not less.weights[of_first & (batch.inputs != END) & there].any()
     expected = Counter()
     for row in range(len(notes)):

@@ -29,7 +29,18 @@ from clinveil.lm.sampling import SamplingConfig, Steering, generate
 from clinveil.lm.train import NeuralTask, train_model
 from public_model import saved_public_model
 
-WORDS = ["the", "patient", "has", "fever", "and", "cough", "since", "Monday", "denies", "cholecystectomy"]
+WORDS = [
+    "the",
+    "patient",
+    "has",
+    "fever",
+    "and",
+    "cough",
+    "since",
+    "Monday",
+    "denies",
+    "cholecystectomy",
+]
 PREFIXES = ("Type: Surgery\n", "Type: Consult\n")
 
 
@@ -53,7 +64,9 @@ def public(folder):
     return PublicModel.open(str(folder))
 
 
-SETTINGS = ModelSettings(model="pretrained", window=16, lanes=4, epochs=2, rank=2, rate=0.01, precision="float32")
+SETTINGS = ModelSettings(
+    model="pretrained", window=16, lanes=4, epochs=2, rank=2, rate=0.01, precision="float32"
+)
 
 
 def task_of(public, settings=SETTINGS, **more):
@@ -80,7 +93,9 @@ def test_pieces_of_one_subword_keep_their_scores(public):
     inputs = torch.tensor([single[0], single[1], single[2]])[:, None]
     with torch.inference_mode():
         scores = network.scores(network(inputs, ())[0])[:, 0, single]
-        expected = public.model(inputs.new_tensor([[rows[i][0] for i in inputs[:, 0].tolist()]])).logits[0]
+        expected = public.model(
+            inputs.new_tensor([[rows[i][0] for i in inputs[:, 0].tolist()]])
+        ).logits[0]
     assert torch.allclose(scores, expected[:, [rows[i][0] for i in single]], atol=1e-5)
 
 
@@ -146,7 +161,9 @@ def test_a_stream_predicts_as_the_network_scores(model):
 
 def test_in_bfloat16_scores_and_streams_are_close_and_double_precision_is_kept(model):
     network = model.network
-    half = NeuralModel(VOCABULARY, type(network)(VOCABULARY.size, replace(network.recipe, precision="bfloat16")))
+    half = NeuralModel(
+        VOCABULARY, type(network)(VOCABULARY.size, replace(network.recipe, precision="bfloat16"))
+    )
     half.network.load_state_dict(network.state_dict())
     exact, close = model.score([ENCODED.note(0)])[0], half.score([ENCODED.note(0)])[0]
     assert not np.array_equal(exact, close) and np.allclose(exact, close, atol=0.1)
@@ -163,7 +180,12 @@ def test_in_bfloat16_scores_and_streams_are_close_and_double_precision_is_kept(m
 
 @pytest.mark.parametrize("name", ["gpt2", "gpt_neox", "qwen2", "mistral", "gemma3_text", "opt"])
 def test_other_architectures_write_as_they_score_and_see_no_later_token(name):
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 64}
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 64,
+    }
     others = {"gpt2": {}, "gpt_neox": {}, "opt": {"word_embed_proj_dim": 16}}
     config = {"model_type": name, **sizes, **others.get(name, {"num_key_value_heads": 1})}
     recipe = replace(SETTINGS.but(window=60, rank=0).recipe(), width=16, config=config)
@@ -184,7 +206,10 @@ def test_other_architectures_write_as_they_score_and_see_no_later_token(name):
 
 
 def test_an_architecture_without_masks_is_refused():
-    recipe = replace(SETTINGS.recipe(), config={"model_type": "bloom", "hidden_size": 16, "n_layer": 1, "n_head": 2})
+    recipe = replace(
+        SETTINGS.recipe(),
+        config={"model_type": "bloom", "hidden_size": 16, "n_layer": 1, "n_head": 2},
+    )
     with pytest.raises(InputError, match="bloom is not supported"):
         Pretrained(VOCABULARY.size, recipe)
 

@@ -30,13 +30,20 @@ def test_the_papers_lstm():
     assert (recipe.layers, recipe.width, recipe.dropout, recipe.tied) == (2, 650, 0.5, True)
     assert (recipe.optimizer, recipe.rate, recipe.clip) == ("sgd", 20.0, 0.25)
     assert (recipe.window, recipe.lanes, recipe.epochs) == (35, 20, 20)
-    assert (recipe.schedule, recipe.backoff, recipe.gain, recipe.rate_floor) == ("annealed", 4.0, 0.1, 0.1)
+    assert (recipe.schedule, recipe.backoff, recipe.gain, recipe.rate_floor) == (
+        "annealed",
+        4.0,
+        0.1,
+        0.1,
+    )
     assert recipe.plan == "stream"
     assert ModelSettings(size="paper").word_vocabulary
 
 
 def test_what_is_given_goes_over_the_profile():
-    recipe = ModelSettings(width=32, layers=1, rate=3.0, tied=False, dropout=0.0, plan="stream", epochs=7).recipe()
+    recipe = ModelSettings(
+        width=32, layers=1, rate=3.0, tied=False, dropout=0.0, plan="stream", epochs=7
+    ).recipe()
     assert (recipe.width, recipe.layers, recipe.rate, recipe.tied) == (32, 1, 3.0, False)
     assert (recipe.dropout, recipe.plan, recipe.epochs) == (0.0, "stream", 7)
     assert recipe.window == neural_kind("lstm").sizes["small"]["window"]

@@ -57,7 +57,10 @@ def plainly(notes):
 
 
 def unigram_of(counts):
-    return Unigram(WordVocabulary([f"u{i}" for i in range(len(counts) - 3)]), np.array(counts, dtype=np.int64) * 10**12)
+    return Unigram(
+        WordVocabulary([f"u{i}" for i in range(len(counts) - 3)]),
+        np.array(counts, dtype=np.int64) * 10**12,
+    )
 
 
 def networks():
@@ -85,7 +88,9 @@ def test_a_network_writes_what_its_numbers_say():
     model = networks()["gpt"]
     for note in first(model, 4, batch_size=3, max_new_tokens=30):
         seed = KEY.stream("synthetic note", str(note.number))
-        numbers = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()])).random(BLOCK)
+        numbers = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()])).random(
+            BLOCK
+        )
         stream, ids = model.stream(1), []
         for number in numbers[:30]:
             word = slow_draw(stream.probabilities()[0], number)
@@ -120,7 +125,10 @@ def test_long_notes_are_cut_and_flagged():
 
 def test_a_model_that_never_ends_is_cut_everywhere():
     model = unigram_of([0, 0, 0, 1, 1])
-    assert all(note.truncated and note.ids.size == 9 for note in first(model, 5, batch_size=2, max_new_tokens=9))
+    assert all(
+        note.truncated and note.ids.size == 9
+        for note in first(model, 5, batch_size=2, max_new_tokens=9)
+    )
 
 
 def test_a_model_that_only_ends_writes_empty_notes_in_order():
@@ -149,11 +157,15 @@ def test_temperature_by_hand():
     for temperature in (0.5, 2.0):
         powers = np.array([0.1, 0.2, 1e-300, 0.3, 0.4]) ** (1 / temperature)
         powers[2] = 0
-        assert frequencies(temperature=temperature) == pytest.approx(powers / powers.sum(), abs=0.02)
+        assert frequencies(temperature=temperature) == pytest.approx(
+            powers / powers.sum(), abs=0.02
+        )
 
 
 def test_a_cold_model_writes_its_likeliest_word():
-    notes = first(unigram_of([10, 20, 0, 30, 40]), 3, batch_size=2, temperature=1e-3, max_new_tokens=5)
+    notes = first(
+        unigram_of([10, 20, 0, 30, 40]), 3, batch_size=2, temperature=1e-3, max_new_tokens=5
+    )
     assert [note.ids.tolist() for note in notes] == [[4] * 5] * 3
 
 

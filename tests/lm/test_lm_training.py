@@ -6,7 +6,18 @@ import math
 
 import numpy as np
 import pytest
-from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, first_step_of, plan_for, same, trained, training_of
+from lm_cases import (
+    GPT,
+    LSTM,
+    VOCABULARY,
+    changed,
+    encoded_of,
+    first_step_of,
+    plan_for,
+    same,
+    trained,
+    training_of,
+)
 
 from clinveil.core.errors import InputError
 from clinveil.lm.model import fit_of
@@ -129,7 +140,9 @@ def test_a_masked_note_changes_nothing_before_its_first_step_and_something_in_it
     first = first_step_of(plan, rows)
     assert first > 1
     with seeded(0):
-        full, less = (training_of(recipe, encoded=encoded, plan=p) for p in (plan, plan.without(rows)))
+        full, less = (
+            training_of(recipe, encoded=encoded, plan=p) for p in (plan, plan.without(rows))
+        )
         for until in range(1, first + 1):
             full.fit(until)
             less.fit(until)
@@ -152,7 +165,10 @@ def test_a_fully_masked_training_leaves_the_weights_where_they_were():
 def test_the_loss_falls_and_the_order_of_words_is_learnt():
     text = "\n".join(["w0 w1 w2 w3 w4"] * 4)
     encoded = encode([text] * 8, VOCABULARY)
-    for recipe in (changed(width=16, epochs=20, dropout=0.0), changed(GPT, width=16, epochs=20, dropout=0.0)):
+    for recipe in (
+        changed(width=16, epochs=20, dropout=0.0),
+        changed(GPT, width=16, epochs=20, dropout=0.0),
+    ):
         with seeded(0):
             training = training_of(recipe, encoded=encoded)
             training.fit()
@@ -178,12 +194,15 @@ DIVERGED = r"the loss is not finite|the loss is \S+ nats per token|a weight is n
 
 
 @pytest.mark.parametrize(
-    "recipe", [changed(ADAM, rate=1e30), changed(GPT, rate=1e30), changed(rate=1e30), changed(rate=1e38)]
+    "recipe",
+    [changed(ADAM, rate=1e30), changed(GPT, rate=1e30), changed(rate=1e30), changed(rate=1e38)],
 )
 def test_a_loss_that_is_no_number_says_step_and_rate(recipe):
     with seeded(0):
         training = training_of(changed(recipe, schedule="fixed"))
-        with pytest.raises(InputError, match=rf"({DIVERGED}) at step \d+ of \d+, learning rate \S+e\+\d+ \(pass a"):
+        with pytest.raises(
+            InputError, match=rf"({DIVERGED}) at step \d+ of \d+, learning rate \S+e\+\d+ \(pass a"
+        ):
             training.fit()
     assert 0 < training.progress.step < 20
 
@@ -192,10 +211,14 @@ def rates(recipe, perplexities):
     """The learning rate of each epoch where validation says these perplexities."""
     said, seen = iter(perplexities), []
     with seeded(0):
-        training = training_of(changed(recipe, epochs=len(perplexities)), validate=lambda network: next(said))
+        training = training_of(
+            changed(recipe, epochs=len(perplexities)), validate=lambda network: next(said)
+        )
         while not training.done:
             seen.append(training.rate_at(training.progress.step))
-            training.fit(min(training.progress.step + training.plan.steps_per_epoch, training.plan.steps))
+            training.fit(
+                min(training.progress.step + training.plan.steps_per_epoch, training.plan.steps)
+            )
     return seen, training
 
 
@@ -215,7 +238,9 @@ def test_the_annealed_rule_by_hand():
 @pytest.mark.parametrize("perplexity", [math.nan, math.inf])
 def test_a_perplexity_that_is_no_number_ends_the_training(perplexity):
     recipe = changed(STREAM, schedule="annealed", rate=8.0)
-    with pytest.raises(InputError, match=r"validation perplexity is not finite at step 22 of 44, learning rate 8 "):
+    with pytest.raises(
+        InputError, match=r"validation perplexity is not finite at step 22 of 44, learning rate 8 "
+    ):
         rates(recipe, [50.0, perplexity, 40.0, 30.0])
 
 
@@ -296,7 +321,9 @@ def test_tied_vectors_are_one_and_stay_one():
             tied, untied = build(23, changed(kind, tied=True)), build(23, changed(kind, tied=False))
         assert tied.input is tied.output
         assert untied.input is not untied.output
-        difference = sum(p.numel() for p in untied.parameters()) - sum(p.numel() for p in tied.parameters())
+        difference = sum(p.numel() for p in untied.parameters()) - sum(
+            p.numel() for p in tied.parameters()
+        )
         assert difference == 23 * 8
         network = trained(changed(kind, tied=True))
         assert network.input is network.output
@@ -311,7 +338,13 @@ def test_what_was_there_before_comes_back():
 
 
 def task(tmp_path, **how):
-    given = {"encoded": encoded_of(), "vocabulary": VOCABULARY, "recipe": LSTM, "seed": 3, "state": tmp_path / "state"}
+    given = {
+        "encoded": encoded_of(),
+        "vocabulary": VOCABULARY,
+        "recipe": LSTM,
+        "seed": 3,
+        "state": tmp_path / "state",
+    }
     return NeuralTask(**{**given, **how})
 
 
@@ -347,10 +380,16 @@ def test_a_task_validates_each_epoch(tmp_path):
 
 
 def test_numbers_of_weights_are_about_right():
-    for recipe in (changed(width=64), changed(GPT, width=64, heads=4), changed(width=64, tied=False)):
+    for recipe in (
+        changed(width=64),
+        changed(GPT, width=64, heads=4),
+        changed(width=64, tied=False),
+    ):
         with seeded(0):
             network = build(500, recipe)
-        assert parameters(500, recipe) == pytest.approx(sum(p.numel() for p in network.parameters()), rel=0.03)
+        assert parameters(500, recipe) == pytest.approx(
+            sum(p.numel() for p in network.parameters()), rel=0.03
+        )
     assert isinstance(network, Lstm)
 
 

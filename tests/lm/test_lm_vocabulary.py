@@ -20,13 +20,17 @@ from clinveil.lm.vocabulary import SMALLEST, BytePairs, train_byte_pairs
 
 TEXTS = ["Patient denies pain .\nNo fever now .", "Patient has pain .", "No pain now ."] * 2
 ODD = "naïve 🩺 👩‍⚕️ ﷽ e\u0301 Ω≈ç 日本語 \u200b|\u200d \ufffd \U0010ffff"
-token = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).map(lambda t: "".join(t.split()))
+token = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).map(
+    lambda t: "".join(t.split())
+)
 line = st.lists(token.filter(bool), min_size=1, max_size=6).map(" ".join)
 form = st.lists(line, min_size=1, max_size=4).map("\n".join)  # MedText's
 
 
 def words_of(text):
-    return WordVocabulary(dict.fromkeys(w for w in text.split() if w not in ("<unk>", "<eos>", "<eon>")))
+    return WordVocabulary(
+        dict.fromkeys(w for w in text.split() if w not in ("<unk>", "<eos>", "<eon>"))
+    )
 
 
 def test_words_by_hand():
@@ -52,7 +56,9 @@ def test_decoding_stops_at_the_end_and_drops_empty_lines():
     assert vocabulary.decode([]) == ""
 
 
-@pytest.mark.parametrize("words", [["a", "a"], ["<unk>"], ["<eos>"], ["<eon>"], ["a b"], [""], ["a\n"], ["a\u2028b"]])
+@pytest.mark.parametrize(
+    "words", [["a", "a"], ["<unk>"], ["<eos>"], ["<eon>"], ["a b"], [""], ["a\n"], ["a\u2028b"]]
+)
 def test_a_word_twice_a_special_one_and_white_space_are_refused(words):
     with pytest.raises(InputError, match="distinct"):
         WordVocabulary(words)
@@ -90,13 +96,17 @@ def test_digests_tell_vocabularies_apart():
     assert digest(WordVocabulary([])) != digest(train_byte_pairs(TEXTS, 300))
 
 
-@pytest.mark.parametrize("data", [{}, {"kind": "words"}, {"kind": "words", "words": 3}, {"kind": "bytes"}])
+@pytest.mark.parametrize(
+    "data", [{}, {"kind": "words"}, {"kind": "words", "words": 3}, {"kind": "bytes"}]
+)
 def test_other_data_is_no_vocabulary(data):
     with pytest.raises(InputError, match="not a vocabulary"):
         vocabulary_of(data)
 
 
-@pytest.mark.parametrize("model", ["", "not JSON", "{}", "[]", '{"model": {"type": "BPE"}}', "\x00" * 50])
+@pytest.mark.parametrize(
+    "model", ["", "not JSON", "{}", "[]", '{"model": {"type": "BPE"}}', "\x00" * 50]
+)
 def test_other_text_is_no_byte_pairs(model):
     with pytest.raises(InputError, match="not a byte pair vocabulary"):
         BytePairs(model)
@@ -127,7 +137,8 @@ def test_byte_pairs_are_of_the_size_asked_for_where_the_text_has_pairs():
 
 def test_learnt_pairs_make_notes_shorter():
     assert (
-        train_byte_pairs(TEXTS, 400).encode(TEXTS[0]).size < train_byte_pairs(TEXTS, SMALLEST).encode(TEXTS[0]).size / 2
+        train_byte_pairs(TEXTS, 400).encode(TEXTS[0]).size
+        < train_byte_pairs(TEXTS, SMALLEST).encode(TEXTS[0]).size / 2
     )
 
 
@@ -143,7 +154,9 @@ def test_byte_pairs_there_and_back(text):
     assert 0 <= ids.min() <= ids.max() < PAIRS.size
 
 
-@pytest.mark.parametrize("text", [ODD, "a <eon> b", "<eon>", "<eon><eon>\n<unk> <eos>", ODD * 50, "Ġ Ċ ġ"])
+@pytest.mark.parametrize(
+    "text", [ODD, "a <eon> b", "<eon>", "<eon><eon>\n<unk> <eos>", ODD * 50, "Ġ Ċ ġ"]
+)
 def test_byte_pairs_know_every_text(text):
     ids = PAIRS.encode(text)
     assert ids.tolist().count(END) == 1
@@ -196,7 +209,9 @@ def test_encoded_notes_by_hand():
 
 
 def plain_notes(texts):
-    return PlainNotes(tuple(texts), tuple(map(str, range(len(texts)))), tuple(f"p{i}" for i in range(len(texts))))
+    return PlainNotes(
+        tuple(texts), tuple(map(str, range(len(texts)))), tuple(f"p{i}" for i in range(len(texts)))
+    )
 
 
 def test_vocabulary_of_settings_keeps_frequent_words_and_those_asked_for():
@@ -204,7 +219,11 @@ def test_vocabulary_of_settings_keeps_frequent_words_and_those_asked_for():
     settings = ModelSettings(vocabulary="words", min_count=3)
     made = make_vocabulary(notes, settings, always=["Zed", "a", "Zed"])
     assert made.words[3:] == ("a", "b", "Zed")
-    assert make_vocabulary(notes, ModelSettings(model="unigram", min_count=1)).words[3:] == ("a", "b", "c")
+    assert make_vocabulary(notes, ModelSettings(model="unigram", min_count=1)).words[3:] == (
+        "a",
+        "b",
+        "c",
+    )
 
 
 def test_vocabulary_of_settings_can_be_byte_pairs():

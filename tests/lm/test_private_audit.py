@@ -25,7 +25,9 @@ SIGMA = noise_for(EPSILON, DELTA)
 
 def test_binomial_tails_by_hand():
     """W = number of correct guesses of randomized response; P[W >= v] + 2 m delta max_i P[v > W >= v - i] / i."""
-    two = Audit(canaries=4, guesses=2, correct=2, delta=0.01)  # W of 2 guesses with q = 3/4: 1/16, 6/16, 9/16
+    two = Audit(
+        canaries=4, guesses=2, correct=2, delta=0.01
+    )  # W of 2 guesses with q = 3/4: 1/16, 6/16, 9/16
     assert two.p_value(log(3)) == pytest.approx(9 / 16 + 2 * 4 * 0.01 * 6 / 16)
     four = Audit(canaries=10, guesses=4, correct=4, delta=0.001)  # q = 1/2: 1, 4, 6, 4, 1 of 16
     steepest = max(4 / 16, (4 + 6) / 16 / 2, (4 + 6 + 4) / 16 / 3, 15 / 16 / 4)
@@ -43,7 +45,9 @@ def test_bounds_that_the_paper_prints():
 @pytest.mark.parametrize(("guesses", "correct"), [(20, 20), (100, 75), (1000, 560)])
 def test_without_delta_it_is_the_clopper_pearson_limit(guesses, correct):
     lowest = stats.beta.ppf(0.05, correct, guesses - correct + 1)
-    assert Audit(5000, guesses, correct, 0.0).epsilon == pytest.approx(log(lowest / (1 - lowest)), abs=1e-6)
+    assert Audit(5000, guesses, correct, 0.0).epsilon == pytest.approx(
+        log(lowest / (1 - lowest)), abs=1e-6
+    )
     assert Audit(5000, guesses, guesses // 2, 0.0).epsilon == 0.0
 
 
@@ -74,7 +78,9 @@ def test_a_limit_per_note_is_caught(monkeypatch):
     """The mechanism with each note as a patient: a canary with five notes contributes a norm of 5."""
 
     def by_note(notes, public, layout):
-        return summed((replace(note, patient=f"{i}") for i, note in enumerate(notes)), public, layout)
+        return summed(
+            (replace(note, patient=f"{i}") for i, note in enumerate(notes)), public, layout
+        )
 
     monkeypatch.setattr(audit, "summed", by_note)
     assert all(one.epsilon > EPSILON for one in audits(SIGMA, 5))
@@ -83,7 +89,10 @@ def test_a_limit_per_note_is_caught(monkeypatch):
 def test_a_private_vocabulary_is_caught():
     """An attacker looks up the word of each canary in the vocabulary."""
     rng = np.random.default_rng(1)
-    included, words = rng.random(100) < 0.5, [f"canary{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(100)]
+    included, words = (
+        rng.random(100) < 0.5,
+        [f"canary{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(100)],
+    )
     notes = [f"{word} {word}" for word, member in zip(words, included, strict=True) if member]
     for public, caught in ((PUBLIC, False), (PublicText.of([*PUBLIC.texts, *notes]), True)):
         scores = np.array([float(word in public.ids) for word in words])
@@ -91,7 +100,9 @@ def test_a_private_vocabulary_is_caught():
 
 
 def test_the_table_of_many_words_has_canaries_of_many_words():
-    words = [f"w{chr(97 + i // 676)}{chr(97 + i // 26 % 26)}{chr(97 + i % 26)}" for i in range(9_000)]
+    words = [
+        f"w{chr(97 + i // 676)}{chr(97 + i // 26 % 26)}{chr(97 + i % 26)}" for i in range(9_000)
+    ]
     public = PublicText.of([" ".join(words)] * 2)
     one = audited_table(public, Layout(4, len(public.ids)), 1e-9, 1e-4, Key.from_seed(1))
     assert one == Audit(2_000, 600, 600, 1e-4)

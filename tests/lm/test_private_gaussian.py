@@ -36,8 +36,12 @@ def test_the_noise_agrees_with_dp_accounting(epsilon, delta):
 def test_composition_agrees_with_dp_accounting():
     pytest.importorskip("dp_accounting", reason="the extra [private] is not installed")
     both = epsilon_of_all([Noise(2.0, 1.0, 1), Noise(3.5, 1.0, 1)], 1e-5)
-    assert epsilon_of(composed([2.0, 3.5]), 1e-5) == pytest.approx(both, abs=1e-4)  # the grid of two losses adds up
-    assert composed([2.0, 2.0]) == pytest.approx(2 / sqrt(2)) and composed([3.0]) == pytest.approx(3.0)
+    assert epsilon_of(composed([2.0, 3.5]), 1e-5) == pytest.approx(
+        both, abs=1e-4
+    )  # the grid of two losses adds up
+    assert composed([2.0, 2.0]) == pytest.approx(2 / sqrt(2)) and composed([3.0]) == pytest.approx(
+        3.0
+    )
 
 
 @given(st.floats(0.01, 20), st.floats(1e-9, 0.1))
@@ -54,7 +58,8 @@ def test_delta_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(0.0, 1e-5), (-1.0, 1e-5), (101.0, 1e-5), (1.0, 0.0), (1.0, 1e-320), (1.0, 1.0)]
+    ("epsilon", "delta"),
+    [(0.0, 1e-5), (-1.0, 1e-5), (101.0, 1e-5), (1.0, 0.0), (1.0, 1e-320), (1.0, 1.0)],
 )
 def test_parameters_out_of_range(epsilon, delta):
     with pytest.raises(UsageError, match=r"synthetic\.(epsilon|delta) must be"):

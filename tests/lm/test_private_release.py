@@ -38,7 +38,11 @@ def summed(notes, layout=LAYOUT):
 
 def test_the_vector_of_a_patient_by_hand():
     """Two words of label 0, one of label 1; each label counts once, whatever the number of notes."""
-    notes = [LabelledNote("p", 0, "alpha beta"), LabelledNote("p", 0, "Alpha unheard"), LabelledNote("p", 1, "gamma")]
+    notes = [
+        LabelledNote("p", 0, "alpha beta"),
+        LabelledNote("p", 0, "Alpha unheard"),
+        LabelledNote("p", 1, "gamma"),
+    ]
     vector = summed(notes)
     value, label = (int(norm / GRID) for norm in (sqrt(1 - LABELS**2) / sqrt(3), LABELS / sqrt(2)))
     expected = np.zeros(LAYOUT.size, dtype=np.int64)
@@ -90,7 +94,9 @@ def test_the_noise_of_10_000_draws():
     """Sum of the clipped vectors plus noise of mean 0 and the stated variance; the same cell in every draw."""
     sigma, vector = 2.0, summed(notes_of(6))
     repeats = -(-10_000 // LAYOUT.size)
-    noise = np.concatenate([released(vector, sigma, str(i)) - vector * GRID for i in range(repeats)])[:10_000]
+    noise = np.concatenate(
+        [released(vector, sigma, str(i)) - vector * GRID for i in range(repeats)]
+    )[:10_000]
     assert abs(noise.mean()) < 4 * sigma / 100
     assert abs(noise.var() / sigma**2 - 1) < 4 * sqrt(2 / 10_000)
     assert np.allclose(noise / GRID, np.rint(noise / GRID)), "released values are on the grid"
@@ -108,7 +114,9 @@ def test_words_of_private_notes_only_are_never_written():
     shares = word_shares(noisy(summed(notes), LAYOUT, 0.2, Key.from_seed(1), ""))
     probabilities = mixed(shares, PUBLIC.frequencies)
     for writer in (BagWriter(PUBLIC, probabilities), SteeredWriter(PUBLIC, probabilities)):
-        text = " ".join(writer.write(i % 2, Key.from_seed(i).stream("note"), 200) for i in range(20))
+        text = " ".join(
+            writer.write(i % 2, Key.from_seed(i).stream("note"), 200) for i in range(20)
+        )
         assert "zebrafish" not in text and "alpha" in text
         assert set(text.lower().replace(".", " ").split()) <= set(PUBLIC.ids)
 
@@ -118,8 +126,12 @@ def test_a_private_vocabulary_is_caught():
     notes = notes_of(400, more="zebrafish zebrafish")
     public = public_text([notes[0].text, notes[1].text])
     layout = Layout(2, len(public.ids))
-    shares = word_shares(noisy(table.summed(notes, public, layout), layout, 0.2, Key.from_seed(1), ""))
-    text = BagWriter(public, mixed(shares, public.frequencies)).write(0, Key.from_seed(1).stream("note"), 200)
+    shares = word_shares(
+        noisy(table.summed(notes, public, layout), layout, 0.2, Key.from_seed(1), "")
+    )
+    text = BagWriter(public, mixed(shares, public.frequencies)).write(
+        0, Key.from_seed(1).stream("note"), 200
+    )
     assert "zebrafish" in text
 
 
@@ -128,13 +140,20 @@ def test_writers_separate_the_labels():
     for writer in (BagWriter, SteeredWriter):
         made = writer(PUBLIC, mixed(shares, PUBLIC.frequencies))
         for label, (own, other) in enumerate([(FIRST, SECOND), (SECOND, FIRST)]):
-            text = [made.write(label, Key.from_seed(i).stream("note"), 100).split() for i in range(30)]
-            count = {side: sum(word.strip(".") in side for row in text for word in row) for side in (own, other)}
+            text = [
+                made.write(label, Key.from_seed(i).stream("note"), 100).split() for i in range(30)
+            ]
+            count = {
+                side: sum(word.strip(".") in side for row in text for word in row)
+                for side in (own, other)
+            }
             assert count[own] > 5 * max(1, count[other])
 
 
 def test_pure_noise_has_no_words():
-    shares = word_shares(noisy(np.zeros(LAYOUT.size, dtype=np.int64), LAYOUT, 1.0, Key.from_seed(2), ""))
+    shares = word_shares(
+        noisy(np.zeros(LAYOUT.size, dtype=np.int64), LAYOUT, 1.0, Key.from_seed(2), "")
+    )
     assert np.allclose(shares.sum(axis=1)[shares.sum(axis=1) > 0], 1)
     assert np.allclose(mixed(shares, PUBLIC.frequencies).sum(axis=1), 1)
 
@@ -153,15 +172,21 @@ def test_pieces_restore_the_layout():
 @pytest.mark.parametrize("delta", [None, 1e-12])
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 8.0])
 def test_300_patients_and_14_labels_are_refused_with_what_is_needed(epsilon, delta):
-    with pytest.raises(InputError, match=r"300 patients, 14 labels\).*about [\d,]+ patients are needed") as error:
+    with pytest.raises(
+        InputError, match=r"300 patients, 14 labels\).*about [\d,]+ patients are needed"
+    ) as error:
         PrivatePlan.of(300, 14, epsilon, delta).refuse_hopeless()
-    needed = int(str(error.value).partition("(about ")[2].partition(" patients")[0].replace(",", ""))
+    needed = int(
+        str(error.value).partition("(about ")[2].partition(" patients")[0].replace(",", "")
+    )
     PrivatePlan.of(needed, 14, epsilon, delta).refuse_hopeless()
     with pytest.raises(InputError, match="patients are needed"):
         PrivatePlan.of(int(needed * 0.9), 14, epsilon, delta).refuse_hopeless()
 
 
-@pytest.mark.parametrize(("patients", "labels", "epsilon"), [(1186, 4, 1.0), (1186, 4, 8.0), (3000, 14, 3.0)])
+@pytest.mark.parametrize(
+    ("patients", "labels", "epsilon"), [(1186, 4, 1.0), (1186, 4, 8.0), (3000, 14, 3.0)]
+)
 def test_enough_patients_pass(patients, labels, epsilon):
     PrivatePlan.of(patients, labels, epsilon, None).refuse_hopeless()
 
@@ -178,7 +203,9 @@ def test_public_text_that_contains_private_notes_is_refused():
     public = PublicText.of([*PUBLIC.texts, f"Some text. {note.upper()}, and more."])
     with pytest.raises(InputError, match="20 consecutive words, or a shorter note, of 1 patients"):
         refuse_private_text(public, [note, "other text"], ["p1", "p2"])
-    refuse_private_text(public, [f"{note.rpartition(' privatet')[0]} elsewhere", "other text"], ["p1", "p2"])
+    refuse_private_text(
+        public, [f"{note.rpartition(' privatet')[0]} elsewhere", "other text"], ["p1", "p2"]
+    )
     short = " ".join(note.split()[:9])
     with pytest.raises(InputError, match="of 2 patients"):
         refuse_private_text(public, [short, "other text", note], ["p1", "p2", "p3"])

@@ -75,7 +75,9 @@ def test_a_step_is_the_clipped_sum_plus_noise_of_the_stated_variance():
         expected = by_hand(training_of(recipe=wide), rows, 0) / SGD.batch
         deviation = SGD.noise.sigma * RECIPE.clip / SGD.batch
         while sum(map(len, draws)) < 10_000:
-            training.plan = replace(training.plan, random=Randomness(Key.from_seed(1), f"draw {len(draws)}"))
+            training.plan = replace(
+                training.plan, random=Randomness(Key.from_seed(1), f"draw {len(draws)}")
+            )
             training.loss(batch)
             draws.append((gradient(training) - expected).double().numpy())
     noise = np.concatenate(draws)[:10_000]
@@ -90,19 +92,24 @@ def test_clipping_bounds_a_patient():
         training = training_of()
         for notes in (PATIENTS[0], encode(texts_of(100, seed=3), VOCABULARY)):
             sums, _ = training.clipped_sum([patient_batch(notes, RECIPE.window, 0)])
-            assert float(torch.cat([one.flatten() for one in sums]).norm()) <= RECIPE.clip * (1 + 1e-5)
+            assert float(torch.cat([one.flatten() for one in sums]).norm()) <= RECIPE.clip * (
+                1 + 1e-5
+            )
 
 
 def poisson(samples, rate):
     """Whether sizes of samples, and steps from one use of a patient to the next, are those of independent draws."""
     steps, patients = samples.shape
     sizes, variance = samples.sum(axis=1), patients * rate * (1 - rate)
-    gaps = np.concatenate([np.diff(np.flatnonzero(samples[:, patient])) for patient in range(patients)])
+    gaps = np.concatenate(
+        [np.diff(np.flatnonzero(samples[:, patient])) for patient in range(patients)]
+    )
     return (
         abs(sizes.mean() - patients * rate) < 4 * np.sqrt(variance / steps)
         and abs(sizes.var() / variance - 1) < 4 * np.sqrt(2 / steps)
         and abs((gaps == 1).mean() - rate) < 4 * np.sqrt(rate / gaps.size)
-        and abs((gaps > 2 / rate).mean() - (1 - rate) ** int(2 / rate)) < 4 * np.sqrt(0.2 / gaps.size)
+        and abs((gaps > 2 / rate).mean() - (1 - rate) ** int(2 / rate))
+        < 4 * np.sqrt(0.2 / gaps.size)
     )
 
 
@@ -111,7 +118,9 @@ def test_sampling_is_by_patient_and_independent():
     random = Randomness(Key.from_seed(2), "q")
     assert poisson(np.array([random.sample(200, 0.1, step) for step in range(2_000)]), 0.1)
     batches = training_of().plan.batch(0)
-    assert len(batches) == int(random_of(0).sum()) and all(batch.normaliser > 0 for batch in batches)
+    assert len(batches) == int(random_of(0).sum()) and all(
+        batch.normaliser > 0 for batch in batches
+    )
 
 
 def test_shuffling_is_caught():
@@ -155,7 +164,10 @@ def test_a_sampled_step_costs_less_than_a_full_one_and_releases_add_up():
 
 
 def test_hopeless_settings_are_refused():
-    with pytest.raises(InputError, match=r"ratio of patients to noise \d+; it must be 100 or more .*lm\.model ngram"):
+    with pytest.raises(
+        InputError,
+        match=r"ratio of patients to noise \d+; it must be 100 or more .*lm\.model ngram",
+    ):
         SgdPlan.of(1186, 3.0, None, None, None, pretrained=False).refuse_hopeless()
     SgdPlan.of(1186, 3.0, None, None, None, pretrained=True).refuse_hopeless()
     SgdPlan.of(10_000, 3.0, None, None, None, pretrained=False).refuse_hopeless()
@@ -199,9 +211,14 @@ def audited(seed, *, noise=1.0, notes=1, by_note=False):
     texts = [f"w{i} " * 4 for i in range(60)]
     units = [1] * notes if by_note else [notes]
     members = [
-        encode([text] * unit, WORD) for text, member in zip(texts, included, strict=True) if member for unit in units
+        encode([text] * unit, WORD)
+        for text, member in zip(texts, included, strict=True)
+        if member
+        for unit in units
     ]
-    recipe = changed(RECIPE, layers=1, width=2, optimizer="sgd", rate=2.0, clip=1.0, window=5, tied=False)
+    recipe = changed(
+        RECIPE, layers=1, width=2, optimizer="sgd", rate=2.0, clip=1.0, window=5, tied=False
+    )
     plan = PatientPlan(members, sgd, Randomness(Key.from_seed(seed), "q"), recipe.window)
     model, _ = NeuralTask(encode(texts, WORD), WORD, recipe, seed, private=plan).run()
     return guessed(included, fit_of(model, encode(texts, WORD)).totals, sgd.delta, 0.5).epsilon
@@ -227,5 +244,7 @@ def test_without_noise_a_training_learns_and_noise_off_is_seen():
         training = training_of(silent)
         rows = np.flatnonzero(training.plan.random.sample(40, SGD.noise.rate, 0))
         training.loss(training.plan.batch(0))
-        assert torch.allclose(gradient(training), by_hand(training_of(), rows, 0) / SGD.batch, atol=1e-6)
+        assert torch.allclose(
+            gradient(training), by_hand(training_of(), rows, 0) / SGD.batch, atol=1e-6
+        )
         assert isinstance(training, Training)

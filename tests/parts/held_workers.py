@@ -23,7 +23,10 @@ def held(mark, store, work):
 
     def wait(self, *given):
         if first(mark):
-            private_text(Path(mark), json.dumps({"pid": os.getpid(), "made": sorted(files_in(self.path.parent))}))
+            private_text(
+                Path(mark),
+                json.dumps({"pid": os.getpid(), "made": sorted(files_in(self.path.parent))}),
+            )
             time.sleep(PATIENCE)
         return real(self, *given)
 

@@ -34,7 +34,9 @@ def rows(place):
     """All rows of a file or of the part files of a folder, as sorted tuples."""
     files = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
     table = pa.concat_tables(pq.read_table(file) for file in files)
-    return sorted(zip(*(table[name].to_pylist() for name in ("note_id", "patient_id", "text")), strict=True))
+    return sorted(
+        zip(*(table[name].to_pylist() for name in ("note_id", "patient_id", "text")), strict=True)
+    )
 
 
 def without_attacks(patch):
@@ -48,7 +50,15 @@ def measured_release(dealt, out, patch, *flags):
     patch.setattr(pipeline, "attacked", measured.attacked)
     patch.setattr(measured, "of_release", lambda: [Identifiers, Uniqueness])
     patch.setattr(preflight, "MANY_WORDS", 0)
-    how = ["--patients", str(dealt / "demo/patients.parquet"), "--as", "deidentified", "--keep", "note_type", *HOW[:-4]]
+    how = [
+        "--patients",
+        str(dealt / "demo/patients.parquet"),
+        "--as",
+        "deidentified",
+        "--keep",
+        "note_type",
+        *HOW[:-4],
+    ]
     how += ["--set", "max_kept=1", "--set", "measure_words=6000"]
     assert main(["release", str(dealt / "parts"), "-o", str(out), *how, *flags]) == 4
     return json.loads((out / "vault/findings.json").read_text())["findings"]
@@ -76,4 +86,14 @@ def small_vectors(dealt, name):
 def release_command(dealt, out, vectors, notes="parts", *flags):
     """A release of the notes under a test seed, which ends in the vault with exit code 4."""
     people = ["--patients", str(dealt / "demo/patients.parquet")]
-    return ["release", str(dealt / notes), "-o", str(out), "--vectors", str(vectors), *people, *HOW, *flags]
+    return [
+        "release",
+        str(dealt / notes),
+        "-o",
+        str(out),
+        "--vectors",
+        str(vectors),
+        *people,
+        *HOW,
+        *flags,
+    ]

@@ -22,7 +22,21 @@ def one(dealt):
     """The notes, de-identified as one file."""
     out = dealt / "one.parquet"
     people = ["--patients", str(dealt / "demo/patients.parquet")]
-    assert main(["deidentify", str(dealt / "demo/notes.parquet"), "-o", str(out), *people, *HOW, "--workers", "1"]) == 0
+    assert (
+        main(
+            [
+                "deidentify",
+                str(dealt / "demo/notes.parquet"),
+                "-o",
+                str(out),
+                *people,
+                *HOW,
+                "--workers",
+                "1",
+            ]
+        )
+        == 0
+    )
     return out
 
 
@@ -35,7 +49,9 @@ def test_parts_give_the_notes_of_one_file_under_their_own_names(dealt, one, tmp_
     flags = ["--workers", "2", "--spans", "--crosswalk"]
     assert main(of_parts(dealt, tmp_path / "out", *flags)) == 0
     assert rows(tmp_path / "out") == rows(one)
-    assert sorted(p.name for p in (tmp_path / "out").glob("*.parquet")) == [f"ward-{n}.parquet" for n in range(3)]
+    assert sorted(p.name for p in (tmp_path / "out").glob("*.parquet")) == [
+        f"ward-{n}.parquet" for n in range(3)
+    ]
     source = pq.read_table(dealt / "parts/ward-1.parquet")["note_id"]
     assert pq.read_table(tmp_path / "out/ward-1.parquet")["note_id"].equals(source)
     vault = tmp_path / "out.vault"
@@ -89,11 +105,16 @@ def test_a_broken_part_is_named_the_rest_is_done_and_the_same_command_goes_on(
     command[1] = str(parts)
     assert main(command) == 5
     said = capsys.readouterr().err
-    assert "1 of 3 parts cannot be read: ward-1.parquet" in said and len(said.strip().splitlines()) <= 3
+    assert (
+        "1 of 3 parts cannot be read: ward-1.parquet" in said
+        and len(said.strip().splitlines()) <= 3
+    )
     assert not (tmp_path / "out").exists()
     (parts / "ward-1.parquet").write_bytes(whole)
     looked, real = [], Finder.detect
-    monkeypatch.setattr(Finder, "detect", lambda finder, view: looked.append(view) or real(finder, view))
+    monkeypatch.setattr(
+        Finder, "detect", lambda finder, view: looked.append(view) or real(finder, view)
+    )
     assert main(command) == 0
     assert len(looked) == len(pq.read_table(parts / "ward-1.parquet"))
     assert rows(tmp_path / "out") == rows(one)
@@ -102,7 +123,9 @@ def test_a_broken_part_is_named_the_rest_is_done_and_the_same_command_goes_on(
 def test_an_id_in_two_parts_names_both(dealt, tmp_path, capsys):
     parts = copied(dealt, tmp_path)
     pq.write_table(pq.read_table(parts / "ward-0.parquet").slice(2, 1), parts / "ward-9.parquet")
-    assert main(["deidentify", str(parts), "-o", str(tmp_path / "out"), *HOW, "--workers", "1"]) == 3
+    assert (
+        main(["deidentify", str(parts), "-o", str(tmp_path / "out"), *HOW, "--workers", "1"]) == 3
+    )
     said = capsys.readouterr().err
     assert "ward-9.parquet, row 1" in said and "ward-0.parquet, row 3" in said
     assert not (tmp_path / "out").exists() and not (tmp_path / "out.vault").exists()

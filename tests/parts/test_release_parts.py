@@ -8,7 +8,15 @@ from contextlib import nullcontext
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from part_cases import copied, cut, measured_release, release_command, rows, small_vectors, without_attacks
+from part_cases import (
+    copied,
+    cut,
+    measured_release,
+    release_command,
+    rows,
+    small_vectors,
+    without_attacks,
+)
 
 from clinveil.cli.main import main
 from clinveil.corpus.open import NotesCorpus
@@ -55,7 +63,9 @@ def test_parts_have_the_rows_of_one_file_and_names_that_tell_nothing(dealt, vect
     gates = [{gate["name"]: gate["passed"] for gate in one["gates"]} for one in told]
     assert gates[0] == gates[1]
     assert not (vault / "tasks").exists() and not (vault / "work").exists()
-    walk = pa.concat_tables(pq.read_table(p) for p in sorted((vault / "crosswalk.parquet").iterdir()))
+    walk = pa.concat_tables(
+        pq.read_table(p) for p in sorted((vault / "crosswalk.parquet").iterdir())
+    )
     sources = [pq.read_table(p)["note_id"].to_pylist() for p in sorted((dealt / "parts").iterdir())]
     assert walk["source_note_id"].to_pylist() == [note_id for part in sources for note_id in part]
 
@@ -93,7 +103,9 @@ def test_a_broken_part_is_named_the_rest_is_done_and_mended_the_same_command_mak
     assert main([*asked[:where], *asked[where + 2 :]]) == 5
     (parts / "ward-0.parquet").write_bytes(whole)
     looked, real = [], PartTask.__call__
-    monkeypatch.setattr(PartTask, "__call__", lambda task, *rest: looked.append(real(task, *rest)) or looked[-1])
+    monkeypatch.setattr(
+        PartTask, "__call__", lambda task, *rest: looked.append(real(task, *rest)) or looked[-1]
+    )
     assert main(asked) == 4
     assert looked == [{"notes": len(pq.read_table(parts / "ward-0.parquet"))}]
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
@@ -103,7 +115,10 @@ def test_parts_without_a_note_or_a_text_do_not_stop_the_others(dealt, vectors, o
     parts, out = copied(dealt, tmp_path), tmp_path / "out"
     some = pq.read_table(parts / "ward-0.parquet")
     pq.write_table(some.slice(0, 0), parts / "ward-8.parquet")
-    null = {"note_id": pa.array(["n of no text"]), "text": pa.nulls(1, some.schema.field("text").type)}
+    null = {
+        "note_id": pa.array(["n of no text"]),
+        "text": pa.nulls(1, some.schema.field("text").type),
+    }
     columns = [null.get(name, some[name].slice(0, 1)) for name in some.column_names]
     pq.write_table(pa.table(columns, schema=some.schema), parts / "ward-9.parquet")
     assert main(release_command(dealt, out, vectors, parts)) == 4
@@ -119,7 +134,9 @@ def test_a_real_release_of_parts_is_verified_and_attacked(dealt, vectors, tmp_pa
     assert main(asked) == 0
     assert main(["verify", str(out / "release")]) == 0
     people = dealt / "demo/patients.parquet"
-    both = attacked_release(out / "release", out / "vault", dealt / "parts", patients=people, workers=1)
+    both = attacked_release(
+        out / "release", out / "vault", dealt / "parts", patients=people, workers=1
+    )
     assert len(both.notes) == len(rows(out / "release/notes"))
     assert "are in one released part" in (out / "release/report.html").read_text()
     part = next((out / "release/notes").iterdir())
@@ -128,9 +145,31 @@ def test_a_real_release_of_parts_is_verified_and_attacked(dealt, vectors, tmp_pa
 
 
 def test_deidentified_parts_have_the_rows_of_one_file(dealt, tmp_path):
-    how = ["--patients", str(dealt / "demo/patients.parquet"), "--as", "deidentified", "--seed", "5", "--quiet"]
+    how = [
+        "--patients",
+        str(dealt / "demo/patients.parquet"),
+        "--as",
+        "deidentified",
+        "--seed",
+        "5",
+        "--quiet",
+    ]
     for notes, out in (("parts", "parts"), ("demo/notes.parquet", "one")):
-        assert main(["release", str(dealt / notes), "-o", str(tmp_path / out), "--workers", "1", "--again", *how]) == 4
+        assert (
+            main(
+                [
+                    "release",
+                    str(dealt / notes),
+                    "-o",
+                    str(tmp_path / out),
+                    "--workers",
+                    "1",
+                    "--again",
+                    *how,
+                ]
+            )
+            == 4
+        )
     parts, one = (tmp_path / name / "vault/refused" for name in ("parts/", "one"))
     assert rows(parts / "notes") == rows(one / "notes.parquet")
     assert len(list((parts / "notes").iterdir())) == 3
@@ -151,15 +190,25 @@ def test_the_driver_reads_no_part_and_finds_the_same(dealt, tmp_path, monkeypatc
         if not at_work:
             read.append(name)
 
-    monkeypatch.setattr(NotesCorpus, "batches", lambda corpus: reads(corpus.name) or batches(corpus))
-    monkeypatch.setattr(VaultTable, "batches", lambda table: reads(table.path.name) or rows_of(table))
+    monkeypatch.setattr(
+        NotesCorpus, "batches", lambda corpus: reads(corpus.name) or batches(corpus)
+    )
+    monkeypatch.setattr(
+        VaultTable, "batches", lambda table: reads(table.path.name) or rows_of(table)
+    )
     made = []
     for name, used in (("tasks", over), ("here", serial)):
         out = tmp_path / name
         monkeypatch.setattr(pipeline, "opened_for", lambda *_, used=used: nullcontext(used))
         made.append(measured_release(dealt, out, monkeypatch))
-        parts = {path.name for place in (dealt / "parts", out / "vault/refused/notes") for path in place.iterdir()}
-        parts |= {f"part-{number:05d}.parquet" for number in range(3)}  # of the notes with surrogates, and of tables
+        parts = {
+            path.name
+            for place in (dealt / "parts", out / "vault/refused/notes")
+            for path in place.iterdir()
+        }
+        parts |= {
+            f"part-{number:05d}.parquet" for number in range(3)
+        }  # of the notes with surrogates, and of tables
         assert set(read) & parts == (parts if used is serial else set())
     assert made[0] == made[1]
     controls = {one["measure"]: one["control_is"] for one in made[0]}

@@ -56,8 +56,17 @@ def alone(dealt, vectors):
 def made(out):
     """The bytes of the released parts, of crosswalk and alignment, and of the channel."""
     vault = out / "vault"
-    places = [vault / "refused/notes", vault / "crosswalk.parquet", vault / "alignment.parquet", vault / "channel"]
-    return {str(file.relative_to(out)): file.read_bytes() for place in places for file in sorted(place.iterdir())}
+    places = [
+        vault / "refused/notes",
+        vault / "crosswalk.parquet",
+        vault / "alignment.parquet",
+        vault / "channel",
+    ]
+    return {
+        str(file.relative_to(out)): file.read_bytes()
+        for place in places
+        for file in sorted(place.iterdir())
+    }
 
 
 @contextmanager
@@ -75,7 +84,9 @@ class Spread:
     def command(self, dealt, out, vectors, on, *flags):
         return release_command(dealt, out, vectors, "parts", "--on", on, "--workers", "2", *flags)
 
-    def test_a_worker_is_killed_in_the_middle(self, dealt, vectors, alone, on, tmp_path, monkeypatch):
+    def test_a_worker_is_killed_in_the_middle(
+        self, dealt, vectors, alone, on, tmp_path, monkeypatch
+    ):
         out, mark = tmp_path / "out", tmp_path / "mark"
         monkeypatch.setattr(writing, "perform", partial(held, str(mark)))
         with killer(mark) as seen:
@@ -90,11 +101,15 @@ class Spread:
         script.write_text(DRIVER)
         asked = self.command(dealt, out, vectors, on)
         path = f"{HERE}{os.pathsep}{os.environ['PYTHONPATH']}"
-        driver = subprocess.Popen([sys.executable, script, mark, *asked], env=os.environ | {"PYTHONPATH": path})
+        driver = subprocess.Popen(
+            [sys.executable, script, mark, *asked], env=os.environ | {"PYTHONPATH": path}
+        )
         worker = told(mark)["pid"]
         driver.send_signal(signal.SIGKILL)
         assert driver.wait() == -signal.SIGKILL and gone(worker)
-        looked = {file: file.stat().st_mtime_ns for file in (out / "vault/tasks").rglob("spans.bin")}
+        looked = {
+            file: file.stat().st_mtime_ns for file in (out / "vault/tasks").rglob("spans.bin")
+        }
         assert len(looked) == 3 and not (out / "vault/refused").exists()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(writing, "perform", partial(unmoved, looked))
@@ -104,7 +119,10 @@ class Spread:
     @pytest.mark.slow
     def test_every_note_is_measured_alike(self, dealt, on, tmp_path, monkeypatch):
         flags = {"here": (), "there": ("--on", on, "--workers", "2")}
-        here, there = (measured_release(dealt, tmp_path / name, monkeypatch, *how) for name, how in flags.items())
+        here, there = (
+            measured_release(dealt, tmp_path / name, monkeypatch, *how)
+            for name, how in flags.items()
+        )
         assert here == there and any("of sampled patients" in one["control_is"] for one in here)
 
 

@@ -104,7 +104,12 @@ def _capital(name: str) -> str:
 
 @cache
 def _given(words: bool) -> list[str]:
-    usual = {name for sex in ("female", "male") for name, share in given_names(sex).items() if share >= 0.01}
+    usual = {
+        name
+        for sex in ("female", "male")
+        for name, share in given_names(sex).items()
+        if share >= 0.01
+    }
     named = sorted(name for name in usual if held_out(name) and len(name) > 2)
     function = word_list("function")
     return [name for name in named if is_word(name) == words and name not in function]
@@ -127,7 +132,9 @@ def _unlisted(rng: random.Random) -> str:
     """Return a name of two or three syllables that is in no list of names or words."""
     while True:
         parts = [rng.choice(_STARTS) + rng.choice(_MIDDLES) for _ in range(1 + rng.randrange(2))]
-        name = "".join([*parts, rng.choice(_STARTS)[:1] + rng.choice(_MIDDLES)[:1] + rng.choice(_ENDS)])
+        name = "".join(
+            [*parts, rng.choice(_STARTS)[:1] + rng.choice(_MIDDLES)[:1] + rng.choice(_ENDS)]
+        )
         if not lexical_classes(name):
             return name
 
@@ -151,7 +158,9 @@ KINDS = {
 """Kinds of names of each measure: full names, given names that are words, and family names alone."""
 
 
-def cases(measure: str, kind: str, *, names: int = 4, seed: int = 33) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+def cases(
+    measure: str, kind: str, *, names: int = 4, seed: int = 33
+) -> Iterator[tuple[str, list[tuple[int, int]]]]:
     """Yield (text, offsets of the names) for each frame of a measure, `names` times."""
     slot = "last" if measure == "last" else "full"
     make: Callable[[str, random.Random], str] = family if slot == "last" else full

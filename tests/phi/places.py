@@ -178,7 +178,9 @@ _MARK = re.compile("«([^»]*)»")
 
 def notes(kind: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
     """Yield (country, text, range of the identifier) for `address` or `institution`."""
-    values, contexts = (ADDRESSES, AT_ADDRESS) if kind == "address" else (INSTITUTIONS, AT_INSTITUTION)
+    values, contexts = (
+        (ADDRESSES, AT_ADDRESS) if kind == "address" else (INSTITUTIONS, AT_INSTITUTION)
+    )
     for country, listed in values.items():
         for value, context in product(listed, contexts):
             marked = context.format(value)

@@ -38,7 +38,13 @@ class _Reader:
     labels = ("B-PERSON", "I-PERSON", "DATE", "AGE", "KUDOS", "O", "MRN")
 
     def predict(self, text):
-        for word, label in {"Dr. Zy": "B-PERSON", "daily": "DATE", "May 2": "DATE", "99": "AGE", "Q7": "MRN"}.items():
+        for word, label in {
+            "Dr. Zy": "B-PERSON",
+            "daily": "DATE",
+            "May 2": "DATE",
+            "99": "AGE",
+            "Q7": "MRN",
+        }.items():
             if (at := text.find(word)) >= 0:
                 yield Prediction(at, at + len(word), label, 2.0)
 
@@ -54,7 +60,11 @@ def fake():
 class TestAnyAdapter:
     def test_labels_are_mapped_trimmed_and_checked(self, fake):
         text = "Then Dr. Zy, 99, gave it daily from May 2. Q7"
-        assert found(AdapterDetector(fake), text) == [("Zy", "NAME"), ("May 2", "DATE"), ("Q7", "MRN")]
+        assert found(AdapterDetector(fake), text) == [
+            ("Zy", "NAME"),
+            ("May 2", "DATE"),
+            ("Q7", "MRN"),
+        ]
         assert AdapterDetector(fake).labels == {"NAME", "DATE", "MRN"}
 
     def test_labels_that_are_not_understood_are_said(self, fake):
@@ -66,11 +76,32 @@ class TestAnyAdapter:
         (tmp_path / "notes.csv").write_text(f'id,patient,text\n1,a,"{text}"\n', encoding="utf-8")
         gold = [{"note_id": "1", "start": at, "end": at + len(name), "label": "NAME", "text": name}
                 for name in ("Zy", "Smith") for at in [text.index(name)]]  # fmt: skip
-        (tmp_path / "gold.jsonl").write_text("".join(json.dumps(span) + "\n" for span in gold), encoding="utf-8")
-        command = ["evaluate", "deidentification", str(tmp_path / "notes.csv"), "--gold", str(tmp_path / "gold.jsonl")]
+        (tmp_path / "gold.jsonl").write_text(
+            "".join(json.dumps(span) + "\n" for span in gold), encoding="utf-8"
+        )
+        command = [
+            "evaluate",
+            "deidentification",
+            str(tmp_path / "notes.csv"),
+            "--gold",
+            str(tmp_path / "gold.jsonl"),
+        ]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
-            assert main([*command, "--engine", "fake", "--set", "workers=1", "--json", str(tmp_path / "f.json")]) == 0
+            assert (
+                main(
+                    [
+                        *command,
+                        "--engine",
+                        "fake",
+                        "--set",
+                        "workers=1",
+                        "--json",
+                        str(tmp_path / "f.json"),
+                    ]
+                )
+                == 0
+            )
         found = read_findings(tmp_path / "f.json")
         recall = next(f for f in found if "recall" in f.measure and "NAME" in str(f.detail))
         assert recall.value == 0.5
@@ -101,7 +132,9 @@ def test_what_does_not_fit_is_one_line(spec, error, said):
         adapter_detector(spec)
 
 
-@pytest.mark.parametrize(("kind", "library"), [("spacy", "spacy"), ("hf", "transformers"), ("presidio", "spacy")])
+@pytest.mark.parametrize(
+    ("kind", "library"), [("spacy", "spacy"), ("hf", "transformers"), ("presidio", "spacy")]
+)
 def test_a_missing_library_is_a_missing_extra(kind, library, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setitem(sys.modules, "presidio_analyzer", None)
@@ -168,23 +201,49 @@ class TestPresidio:
         assert done.batch["text"].to_pylist() == ["Card [ACCOUNT].", "no pain"]
 
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "Dr", "came", "today", "and", "saw", "the", "patient", "has", "pain", "."]
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "Dr",
+    "came",
+    "today",
+    "and",
+    "saw",
+    "the",
+    "patient",
+    "has",
+    "pain",
+    ".",
+]
 
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
     """A small BERT on disk, trained here: an unknown word is a patient."""
-    transformers = pytest.importorskip("transformers", reason="extra [huggingface] is not installed")
+    transformers = pytest.importorskip(
+        "transformers", reason="extra [huggingface] is not installed"
+    )
     torch = pytest.importorskip("torch")
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     folder = tmp_path_factory.mktemp("models") / "trained"
-    inner = Tokenizer(models.WordLevel({word: at for at, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    inner = Tokenizer(
+        models.WordLevel({word: at for at, word in enumerate(WORDS)}, unk_token="[UNK]")
+    )
     inner.pre_tokenizer = pre_tokenizers.Whitespace()
     names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=24, **names)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, model_max_length=24, **names
+    )
     config = transformers.BertConfig(
-        **{"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2},
+        **{
+            "vocab_size": len(WORDS),
+            "hidden_size": 32,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+        },
         **{"intermediate_size": 32, "max_position_embeddings": 32, "hidden_dropout_prob": 0.0},
         id2label={0: "O", 1: "B-PATIENT", 2: "I-GADGET"},
     )
@@ -224,14 +283,39 @@ class TestHuggingFace:
         assert [(span.start, span.end) for span in spans] == names
 
     def test_it_joins_the_detectors_of_a_run(self, classifier, tmp_path):
-        (tmp_path / "notes.csv").write_text("id,patient,text\n1,a,saw Dr zwiyemi today\n", encoding="utf-8")
-        command = ["deidentify", str(tmp_path / "notes.csv"), "-o", str(tmp_path / "out.csv"), "--seed", "1", "-q"]
+        (tmp_path / "notes.csv").write_text(
+            "id,patient,text\n1,a,saw Dr zwiyemi today\n", encoding="utf-8"
+        )
+        command = [
+            "deidentify",
+            str(tmp_path / "notes.csv"),
+            "-o",
+            str(tmp_path / "out.csv"),
+            "--seed",
+            "1",
+            "-q",
+        ]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
-            assert main([*command, "--set", f"also=hf:{classifier}", "--set", "mode=tag", "--workers", "1"]) == 0
+            assert (
+                main(
+                    [
+                        *command,
+                        "--set",
+                        f"also=hf:{classifier}",
+                        "--set",
+                        "mode=tag",
+                        "--workers",
+                        "1",
+                    ]
+                )
+                == 0
+            )
         assert "Dr [NAME] today" in (tmp_path / "out.csv").read_text()
 
-    @pytest.mark.parametrize("broken", ["empty", "weights", "half", "tokenizer", "pickle", "task", "labels"])
+    @pytest.mark.parametrize(
+        "broken", ["empty", "weights", "half", "tokenizer", "pickle", "task", "labels"]
+    )
     def test_a_broken_or_foreign_folder_is_one_line(self, classifier, broken, tmp_path, capsys):
         folder = tmp_path / "model"
         folder.mkdir()
@@ -248,13 +332,29 @@ class TestHuggingFace:
         if broken in ("task", "labels"):
             transformers = pytest.importorskip("transformers")
             copied(classifier, folder, "model.safetensors")
-            kind = "BertForSequenceClassification" if broken == "task" else "BertForTokenClassification"
+            kind = (
+                "BertForSequenceClassification"
+                if broken == "task"
+                else "BertForTokenClassification"
+            )
             config = transformers.BertConfig.from_pretrained(classifier)
             config.id2label = {0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"}
             getattr(transformers, kind)(config).save_pretrained(folder)
         (tmp_path / "notes.csv").write_text("id,patient,text\n1,a,well\n", encoding="utf-8")
-        command = ["deidentify", str(tmp_path / "notes.csv"), "-o", str(tmp_path / "out.csv"), "--workers", "1", "-q"]
+        command = [
+            "deidentify",
+            str(tmp_path / "notes.csv"),
+            "-o",
+            str(tmp_path / "out.csv"),
+            "--workers",
+            "1",
+            "-q",
+        ]
         capsys.readouterr()
         assert main([*command, "--set", f"also=hf:{folder}"]) == 3
         said = capsys.readouterr().err.strip()
-        assert len(said.splitlines()) == 1 and "secret" not in said and not (tmp_path / "out.csv").exists()
+        assert (
+            len(said.splitlines()) == 1
+            and "secret" not in said
+            and not (tmp_path / "out.csv").exists()
+        )

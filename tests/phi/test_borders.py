@@ -40,7 +40,12 @@ def examples():
             text, truth = unmark(example)
             for start, end, label in truth:
                 near = text[start - 1 : start] if start else ""
-                if label in PLACES or text[start:end] in EXEMPT or near.isalnum() or text[end : end + 1].isalnum():
+                if (
+                    label in PLACES
+                    or text[start:end] in EXEMPT
+                    or near.isalnum()
+                    or text[end : end + 1].isalnum()
+                ):
                     continue
                 if near == "/" or text[end : end + 1] == "/":
                     continue
@@ -58,13 +63,17 @@ def missed(detector, text, start, end, pairs):
         if detector.name == "ages" and before in ("<", ">"):  # over 89, not an age
             continue
         changed = text[:start] + before + identifier + after + text[end:]
-        if not is_found(detector, changed, start + len(before), start + len(before) + len(identifier)):
+        if not is_found(
+            detector, changed, start + len(before), start + len(before) + len(identifier)
+        ):
             yield before, after
 
 
 def words_fit(detector, text, start, end):
     identifier = text[start:end]
-    return not any(c.isalpha() for c in identifier) and is_found(detector, identifier, 0, len(identifier))
+    return not any(c.isalpha() for c in identifier) and is_found(
+        detector, identifier, 0, len(identifier)
+    )
 
 
 EXAMPLES = list(examples())
@@ -75,7 +84,9 @@ def test_an_example_is_found_next_to_each_border(detector, text, start, end):
     pairs = [(before, AFTER[(7 * n + start) % len(AFTER)]) for n, before in enumerate(BEFORE)]
     pairs += [(BEFORE[(11 * n + start) % len(BEFORE)], after) for n, after in enumerate(AFTER)]
     if words_fit(detector, text, start, end):
-        pairs += [(before, " ") for before in WORDS_BEFORE] + [(" ", after) for after in WORDS_AFTER]
+        pairs += [(before, " ") for before in WORDS_BEFORE] + [
+            (" ", after) for after in WORDS_AFTER
+        ]
     assert list(missed(detector, text, start, end, pairs)) == []
 
 
@@ -104,5 +115,7 @@ Gravida 3, para 2-0-1-2. Lymph nodes 4/16 positive. Percocet 5/325, Lotrel 5/10.
 
 @pytest.mark.parametrize("line", NOT_IDENTIFIERS)
 def test_decimals_ratios_versions_and_ranges_are_no_identifiers(line):
-    found = [line[s.start : s.end] for name in NAMES for s in dict(detectors)[name].find(NoteView(line))]
+    found = [
+        line[s.start : s.end] for name in NAMES for s in dict(detectors)[name].find(NoteView(line))
+    ]
     assert found == []

@@ -56,7 +56,14 @@ def test_notes_in_notes_out(notes, tmp_path, capsys):
     assert mode_of(out) == 0o600
     vault = tmp_path / "clean.parquet.vault"
     assert mode_of(vault) == 0o700
-    own = {"key.bin", "deidentify.json", "README.txt", "audit-0001.jsonl", "residues.jsonl", "spans.jsonl"}
+    own = {
+        "key.bin",
+        "deidentify.json",
+        "README.txt",
+        "audit-0001.jsonl",
+        "residues.jsonl",
+        "spans.jsonl",
+    }
     assert {p.name for p in vault.iterdir()} == own
     assert all(mode_of(p) == 0o600 for p in vault.iterdir())
     said = capsys.readouterr()
@@ -82,7 +89,9 @@ def test_a_seed_makes_the_same_notes_and_says_so(notes, tmp_path, capsys):
     assert pq.read_table(tmp_path / "a.parquet").equals(pq.read_table(tmp_path / "b.parquet"))
     assert capsys.readouterr().err.count("TEST SEED: not for release") == 2
     assert not (tmp_path / "a.parquet.vault" / "key.bin").exists()
-    assert json.loads((tmp_path / "a.parquet.vault" / "deidentify.json").read_text())["test_seed"] == 3
+    assert (
+        json.loads((tmp_path / "a.parquet.vault" / "deidentify.json").read_text())["test_seed"] == 3
+    )
 
 
 def test_keys_differ_and_a_vault_is_used_again(notes, tmp_path):
@@ -97,11 +106,21 @@ def test_keys_differ_and_a_vault_is_used_again(notes, tmp_path):
 def test_known_patients_and_spans(notes, tmp_path):
     feed = tmp_path / "patients.parquet"
     write_patients([Patient("p1", ("Mary", "Okwuosa"), record_numbers=("00-12-345",))], feed)
-    assert run(notes, "-o", tmp_path / "o.parquet", "--patients", feed, "--set", "mode=tag", "--spans") == 0
-    assert pq.read_table(tmp_path / "o.parquet")["text"].to_pylist()[1] == "[NAME]: [DATE], no. [MRN]"
-    lines = [json.loads(line) for line in (tmp_path / "o.parquet.vault" / "spans.jsonl").read_text().splitlines()]
+    assert (
+        run(notes, "-o", tmp_path / "o.parquet", "--patients", feed, "--set", "mode=tag", "--spans")
+        == 0
+    )
+    assert (
+        pq.read_table(tmp_path / "o.parquet")["text"].to_pylist()[1] == "[NAME]: [DATE], no. [MRN]"
+    )
+    lines = [
+        json.loads(line)
+        for line in (tmp_path / "o.parquet.vault" / "spans.jsonl").read_text().splitlines()
+    ]
     texts = dict(zip(ROWS["note_id"], ROWS["text"], strict=True))
-    assert all(texts[line["note_id"]][line["start"] : line["end"]] == line["text"] for line in lines)
+    assert all(
+        texts[line["note_id"]][line["start"] : line["end"]] == line["text"] for line in lines
+    )
     assert mode_of(tmp_path / "o.parquet.vault" / "spans.jsonl") == 0o600
 
 
@@ -129,36 +148,54 @@ def test_ids_are_new_and_the_crosswalk_has_both(notes, tmp_path):
     assert [row.new_note_id for row in rows] == [row["note_id"] for row in written]
     again = ["reidentify", str(out), "-o", str(back), "--vault", str(vault), "--reason", "test"]
     assert main([*again, "--set", "keep=kind"]) == 0
-    assert [str(row["note_id"]) for row in pq.read_table(back).to_pylist()] == [row.note_id for row in rows]
+    assert [str(row["note_id"]) for row in pq.read_table(back).to_pylist()] == [
+        row.note_id for row in rows
+    ]
     assert pq.read_table(back)["text"].to_pylist() == [row["text"] for row in source]
 
 
 def test_ids_are_kept_on_request(notes, tmp_path):
     assert run(notes, "-o", tmp_path / "clean.parquet", "--keep-ids") == 0
     kept = pq.read_table(tmp_path / "clean.parquet")["note_id"].to_pylist()
-    assert [str(name) for name in pq.read_table(notes)["note_id"].to_pylist()] == [str(name) for name in kept]
+    assert [str(name) for name in pq.read_table(notes)["note_id"].to_pylist()] == [
+        str(name) for name in kept
+    ]
 
 
-def test_residues_are_counted_and_above_the_limit_the_exit_code_is_4(notes, tmp_path, monkeypatch, capsys):
+def test_residues_are_counted_and_above_the_limit_the_exit_code_is_4(
+    notes, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(tagger, "all_detectors", lambda: ())
     out, vault = tmp_path / "out.parquet", tmp_path / "out.parquet.vault"
     assert run(notes, "-o", out) == 4
     assert out.exists()
     error = capsys.readouterr().err
-    assert "notes have unchanged text like an identifier" in error and "clinveil review out.parquet" in error
+    assert (
+        "notes have unchanged text like an identifier" in error
+        and "clinveil review out.parquet" in error
+    )
     record = json.loads((vault / "deidentify.json").read_text())
-    lines = [json.loads(line) for line in (vault / "residues.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (vault / "residues.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert record["notes_with_residues"] == len({line["note_id"] for line in lines}) > 0
     assert mode_of(vault / "residues.jsonl") == 0o600
     assert run(notes, "-o", tmp_path / "any.parquet", "--set", "max_residues=1") == 0
 
 
-def test_a_run_says_what_a_patient_list_would_find_and_what_a_partial_one_misses(notes, tmp_path, capsys):
+def test_a_run_says_what_a_patient_list_would_find_and_what_a_partial_one_misses(
+    notes, tmp_path, capsys
+):
     assert run(notes, "-o", tmp_path / "none.parquet") == 0
-    line = next(one for one in capsys.readouterr().err.splitlines() if one.startswith("no patient list"))
+    line = next(
+        one for one in capsys.readouterr().err.splitlines() if one.startswith("no patient list")
+    )
     assert "10 % to .2 %" in line and "--patients FILE" in line
     write_patients([Patient("p1", ("Mary", "Okwuosa"))], tmp_path / "people.parquet")
-    assert run(notes, "-o", tmp_path / "some.parquet", "--patients", tmp_path / "people.parquet") == 0
+    assert (
+        run(notes, "-o", tmp_path / "some.parquet", "--patients", tmp_path / "people.parquet") == 0
+    )
     error = capsys.readouterr().err
     assert "patient list: 1 of 3 notes (1 of 2 patients) have no row in it" in error
     assert "no patient list" not in error
@@ -205,7 +242,9 @@ def test_a_missing_file_is_one_line(tmp_path, capsys):
 
 
 def everything(folder):
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    return {
+        p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()
+    }
 
 
 @pytest.mark.parametrize(
@@ -221,7 +260,9 @@ def everything(folder):
         ("txt", "out", "txt/v", "the vault is inside NOTES"),
     ],
 )
-def test_places_that_would_destroy_one_another_are_refused(notes, tmp_path, capsys, source, out, vault, said):
+def test_places_that_would_destroy_one_another_are_refused(
+    notes, tmp_path, capsys, source, out, vault, said
+):
     for name in ("txt/deep", "F/out/vault", "F/v"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("txt/a.txt", "txt/deep/a.txt", "F/out/vault/key.bin"):
@@ -283,12 +324,26 @@ def test_a_vault_in_use_is_refused(notes, tmp_path, capsys):
 
 def test_of_runs_at_the_same_time_the_record_fits_the_key(notes, tmp_path):
     out = tmp_path / "o.parquet"
-    line = [sys.executable, "-m", "clinveil", "deidentify", notes, "-o", out, "--force", "--workers", "1", "--quiet"]
+    line = [
+        sys.executable,
+        "-m",
+        "clinveil",
+        "deidentify",
+        notes,
+        "-o",
+        out,
+        "--force",
+        "--workers",
+        "1",
+        "--quiet",
+    ]
     runs = [subprocess.Popen(line, stderr=subprocess.PIPE) for _ in range(2)]
     said = [each.communicate()[1].decode() for each in runs]
     codes = [each.returncode for each in runs]
     assert 0 in codes and set(codes) <= {0, 2}, said
-    assert all("another run is using" in text for code, text in zip(codes, said, strict=True) if code)
+    assert all(
+        "another run is using" in text for code, text in zip(codes, said, strict=True) if code
+    )
     vault = tmp_path / "o.parquet.vault"
     record = json.loads((vault / "deidentify.json").read_text())
     assert record["key_commitment"] == Key.load(vault / "key.bin").commitment
@@ -323,8 +378,22 @@ def test_a_failed_gate_leaves_an_earlier_vault_as_it_was(notes, tmp_path, monkey
 def test_a_refused_run_leaves_no_vault(notes, tmp_path):
     assert run(notes, "-o", tmp_path / "o.parquet", "--set", "phi_policy=none.toml") == 2
     (tmp_path / "v").mkdir()
-    assert run(notes, "-o", tmp_path / "o.parquet", "--set", "phi_policy=none.toml", "--vault", tmp_path / "v") == 2
-    assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")) == ["notes.parquet", "v"]
+    assert (
+        run(
+            notes,
+            "-o",
+            tmp_path / "o.parquet",
+            "--set",
+            "phi_policy=none.toml",
+            "--vault",
+            tmp_path / "v",
+        )
+        == 2
+    )
+    assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")) == [
+        "notes.parquet",
+        "v",
+    ]
 
 
 def feed(tmp_path, *ids):
@@ -341,7 +410,10 @@ def test_a_feed_of_other_patients_is_refused_and_nothing_is_written(notes, tmp_p
 
 
 def test_known_patients_without_a_note_are_counted(notes, tmp_path, capsys):
-    assert run(notes, "-o", tmp_path / "o.parquet", "--patients", feed(tmp_path, "p1", "x1", "x2")) == 0
+    assert (
+        run(notes, "-o", tmp_path / "o.parquet", "--patients", feed(tmp_path, "p1", "x1", "x2"))
+        == 0
+    )
     assert "2 of 3 known patients have no note here" in capsys.readouterr().err
 
 

@@ -55,7 +55,9 @@ def marked(done, path, change=lambda row: "not", drop=()):
         writer = csv.DictWriter(file, [name for name in rows[0] if name not in drop])
         writer.writeheader()
         for row in rows:
-            writer.writerow({k: v for k, v in {**row, "mark": change(row)}.items() if k not in drop})
+            writer.writerow(
+                {k: v for k, v in {**row, "mark": change(row)}.items() if k not in drop}
+            )
     return path
 
 
@@ -67,7 +69,11 @@ def test_the_folder_is_private_and_whole(done):
     }
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in files)
     rows = list(csv.DictReader((done / "locations.csv").open()))
-    assert len(rows) == 60 and len({row["location"] for row in rows}) == 60 and len({row["run"] for row in rows}) == 1
+    assert (
+        len(rows) == 60
+        and len({row["location"] for row in rows}) == 60
+        and len({row["run"] for row in rows}) == 1
+    )
 
 
 def test_the_findings_hold_all_parts_and_no_text(done):
@@ -78,14 +84,18 @@ def test_the_findings_hold_all_parts_and_no_text(done):
     assert feeds["with the patient list"] == 0.0 <= feeds["without the patient list"]
     rows = list(csv.DictReader((done / "locations.csv").open()))
     strata = json.loads((done / "design.json").read_text())["locations"]
-    names = [row["text"] for row in rows if strata[row["location"]] == "found" and len(row["text"]) > 6]
+    names = [
+        row["text"] for row in rows if strata[row["location"]] == "found" and len(row["text"]) > 6
+    ]
     told = (done / "report.md").read_text() + (done / "findings.json").read_text()
     assert names and not [name for name in names if name in told]
 
 
 def test_the_page_asks_nothing_of_others_and_holds_every_location(done):
     page = (done / "locations.html").read_text()
-    before, data, after = re.split(r'(?<=id="data">)(.*?)(?=</script>)', page, maxsplit=1, flags=re.DOTALL)
+    before, data, after = re.split(
+        r'(?<=id="data">)(.*?)(?=</script>)', page, maxsplit=1, flags=re.DOTALL
+    )
     assert "default-src 'none'" in before and "http" not in before.replace("http-equiv", "") + after
     assert not re.search(r"\b(?:src|href)=", before + after)
     data = json.loads(data)
@@ -97,7 +107,10 @@ def test_the_page_asks_nothing_of_others_and_holds_every_location(done):
 def test_who_judges_does_not_see_what_was_found(done):
     told = (done / "locations.csv").read_text() + (done / "locations.html").read_text()
     assert "found by the engine" not in told and "not found" not in told
-    assert {row["kind"] for row in csv.DictReader((done / "locations.csv").open())} == {"place", "passage"}
+    assert {row["kind"] for row in csv.DictReader((done / "locations.csv").open())} == {
+        "place",
+        "passage",
+    }
 
 
 def test_marked_with_keys_in_a_browser(done, tmp_path):
@@ -144,7 +157,9 @@ def gold_marks(done):
 def test_marks_give_recall(done, tmp_path, capsys):
     marks = marked(done, tmp_path / "m.csv", gold_marks(done))
     assert main(["validate", str(done), "--marked", str(marks)]) == 0
-    found = {f.measure: f for f in read_findings(done / "recall.json") if f.measure != "validate.places"}
+    found = {
+        f.measure: f for f in read_findings(done / "recall.json") if f.measure != "validate.places"
+    }
     recall = found["validate.recall"]
     assert recall.value > 0.9 and recall.low < recall.value <= recall.high and recall.n == 60
     assert found["validate.precision"].value > 0.9
@@ -153,11 +168,16 @@ def test_marks_give_recall(done, tmp_path, capsys):
 
 def test_unsure_widens_both_ways(done, tmp_path):
     sure = gold_marks(done)
-    for name, change in {"a": sure, "b": lambda row: "unsure" if int(row["location"]) % 4 == 0 else sure(row)}.items():
+    for name, change in {
+        "a": sure,
+        "b": lambda row: "unsure" if int(row["location"]) % 4 == 0 else sure(row),
+    }.items():
         main(["validate", str(done), "--marked", str(marked(done, tmp_path / f"{name}.csv", change)),
               "--json", str(tmp_path / f"{name}.json")])  # fmt: skip
     a, b = (read_findings(tmp_path / f"{name}.json")[0] for name in "ab")
-    assert b.detail["unsure"] >= 12 and b.low < a.low and b.value < a.value and b.high >= a.high - 1e-3
+    assert (
+        b.detail["unsure"] >= 12 and b.low < a.low and b.value < a.value and b.high >= a.high - 1e-3
+    )
 
 
 BAD = {
@@ -165,7 +185,12 @@ BAD = {
     "no mark": (lambda row: "", {}, 3, "no marks"),
     "unknown mark": (lambda row: "perhaps", {}, 3, "row 2: invalid mark"),
     "several of one": (lambda row: "3", {}, 3, ": invalid mark"),
-    "one stratum only": (lambda row: "n" if row["location"] == "1" else "", {}, 3, "no marks in stratum"),
+    "one stratum only": (
+        lambda row: "n" if row["location"] == "1" else "",
+        {},
+        3,
+        "no marks in stratum",
+    ),
 }
 
 
@@ -174,7 +199,11 @@ def test_bad_marks_are_one_line(case, done, tmp_path, capsys):
     change, other, code, says = BAD[case]
     path = marked(done, tmp_path / "m.csv", change)
     if other:
-        path.write_text(path.read_text().replace(json.loads((done / "design.json").read_text())["run"], other["run"]))
+        path.write_text(
+            path.read_text().replace(
+                json.loads((done / "design.json").read_text())["run"], other["run"]
+            )
+        )
     assert main(["validate", str(done), "--marked", str(path)]) == code
     said = capsys.readouterr().err.strip()
     assert says in said and len(said.splitlines()) == 1
@@ -183,7 +212,10 @@ def test_bad_marks_are_one_line(case, done, tmp_path, capsys):
 def test_a_location_twice_or_unknown_and_a_file_without_columns(done, tmp_path, capsys):
     path = marked(done, tmp_path / "m.csv", lambda row: "n")
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text("run,location,mark\n" + "".join(",".join([*line.split(",")[:2], "n\n"]) for line in lines[1:2] * 2))
+    path.write_text(
+        "run,location,mark\n"
+        + "".join(",".join([*line.split(",")[:2], "n\n"]) for line in lines[1:2] * 2)
+    )
     assert main(["validate", str(done), "--marked", str(path)]) == 3
     assert "duplicate location" in capsys.readouterr().err
     path.write_text(path.read_text().splitlines()[0] + "\n" + lines[1].split(",")[0] + ",9999,n\n")
@@ -199,7 +231,8 @@ def test_the_page_s_own_marks_are_taken(done, tmp_path):
     rows = {row["location"]: row for row in csv.DictReader((done / "locations.csv").open())}
     path = tmp_path / "marks.csv"
     path.write_text(
-        "run;location;mark\n" + "".join(f"{design['run']};{location};{sure(rows[location])}\n" for location in rows)
+        "run;location;mark\n"
+        + "".join(f"{design['run']};{location};{sure(rows[location])}\n" for location in rows)
     )
     assert main(["validate", str(done), "--marked", str(path)]) == 0
 
@@ -210,7 +243,19 @@ def test_changed_notes_are_refused(done, demo, tmp_path, capsys):
     path = str(marked(done, tmp_path / "m.csv", gold_marks(done)))
     assert main(["validate", str(other), "-o", str(done), "--marked", path]) == 0
     write_demo(tmp_path / "more", 3, 6)
-    assert main(["validate", str(tmp_path / "more" / "notes.parquet"), "-o", str(done), "--marked", path]) == 3
+    assert (
+        main(
+            [
+                "validate",
+                str(tmp_path / "more" / "notes.parquet"),
+                "-o",
+                str(done),
+                "--marked",
+                path,
+            ]
+        )
+        == 3
+    )
     assert "not the notes of this run" in capsys.readouterr().err
 
 
@@ -231,7 +276,9 @@ def test_a_stopped_run_goes_on_and_comes_out_the_same(demo, done, tmp_path, monk
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(validation, "_known", stop)
         validation.validate_notes(demo / "notes.parquet", out, settings(demo), say=lambda _: None)
-    assert (out / "stages" / "locations.json").exists() and not (out / "stages" / "known.json").exists()
+    assert (out / "stages" / "locations.json").exists() and not (
+        out / "stages" / "known.json"
+    ).exists()
     kept = (out / "locations.csv").stat().st_mtime_ns
     assert validate(demo, out, *feed) == 0
     assert (out / "locations.csv").stat().st_mtime_ns == kept
@@ -242,4 +289,6 @@ def test_a_stopped_run_goes_on_and_comes_out_the_same(demo, done, tmp_path, monk
 def settings(demo):
     from clinveil.phi.settings import ValidateSettings
 
-    return ValidateSettings.model_validate({"patients": demo / "patients.parquet", "locations": 60} | {"workers": 1})
+    return ValidateSettings.model_validate(
+        {"patients": demo / "patients.parquet", "locations": 60} | {"workers": 1}
+    )

@@ -24,7 +24,18 @@ from clinveil.scale import serial
 KEY = Key.from_seed(5)
 PIECES = ["J", "M", "L", "JM", "ML", ".", " ", "\t", "with ", "By ", "PER ", "\n", "a"]
 TEXTS = st.lists(st.sampled_from(PIECES)).map("".join)
-WORDS = ("billy", "lee", "o'shea", "wiliam", "annie", "okwuoza", "reyes-lee", "wokwuosareyes", "pain", "van")
+WORDS = (
+    "billy",
+    "lee",
+    "o'shea",
+    "wiliam",
+    "annie",
+    "okwuoza",
+    "reyes-lee",
+    "wokwuosareyes",
+    "pain",
+    "van",
+)
 
 
 ENGINE = Deidentifier(KEY, mode="tag")
@@ -38,7 +49,8 @@ class TestRecallFirst:
         assert out.startswith("Then [NAME] and [NAME] took aspirin; the ")
 
     @pytest.mark.parametrize(
-        "text", ["Rose told of pain.", "PAST HISTORY: Pain", "- May resume diet", "Young Adult Clinic"]
+        "text",
+        ["Rose told of pain.", "PAST HISTORY: Pain", "- May resume diet", "Young Adult Clinic"],
     )
     def test_a_capital_at_the_start_of_a_sentence_or_in_a_heading_says_nothing(self, text):
         assert [span for span in off_list(NoteView(text), frozenset()) if span.start == 0] == []
@@ -56,7 +68,9 @@ class TestRecallFirst:
         ]
         (done,) = deidentify_corpus(memory_corpus(words), RECALL_FIRST, serial)
         out = done.batch["text"].to_pylist()
-        assert out[4] == "given xyzzomab with [NAME]; [NAME]"  # three patients have plughine, five xyzzomab
+        assert (
+            out[4] == "given xyzzomab with [NAME]; [NAME]"
+        )  # three patients have plughine, five xyzzomab
 
 
 class TestForms:
@@ -67,7 +81,15 @@ class TestForms:
         [
             *[
                 (word, OWN)
-                for word in ("william", "henry", "okwuosa-reyes", "okwuosa", "reyes", "lee", "okwousa-reyes")
+                for word in (
+                    "william",
+                    "henry",
+                    "okwuosa-reyes",
+                    "okwuosa",
+                    "reyes",
+                    "lee",
+                    "okwousa-reyes",
+                )
             ],
             *[(word, NICKNAME) for word in ("billy", "will", "hank", "annie")],
             *[(word, MISSPELT) for word in ("wiliam", "okwuoza", "okwuasareys")],
@@ -87,7 +109,9 @@ class TestForms:
     @given(st.text("abcde", min_size=4, max_size=11), st.text("abcde", min_size=4, max_size=11))
     def test_no_misspelling_is_missed(self, form, own):
         """By all names one after the other: what looking at beginnings and endings alone must find."""
-        assert (NameVariants([(own,)]).misspelt(form) is not None) == (is_near(form, own) and not _is_other(form))
+        assert (NameVariants([(own,)]).misspelt(form) is not None) == (
+            is_near(form, own) and not _is_other(form)
+        )
 
     @given(st.permutations(("john", "maria", "li", "o'shea", "van", "mary-jo")), TEXTS)
     def test_initials_are_those_of_a_pattern(self, name, text):
@@ -98,23 +122,33 @@ class TestForms:
 
     @given(st.sets(st.sampled_from(WORDS)))
     def test_many_words_at_once_are_each_by_itself(self, words):
-        assert self.FORMS.among(words) == {word: why for word in words if (why := self.FORMS.why(word))}
+        assert self.FORMS.among(words) == {
+            word: why for word in words if (why := self.FORMS.why(word))
+        }
 
     def test_nicknames_go_both_ways(self):
         assert {"billy", "bill", "will"} <= nicknames()["william"]
         assert "william" in nicknames()["billy"]
-        assert all(name_form(form) == form and form not in others for form, others in nicknames().items())
+        assert all(
+            name_form(form) == form and form not in others for form, others in nicknames().items()
+        )
 
 
 def _is_other(form):
-    return bool(lexical_classes(form) & (LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.EPONYM))
+    return bool(
+        lexical_classes(form) & (LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.EPONYM)
+    )
 
 
 def _initials_of(initials, bare):
     """A pattern of these people's own: slow to compile, and plain."""
     every = [letters.upper() for letters in sorted(initials)]
     dotted = "|".join(r"\.[ \t]?".join(letters) + r"(?:\.|(?=[^\w.]|$))" for letters in every)
-    tight = "".join(rf"|(?<=\b{word} )(?:{'|'.join(every)})\b" for word in ("with", "By", "PER", "for")) if bare else ""
+    tight = (
+        "".join(rf"|(?<=\b{word} )(?:{'|'.join(every)})\b" for word in ("with", "By", "PER", "for"))
+        if bare
+        else ""
+    )
     return re.compile(rf"(?<![\w.])(?:{dotted})(?!\w){tight}")
 
 

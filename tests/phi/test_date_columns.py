@@ -65,7 +65,9 @@ def test_a_column_of_lists_is_no_column_of_dates():
 
 def run(tmp_path, path, **settings):
     out = tmp_path / "out.parquet"
-    how = DeidentifySettings.model_validate({"quiet": True, "seed": 4, "keep_ids": True, "workers": 1, **settings})
+    how = DeidentifySettings.model_validate(
+        {"quiet": True, "seed": 4, "keep_ids": True, "workers": 1, **settings}
+    )
     counts = deidentify_notes(path, out, how, say=lambda line: None)
     return pq.read_table(out).to_pylist(), counts
 
@@ -145,7 +147,9 @@ def test_a_policy_that_does_not_shift_dates_refuses_the_option(tmp_path):
 )
 def test_a_release_refuses_them_too(tmp_path, settings, what):
     path = notes(tmp_path / "n.parquet", seen=[date(2019, 3, 4)] * 3)
-    how = ReleaseSettings.model_validate({"kind": "deidentified", "quiet": True, "seed": 1, **settings})
+    how = ReleaseSettings.model_validate(
+        {"kind": "deidentified", "quiet": True, "seed": 1, **settings}
+    )
     with pytest.raises(UsageError, match=what):
         release(path, tmp_path / "out", how)
 

@@ -50,7 +50,9 @@ def test_a_range_moves_as_a_whole(text, by, moved):
     assert shifted_by(timedelta(by), text) == moved
 
 
-@pytest.mark.parametrize("text", ["December 24 - 27", "Dec 24-27", "3/4-3/11", "2014-2017", "Q3 2019", "'98", "12/07"])
+@pytest.mark.parametrize(
+    "text", ["December 24 - 27", "Dec 24-27", "3/4-3/11", "2014-2017", "Q3 2019", "'98", "12/07"]
+)
 def test_what_has_no_year_or_no_day_is_never_guessed(text):
     assert shifted_by(FIVE, text) is None
 
@@ -72,7 +74,10 @@ SHORT = (
 
 @pytest.mark.parametrize(("text", "written"), SHORT)
 def test_short_dates_are_found(text, written):
-    assert any(text[s.start : s.end] == written and s.label == "DATE" for s in Finder.of(PhiSettings()).find(text))
+    assert any(
+        text[s.start : s.end] == written and s.label == "DATE"
+        for s in Finder.of(PhiSettings()).find(text)
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +134,9 @@ class TestOrder:
         read = {}
         for order in ("day-first", "month-first"):
             engine = Deidentifier.of(PhiSettings(date_order=order), KEY)
-            read[order] = engine.treat("Seen 3/4/2019.", engine.find("Seen 3/4/2019.", "p1"), "p1")[0]
+            read[order] = engine.treat("Seen 3/4/2019.", engine.find("Seen 3/4/2019.", "p1"), "p1")[
+                0
+            ]
         by = offset(KEY, "p1")
         first, second = date(2019, 4, 3) + by, date(2019, 3, 4) + by
         assert read == {
@@ -142,7 +149,10 @@ class TestOffsetOfTheTable:
     def test_it_is_used_instead_of_that_of_the_key(self):
         patients = {"p1": Patient("p1", ("Ann", "Ito"), date_shift=-3)}
         engine = Deidentifier(KEY, patients=patients)
-        assert engine.treat("Seen 3/4/2019.", engine.find("Seen 3/4/2019.", "p1"), "p1")[0] == "Seen 3/1/2019."
+        assert (
+            engine.treat("Seen 3/4/2019.", engine.find("Seen 3/4/2019.", "p1"), "p1")[0]
+            == "Seen 3/1/2019."
+        )
         other = engine.treat("Seen 3/4/2019.", engine.find("Seen 3/4/2019.", "p2"), "p2")[0]
         day = date(2019, 3, 4) + offset(KEY, "p2")
         assert other == f"Seen {day.month}/{day.day}/{day.year}."
@@ -150,7 +160,9 @@ class TestOffsetOfTheTable:
 
 def written(day, *, day_first, rng):
     """A full date in one of the formats of a note."""
-    numeric = f"{day.day}/{day.month}/{day.year}" if day_first else f"{day.month}/{day.day}/{day.year}"
+    numeric = (
+        f"{day.day}/{day.month}/{day.year}" if day_first else f"{day.month}/{day.day}/{day.year}"
+    )
     short = numeric[:-4] + numeric[-2:]
     month = MONTHS[day.month - 1]
     return rng.choice(
@@ -246,9 +258,9 @@ def test_order_and_intervals_are_kept_in_simulated_patients(patients=120):
             if "[DATE]" in text:  # a tag is allowed, a wrong date is not
                 assert not re.search(r"\d{4}", text), (line, text)
                 continue
-            assert [day - old for day, old in zip(read(text, day_first=day_first), truth, strict=True)] == [by] * len(
-                truth
-            ), (line, text, by)
+            assert [
+                day - old for day, old in zip(read(text, day_first=day_first), truth, strict=True)
+            ] == [by] * len(truth), (line, text, by)
             exact += len(truth)
     assert exact > 7 * patients
 

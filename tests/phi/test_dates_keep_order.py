@@ -69,7 +69,9 @@ def interval(text, form):
     """First and last day that a date of a form can mean."""
     try:
         day = datetime.strptime(text, form).date()
-    except ValueError:  # the short form of May is its full name, so the next month is written in full
+    except (
+        ValueError
+    ):  # the short form of May is its full name, so the next month is written in full
         day = datetime.strptime(text, form.replace("%b", "%B")).date()
     if form not in MONTH_ONLY:
         return day, day
@@ -108,7 +110,9 @@ def test_the_order_of_all_dates_of_a_thousand_patients_is_kept():
 @pytest.mark.parametrize("form", [form for form in (*FULL, *MONTH_ONLY) if form != "%d%b%Y"])
 def test_the_detectors_find_each_form_and_it_moves(form):
     written = datetime(2015, 4, 16, 10, 30).strftime(form)
-    made = deidentified(f"Seen on {written}. Well.").removeprefix("Seen on ").removesuffix(". Well.")
+    made = (
+        deidentified(f"Seen on {written}. Well.").removeprefix("Seen on ").removesuffix(". Well.")
+    )
     assert interval(made, form)[0] != interval(written, form)[0]
 
 
@@ -123,7 +127,9 @@ def test_weekdays_move_with_the_dates_of_their_note():
     assert deidentified("Back on Friday.") == "Back on Friday."
     made = deidentified("Seen 3/4/2019 and on Friday; dialysis on TUESDAYS.")
     by = offset(KEY, "p1").days
-    assert made.split()[4] == f"{WEEKDAYS[(4 + by) % 7]};" and made.endswith(f"{WEEKDAYS[(1 + by) % 7]}s.".upper())
+    assert made.split()[4] == f"{WEEKDAYS[(4 + by) % 7]};" and made.endswith(
+        f"{WEEKDAYS[(1 + by) % 7]}s.".upper()
+    )
 
 
 def test_a_note_that_writes_the_day_first_is_read_so():
@@ -132,16 +138,21 @@ def test_a_note_that_writes_the_day_first_is_read_so():
     assert second - first == timedelta(6)
 
 
-@pytest.mark.parametrize("inside", ["3-9", "3/9", "May 3", "Month/Day (2) 3", "Month (only) 1999", "Date range (1) 23"])
 @pytest.mark.parametrize(
-    ("policy", "want"), [("research", "[DATE]"), ("safe-harbor", "[DATE]"), ("limited-dataset", None)]
+    "inside", ["3-9", "3/9", "May 3", "Month/Day (2) 3", "Month (only) 1999", "Date range (1) 23"]
+)
+@pytest.mark.parametrize(
+    ("policy", "want"),
+    [("research", "[DATE]"), ("safe-harbor", "[DATE]"), ("limited-dataset", None)],
 )
 def test_what_has_no_year_is_treated_as_a_plain_date_without_one(inside, policy, want):
     text = f"Seen [**{inside}**]."
     assert deidentified(text, policy=policy) == (f"Seen {want}." if want else text)
 
 
-@pytest.mark.parametrize(("inside", "want"), [("2169-3-9", "2169"), ("2169", "2169"), ("3-/2169", "2169")])
+@pytest.mark.parametrize(
+    ("inside", "want"), [("2169-3-9", "2169"), ("2169", "2169"), ("3-/2169", "2169")]
+)
 def test_years_stay_where_dates_become_coarser(inside, want):
     assert deidentified(f"In [**{inside}**].", policy="safe-harbor") == f"In {want}."
 

@@ -22,7 +22,9 @@ from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes, serial
 
 KEY = Key.from_seed(5)
-PATIENTS = {"p1": Patient("p1", ("John", "Smith"), record_numbers=("1234567",), birth_date=date(1950, 1, 2))}
+PATIENTS = {
+    "p1": Patient("p1", ("John", "Smith"), record_numbers=("1234567",), birth_date=date(1950, 1, 2))
+}
 NOTES = [
     ("n1", "p1", "Dr. Foley saw John Smith (MRN 1234567) on 3/4/2019 and 3/14/2019."),
     ("n2", "p1", "SMITH, JOHN was seen again on March 24, 2019; number 1234567."),
@@ -40,12 +42,19 @@ def run(notes=NOTES, **options):
 
 
 def texts(done):
-    return dict(zip(done.batch.column(NOTE_ID).to_pylist(), done.batch.column(TEXT).to_pylist(), strict=True))
+    return dict(
+        zip(
+            done.batch.column(NOTE_ID).to_pylist(), done.batch.column(TEXT).to_pylist(), strict=True
+        )
+    )
 
 
 class TestModes:
     def test_tag(self):
-        assert texts(run(mode="tag"))["n1"] == "Dr. [NAME] saw [NAME] (MRN [MRN]) on [DATE] and [DATE]."
+        assert (
+            texts(run(mode="tag"))["n1"]
+            == "Dr. [NAME] saw [NAME] (MRN [MRN]) on [DATE] and [DATE]."
+        )
 
     def test_remove(self):
         assert texts(run(mode="remove"))["n1"] == "Dr.  saw  (MRN ) on  and ."
@@ -132,7 +141,9 @@ class TestColumns:
 
 class TestSameOutput:
     def test_any_cut_order_and_worker_count(self):
-        notes = [(f"n{i}", f"p{i % 5}", f"Mr. Okafor and {NOTES[i % 2][2]} Note {i}.") for i in range(24)]
+        notes = [
+            (f"n{i}", f"p{i % 5}", f"Mr. Okafor and {NOTES[i % 2][2]} Note {i}.") for i in range(24)
+        ]
         whole = memory_corpus(notes)
         (batch,) = whole.batches()
         pieces = MemoryCorpus(tuple(batch.slice(i, 5) for i in range(0, 24, 5)))
@@ -142,7 +153,9 @@ class TestSameOutput:
         assert self.all_texts(pieces, deidentifier, serial) == want
         assert self.all_texts(turned, deidentifier, serial) == want
         assert self.all_texts(pieces, deidentifier, processes(2)) == want
-        assert self.all_texts(whole, Deidentifier(Key.from_seed(6), patients=PATIENTS), serial) != want
+        assert (
+            self.all_texts(whole, Deidentifier(Key.from_seed(6), patients=PATIENTS), serial) != want
+        )
 
     def all_texts(self, corpus, deidentifier, how):
         out = {}
@@ -162,7 +175,9 @@ class TestSameOutput:
         assert [set(task.arguments[1].patients) for task in items] == [{"p1"}]
 
     def test_a_note_without_patient_is_a_patient_of_its_own(self):
-        done = run([("n1", None, "Mr. Okafor"), ("n2", None, "Mr. Okafor"), ("n1x", None, "Mr. Okafor")])
+        done = run(
+            [("n1", None, "Mr. Okafor"), ("n2", None, "Mr. Okafor"), ("n1x", None, "Mr. Okafor")]
+        )
         assert len(set(texts(done).values())) > 1
 
 
@@ -173,7 +188,9 @@ def test_any_text_comes_out_with_only_its_spans_changed(text, mode):
     spans = deidentifier.find(text, "p1")
     out, _ = deidentifier.treat(text, spans, "p1")
     position = 0
-    for start, end in pairwise([(0, 0), *((s.start, s.end) for s in spans), (len(text), len(text))]):
+    for start, end in pairwise(
+        [(0, 0), *((s.start, s.end) for s in spans), (len(text), len(text))]
+    ):
         kept = text[start[1] : end[0]]
         position = out.find(kept, position)
         assert position >= 0
@@ -183,7 +200,10 @@ def test_any_text_comes_out_with_only_its_spans_changed(text, mode):
 def test_the_feed_finds_what_detectors_cannot():
     text = "the number 1234567 and smith again"
     assert "smith" in texts(run([("n", "p1", text)], mode="tag"))["n"]
-    assert texts(run([("n", "p1", text)], mode="tag", patients=PATIENTS))["n"] == "the number [MRN] and [NAME] again"
+    assert (
+        texts(run([("n", "p1", text)], mode="tag", patients=PATIENTS))["n"]
+        == "the number [MRN] and [NAME] again"
+    )
 
 
 @pytest.mark.real

@@ -127,14 +127,19 @@ class TestDetector:
     def test_it_finds_what_its_examples_mark(self, detector):
         for example in detector.examples:
             text, truth = unmark(example)
-            found = [(span.start, span.end, span.label) for span in resolve(text, detector.find(view(text)))]
+            found = [
+                (span.start, span.end, span.label)
+                for span in resolve(text, detector.find(view(text)))
+            ]
             assert all(_covered(start, end, found) for start, end, _ in truth), example
             if not hasattr(detector, "rules"):
                 assert marked_again(text, found) == example
 
     def test_it_finds_each_of_its_labels(self, detector):
         spans = list(detector.find(view(note_of(detector))))
-        older = {"AGE"} if detector.name == "known" else set()  # the birth date of a patient born before 1940
+        older = (
+            {"AGE"} if detector.name == "known" else set()
+        )  # the birth date of a patient born before 1940
         assert {span.label for span in spans} == set(detector.labels) - older
 
     def test_its_spans_carry_its_name_and_lie_in_the_note(self, detector):
@@ -167,7 +172,9 @@ class TestDetector:
 
     def test_a_shift_of_the_note_shifts_the_spans(self, detector):
         note, lead = note_of(detector), "é\u200b ok.\n"
-        spans = {(s.start + len(lead), s.end + len(lead), s.label) for s in detector.find(view(note))}
+        spans = {
+            (s.start + len(lead), s.end + len(lead), s.label) for s in detector.find(view(note))
+        }
         assert {(s.start, s.end, s.label) for s in detector.find(view(lead + note))} == spans
 
 
@@ -220,14 +227,21 @@ def test_a_detector_of_others_is_used_everywhere(badges):
     assert badges in all_detectors()
     assert "badges" in detectors.names()
     batch = next(memory_corpus([("n1", "p1", "Badge zz9 was seen.")]).batches())
-    (done,) = deidentify_corpus(MemoryCorpus([batch]), Deidentifier(Key.from_seed(1), mode="tag"), processes(2))
+    (done,) = deidentify_corpus(
+        MemoryCorpus([batch]), Deidentifier(Key.from_seed(1), mode="tag"), processes(2)
+    )
     assert done.batch["text"].to_pylist() == ["Badge [ID] was seen."]
     assert done.by_detector == {"badges": 1}
 
 
 def test_the_order_of_detectors_means_nothing():
-    text = "\n".join(unmark(example)[0] for detector in all_detectors() for example in detector.examples)
-    one, other = (Deidentifier(Key.from_seed(1), finders=some) for some in (all_detectors(), all_detectors()[::-1]))
+    text = "\n".join(
+        unmark(example)[0] for detector in all_detectors() for example in detector.examples
+    )
+    one, other = (
+        Deidentifier(Key.from_seed(1), finders=some)
+        for some in (all_detectors(), all_detectors()[::-1])
+    )
     assert one.find(text) == other.find(text)
 
 

@@ -20,7 +20,9 @@ LINES = [
     for path in sorted(FOLDER.glob("*.txt"))
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
 ]
-KNOWN = tomllib.loads((FOLDER / "known_failures.toml").read_text(encoding="utf-8"))["known_failures"]
+KNOWN = tomllib.loads((FOLDER / "known_failures.toml").read_text(encoding="utf-8"))[
+    "known_failures"
+]
 
 
 @pytest.mark.parametrize(("name", "marked"), LINES, ids=[name for name, _ in LINES])

@@ -51,7 +51,9 @@ def test_names(text, hits):
     assert [surface for surface, label in found(text) if label == "NAME"] == hits
 
 
-@pytest.mark.parametrize(("name", "written"), [("Hughes", "Huhes"), ("Hughes", "hughs"), ("Reyes", "Reys")])
+@pytest.mark.parametrize(
+    ("name", "written"), [("Hughes", "Huhes"), ("Hughes", "hughs"), ("Reyes", "Reys")]
+)
 def test_a_name_with_one_letter_missing(name, written):
     patient = Patient("p1", ("Ann", name))
     assert (written, "NAME") in found(f"Seen with {written} at noon.", patient)
@@ -83,7 +85,9 @@ def test_other_identifiers(text, label):
     assert (text, label) in found(f"see {text} in the chart")
 
 
-@pytest.mark.parametrize("text", ["100123456", "00-12-3456", "6175550198", "3/5/1950", "Elm Street", "hypertension"])
+@pytest.mark.parametrize(
+    "text", ["100123456", "00-12-3456", "6175550198", "3/5/1950", "Elm Street", "hypertension"]
+)
 def test_what_is_not_his(text):
     assert found(f"see {text} there") == []
 

@@ -66,4 +66,6 @@ def test_other_text_without_letter_case_is_left_alone(finder, text):
 def test_text_in_usual_case_is_not_copied():
     assert recased("She was seen at Mercy Hospital.\nHe lives in Tucson, and works there.") is None
     copy = recased("Plan: home.\nLIVES IN TUCSON WITH HIS WIFE.")
-    assert copy is not None and "Tucson" in copy.text and copy.source(copy.text.index("Tucson")) == 21
+    assert (
+        copy is not None and "Tucson" in copy.text and copy.source(copy.text.index("Tucson")) == 21
+    )

@@ -34,7 +34,9 @@ LISTS = [
 
 @pytest.mark.parametrize("name", LISTS)
 def test_every_list_states_its_source_and_has_no_repeats(name):
-    head, _, body = files("clinveil.lexicons").joinpath("data", f"{name}.txt").read_text().partition("\n")
+    head, _, body = (
+        files("clinveil.lexicons").joinpath("data", f"{name}.txt").read_text().partition("\n")
+    )
     assert head.startswith("# ")
     assert head.endswith("Source: written for clinveil.")
     assert len(body.split()) == len(set(body.split())) == len(word_list(name))
@@ -55,7 +57,9 @@ def test_gender():
     assert gender_of("james") == "male"
     assert gender_of("leslie") == ""
     assert gender_of("zzz") == ""
-    assert all_given_names()["mary"] == pytest.approx((2.629 + given_names("male").get("mary", 0)) / 2)
+    assert all_given_names()["mary"] == pytest.approx(
+        (2.629 + given_names("male").get("mary", 0)) / 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,7 +90,18 @@ def test_the_world_has_names_that_the_census_lacks():
 
 
 @pytest.mark.parametrize(
-    "word", ["patient", "walked", "stitches", "biopsies", "hysterectomy", "slowly", "stopped", "pneumonitis", "may"]
+    "word",
+    [
+        "patient",
+        "walked",
+        "stitches",
+        "biopsies",
+        "hysterectomy",
+        "slowly",
+        "stopped",
+        "pneumonitis",
+        "may",
+    ],
 )
 def test_words(word):
     assert is_word(word)
@@ -118,7 +133,9 @@ def test_lexical_classes(word, has, lacks):
 
 def test_most_of_the_usual_names_are_no_words():
     usual = [name for name, share in surnames().items() if share >= 0.05]
-    assert sum(bool(lexical_classes(name) & LexicalClass.WORD) for name in usual) / len(usual) < 0.25
+    assert (
+        sum(bool(lexical_classes(name) & LexicalClass.WORD) for name in usual) / len(usual) < 0.25
+    )
 
 
 def test_vocabulary_is_lower_case():

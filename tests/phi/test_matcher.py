@@ -43,11 +43,15 @@ ASSERTIONS = re.compile(r"\(\?(?:<?!|=)[^()]*\)")
 def like(pattern):
     """Strings that match a pattern, or nearly."""
     source = pattern.pattern if ")]" in pattern.pattern else ASSERTIONS.sub("", pattern.pattern)
-    return st.from_regex(re.compile(source, pattern.flags)).filter(lambda text: len(text) < FARTHEST)
+    return st.from_regex(re.compile(source, pattern.flags)).filter(
+        lambda text: len(text) < FARTHEST
+    )
 
 
 NEIGHBOURS = st.text("aA1-./ \n,:'(é\u0130ſ", max_size=6)
-FILLING = st.sampled_from(["", " ", "\n", ". The ", " in 12 / 3 ", "St. ", " 03-", "x", ", MA 02114 ", "Dr. Hill of "])
+FILLING = st.sampled_from(
+    ["", " ", "\n", ". The ", " in 12 / 3 ", "St. ", " 03-", "x", ", MA 02114 ", "Dr. Hill of "]
+)
 
 
 @pytest.mark.parametrize("pattern", RULES)
@@ -55,7 +59,9 @@ FILLING = st.sampled_from(["", " ", "\n", ". The ", " in 12 / 3 ", "St. ", " 03-
 @given(data=st.data())
 def test_a_filter_changes_no_result_of_a_rule(pattern, data):
     found = data.draw(st.lists(like(pattern), min_size=1, max_size=2))
-    text = "".join(data.draw(FILLING) + data.draw(NEIGHBOURS) + one + data.draw(NEIGHBOURS) for one in found)
+    text = "".join(
+        data.draw(FILLING) + data.draw(NEIGHBOURS) + one + data.draw(NEIGHBOURS) for one in found
+    )
     for shape in (text, text.upper(), text.lower()):
         assert tried(pattern, shape) == everywhere(pattern, shape)
 
@@ -152,9 +158,9 @@ def test_the_letters_that_fold_to_ascii_ones_are_all_known():
     found = {chr(code) for code in range(128, sys.maxunicode + 1) if letter.fullmatch(chr(code))}
     assert found == set("\u0130\u0131\u017f\u212a")
     for odd in found:
-        assert tried(re.compile("task in", re.I), f"ta{odd}k in {odd}n tas{odd} in task {odd}n") == everywhere(
+        assert tried(
             re.compile("task in", re.I), f"ta{odd}k in {odd}n tas{odd} in task {odd}n"
-        )
+        ) == everywhere(re.compile("task in", re.I), f"ta{odd}k in {odd}n tas{odd} in task {odd}n")
 
 
 def test_a_pattern_that_is_new_is_found_in_a_note_that_was_read_before():
@@ -176,11 +182,19 @@ def test_no_offset_of_a_text_full_of_anchors_is_tried_twice(pattern):
 
 
 @pytest.mark.parametrize(
-    "source", ["(?:ab){9}c", "(?:a|b){60}c", "[^a]\\d{2,40}x", "(?i:[^k])1", "(?<![^-])12", "a{0}12"]
+    "source",
+    ["(?:ab){9}c", "(?:a|b){60}c", "[^a]\\d{2,40}x", "(?i:[^k])1", "(?<![^-])12", "a{0}12"],
 )
 def test_the_edges_of_a_match_are_supersets(source):
     pattern = re.compile(source)
-    for text in ("ab" * 9 + "c", "ba" * 300 + "c", "b" + "1" * 39 + "x", "\u212a1k1", "-12 12", "12"):
+    for text in (
+        "ab" * 9 + "c",
+        "ba" * 300 + "c",
+        "b" + "1" * 39 + "x",
+        "\u212a1k1",
+        "-12 12",
+        "12",
+    ):
         assert tried(pattern, text) == everywhere(pattern, text)
 
 
@@ -213,7 +227,9 @@ def test_a_note_is_searched_once_for_all_detectors(monkeypatch):
     monkeypatch.setattr(matcher_module, "_anchors", matcher_module._Anchors())
     monkeypatch.setattr(matcher_module, "Tables", Listing)
     matcher.cache_clear()
-    copies = [pickle.loads(pickle.dumps(detector)) for detector in all_detectors()]  # as a worker gets them
+    copies = [
+        pickle.loads(pickle.dumps(detector)) for detector in all_detectors()
+    ]  # as a worker gets them
     note = NoteView(f"{'quokka' * 50} of Mercy")
     for detector in copies:
         list(detector.find(note))

@@ -28,7 +28,9 @@ def pool(kind):
     kept = {
         name: share
         for name, share in shares.items()
-        if share >= least and (wanted is None or lexical_classes(name) & wanted) and (wanted or held_out(name))
+        if share >= least
+        and (wanted is None or lexical_classes(name) & wanted)
+        and (wanted or held_out(name))
     }
     return tuple(kept), tuple(kept.values())
 
@@ -42,7 +44,10 @@ def invented(seed):
     """Names in no list, of syllables."""
     rng, made = random.Random(seed), []
     while len(made) < DRAWN:
-        pieces = (rng.choice("bdfgjklmnprstvz") + rng.choice(["a", "e", "i", "o", "u", "ia"]) for _ in range(3))
+        pieces = (
+            rng.choice("bdfgjklmnprstvz") + rng.choice(["a", "e", "i", "o", "u", "ia"])
+            for _ in range(3)
+        )
         name = "".join(pieces) + rng.choice(["", "n", "k", "ndo", "vić", "w"])
         if lexical_classes(name) == LexicalClass.NOTHING:
             made.append(name.capitalize())
@@ -173,7 +178,9 @@ def test_small_letters_with_a_cue(template):
     assert share_found(template, people()) >= 0.9
 
 
-@pytest.mark.parametrize("template", ["Ms. <S>-<S> was seen.", "Patient: <G> <S>-<S>", "<G> <S>-<S> left the ward."])
+@pytest.mark.parametrize(
+    "template", ["Ms. <S>-<S> was seen.", "Patient: <G> <S>-<S>", "<G> <S>-<S> left the ward."]
+)
 @pytest.mark.parametrize("family", ["family", "family word"])
 def test_hyphenated_surnames_go_whole(template, family):
     assert share_found(template, people("given", family)) >= 0.95
@@ -261,10 +268,14 @@ def found_again(line):
 
 
 def test_every_name_says_why_and_never_what():
-    text, _ = unmark("Dr. {NAME:Foley} saw {NAME:Mary Okafor}, his wife; name: {NAME:Xavi Bonn}. {NAME:Okafor} left.")
+    text, _ = unmark(
+        "Dr. {NAME:Foley} saw {NAME:Mary Okafor}, his wife; name: {NAME:Xavi Bonn}. {NAME:Okafor} left."
+    )
     spans = [span for span in FINDER.find(text) if span.label == "NAME"]
     assert spans
     assert all(span.why for span in spans)
     words = {word.lower() for word in text.split()}
-    assert not {"foley", "mary", "okafor", "xavi", "bonn"} & {word for span in spans for word in span.why.split()}
+    assert not {"foley", "mary", "okafor", "xavi", "bonn"} & {
+        word for span in spans for word in span.why.split()
+    }
     assert words

@@ -33,8 +33,12 @@ def measured(finder, name, half):
         spans = finder.find(text)
         covered = {i for span in spans for i in range(span.start, span.end)}
         marked += len(gold)
-        found += sum({i for i in range(start, end) if text[i].isalnum()} <= covered for start, end, _ in gold)
-        outside += sum(not any(s.start < end and start < s.end for start, end, _ in gold) for s in spans)
+        found += sum(
+            {i for i in range(start, end) if text[i].isalnum()} <= covered for start, end, _ in gold
+        )
+        outside += sum(
+            not any(s.start < end and start < s.end for start, end, _ in gold) for s in spans
+        )
     return found, marked, outside
 
 
@@ -99,7 +103,8 @@ def share_of_bare_names(finder, half, names):
 
 
 @pytest.mark.parametrize(
-    ("names", "half", "least"), [(foreign, 0, 0.95), (foreign, 1, 0.9), (unlisted, 0, 0.85), (unlisted, 1, 0.65)]
+    ("names", "half", "least"),
+    [(foreign, 0, 0.95), (foreign, 1, 0.9), (unlisted, 0, 0.85), (unlisted, 1, 0.65)],
 )
 def test_bare_family_names(finder, names, half, least):
     assert share_of_bare_names(finder, half, names) >= least

@@ -40,13 +40,19 @@ def in_memory(some):
 
 
 def same(one, other):
-    return (dict(one.patients), one.staff, one.vocabulary) == (dict(other.patients), other.staff, other.vocabulary)
+    return (dict(one.patients), one.staff, one.vocabulary) == (
+        dict(other.patients),
+        other.staff,
+        other.vocabulary,
+    )
 
 
 def test_a_store_gives_back_what_it_took_in_any_order():
     some = batches(120)
     want = in_memory(some)
-    assert len(want.vocabulary) > 5 and any(len(name) == 1 for found in want.patients.values() for name in found)
+    assert len(want.vocabulary) > 5 and any(
+        len(name) == 1 for found in want.patients.values() for name in found
+    )
     for order in (some, some[::-1]):
         store = NameIndexStore()
         for heard, lower in order:

@@ -80,7 +80,11 @@ Name: {NAME:su, mingwei}\nOn day two {NAME:mingwei su} ate a full diet.
 Patient: {NAME:JOHN REED}\nCOURSE: WELL. {NAME:REED} WALKED THE HALL.
 """,
 }
-LINES = [(kind, line.replace("\\n", "\n")) for kind, lines in KINDS.items() for line in lines.strip().splitlines()]
+LINES = [
+    (kind, line.replace("\\n", "\n"))
+    for kind, lines in KINDS.items()
+    for line in lines.strip().splitlines()
+]
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +100,9 @@ def covered_again(finder, marked):
     return text, gold, found
 
 
-@pytest.mark.parametrize(("kind", "line"), LINES, ids=[f"{kind}: {line[:40]!r}" for kind, line in LINES])
+@pytest.mark.parametrize(
+    ("kind", "line"), LINES, ids=[f"{kind}: {line[:40]!r}" for kind, line in LINES]
+)
 def test_all_that_is_marked_is_found_and_nothing_else(finder, kind, line):
     text, gold, found = covered_again(finder, line)
     assert "".join(c if at in found else "_" for at, c in enumerate(text)) == "".join(
@@ -105,7 +111,12 @@ def test_all_that_is_marked_is_found_and_nothing_else(finder, kind, line):
 
 
 def test_no_name_of_these_lines_is_held_out():
-    names = {word for _, line in LINES for name in re.findall(r"{NAME:([^}]*)}", line) for word in name.split()}
+    names = {
+        word
+        for _, line in LINES
+        for name in re.findall(r"{NAME:([^}]*)}", line)
+        for word in name.split()
+    }
     assert not {name for name in names if len(name.strip(",.")) > 2 and held_out(name.strip(",."))}
 
 
@@ -136,7 +147,9 @@ def test_the_tagger_takes_no_article(text):
     from clinveil.phi.detection.note import NoteView
 
     spans: list[Span] = list(TaggerDetector().find(NoteView(text)))
-    assert not [span for span in spans if text[span.start : span.end].split()[0].lower() in ("a", "the")]
+    assert not [
+        span for span in spans if text[span.start : span.end].split()[0].lower() in ("a", "the")
+    ]
 
 
 def test_syllables_make_a_given_name_and_short_endings_make_no_word():

@@ -64,4 +64,8 @@ def test_names_of_organisations_end_at_a_line_break(finder):
     text = "seen August 11, 2012\n\nDr. Anna Thomas\nWalnut Street Family Practice\n"
     text += "University Hospital of Oshkosh\nDepartment of Cardiology"
     spans = [text[span.start : span.end] for span in finder.find(text)]
-    assert {"August 11, 2012", "Walnut Street Family Practice", "University Hospital of Oshkosh"} <= set(spans)
+    assert {
+        "August 11, 2012",
+        "Walnut Street Family Practice",
+        "University Hospital of Oshkosh",
+    } <= set(spans)

@@ -60,7 +60,9 @@ def test_removal_is_per_patient():
     people = [patient(f"p{i}", f"First{'abcdefghij'[i]} Brown") for i in range(10)]
     one = remover(people, 0.1)
     (missed,) = one.missed
-    corpus = memory_corpus([(f"n{i}", p.patient_id, f"{p.name[0]} Brown is well") for i, p in enumerate(people)])
+    corpus = memory_corpus(
+        [(f"n{i}", p.patient_id, f"{p.name[0]} Brown is well") for i, p in enumerate(people)]
+    )
     for person, text in zip(people, texts(one.over(corpus)), strict=True):
         assert text == (f"{missed.name[0]} Brown is well" if person == missed else "  is well")
 
@@ -71,7 +73,9 @@ def test_who_is_missed_depends_on_ids_and_key_only():
     assert (len(few), len(more)) == (10, 40)
     assert {p.patient_id for p in few} < {p.patient_id for p in more}
     assert {p.patient_id for p in remover(people[::-1], 0.05).missed} == {p.patient_id for p in few}
-    assert {p.patient_id for p in remover(people, 0.05, key=Key.from_seed(5)).missed} != {p.patient_id for p in few}
+    assert {p.patient_id for p in remover(people, 0.05, key=Key.from_seed(5)).missed} != {
+        p.patient_id for p in few
+    }
 
 
 def test_rate_one_removes_nothing_and_rate_zero_misses_nobody():
@@ -82,12 +86,19 @@ def test_rate_one_removes_nothing_and_rate_zero_misses_nobody():
 
 
 def test_no_word_of_a_treated_name_is_left_in_the_demo_corpus():
-    corpus, people = demo_corpus(40, 3), {p.patient_id: p for p in next(demo_chunks(40, 3)).patients}
+    corpus, people = (
+        demo_corpus(40, 3),
+        {p.patient_id: p for p in next(demo_chunks(40, 3)).patients},
+    )
     one = EmulatedRemover(KEY, people, 0.25)
     missed, removed = {p.patient_id for p in one.missed}, 0
     for before, after in zip(corpus.batches(), one.over(corpus).batches(), strict=True):
         rows = zip(
-            *(b[c].to_pylist() for b, c in ((before, "patient_id"), (before, "text"), (after, "text"))), strict=True
+            *(
+                b[c].to_pylist()
+                for b, c in ((before, "patient_id"), (before, "text"), (after, "text"))
+            ),
+            strict=True,
         )
         for patient_id, old, new in rows:
             own = {name_form(word) for token in people[patient_id].name for word in words(token)}
@@ -102,7 +113,9 @@ def test_no_word_of_a_treated_name_is_left_in_the_demo_corpus():
 def test_replacement_writes_the_surrogates_that_it_lists():
     people = [patient("p", "Mary-Ann O'Brien"), patient("q", "José Gomez Núñez")]
     one = remover(people, 0, "replace")
-    corpus = memory_corpus([("n1", "p", "Mary-Ann O'Brien"), ("n2", "q", "José Gomez Núñez"), ("n3", "q", "NUÑEZ")])
+    corpus = memory_corpus(
+        [("n1", "p", "Mary-Ann O'Brien"), ("n2", "q", "José Gomez Núñez"), ("n3", "q", "NUÑEZ")]
+    )
     names = [" ".join(p.name) for p in one.surrogate_patients()]
     first, second, third = texts(one.over(corpus))
     assert [first, second] == names
@@ -120,7 +133,9 @@ def test_unknown_patients_and_null_texts():
     assert done.counts == Counter({"NAME": 1})
 
 
-@pytest.mark.parametrize(("rate", "error"), [(1.5, UsageError), (-0.1, UsageError), (0.01, InputError)])
+@pytest.mark.parametrize(
+    ("rate", "error"), [(1.5, UsageError), (-0.1, UsageError), (0.01, InputError)]
+)
 def test_rates_that_make_no_sense(rate, error):
     with pytest.raises(error):
         remover([patient(f"p{i}", "A B") for i in range(30)], rate)
@@ -147,7 +162,10 @@ def test_redrawn_names_keep_frequency_and_lose_the_person():
     assert out[-1] == "Fa La"
     assert out == texts(redrawn_names(corpus, people, KEY))
     pairs = Counter(tuple(text.split(":")[0].split()) for text in out[:-1])
-    firsts, lasts = Counter(f for f, _ in pairs.elements()), Counter(last for _, last in pairs.elements())
+    firsts, lasts = (
+        Counter(f for f, _ in pairs.elements()),
+        Counter(last for _, last in pairs.elements()),
+    )
     assert set(firsts) == {p.name[0] for p in people}
     assert set(lasts) == {p.name[1].upper() for p in people}
     assert all(40 < count < 130 for count in (*firsts.values(), *lasts.values()))  # 80 expected

@@ -34,7 +34,13 @@ def treated(notes, how=serial, deidentifier=None, pieces=1000):
     cut = MemoryCorpus(tuple(batch.slice(at, pieces) for at in range(0, len(notes), pieces)))
     out = {}
     for done in deidentify_corpus(cut, deidentifier or Deidentifier(KEY, mode="tag"), how):
-        out |= dict(zip(done.batch.column(NOTE_ID).to_pylist(), done.batch.column(TEXT).to_pylist(), strict=True))
+        out |= dict(
+            zip(
+                done.batch.column(NOTE_ID).to_pylist(),
+                done.batch.column(TEXT).to_pylist(),
+                strict=True,
+            )
+        )
     return out
 
 
@@ -57,7 +63,10 @@ HEADER = "Patient: Chidinma Okwuosa-Reyes\nDr. Tobias Hallström saw the patient
         ("Hallström's plan", "[NAME]'s plan"),
         ("Hallstrom agrees.", "[NAME] agrees."),
         ("Plan of C.O. is to rest.", "Plan of [NAME] is to rest."),
-        ("cokwuosa logged in", "cokwuosa logged in"),  # not her user name: hers is of the whole surname
+        (
+            "cokwuosa logged in",
+            "cokwuosa logged in",
+        ),  # not her user name: hers is of the whole surname
     ],
 )
 def test_a_name_is_found_in_all_forms_in_another_note(second, want):
@@ -65,7 +74,12 @@ def test_a_name_is_found_in_all_forms_in_another_note(second, want):
 
 
 def test_a_nickname_is_found_in_another_note():
-    assert follow_up("Patient: William Okwuosa\nSeen.", "Told Billy Okwuosa, then Willie again.").count("[NAME]") == 2
+    assert (
+        follow_up(
+            "Patient: William Okwuosa\nSeen.", "Told Billy Okwuosa, then Willie again."
+        ).count("[NAME]")
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,7 +100,8 @@ def test_a_word_that_is_a_name_stays_a_word(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["Foley drains well.", "A Foley was placed", "Foley catheter", "his Parkinson's is worse"]
+    "text",
+    ["Foley drains well.", "A Foley was placed", "Foley catheter", "his Parkinson's is worse"],
 )
 def test_an_eponym_stays_where_somebody_bears_it(text):
     assert follow_up("Dr. Foley and Mr. Parkinson came.", text) == text
@@ -119,7 +134,9 @@ def heard_of(notes):
     return got[0]
 
 
-TITLES = RuleDetector("titles", (Rule("NAME", re.compile(r"Dr\. (?P<phi>\w+)"), "Dr. {Foley} came."),))
+TITLES = RuleDetector(
+    "titles", (Rule("NAME", re.compile(r"Dr\. (?P<phi>\w+)"), "Dr. {Foley} came."),)
+)
 
 
 def test_within_the_note_or_nowhere():
@@ -127,7 +144,9 @@ def test_within_the_note_or_nowhere():
     tags = {}
     for how in ("patient", "note", "none"):
         engine = Deidentifier(KEY, mode="tag").with_finder(Finder([TITLES], propagate=how))
-        tags[how] = list(treated([("n1", "p", text), ("n2", "p", "Zwiyemi left.")], deidentifier=engine).values())
+        tags[how] = list(
+            treated([("n1", "p", text), ("n2", "p", "Zwiyemi left.")], deidentifier=engine).values()
+        )
     assert tags == {
         "patient": ["Dr. [NAME] came. Told [NAME].", "[NAME] left."],
         "note": ["Dr. [NAME] came. Told [NAME].", "Zwiyemi left."],
@@ -162,7 +181,9 @@ def test_any_order_cut_and_worker_count_gives_the_same_bytes(two_workers, recall
     engine = Deidentifier(KEY).with_finder(finder)
     want = treated(notes, deidentifier=engine)
     assert treated(notes[::-1], deidentifier=engine, pieces=5) == want
-    assert treated(random.Random(1).sample(notes, len(notes)), deidentifier=engine, pieces=1) == want
+    assert (
+        treated(random.Random(1).sample(notes, len(notes)), deidentifier=engine, pieces=1) == want
+    )
     if not recall_first:
         assert treated(notes, two_workers, engine, pieces=7) == want
 
@@ -200,16 +221,22 @@ def test_a_note_on_which_the_detectors_fail_is_counted_and_not_written(monkeypat
         return []
 
     monkeypatch.setattr(Finder, "detect", burst)
-    notes = memory_corpus([("n1", "p", "Okafor came"), ("n2", "p", "Nobody came"), ("n3", "p", None)])
+    notes = memory_corpus(
+        [("n1", "p", "Okafor came"), ("n2", "p", "Nobody came"), ("n3", "p", None)]
+    )
     (done,) = deidentify_corpus(notes, Deidentifier(KEY), serial)
     assert done.skipped[RAISED] == 1
     assert done.batch.column(NOTE_ID).to_pylist() == ["n2"]
 
 
-@pytest.mark.parametrize("later", [[("n1", "p", "Mr. Okwuosb")], [], [("n1", "p", "Mr. Okwuosa"), ("n2", "p", "x")]])
+@pytest.mark.parametrize(
+    "later", [[("n1", "p", "Mr. Okwuosb")], [], [("n1", "p", "Mr. Okwuosa"), ("n2", "p", "x")]]
+)
 def test_notes_that_change_between_the_passes_are_refused(later):
     states = iter([[("n1", "p", "Mr. Okwuosa")], later])
-    corpus = MemoryCorpus(lambda: iter([b for b in memory_corpus(next(states)).batches() if b.num_rows]))
+    corpus = MemoryCorpus(
+        lambda: iter([b for b in memory_corpus(next(states)).batches() if b.num_rows])
+    )
     with pytest.raises(InputError, match="changed while they were read"):
         list(deidentify_corpus(corpus, Deidentifier(KEY), serial))
 
@@ -243,14 +270,20 @@ def test_heard_shows_nothing():
 def test_nothing_is_mentioned_where_nothing_was_heard():
     note = NoteView("Okwuosa came")
     assert list(mentions(note, frozenset(), frozenset(), [])) == []
-    assert [span.start for span in mentions(note, frozenset({("okwuosa",)}), frozenset(), [])] == [0]
+    assert [span.start for span in mentions(note, frozenset({("okwuosa",)}), frozenset(), [])] == [
+        0
+    ]
 
 
 def test_a_frame_goes_through_both_passes():
     import clinveil
 
     table = pa.table(
-        {"id": ["1", "2"], "patient": ["p", "p"], "text": ["Patient: Chidinma Okwuosa\n", "Told Okwousa."]}
+        {
+            "id": ["1", "2"],
+            "patient": ["p", "p"],
+            "text": ["Patient: Chidinma Okwuosa\n", "Told Okwousa."],
+        }
     )
     out = clinveil.Deidentifier(mode="tag", key=KEY).transform(table)
     assert out.column("text").to_pylist() == ["Patient: [NAME]\n", "Told [NAME]."]

@@ -26,20 +26,37 @@ def model(demo, tmp_path_factory):
     """A model trained on the demo."""
     path = tmp_path_factory.mktemp("model") / "m.npz"
     how = TrainSettings(invented=20, iterations=15)
-    train_on_notes(demo / "notes.parquet", demo / "spans.jsonl", path, how, seed=3, say=lambda line: None)
+    train_on_notes(
+        demo / "notes.parquet", demo / "spans.jsonl", path, how, seed=3, say=lambda line: None
+    )
     return path
 
 
 def train(demo, out, gold=None, **how):
     how = TrainSettings(invented=5, iterations=2, **how)
-    return train_on_notes(demo / "notes.parquet", gold or demo / "spans.jsonl", out, how, seed=1, say=lambda line: None)
+    return train_on_notes(
+        demo / "notes.parquet",
+        gold or demo / "spans.jsonl",
+        out,
+        how,
+        seed=1,
+        say=lambda line: None,
+    )
 
 
 def test_a_site_makes_its_own_and_uses_it(demo, model, tmp_path):
     card = load_tagger(model).card
     assert card["tuned_found"] > 0.7 * card["tuned_places"] > 0
     assert model.stat().st_mode & 0o777 == 0o600
-    arguments = [demo / "notes.parquet", "-o", tmp_path / "out.parquet", "--set", f"tagger={model}", "--workers", 1]
+    arguments = [
+        demo / "notes.parquet",
+        "-o",
+        tmp_path / "out.parquet",
+        "--set",
+        f"tagger={model}",
+        "--workers",
+        1,
+    ]
     assert main(["deidentify", *map(str, arguments), "-q"]) == 0
     record = json.loads((tmp_path / "out.parquet.vault" / "deidentify.json").read_text())
     assert "tagger" in record["spans_by_detector"]

@@ -52,7 +52,11 @@ def test_roles_numbers_cases_and_distances_of_dates():
 
 def test_the_known_patient_has_the_number_0():
     found = trained_on(NOTE, {"p": Patient("p", ("John", "Smith"))})
-    assert inner(found)[:2] == ["Male 0", "Family 0"] and "FAMILY 0" in inner(found) and "Family 1" in inner(found)
+    assert (
+        inner(found)[:2] == ["Male 0", "Family 0"]
+        and "FAMILY 0" in inner(found)
+        and "Family 1" in inner(found)
+    )
 
 
 def test_no_word_of_a_name_is_left_in_notes_of_the_demo():
@@ -67,7 +71,9 @@ def test_no_word_of_a_name_is_left_in_notes_of_the_demo():
 
 
 def test_signs_of_placeholders_in_a_note_are_no_placeholders():
-    (batch,) = memory_corpus([("n", "p", f"Fever {OPEN}Family 1{CLOSE} since Monday, {OPEN}x")]).batches()
+    (batch,) = memory_corpus(
+        [("n", "p", f"Fever {OPEN}Family 1{CLOSE} since Monday, {OPEN}x")]
+    ).batches()
     ((_, _, text),) = rows([engine()(batch).batch])
     assert OPEN not in text and CLOSE not in text and "Fever" in text
 
@@ -86,11 +92,18 @@ def test_a_number_keeps_its_format_only():
 
 
 def test_a_placeholder_is_one_piece_and_a_rare_one_becomes_the_commonest_of_its_kind():
-    texts = [f"Dr. {place('Family', 1)} saw {place('Male', n)} {place('Family', 2)}." for n in (1, 1, 1, 7)]
+    texts = [
+        f"Dr. {place('Family', 1)} saw {place('Male', n)} {place('Family', 2)}."
+        for n in (1, 1, 1, 7)
+    ]
     vocabulary = train_layout(texts, ["a", "b", "c", "d"], 3)
     assert f" {place('Family', 1)}" in pieces_of(texts[0])
     assert vocabulary.decode(vocabulary.encode(texts[3]).tolist()) == texts[0]
-    assert not any(OPEN in vocabulary.pieces[word] for words in vocabulary.slots.values() for word in words.tolist())
+    assert not any(
+        OPEN in vocabulary.pieces[word]
+        for words in vocabulary.slots.values()
+        for word in words.tolist()
+    )
     assert not any(OPEN in word for word in vocabulary.words)
 
 
@@ -99,7 +112,10 @@ def test_filled_notes_of_a_patient_agree_and_other_patients_differ():
     first, second, other = (
         one.filled(text, at)[0] for one, at in ((invented, 0), (invented, 1), (Invented(KEY, 5), 0))
     )
-    names = [re.search(r"RE: (\w+) (\w+), DOB (\S+)\. Seen", one).groups() for one in (first, second, other)]
+    names = [
+        re.search(r"RE: (\w+) (\w+), DOB (\S+)\. Seen", one).groups()
+        for one in (first, second, other)
+    ]
     assert names[0] == names[1] and names[0][1] != names[2][1]
     given, family, _ = names[0]
     doctor = re.search(r"Dr\. (\w+) (\w+)\.", first)
@@ -111,7 +127,10 @@ def test_filled_notes_of_a_patient_agree_and_other_patients_differ():
 @pytest.mark.parametrize("patient", range(20))
 def test_dates_have_the_order_and_the_class_of_distance_of_the_source(patient):
     filled = Invented(KEY, patient).filled(trained_on(NOTE), 0)[0]
-    dates = (re.search(pattern, filled)[1] for pattern in (r"DOB (\S+)\.", r"Seen on (.+?) at", r"him on (.+?) at"))
+    dates = (
+        re.search(pattern, filled)[1]
+        for pattern in (r"DOB (\S+)\.", r"Seen on (.+?) at", r"him on (.+?) at")
+    )
     birth, seen, called = (parse(text)[0] for text in dates)
     assert DAYS[1] < (called - seen).days <= DAYS[2] and DAYS[8] < (called - birth).days <= DAYS[9]
     assert date(1900, 1, 1) < birth

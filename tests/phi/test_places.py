@@ -12,7 +12,9 @@ from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
 
 # States and provinces may stay.
-STATES = set(["VIC", "QLD", "NSW", "NT", "SA", "WA", "SK", "QC", "NS", "Ontario", "UP", "SP", "BA", "CEP"])
+STATES = set(
+    ["VIC", "QLD", "NSW", "NT", "SA", "WA", "SK", "QC", "NS", "Ontario", "UP", "SP", "BA", "CEP"]
+)
 
 
 def needed(text, start, end):
@@ -30,7 +32,9 @@ def test_places_abroad_are_found(kind):
         count[country] += 1
         found[country] += needed(text, start, end) <= covered
     assert len(count) == 12
-    assert {country: found[country] / n for country, n in count.items() if found[country] < 0.9 * n} == {}
+    assert {
+        country: found[country] / n for country, n in count.items() if found[country] < 0.9 * n
+    } == {}
 
 
 @pytest.mark.parametrize(
@@ -45,4 +49,6 @@ def test_places_abroad_are_found(kind):
 )
 def test_what_is_no_place(text):
     labels = {"ADDRESS", "CITY", "ZIP", "HOSPITAL"}
-    assert [text[s.start : s.end] for s in Finder.of(PhiSettings()).find(text) if s.label in labels] == []
+    assert [
+        text[s.start : s.end] for s in Finder.of(PhiSettings()).find(text) if s.label in labels
+    ] == []

@@ -66,7 +66,11 @@ def test_letters_and_digits_of_ascii_stay_where_they_are(text):
         back = {copy.source_offsets(i, i + 1)[0]: c for i, c in enumerate(copy.text)}
     for position, character in enumerate(text):
         following = text[position + 1 : position + 2]
-        if character.isascii() and character.isalnum() and (following.isascii() or following.isalpha()):
+        if (
+            character.isascii()
+            and character.isalnum()
+            and (following.isascii() or following.isalpha())
+        ):
             assert back[position] == character
 
 

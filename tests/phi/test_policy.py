@@ -56,14 +56,21 @@ def settings(**flags):
 def test_each_label_by_each_treatment(tmp_path, label, what):
     text = f'[labels]\n{label} = "{what.value}"\n'
     if what not in allowed(label):
-        with pytest.raises(UsageError, match=rf"site\.toml: labels\.{label}: .*{allowed(label)[-1].value}"):
+        with pytest.raises(
+            UsageError, match=rf"site\.toml: labels\.{label}: .*{allowed(label)[-1].value}"
+        ):
             policy(tmp_path, text)
         return
     original = EXAMPLES[label]
     done = Deidentifier(KEY, policy=policy(tmp_path, text))
     made, tagged = done.treat(f"Of {original}.", [Span(3, 3 + len(original), label)], "p1")
     within = made.removeprefix("Of ").removesuffix(".")
-    fixed = {Treatment.KEEP: original, Treatment.REMOVE: "", Treatment.TAG: tag(label), Treatment.MASK: MASK}
+    fixed = {
+        Treatment.KEEP: original,
+        Treatment.REMOVE: "",
+        Treatment.TAG: tag(label),
+        Treatment.MASK: MASK,
+    }
     assert within == fixed[what] if what in fixed else within not in (original, tag(label), "")
     assert not tagged
 
@@ -74,7 +81,12 @@ def test_coarser_values(tmp_path):
     def coarse(label, original, after=""):
         return done.treat(original + after, [Span(0, len(original), label)])[0].removesuffix(after)
 
-    assert coarse("DATE", "3/4/2019") == coarse("DATE", "March 4th, 2019") == coarse("DATE", "20190304") == "2019"
+    assert (
+        coarse("DATE", "3/4/2019")
+        == coarse("DATE", "March 4th, 2019")
+        == coarse("DATE", "20190304")
+        == "2019"
+    )
     assert (
         coarse("DATE", "3/4/2019 - 3/11/2019")
         == coarse("DATE", "Fall 2019")
@@ -85,7 +97,12 @@ def test_coarser_values(tmp_path):
     assert coarse("DATE", "12/8/61") == "'61"
     assert coarse("DATE", "Dec '19") == "'19"
     # One that may be the birth of somebody over 89, one without a year, and two years are no year.
-    assert coarse("DATE", "3/4/1921") == coarse("DATE", "3/4") == coarse("DATE", "12/2018-1/2019") == "[DATE]"
+    assert (
+        coarse("DATE", "3/4/1921")
+        == coarse("DATE", "3/4")
+        == coarse("DATE", "12/2018-1/2019")
+        == "[DATE]"
+    )
     assert coarse("ZIP", "02114-1234") == "021**"
     assert coarse("ZIP", "03601") == coarse("ZIP", "82100") == "000**"
     assert coarse("ZIP", "M5B 1W8") == "[ZIP]"
@@ -116,7 +133,9 @@ def test_modes_are_short_for_policies():
 def test_what_a_file_leaves_out_is_treated_as_its_base(tmp_path):
     own = policy(tmp_path, '[labels]\nNAME = "surrogate"\n')
     assert own["NAME"] is Treatment.SURROGATE
-    assert all(own[label] is Policy.of_profile("safe-harbor")[label] for label in LABELS if label != "NAME")
+    assert all(
+        own[label] is Policy.of_profile("safe-harbor")[label] for label in LABELS if label != "NAME"
+    )
     based = policy(tmp_path, 'base = "research"\nrecall_first = true\n')
     assert based.treatments == Policy.of_profile("research").treatments
     assert based.recall_first
@@ -173,7 +192,9 @@ def test_what_may_be_a_name_is_not_kept_as_a_town():
     assert resolve("Jackson, MS", spans, {"CITY"}) == [Span(0, 10, "NAME", "b", 0.5)]
 
 
-@pytest.mark.parametrize("label", sorted(label for label in LABELS if Treatment.SURROGATE in allowed(label)))
+@pytest.mark.parametrize(
+    "label", sorted(label for label in LABELS if Treatment.SURROGATE in allowed(label))
+)
 def test_every_label_that_may_have_a_surrogate_has_a_maker(label):
     made = Surrogates(KEY).make(label, EXAMPLES[label], "p1")
     assert made

@@ -14,8 +14,14 @@ from clinveil.core.keys import Key
 from clinveil.phi.treatment.deidentifier import Deidentifier
 
 FILES = sorted(Path(__file__).parent.joinpath("public").glob("*.jsonl"))
-LINES = [json.loads(line) for file in FILES for line in file.read_text(encoding="utf-8").splitlines()]
-CASES = [pytest.param(line, mode, id=f"{line['id']}-{mode}") for line in LINES for mode in ("tag", "replace")]
+LINES = [
+    json.loads(line) for file in FILES for line in file.read_text(encoding="utf-8").splitlines()
+]
+CASES = [
+    pytest.param(line, mode, id=f"{line['id']}-{mode}")
+    for line in LINES
+    for mode in ("tag", "replace")
+]
 
 
 def problems(line, mode):

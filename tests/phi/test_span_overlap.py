@@ -19,7 +19,13 @@ LABEL = st.sampled_from(sorted(set(LABELS) - {"NAME"}))
 
 
 def spans_of():
-    place = st.tuples(st.integers(0, 58), st.integers(1, 12), LABEL, st.sampled_from("ab"), st.sampled_from([0.5, 0.9]))
+    place = st.tuples(
+        st.integers(0, 58),
+        st.integers(1, 12),
+        LABEL,
+        st.sampled_from("ab"),
+        st.sampled_from([0.5, 0.9]),
+    )
     return st.lists(place.map(lambda p: Span(p[0], min(p[0] + p[1], 60), *p[2:])), max_size=12)
 
 
@@ -64,18 +70,26 @@ def test_spans_that_only_touch_stay_two():
 
 
 def test_a_chain_of_overlaps_is_one():
-    assert resolve(TEXT, [Span(0, 4, "ID"), Span(3, 7, "ID"), Span(6, 9, "ID")]) == [Span(0, 9, "ID")]
+    assert resolve(TEXT, [Span(0, 4, "ID"), Span(3, 7, "ID"), Span(6, 9, "ID")]) == [
+        Span(0, 9, "ID")
+    ]
 
 
 def test_no_tail_of_a_name_is_left():
     text = "Dr. Okwuosa-Adeyemi's chart"
-    assert [text[s.start : s.end] for s in resolve(text, [Span(4, 11, "NAME")])] == ["Okwuosa-Adeyemi"]
-    assert [text[s.start : s.end] for s in resolve(text, [Span(6, 9, "NAME")])] == ["Okwuosa-Adeyemi"]
+    assert [text[s.start : s.end] for s in resolve(text, [Span(4, 11, "NAME")])] == [
+        "Okwuosa-Adeyemi"
+    ]
+    assert [text[s.start : s.end] for s in resolve(text, [Span(6, 9, "NAME")])] == [
+        "Okwuosa-Adeyemi"
+    ]
 
 
 def test_a_name_does_not_swallow_punctuation():
     text = "Smith- and (Jones)"
-    assert [text[s.start : s.end] for s in resolve(text, [Span(0, 5, "NAME"), Span(12, 17, "NAME")])] == [
+    assert [
+        text[s.start : s.end] for s in resolve(text, [Span(0, 5, "NAME"), Span(12, 17, "NAME")])
+    ] == [
         "Smith",
         "Jones",
     ]

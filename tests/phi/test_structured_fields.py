@@ -36,7 +36,9 @@ def test_a_line_is_read_as_it_is_marked(marked):
 
 
 def of_tables(text):
-    return [(text[s.start : s.end], s.label) for s in dict(detectors)["tables"].find(NoteView(text))]
+    return [
+        (text[s.start : s.end], s.label) for s in dict(detectors)["tables"].find(NoteView(text))
+    ]
 
 
 TABLES = {

@@ -19,7 +19,12 @@ from clinveil.phi.treatment.dates import WEEKDAYS, offset, parse, shifted
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.policy import Policy
 from clinveil.phi.treatment.surrogates import names as surrogate_names
-from clinveil.phi.treatment.surrogates.names import NameSurrogates, NoteNames, email, number_or_account
+from clinveil.phi.treatment.surrogates.names import (
+    NameSurrogates,
+    NoteNames,
+    email,
+    number_or_account,
+)
 from clinveil.phi.treatment.surrogates.pools import (
     _FREQUENT,
     _RARE,
@@ -37,7 +42,12 @@ from clinveil.phi.treatment.surrogates.pools import (
 KEY = Key.from_seed(1)
 FIRST = [name.capitalize() for name, _ in Counter(all_given_names()).most_common(400)]
 LAST = [name.capitalize() for name, _ in Counter(surnames()).most_common(2000)]
-MISSPELT = [("Smtih", "Smith"), ("Jhon", "John"), ("Wiliams", "Williams"), ("Rodrigez", "Rodriguez")]
+MISSPELT = [
+    ("Smtih", "Smith"),
+    ("Jhon", "John"),
+    ("Wiliams", "Williams"),
+    ("Rodrigez", "Rodriguez"),
+]
 
 ORIGINS = {
     "nguyen": "vietnamese", "garcia": "spanish", "wang": "chinese", "tanaka": "japanese", "patel": "indian",
@@ -77,18 +87,26 @@ class TestNames:
             assert new("J. Smith", who) == f"{first[0]}. {last}"
             assert new("J.S.", who) == f"{first[0]}.{last[0]}."
             assert new("JS", who) == first[0] + last[0]
-            assert email(KEY, who, "jsmith@x.org", NameSurrogates(KEY, who)).split("@")[0] == (first[0] + last).lower()
+            assert (
+                email(KEY, who, "jsmith@x.org", NameSurrogates(KEY, who)).split("@")[0]
+                == (first[0] + last).lower()
+            )
 
     def test_user_names_go_with_the_name(self):
         names = NameSurrogates(KEY, "p1")
         first, last = new("John Smith").lower().split()
         assert number_or_account(KEY, "p1", "jsmith", names) == first[0] + last
-        assert re.fullmatch(rf"{first}_{last}\d\d", number_or_account(KEY, "p1", "john_smith72", names))
+        assert re.fullmatch(
+            rf"{first}_{last}\d\d", number_or_account(KEY, "p1", "john_smith72", names)
+        )
         assert re.fullmatch(r"[A-Z]\d{2}-\d{5}", number_or_account(KEY, "p1", "S19-12345", names))
 
     def test_what_is_no_name_in_an_address_goes_too(self):
         for local in ("xqzwv", "x", "ab12", "hospital.billing"):
-            assert email(KEY, "p1", f"{local}@hosp.org", NameSurrogates(KEY, "p1")).split("@")[0] != local
+            assert (
+                email(KEY, "p1", f"{local}@hosp.org", NameSurrogates(KEY, "p1")).split("@")[0]
+                != local
+            )
 
     @pytest.mark.parametrize(("wrong", "right"), MISSPELT)
     def test_misspellings_map_as_the_name(self, wrong, right):
@@ -97,7 +115,9 @@ class TestNames:
     def test_misspellings_within_a_note(self):
         text = "Ms. Okwuosa came. Okwuosa is well. Okwousa left."
         made = treated(text, ("NAME", "Okwuosa"), ("NAME", "Okwuosa"), ("NAME", "Okwousa"))
-        one, two, three = re.fullmatch(r"Ms\. (\w+) came\. (\w+) is well\. (\w+) left\.", made).groups()
+        one, two, three = re.fullmatch(
+            r"Ms\. (\w+) came\. (\w+) is well\. (\w+) left\.", made
+        ).groups()
         assert one == two == three
 
     def test_hyphenated_surnames_go_whole(self):
@@ -108,7 +128,15 @@ class TestNames:
         assert new("Al-Khatib") == new("Khatib")
 
     def test_van_der_berg_in_all_forms(self):
-        forms = ["van der Berg", "Van der Berg", "Van Der Berg", "van den Berg", "Vandenberg", "Berg", "Berg, van der"]
+        forms = [
+            "van der Berg",
+            "Van der Berg",
+            "Van Der Berg",
+            "van den Berg",
+            "Vandenberg",
+            "Berg",
+            "Berg, van der",
+        ]
         assert len({new(form) for form in forms}) == 1
         assert new("VAN DER BERG") == new("Berg").upper()
         assert new("Le") != "Le" and "," in new("Le, Anh")  # a surname of Vietnam
@@ -116,7 +144,10 @@ class TestNames:
     def test_a_daughter_gets_a_first_name(self):
         for who in (f"p{i}" for i in range(12)):
             made = treated(
-                "Her daughter Zyxelle came; Zyxelle left.", ("NAME", "Zyxelle"), ("NAME", "Zyxelle"), patient_id=who
+                "Her daughter Zyxelle came; Zyxelle left.",
+                ("NAME", "Zyxelle"),
+                ("NAME", "Zyxelle"),
+                patient_id=who,
             )
             one, two = re.fullmatch(r"Her daughter (\w+) came; (\w+) left\.", made).groups()
             assert one == two
@@ -183,10 +214,17 @@ class TestDates:
         whole = f"{one:%B} {one.day}-{two.day}, {one.year}"
         months = f"{one:%B} {one.day}-{two:%B} {two.day}, {two.year}"
         years = f"{one:%B} {one.day}, {one.year}-{two:%B} {two.day}, {two.year}"
-        assert made == (whole if one.month == two.month else months if one.year == two.year else years)
+        assert made == (
+            whole if one.month == two.month else months if one.year == two.year else years
+        )
 
     @settings(max_examples=200, deadline=None)
-    @given(DAYS, st.integers(0, 20), st.sampled_from(["{w}, {d}", "{w} {d}", "{d} ({w})", "{d}, {w}"]), st.booleans())
+    @given(
+        DAYS,
+        st.integers(0, 20),
+        st.sampled_from(["{w}, {d}", "{w} {d}", "{d} ({w})", "{d}, {w}"]),
+        st.booleans(),
+    )
     def test_a_weekday_moves_with_its_date(self, day, patient, form, short):
         who, by = f"p{patient}", offset(KEY, f"p{patient}")
 
@@ -196,7 +234,9 @@ class TestDates:
         want = form.format(w=weekday(day + by), d=shifted(KEY, who, f"{day:%m/%d/%Y}"))
         text = form.format(w=weekday(day), d=f"{day:%m/%d/%Y}")
         assert shifted(KEY, who, text) == want  # in the span
-        assert treated(f"Seen {text}!", ("DATE", f"{day:%m/%d/%Y}"), patient_id=who) == f"Seen {want}!"  # beside it
+        assert (
+            treated(f"Seen {text}!", ("DATE", f"{day:%m/%d/%Y}"), patient_id=who) == f"Seen {want}!"
+        )  # beside it
 
     @settings(max_examples=200, deadline=None)
     @given(DAYS, st.integers(0, 40))
@@ -212,7 +252,9 @@ class TestDates:
     def test_times_stay(self):
         assert shifted(KEY, "p1", "2019-03-04T10:22").endswith("T10:22")
 
-    @pytest.mark.parametrize("text", ["3/4-3/11", "2019", "May", "13/13/2019 - 3/4/2019", "Christmas 2019"])
+    @pytest.mark.parametrize(
+        "text", ["3/4-3/11", "2019", "May", "13/13/2019 - 3/4/2019", "Christmas 2019"]
+    )
     def test_what_cannot_be_read_is_a_tag(self, text):
         assert shifted(KEY, "p1", text) is None
         assert treated(f"On {text}.", ("DATE", text)) == "On [DATE]."
@@ -239,7 +281,8 @@ def test_usual_spelling_is_the_most_usual_name_within_one_edit(name, data):
 
 
 @given(
-    st.lists(st.text("abc", min_size=5, max_size=7), min_size=1, max_size=12), st.text("abc", min_size=5, max_size=7)
+    st.lists(st.text("abc", min_size=5, max_size=7), min_size=1, max_size=12),
+    st.text("abc", min_size=5, max_size=7),
 )
 @settings(deadline=None)
 def test_spelling_within_a_note_is_the_most_frequent_name_within_one_edit(names, form):
@@ -254,7 +297,9 @@ def test_spelling_within_a_note_is_the_most_frequent_name_within_one_edit(names,
 def test_many_names_in_a_note_take_linear_work(monkeypatch):
     compared = []
     monkeypatch.setattr(
-        surrogate_names, "within_one_edit", lambda *pair: compared.append(pair) or within_one_edit(*pair)
+        surrogate_names,
+        "within_one_edit",
+        lambda *pair: compared.append(pair) or within_one_edit(*pair),
     )
     letters = "bdfgklmnprstvz"
     names = [f"{a}a{b}e{c}oqu" for a in letters for b in letters for c in letters]
@@ -270,11 +315,18 @@ def _usual_spelling(form):
         return form
     found = [name for name in sorted(_one_edit(form)) if name[:1] == form[0] and listed(name)]
     best = max(found, key=_share, default=form)
-    return best if _share(best) >= (_TIMES * max(_share(form), RAREST) if listed(form) else _FREQUENT) else form
+    return (
+        best
+        if _share(best) >= (_TIMES * max(_share(form), RAREST) if listed(form) else _FREQUENT)
+        else form
+    )
 
 
 def _one_edit(form):
-    cuts, letters = [(form[:i], form[i:]) for i in range(len(form) + 1)], "abcdefghijklmnopqrstuvwxyz"
+    cuts, letters = (
+        [(form[:i], form[i:]) for i in range(len(form) + 1)],
+        "abcdefghijklmnopqrstuvwxyz",
+    )
     return {
         *(a + b[1:] for a, b in cuts if b),
         *(a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1),

@@ -83,7 +83,10 @@ class TestInstitutions:
 
     def test_initials_stand_for_the_long_form_of_the_note(self):
         long = "Larkmoor General Hospital"
-        assert institution(KEY, "p1", "LGH", others=[long, "LGH"]) == institution(KEY, "p1", long).split()[0]
+        assert (
+            institution(KEY, "p1", "LGH", others=[long, "LGH"])
+            == institution(KEY, "p1", long).split()[0]
+        )
 
     def test_an_employer_is_a_company(self):
         assert institution(KEY, "p1", "Quellmark", before="He works for ").endswith(" Company")
@@ -92,7 +95,9 @@ class TestInstitutions:
 
 
 class TestNumbers:
-    @pytest.mark.parametrize("original", ["617-555-0199", "(617) 555-0199", "+1 617 555 0199", "6175550199"])
+    @pytest.mark.parametrize(
+        "original", ["617-555-0199", "(617) 555-0199", "+1 617 555 0199", "6175550199"]
+    )
     def test_a_telephone_number_can_exist_in_the_state(self, original):
         for patient in map(str, range(60)):
             digits = re.sub(r"\D", "", telephone(KEY, patient, original))[-10:]
@@ -105,7 +110,9 @@ class TestNumbers:
         assert full.startswith(telephone(KEY, "p1", "617-555-0199") + " ext ")
         assert telephone(KEY, "p1", "617-555-0199").endswith(telephone(KEY, "p1", "555-0199"))
 
-    @pytest.mark.parametrize("original", ["+44 20 7946 0958", "07700 900123", "33456", "p12345", "020 7946 0958"])
+    @pytest.mark.parametrize(
+        "original", ["+44 20 7946 0958", "07700 900123", "33456", "p12345", "020 7946 0958"]
+    )
     def test_other_numbers_keep_their_format(self, original):
         made = telephone(KEY, "p1", original)
         assert made != original

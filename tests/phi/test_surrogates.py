@@ -28,7 +28,9 @@ from clinveil.phi.treatment.surrogates.numbers_and_places import (
 from clinveil.phi.treatment.surrogates.pools import gender, pool
 
 KEY, OTHER = Key.from_seed(1), Key.from_seed(2)
-names = st.sampled_from([n for n, _ in Counter(surnames()).most_common(3000)] + list(all_given_names())[:1500])
+names = st.sampled_from(
+    [n for n, _ in Counter(surnames()).most_common(3000)] + list(all_given_names())[:1500]
+)
 
 
 def email(key, patient_id, text):
@@ -84,7 +86,9 @@ class TestNames:
     def test_the_census_is_drawn_by_frequency(self):
         made = Counter(new("Zyzzo", f"p{i}").lower() for i in range(3000))
         usual = sum(made[n] for n, _ in Counter(surnames()).most_common(100))
-        share = sum(s for _, s in Counter(surnames()).most_common(100)) / 90.48  # what the census list covers
+        share = (
+            sum(s for _, s in Counter(surnames()).most_common(100)) / 90.48
+        )  # what the census list covers
         assert abs(usual / 3000 - share) < 0.03
 
     def test_a_misspelling_of_the_known_patient_is_the_patient(self):
@@ -130,9 +134,13 @@ class TestDates:
         st.sampled_from([f for _, f in FORMATS]),
     )
     def test_intervals_are_kept_across_formats(self, one, two, patient, first, second):
-        made = [shifted(KEY, f"p{patient}", day.strftime(f)) for day, f in ((one, first), (two, second))]
+        made = [
+            shifted(KEY, f"p{patient}", day.strftime(f)) for day, f in ((one, first), (two, second))
+        ]
         read = [parse(text)[0] for text in made]
-        assert read[1] - read[0] == two - one or abs(read[1] - read[0] - (two - one)) > timedelta(days=30_000)
+        assert read[1] - read[0] == two - one or abs(read[1] - read[0] - (two - one)) > timedelta(
+            days=30_000
+        )
 
     @pytest.mark.parametrize(("text", "form"), FORMATS)
     def test_the_format_is_kept(self, text, form):
@@ -161,7 +169,18 @@ class TestDates:
         assert parse(text)[0] == day
 
     @pytest.mark.parametrize(
-        "text", ["3/4", "Christmas", "2/30/2019", "13/13/2019", "March", "3/4-3/11", "Mayor 3, 2019", "", "12/2019/3"]
+        "text",
+        [
+            "3/4",
+            "Christmas",
+            "2/30/2019",
+            "13/13/2019",
+            "March",
+            "3/4-3/11",
+            "Mayor 3, 2019",
+            "",
+            "12/2019/3",
+        ],
     )
     def test_what_cannot_be_read_is_not_guessed(self, text):
         assert parse(text) is None
@@ -196,7 +215,10 @@ class TestDates:
 class TestNumbers:
     @settings(max_examples=200, deadline=None)
     @given(
-        st.from_regex(r"[0-9]{2,12}|[A-Z]{1,3}-[0-9]{3,8}|[0-9]{3}-[0-9]{2}-[0-9]{4}|[a-z][0-9]", fullmatch=True),
+        st.from_regex(
+            r"[0-9]{2,12}|[A-Z]{1,3}-[0-9]{3,8}|[0-9]{3}-[0-9]{2}-[0-9]{4}|[a-z][0-9]",
+            fullmatch=True,
+        ),
         st.integers(0, 9),
     )
     def test_shape_is_kept_and_the_number_is_another(self, text, patient):
@@ -208,8 +230,12 @@ class TestNumbers:
         assert [c for c in made if not c.isalnum()] == [c for c in text if not c.isalnum()]
 
     def test_separators_make_no_difference(self):
-        assert other_number(KEY, "p1", "123-45-67").replace("-", "") == other_number(KEY, "p1", "1234567")
-        assert other_number(KEY, "p1", "(416) 555 0199") != other_number(KEY, "p2", "(416) 555 0199")
+        assert other_number(KEY, "p1", "123-45-67").replace("-", "") == other_number(
+            KEY, "p1", "1234567"
+        )
+        assert other_number(KEY, "p1", "(416) 555 0199") != other_number(
+            KEY, "p2", "(416) 555 0199"
+        )
 
     def test_uniform_on_everything_else(self):
         made = Counter(other_number(KEY, f"p{i}", "7") for i in range(9000))
@@ -219,7 +245,9 @@ class TestNumbers:
     def test_nothing_of_another_script_stays(self):
         for text in ("ЖЦ-123", "१२३४", "Қызқұрттан", "स7", "٣٤٥"):
             made = other_number(KEY, "p1", text)
-            assert made.isascii() and not set(filter(str.isalnum, made)) & set(text) - set("0123456789")
+            assert made.isascii() and not set(filter(str.isalnum, made)) & set(text) - set(
+                "0123456789"
+            )
 
     def test_long_numbers_do_not_hang(self):
         assert len(other_number(KEY, "p1", "9" * 400)) == 400
@@ -241,7 +269,10 @@ class TestContactsAndPlaces:
         made = email(KEY, "p1", "john.smith@hosp.org")
         assert made.split("@")[1] in {"example.com", "example.net", "example.org"}
         assert "smith" not in made
-        assert made == email(KEY, "p1", "JOHN.SMITH@HOSP.ORG").lower() or made.lower() != "john.smith@hosp.org"
+        assert (
+            made == email(KEY, "p1", "JOHN.SMITH@HOSP.ORG").lower()
+            or made.lower() != "john.smith@hosp.org"
+        )
         assert "@" in email(KEY, "p1", "rsmith at gmail dot com")
 
     def test_urls_keep_their_scheme_only(self):
@@ -250,14 +281,22 @@ class TestContactsAndPlaces:
         assert "smith" not in made
 
     def test_internet_addresses_are_for_documentation(self):
-        assert internet_address(KEY, "p1", "10.0.0.1").rpartition(".")[0] in {"192.0.2", "198.51.100", "203.0.113"}
+        assert internet_address(KEY, "p1", "10.0.0.1").rpartition(".")[0] in {
+            "192.0.2",
+            "198.51.100",
+            "203.0.113",
+        }
         assert internet_address(KEY, "p1", "fe80::1:2").startswith("2001:db8::")
 
-    @pytest.mark.parametrize("original", ["123 Oak Street", "4 ELM ROAD", "77 Main St, Apt 4", "P.O. Box 45"])
+    @pytest.mark.parametrize(
+        "original", ["123 Oak Street", "4 ELM ROAD", "77 Main St, Apt 4", "P.O. Box 45"]
+    )
     def test_streets(self, original):
         made = address(KEY, "p1", original)
         assert made != original
-        assert not {"oak", "elm", "main", "123", "77", "45"} & set(made.lower().replace(".", "").split())
+        assert not {"oak", "elm", "main", "123", "77", "45"} & set(
+            made.lower().replace(".", "").split()
+        )
         assert made.isupper() == original.isupper()
 
     def test_kinds_of_institutions_are_kept(self):
@@ -272,7 +311,9 @@ class TestContactsAndPlaces:
         assert len(towns) > 200
 
 
-@pytest.mark.parametrize(("label", "original"), [("AGE", "94"), ("AGE", "ninety-three"), ("AGE", "90s")])
+@pytest.mark.parametrize(
+    ("label", "original"), [("AGE", "94"), ("AGE", "ninety-three"), ("AGE", "90s")]
+)
 def test_old_ages_are_one_class(label, original):
     assert Surrogates(KEY).make(label, original, "p1") == "90+"
 

@@ -29,7 +29,14 @@ from tagger_training.crfsuite import file_of, items, write_crfsuite
 from tagger_training.invent import NAMES, Labelled, filled, invented, refilled, templates
 from tagger_training.people import People, may_train
 from tagger_training.tokens import offsets, tokens
-from tagger_training.train import judged, labelled_tokens, save_tagger, threshold_within, train_tagger, written_small
+from tagger_training.train import (
+    judged,
+    labelled_tokens,
+    save_tagger,
+    threshold_within,
+    train_tagger,
+    written_small,
+)
 
 PEOPLE = People()
 STEPS = 12
@@ -56,7 +63,8 @@ def _words(texts):
 
 def marked(*examples):
     return [
-        Labelled(text, tuple(Span(*place) for place in truth)) for text, truth in (unmark(line) for line in examples)
+        Labelled(text, tuple(Span(*place) for place in truth))
+        for text, truth in (unmark(line) for line in examples)
     ]
 
 
@@ -70,11 +78,16 @@ class TestArithmetic:
         for note in [*notes, "Dr. Ann", "x", "O'Neil-Ward's 12/3\n\n(b)"]:
             found = tokens(note)
             reference.set(items(found, features))
-            expected = [[reference.marginal(label, at) for label in model.labels] for at in range(len(found))]
+            expected = [
+                [reference.marginal(label, at) for label in model.labels]
+                for at in range(len(found))
+            ]
             assert np.abs(tagger.probabilities(found) - np.array(expected)).max() < 1e-9
 
     def test_chances_sum_to_one_also_where_nothing_is_known(self, small):
-        assert Tagger(small).probabilities(tokens("Zq 𝔘 \ud800 ½ ___ \x00\x00")).sum(axis=1) == pytest.approx(1)
+        assert Tagger(small).probabilities(tokens("Zq 𝔘 \ud800 ½ ___ \x00\x00")).sum(
+            axis=1
+        ) == pytest.approx(1)
         assert Tagger(small).hits("") == []
 
     def test_what_was_met_before_changes_nothing(self, small, notes):
@@ -98,14 +111,18 @@ class TestArithmetic:
 
 class TestFile:
     def test_the_same_model_gives_the_same_bytes(self, small, texts, tmp_path):
-        again = train_tagger(texts, ("NAME",), 0.5, {"of": "a test"}, _words(texts), iterations=STEPS)
+        again = train_tagger(
+            texts, ("NAME",), 0.5, {"of": "a test"}, _words(texts), iterations=STEPS
+        )
         save_tagger(small, tmp_path / "a.npz")
         save_tagger(again, tmp_path / "b.npz")
         assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
         assert load_tagger(tmp_path / "a.npz").digest == small.digest
         assert (tmp_path / "a.npz").stat().st_mode & 0o777 == 0o600
 
-    @pytest.mark.parametrize("harm", ["none", "text", "empty", "zip", "cut", "pickle", "weights", "version"])
+    @pytest.mark.parametrize(
+        "harm", ["none", "text", "empty", "zip", "cut", "pickle", "weights", "version"]
+    )
     def test_a_file_that_is_not_ours_gives_one_clear_line(self, small, tmp_path, harm):
         path = tmp_path / "m.npz"
         save_tagger(small, path)
@@ -168,7 +185,11 @@ class TestTrainingText:
         rng, people = Random(1), People(["Nelson Whitaker"])
         assert not may_train("Ann-Nelson") and held_out("Nelson")
         drawn = [people.one(rng) for _ in range(600)]
-        assert all(may_train(part) for person in drawn for part in (person.given, person.middle, person.family))
+        assert all(
+            may_train(part)
+            for person in drawn
+            for part in (person.given, person.middle, person.family)
+        )
         assert people.real == []
 
     def test_every_template_is_filled_and_marked(self):
@@ -193,12 +214,19 @@ class TestTrainingText:
                 found, given = labelled_tokens(text, ("NAME",))
                 taken = 1 - tagger.probabilities(found)[:, 0] >= threshold
                 words += sum(token[0].isalpha() for token in found)
-                false += sum(bool(taken[i]) and x == "O" and found[i][0].isalpha() for i, x in enumerate(given))
+                false += sum(
+                    bool(taken[i]) and x == "O" and found[i][0].isalpha()
+                    for i, x in enumerate(given)
+                )
             assert false <= most * words
 
     def test_what_is_found_is_counted(self, small):
         counted = judged(replace(small, threshold=1e-9), marked("Dr. {NAME:Ann Lee} came."))
-        assert (counted["tuned_places"], counted["tuned_found"], counted["tuned_words"]) == (1, 1, 2)
+        assert (counted["tuned_places"], counted["tuned_found"], counted["tuned_words"]) == (
+            1,
+            1,
+            2,
+        )
 
     def test_texts_without_marks_teach_nothing(self):
         with pytest.raises(InputError, match="no span with a requested label"):
@@ -212,7 +240,14 @@ class TestOurs:
         from clinveil.phi.tagger import model
 
         assert (Path(model.__file__).parent / "names.npz").stat().st_size < 1 << 19
-        assert {"date", "recipe", "sources", "tokens", "marked", "most_false"} <= own_tagger().card.keys()
+        assert {
+            "date",
+            "recipe",
+            "sources",
+            "tokens",
+            "marked",
+            "most_false",
+        } <= own_tagger().card.keys()
 
     @pytest.mark.parametrize(
         "line",
@@ -245,12 +280,19 @@ class TestOurs:
     def test_a_span_says_that_the_tagger_fired_and_stands_in_the_note_itself(self):
         note = NoteView("Seen by Dr. Vos\u200btrik today.")
         (span,) = TaggerDetector().find(note)
-        assert (note.text[span.start : span.end], span.why, span.detector) == ("Vos\u200btrik", "tagger", "tagger")
+        assert (note.text[span.start : span.end], span.why, span.detector) == (
+            "Vos\u200btrik",
+            "tagger",
+            "tagger",
+        )
         assert 0 < span.score <= 1
 
     def test_it_can_be_left_out_or_replaced(self, small, tmp_path):
         save_tagger(small, tmp_path / "m.npz")
-        named = {how: _taggers(Finder.of(PhiSettings(**how_))) for how, how_ in _SETTINGS(tmp_path).items()}
+        named = {
+            how: _taggers(Finder.of(PhiSettings(**how_)))
+            for how, how_ in _SETTINGS(tmp_path).items()
+        }
         assert named == {"own": [None], "none": [], "site": [tmp_path / "m.npz"]}
         with pytest.raises(UsageError, match="exclude"):
             Finder.of(PhiSettings(tagger=tmp_path / "m.npz", no_tagger=True))

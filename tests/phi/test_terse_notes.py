@@ -17,19 +17,30 @@ FOLDER = Path(__file__).parent / "terse"
 
 
 def test_terse_notes_keep_their_terms_and_lose_their_names():
-    notes = [unmark(note.strip("\n")) for note in (FOLDER / "development.txt").read_text().split("---\n")]
+    notes = [
+        unmark(note.strip("\n")) for note in (FOLDER / "development.txt").read_text().split("---\n")
+    ]
     found = missed = false = 0
     for text, gold in notes:
         spans = Finder().find(text)
         found += len(spans)
-        missed += sum(not any(s.start <= start and end <= s.end for s in spans) for start, end, _ in gold)
-        false += sum(not any(s.start < end and start < s.end for start, end, _ in gold) for s in spans)
+        missed += sum(
+            not any(s.start <= start and end <= s.end for s in spans) for start, end, _ in gold
+        )
+        false += sum(
+            not any(s.start < end and start < s.end for start, end, _ in gold) for s in spans
+        )
     assert missed <= 3 and false <= 3  # one of the missed is a title that gold includes
     assert found > 25
 
 
 def test_lines_of_terms_are_left_alone():
-    files = ("hard_negatives", "hard_negatives_second", "hard_negatives_third", "hard_negatives_fourth")
+    files = (
+        "hard_negatives",
+        "hard_negatives_second",
+        "hard_negatives_third",
+        "hard_negatives_fourth",
+    )
     lines = [line for name in files for line in (FOLDER / f"{name}.txt").read_text().splitlines()]
     finder = Finder.of(PhiSettings())
     touched = sum(bool(finder.find(line)) for line in lines)
@@ -37,15 +48,23 @@ def test_lines_of_terms_are_left_alone():
     assert touched <= 12
 
 
-@pytest.mark.parametrize(("name", "least", "most"), [("held", 20, 1), ("held_second", 16, 0), ("held_third", 18, 1)])
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [("held", 20, 1), ("held_second", 16, 0), ("held_third", 18, 1)]
+)
 def test_names_of_further_terse_notes_are_found(name, least, most):
-    notes = [unmark(note.strip("\n")) for note in (FOLDER / f"{name}.txt").read_text().split("---\n")]
+    notes = [
+        unmark(note.strip("\n")) for note in (FOLDER / f"{name}.txt").read_text().split("---\n")
+    ]
     finder = Finder.of(PhiSettings())
     found = outside = 0
     for text, gold in notes:
         spans = finder.find(text)
-        found += sum(any(s.start <= start and end <= s.end for s in spans) for start, end, _ in gold)
-        outside += sum(not any(s.start < end and start < s.end for start, end, _ in gold) for s in spans)
+        found += sum(
+            any(s.start <= start and end <= s.end for s in spans) for start, end, _ in gold
+        )
+        outside += sum(
+            not any(s.start < end and start < s.end for start, end, _ in gold) for s in spans
+        )
     assert found >= least
     assert outside <= most
 

@@ -13,7 +13,12 @@ from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.design import KINDS, MIN_SAMPLE, Annotated, allocation, recall
 from clinveil.phi.validation.sample import Draw, locations, open_parts, suspected, usual_forms
-from clinveil.stats.intervals import Interval, ratio_of_intervals, sum_of_intervals, weighted_poisson
+from clinveil.stats.intervals import (
+    Interval,
+    ratio_of_intervals,
+    sum_of_intervals,
+    weighted_poisson,
+)
 
 TEXT = "Seen by Dr. Smith today with Gorvak Bly. Call 555-0199 on arrival. The patient walks and eats well, mary said."
 
@@ -29,13 +34,22 @@ def shown(text, some):
 def test_places_by_how_suspicious_they_are():
     made = of(TEXT, [Span(12, 17, "NAME", "rules", 0.9)])
     told = shown(TEXT, made)
-    assert {("Smith", "found"), ("Gorvak Bly", "name_like"), ("555-0199", "digits"), ("mary", "name_like")} <= told
+    assert {
+        ("Smith", "found"),
+        ("Gorvak Bly", "name_like"),
+        ("555-0199", "digits"),
+        ("mary", "name_like"),
+    } <= told
     passages = [p for p in made if p.stratum in ("cued", "rest")]
-    assert passages[0].stratum == "cued" and "".join(TEXT[p.start : p.end] for p in passages) == TEXT
+    assert (
+        passages[0].stratum == "cued" and "".join(TEXT[p.start : p.end] for p in passages) == TEXT
+    )
 
 
 def test_an_unsure_span_and_a_suspicion_are_strata_of_their_own():
-    made = of(TEXT, [Span(12, 17, "NAME", "rules", 0.5)], suspected=[Span(29, 35, "NAME", "tagger", 0.2)])
+    made = of(
+        TEXT, [Span(12, 17, "NAME", "rules", 0.5)], suspected=[Span(29, 35, "NAME", "tagger", 0.2)]
+    )
     assert {("Smith", "found_unsure"), ("Gorvak", "tagger")} <= shown(TEXT, made)
 
 
@@ -47,7 +61,9 @@ def test_what_is_left_of_a_word_found_in_part_is_a_place():
 
 
 def test_words_of_many_patients_are_less_suspicious():
-    notes = [Note(str(i), f"p{i}", "The Zoglor test.") for i in range(5)] + [Note("6", "p6", "Mr Vexmir Zoglor")]
+    notes = [Note(str(i), f"p{i}", "The Zoglor test.") for i in range(5)] + [
+        Note("6", "p6", "Mr Vexmir Zoglor")
+    ]
     usual = usual_forms(notes)
     assert usual == {"zoglor"}
     assert ("Zoglor", "unknown") in shown(notes[0].text, of(notes[0].text, usual=usual))
@@ -84,7 +100,11 @@ def test_allocation_takes_all_of_few_and_so_many_in_all():
 
 
 def test_recall_by_hand():
-    seen = [Annotated(True, 100, 10, (1,) * 10), Annotated(False, 50, 50, (1,) * 5), Annotated(False, 1000, 100, (2,))]
+    seen = [
+        Annotated(True, 100, 10, (1,) * 10),
+        Annotated(False, 50, 50, (1,) * 5),
+        Annotated(False, 1000, 100, (2,)),
+    ]
     found = recall(seen)
     assert found.found == 100 and found.missed == 5 + 20
     assert found.value == pytest.approx(100 / 125) and found.low < 0.8 < found.high
@@ -105,7 +125,9 @@ def test_intervals_of_sums_and_ratios():
     assert sum_of_intervals([1.0, 2.0], [(0.0, 4.0), (2.0, 6.0)]) == pytest.approx((2.0, 8.0))
     low, high = ratio_of_intervals(1.0, Interval(0.5, 2.0), 2.0, Interval(2.0, 2.0))
     assert (low, high) == pytest.approx((0.25, 1.0))
-    assert ratio_of_intervals(0.0, Interval(0.0, 1.0), 2.0, Interval(2.0, 2.0)) == pytest.approx((0.0, 0.5))
+    assert ratio_of_intervals(0.0, Interval(0.0, 1.0), 2.0, Interval(2.0, 2.0)) == pytest.approx(
+        (0.0, 0.5)
+    )
     assert ratio_of_intervals(1.0, Interval(0.5, 2.0), 2.0, Interval(0.0, 3.0)).high == float("inf")
     assert weighted_poisson([], most=10.0).high == pytest.approx(10 * weighted_poisson([]).high)
 
@@ -119,15 +141,32 @@ def draws(sizes, rates, n_locations, seed, rounds):
     taken, held, width = allocation(sizes, n_locations), 0, []
     for _ in range(rounds):
         some = {name: rng.choice(hits, taken[name], replace=False) for name, hits in truth.items()}
-        seen = [Annotated(KINDS[n].found, sizes[n], taken[n], (1,) * int(hits.sum())) for n, hits in some.items()]
+        seen = [
+            Annotated(KINDS[n].found, sizes[n], taken[n], (1,) * int(hits.sum()))
+            for n, hits in some.items()
+        ]
         one = recall(seen)
         held += one.low <= value <= one.high
         width.append(one.high - one.low)
     return held / rounds, float(np.mean(width))
 
 
-SIZES = {"found": 4000, "found_unsure": 600, "name_like": 300, "unknown_rare": 1500, "digits": 900, "rest": 9000}
-RATES = {"found": 0.97, "found_unsure": 0.8, "name_like": 0.3, "unknown_rare": 0.05, "digits": 0.02, "rest": 0.001}
+SIZES = {
+    "found": 4000,
+    "found_unsure": 600,
+    "name_like": 300,
+    "unknown_rare": 1500,
+    "digits": 900,
+    "rest": 9000,
+}
+RATES = {
+    "found": 0.97,
+    "found_unsure": 0.8,
+    "name_like": 0.3,
+    "unknown_rare": 0.05,
+    "digits": 0.02,
+    "rest": 0.001,
+}
 
 
 def test_the_interval_holds_the_truth_and_narrows_with_more_places():
@@ -166,7 +205,10 @@ def test_a_detector_that_suspects_is_asked():
 
 
 def test_drawn_places_are_a_random_sample_whatever_the_order():
-    notes = [Note(str(i), str(i), f"Zimmel{chr(97 + i % 26)}{chr(97 + i // 26)} walks.") for i in range(300)]
+    notes = [
+        Note(str(i), str(i), f"Zimmel{chr(97 + i % 26)}{chr(97 + i // 26)} walks.")
+        for i in range(300)
+    ]
     counts = np.zeros(300)
     for seed in range(40):
         draw = Draw(40, 8, frozenset(), np.random.default_rng(seed))

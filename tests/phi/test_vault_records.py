@@ -63,7 +63,19 @@ def vault(made, tmp_path):
 
 def back(vault, *flags, reason="the patient asked"):
     notes, out = vault.parent / "o.parquet", vault.parent / "back.parquet"
-    return main(["reidentify", str(notes), "-o", str(out), "--vault", str(vault), "--reason", reason, *flags])
+    return main(
+        [
+            "reidentify",
+            str(notes),
+            "-o",
+            str(out),
+            "--vault",
+            str(vault),
+            "--reason",
+            reason,
+            *flags,
+        ]
+    )
 
 
 def texts(path):
@@ -74,11 +86,22 @@ def test_no_canary_leaves_in_notes_log_or_record(made):
     out = " ".join(texts(made / "o.parquet")).casefold()
     names = {"audit-0001.jsonl", "deidentify.json", "README.txt"}
     said = "".join((made / "o.parquet.vault" / name).read_text() for name in names).casefold()
-    hidden = (made / "o.parquet.vault").glob("crosswalk-*.bin").__next__().read_bytes().decode("latin-1").casefold()
+    hidden = (
+        (made / "o.parquet.vault")
+        .glob("crosswalk-*.bin")
+        .__next__()
+        .read_bytes()
+        .decode("latin-1")
+        .casefold()
+    )
     for word in (*CANARIES.values(), "okwuosa"):
         assert word not in out + said + hidden
     audit = (made / "o.parquet.vault" / "audit-0001.jsonl").read_text()
-    for word in ("n-secret-1", "o.parquet", "notes.parquet"):  # the record says where the notes are: for the review
+    for word in (
+        "n-secret-1",
+        "o.parquet",
+        "notes.parquet",
+    ):  # the record says where the notes are: for the review
         assert word not in audit
 
 
@@ -92,20 +115,40 @@ def test_no_canary_is_said(tmp_path, capsys):
             ["--set", "audit=counts"],
         ):
             out = tmp_path / f"{flags[1]}.parquet"
-            assert main(["deidentify", str(tmp_path / "notes.parquet"), "-o", str(out), "--workers", "1", *flags]) == 0
+            assert (
+                main(
+                    [
+                        "deidentify",
+                        str(tmp_path / "notes.parquet"),
+                        "-o",
+                        str(out),
+                        "--workers",
+                        "1",
+                        *flags,
+                    ]
+                )
+                == 0
+            )
     finally:
         detectors.forget("canaries")
     said = "".join(capsys.readouterr())
     assert not [word for word in CANARIES.values() if word in said]
     assert "KEPT: the policy (limited-dataset) keeps AGE, CITY, DATE, ZIP unchanged" in said
     assert "KEPT unchanged: 1 CITY, 1 ZIP, 3 DATE, 1 AGE" in said
-    record = json.loads((tmp_path / "limited-dataset.parquet.vault" / "deidentify.json").read_text())
+    record = json.loads(
+        (tmp_path / "limited-dataset.parquet.vault" / "deidentify.json").read_text()
+    )
     assert record["kept"] == {"CITY": 1, "ZIP": 1, "DATE": 3, "AGE": 1}
-    assert len((tmp_path / "audit=counts.parquet.vault" / "audit-0001.jsonl").read_text().splitlines()) == 2
+    assert (
+        len((tmp_path / "audit=counts.parquet.vault" / "audit-0001.jsonl").read_text().splitlines())
+        == 2
+    )
 
 
 def test_the_log_says_what_was_done_where(made):
-    begin, *notes, end = map(json.loads, (made / "o.parquet.vault" / "audit-0001.jsonl").read_text().splitlines())
+    begin, *notes, end = map(
+        json.loads, (made / "o.parquet.vault" / "audit-0001.jsonl").read_text().splitlines()
+    )
     assert begin["event"] == "deidentify"
     assert {"version", "code_sha256", "policy_sha256", "input_sha256", "run"} <= begin.keys()
     assert len(notes) == end["notes_written"] == 2
@@ -126,7 +169,9 @@ def test_a_reason_that_holds_the_text_is_left_out():
         Span(5, 10, "NAME", "a", 1, "title"),
         Span(0, 10, "NAME", "a", 1, "smith"),
     ]
-    line = note_line(Key.from_seed(1), "n", "Mary Smith", spans, [Treated("X", Treatment.SURROGATE)] * 3)
+    line = note_line(
+        Key.from_seed(1), "n", "Mary Smith", spans, [Treated("X", Treatment.SURROGATE)] * 3
+    )
     assert [span[4] for span in json.loads(line + "}")["spans"]] == ["", "title", ""]
 
 
@@ -146,7 +191,10 @@ def edit(path, change):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda lines: [lines[0], lines[1].replace("surrogate", "tag", 1), *lines[2:]], "broken at line 2"),
+        (
+            lambda lines: [lines[0], lines[1].replace("surrogate", "tag", 1), *lines[2:]],
+            "broken at line 2",
+        ),
         (lambda lines: [lines[0], *lines[2:]], "broken at line 2"),
         (lambda lines: [lines[0], lines[2], lines[1], lines[3]], "broken at line 2"),
         (lambda lines: [*lines[:2], lines[1], *lines[2:]], "broken at line 3"),
@@ -219,7 +267,10 @@ def test_one_note_alone(vault):
 def test_a_note_that_was_changed_is_left_out(vault, capsys):
     table = pq.read_table(vault.parent / "o.parquet")
     changed = [table["text"][0].as_py() + "!", table["text"][1].as_py()]
-    pq.write_table(table.set_column(table.column_names.index("text"), "text", [changed]), vault.parent / "o.parquet")
+    pq.write_table(
+        table.set_column(table.column_names.index("text"), "text", [changed]),
+        vault.parent / "o.parquet",
+    )
     assert back(vault) == 0
     assert texts(vault.parent / "back.parquet") == ROWS["text"][1:]
     assert "1 notes left out" in capsys.readouterr().err
@@ -284,7 +335,10 @@ def test_a_key_kept_elsewhere(vault):
 
 
 def test_chunks_know_their_place(tmp_path):
-    key, rows = Key.from_seed(3), [Row(f"n{i}", "p", "d", 5, (Replacement(0, "NAME", "Ä", "B"),)) for i in range(3)]
+    key, rows = (
+        Key.from_seed(3),
+        [Row(f"n{i}", "p", "d", 5, (Replacement(0, "NAME", "Ä", "B"),)) for i in range(3)],
+    )
     path = tmp_path / "crosswalk.bin"
     with path.open("wb") as file:
         writer = Writer(file, key, "run")
@@ -296,7 +350,11 @@ def test_chunks_know_their_place(tmp_path):
     assert list(read_crosswalk(path, key)) == rows
     whole = path.read_bytes()
     head, one, two = (whole[a:b] for a, b in zip([0, *ends], ends[:3], strict=False))
-    for broken in (head + two + one + whole[ends[2] :], head + one + whole[ends[2] :], whole[: ends[3]]):
+    for broken in (
+        head + two + one + whole[ends[2] :],
+        head + one + whole[ends[2] :],
+        whole[: ends[3]],
+    ):
         path.write_bytes(broken)
         with pytest.raises(InputError, match="damaged or truncated"):
             list(read_crosswalk(path, key))
@@ -311,6 +369,18 @@ def test_detectors_that_always_raise_fail_the_gate(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(finder, "resolve", burst)
     pq.write_table(pa.table(ROWS), tmp_path / "n.parquet")
     for out in ("o.parquet", "o.csv", "folder"):
-        assert main(["deidentify", str(tmp_path / "n.parquet"), "-o", str(tmp_path / out), "--workers", "1"]) == 4
+        assert (
+            main(
+                [
+                    "deidentify",
+                    str(tmp_path / "n.parquet"),
+                    "-o",
+                    str(tmp_path / out),
+                    "--workers",
+                    "1",
+                ]
+            )
+            == 4
+        )
     assert "failed on 2 of 2 notes" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["n.parquet"]

@@ -28,7 +28,9 @@ def test_its_tokens_are_those_of_the_patterns(text):
     assert list(zip(found.starts.tolist(), found.ends.tolist(), strict=True)) == list(
         offsets(text, expected, range(len(expected)))
     )
-    assert [kept_form(found.table.token(number)) for number in found.ids.tolist()] == [kept_form(t) for t in expected]
+    assert [kept_form(found.table.token(number)) for number in found.ids.tolist()] == [
+        kept_form(t) for t in expected
+    ]
     words = [found[i] for i in found.words.tolist()]
     assert words == WORD.findall(text)
     assert [found.table.token(number) for number in found.ids[found.words].tolist()] == words
@@ -46,7 +48,9 @@ def test_what_is_known_of_a_word(text):
     note = NoteView(text)
     words = note.words
     for word, written in zip(words, words.written, strict=True):
-        contracted = word.text == written and written.lower().endswith(("n't", "'re", "'ve", "'ll", "'m", "'d"))
+        contracted = word.text == written and written.lower().endswith(
+            ("n't", "'re", "'ve", "'ll", "'m", "'d")
+        )
         assert written in (word.text, f"{word.text}'s", f"{word.text}'S")
         assert word.lower == word.text.lower()
         assert word.classes == (LexicalClass.WORD if contracted else lexical_classes(word.text))
@@ -54,7 +58,10 @@ def test_what_is_known_of_a_word(text):
 
 
 def test_many_words_of_all_lengths_keep_their_numbers():
-    table, words = Table(), [f"w{'x' * (n % 300)}{chr(97 + n % 26)}{chr(0x4E00 + n)}" for n in range(20_000)]
+    table, words = (
+        Table(),
+        [f"w{'x' * (n % 300)}{chr(97 + n % 26)}{chr(0x4E00 + n)}" for n in range(20_000)],
+    )
     first = table.scan(" ".join(words))[2]
     assert len(set(first.tolist())) == len(words)
     assert table.scan("\n".join(words))[2][::2].tolist() == first.tolist()
@@ -83,7 +90,9 @@ def test_a_column_asks_once_a_word():
 @pytest.mark.parametrize("workers", [4])
 def test_several_threads_share_a_table(workers, monkeypatch):
     monkeypatch.setattr(Tokens, "_table", Table())
-    texts = [" ".join(f"word{chr(0x4E00 + (7 * n + i) % 900)}x" for i in range(300)) for n in range(60)]
+    texts = [
+        " ".join(f"word{chr(0x4E00 + (7 * n + i) % 900)}x" for i in range(300)) for n in range(60)
+    ]
     with ThreadPoolExecutor(workers) as pool:
         found = list(pool.map(lambda text: NoteView(text).words.written, texts))
     assert found == [text.split() for text in texts]

@@ -9,10 +9,28 @@ from clinveil.corpus.people import Patient, write_patients
 
 KINDS = ("obfuscated", "coded", "deidentified", "synthetic")
 STEMS = ("fever", "pain", "cough", "rest", "heart", "lung", "renal", "sleep", "ankle", "skin")
-WORDS = [f"{stem}{end}" for stem in STEMS for end in ("", "a", "o", "y", "um", "al", "ine", "ish", "less", "ward")]
+WORDS = [
+    f"{stem}{end}"
+    for stem in STEMS
+    for end in ("", "a", "o", "y", "um", "al", "ine", "ish", "less", "ward")
+]
 PATIENTS = 60
-FIRST, LAST = ("Qamira", "Wexlor", "Zopheny", "Yldana"), ("Brixtow", "Crundle", "Dwexham", "Fjolnir", "Gwentor")
-FAST = ["--set", "dim=12", "--set", "epochs=2", "--set", "window=5", "--set", "max_names=1", "--set", "max_linkage=1"]
+FIRST, LAST = (
+    ("Qamira", "Wexlor", "Zopheny", "Yldana"),
+    ("Brixtow", "Crundle", "Dwexham", "Fjolnir", "Gwentor"),
+)
+FAST = [
+    "--set",
+    "dim=12",
+    "--set",
+    "epochs=2",
+    "--set",
+    "window=5",
+    "--set",
+    "max_names=1",
+    "--set",
+    "max_linkage=1",
+]
 OWN = {
     "obfuscated": FAST,
     "coded": [*FAST, "--set", "cluster_size=3", "--set", "cluster_outputs=3"],
@@ -33,7 +51,9 @@ def write_notes(folder):
         topic = patient % 2
         for note in range(2):
             pool = WORDS[topic * 50 : topic * 50 + 50] * 3 + WORDS
-            said = [" ".join(rng.choice(pool, rng.integers(5, 11))).capitalize() + "." for _ in range(6)]
+            said = [
+                " ".join(rng.choice(pool, rng.integers(5, 11))).capitalize() + "." for _ in range(6)
+            ]
             said.insert(1, f"Patient name: {' '.join(name_of(patient))}.")
             said.append(f"Seen with rareword{chr(97 + patient % 26)}{chr(97 + patient // 26)}.")
             lines.append(f'n{patient}-{note},p{patient},"{" ".join(said)}",{"ab"[topic]}')
@@ -45,7 +65,14 @@ def write_notes(folder):
 
 def arguments(folder, out, kind, *more):
     """The command line of a release of that kind."""
-    shared = ["--patients", str(folder / "patients.parquet"), "--workers", "1", "--quiet", "--again"]
+    shared = [
+        "--patients",
+        str(folder / "patients.parquet"),
+        "--workers",
+        "1",
+        "--quiet",
+        "--again",
+    ]
     shared += ["--set", "language=any"]  # invented words
     command = ["release", str(folder / "notes.csv"), "-o", str(folder / out), "--as", kind]
     return [*command, *shared, "--label", "kind", *OWN[kind], *more]

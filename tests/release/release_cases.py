@@ -23,11 +23,30 @@ FAST = [
 
 def release(folder, out, *flags, notes="demo/notes.parquet"):
     """The arguments of a release of the demo notes of a folder."""
-    patients = ["--patients", str(folder / "demo" / "patients.parquet")] if (folder / "demo").exists() else []
+    patients = (
+        ["--patients", str(folder / "demo" / "patients.parquet")]
+        if (folder / "demo").exists()
+        else []
+    )
     return ["release", str(folder / notes), "-o", str(folder / out), *patients, *FAST, *flags]
 
 
 def demo_notes_in(folder):
     """Write demo notes of 70 patients into a folder."""
-    assert main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "70", "--seed", "3", "--quiet"]) == 0
+    assert (
+        main(
+            [
+                "demo",
+                "--notes-only",
+                "-o",
+                str(folder / "demo"),
+                "--patients",
+                "70",
+                "--seed",
+                "3",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     return folder

@@ -15,7 +15,11 @@ from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.vocabulary import END
 from clinveil.releases.synthesis_model import Trained, TrainHoldoutSplit, sides_of
 
-COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart") for b in ("a", "o", "y", "um", "al", "ine")]
+COMMON = [
+    f"{a}{b}"
+    for a in ("fever", "pain", "cough", "rest", "heart")
+    for b in ("a", "o", "y", "um", "al", "ine")
+]
 PATIENTS = 40
 
 
@@ -25,7 +29,10 @@ def rows_of(patients=PATIENTS, seed=0, each=2, sentences=4, words=COMMON):
     rows = []
     for patient in range(patients):
         for note in range(each):
-            said = [" ".join(rng.choice(words, rng.integers(3, 9))).capitalize() + "." for _ in range(sentences)]
+            said = [
+                " ".join(rng.choice(words, rng.integers(3, 9))).capitalize() + "."
+                for _ in range(sentences)
+            ]
             own = f"Seen rare{chr(97 + patient % 26)}{chr(97 + patient // 26)} number {70_000 + patient}."
             rows.append((f"n{patient}-{note}", f"p{patient}", " ".join([*said, own])))
     return rows
@@ -33,7 +40,10 @@ def rows_of(patients=PATIENTS, seed=0, each=2, sentences=4, words=COMMON):
 
 def write_csv(path, rows):
     """The rows as CSV with the columns that we guess."""
-    lines = ["note_id,patient_id,text", *(f'{note},{patient},"{text}"' for note, patient, text in rows)]
+    lines = [
+        "note_id,patient_id,text",
+        *(f'{note},{patient},"{text}"' for note, patient, text in rows),
+    ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -47,7 +57,16 @@ FAST = [
     *("--set", "phi=false", "--workers", "1", "--again"),
 ]
 LSTM = [
-    *("--set", "lm.size=tiny", "--set", "lm.model=lstm", "--set", "lm.epochs=2", "--set", "lm.width=16"),
+    *(
+        "--set",
+        "lm.size=tiny",
+        "--set",
+        "lm.model=lstm",
+        "--set",
+        "lm.epochs=2",
+        "--set",
+        "lm.width=16",
+    ),
     *("--set", "lm.lanes=8", "--set", "lm.window=10"),
 ]
 
@@ -114,7 +133,9 @@ class _Copies:
             self._rows[lane], self._place[lane] = list(range(len(self._model.notes))), 0
 
     def probabilities(self):
-        return np.array([self._model.next_of(*pair) for pair in zip(self._rows, self._place, strict=True)])
+        return np.array(
+            [self._model.next_of(*pair) for pair in zip(self._rows, self._place, strict=True)]
+        )
 
     def push(self, ids):
         for lane, token in enumerate(ids):
@@ -133,7 +154,9 @@ class Always:
         self.vocabulary = train_layout(notes.texts, notes.patients, 5)
         if token != END:
             token = next(
-                i for i, piece in enumerate(self.vocabulary.pieces) if piece[:1] == " " and piece[1:].isalpha()
+                i
+                for i, piece in enumerate(self.vocabulary.pieces)
+                if piece[:1] == " " and piece[1:].isalpha()
             )
         self._row = np.zeros(self.vocabulary.size)
         self._row[token] = 1.0
@@ -174,6 +197,8 @@ def with_model(patch, make):
 
     def trained(job, notes, seed, *_):
         sides = sides_of(notes, job.held_out, seed)
-        return Trained(make(sides.training), sides, seed, job.settings.seed is not None, before=False)
+        return Trained(
+            make(sides.training), sides, seed, job.settings.seed is not None, before=False
+        )
 
     patch.setattr("clinveil.releases.producers.synthetic._trained", trained)

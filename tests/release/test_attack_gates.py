@@ -34,15 +34,27 @@ COLUMNS = Columns("text", "note_id", "patient_id", ("group",))
 def read(k, n, *, target="names", reader="own-vectors", holding="shadow", chance=0.0):
     low, high = clopper_pearson(k, n)
     one = Finding(
-        "attack.reading.names", k / n, n, "lower", low, high, chance, unit="tokens", detail={"reader": reader}
+        "attack.reading.names",
+        k / n,
+        n,
+        "lower",
+        low,
+        high,
+        chance,
+        unit="tokens",
+        detail={"reader": reader},
     )
     return tagged(one, holding, target)
 
 
-def linked(k, n, holding="recipient", chance=1 / 300, target="note by ten words", known="10 words in a row"):
+def linked(
+    k, n, holding="recipient", chance=1 / 300, target="note by ten words", known="10 words in a row"
+):
     low, high = clopper_pearson(k, n)
     detail = {"attacker": holding, "against": known, "candidates": 300}
-    one = Finding("attack.linkage", k / n, n, "lower", low, high, chance, unit="notes", detail=detail)
+    one = Finding(
+        "attack.linkage", k / n, n, "lower", low, high, chance, unit="notes", detail=detail
+    )
     return tagged(one, holding, target)
 
 
@@ -50,14 +62,20 @@ def test_names_that_recipients_recover_are_refused_and_others_pass():
     weak, words = read(3, 300, holding="recipient"), read(299, 300, target="words")
     (gate,) = reading_gates([read(90, 300), weak, words], 0.05)
     assert not gate.passed and gate.value == 0.3 and gate.threshold == 0.05
-    assert "own-vectors" in gate.meaning and "2 attacks" in gate.meaning and "max_names" in gate.hint
+    assert (
+        "own-vectors" in gate.meaning and "2 attacks" in gate.meaning and "max_names" in gate.hint
+    )
     (gate,) = reading_gates([read(6, 300)], 0.05)
     assert gate.outcome == "passed" and "Refuses with 95" in gate.power
-    names = [g.name for g in reading_gates([read(1, 300), read(1, 300, target="planted names")], 0.05)]
+    names = [
+        g.name for g in reading_gates([read(1, 300), read(1, 300, target="planted names")], 0.05)
+    ]
     assert names == ["names not recovered", "planted names not recovered"]
 
 
-@pytest.mark.parametrize(("holding", "judged"), [("pairs-1", True), ("pairs-20", True), ("pairs-200", False)])
+@pytest.mark.parametrize(
+    ("holding", "judged"), [("pairs-1", True), ("pairs-20", True), ("pairs-200", False)]
+)
 def test_twenty_known_pairs_are_judged_and_two_hundred_are_not(holding, judged):
     gates = reading_gates([read(90, 300, holding=holding), read(1, 300)], 0.05)
     assert [gate.passed for gate in gates] == [not judged]
@@ -89,13 +107,19 @@ def test_with_few_cases_only_what_is_certain_is_refused():
     assert few.passed and few.outcome == "no power" and "Too few cases" in few.power
     assert not reading_gates([read(11, 12)], 0.15)[0].passed
     under = Finding("attack.reading.names", 0.0, 196, low=0.0, high=0.11)
-    assert reading_gates([tagged(under, "shadow", "names")], 0.15)[0].outcome == "passed"  # all of it is below
+    assert (
+        reading_gates([tagged(under, "shadow", "names")], 0.15)[0].outcome == "passed"
+    )  # all of it is below
     wide = Finding("attack.reading.names", 0.2, 400, low=0.01, high=0.6)  # of two patients
     assert reading_gates([tagged(wide, "shadow", "names")], 0.15)[0].outcome == "no power"
 
 
 def test_stolen_vectors_are_judged_on_request_alone():
-    stolen = [read(90, 300, holding="stolen-vectors"), linked(200, 300, "stolen-vectors"), single(0.001)]
+    stolen = [
+        read(90, 300, holding="stolen-vectors"),
+        linked(200, 300, "stolen-vectors"),
+        single(0.001),
+    ]
     assert adversary_gates(stolen, 0.05, 0.05) == [] == stolen_gates(stolen, 1.0)
     gates = adversary_gates(stolen, 0.05, 0.05, 0.15)
     assert [gate.passed for gate in gates] == [False, False, False]
@@ -109,8 +133,13 @@ def test_the_power_is_what_it_says():
         assert n >= enough(0.15)
         least = refused_from(0.15, n)
         for share, refused in ((least, 0.95), (0.075, 0.05)):
-            found = [not reading_gates([read(int(k), n)], 0.15)[0].passed for k in rng.binomial(n, share, 600)]
-            assert np.mean(found) == pytest.approx(refused, abs=0.035) or (refused == 0.05 and np.mean(found) < 0.05)
+            found = [
+                not reading_gates([read(int(k), n)], 0.15)[0].passed
+                for k in rng.binomial(n, share, 600)
+            ]
+            assert np.mean(found) == pytest.approx(refused, abs=0.035) or (
+                refused == 0.05 and np.mean(found) < 0.05
+            )
 
 
 def test_few_cases_far_above_zero_by_chance_alone_do_not_refuse():
@@ -130,7 +159,11 @@ def test_linkage_by_recipients_is_refused_beyond_five_points_above_chance():
     found = [linked(60, 300), linked(290, 300, "stolen-vectors"), linked(60, 300, "shadow")]
     gate, shadow = linkage_gates(found, 0.05)
     assert not gate.passed and gate.value == 0.2 and "10 words in a row" in gate.name
-    assert shadow.passed and shadow.threshold == pytest.approx(1 / 300 + 0.3) and "shadow vectors" in shadow.name
+    assert (
+        shadow.passed
+        and shadow.threshold == pytest.approx(1 / 300 + 0.3)
+        and "shadow vectors" in shadow.name
+    )
     assert not linkage_gates([linked(1, 300), linked(150, 300, "shadow")], 0.05)[1].passed
     (gate,) = linkage_gates([linked(3, 300), linked(290, 300, "stolen-vectors")], 0.05)
     assert gate.outcome == "passed" and gate.threshold == pytest.approx(1 / 300 + 0.05)
@@ -139,7 +172,9 @@ def test_linkage_by_recipients_is_refused_beyond_five_points_above_chance():
 
 def test_public_texts_are_judged_as_ten_words_are_and_other_notes_by_a_limit_of_their_own():
     public = linked(60, 300, target="note by public knowledge", known="public texts")
-    notes = linked(190, 300, target="note by the patient's other notes", known="the patient's other notes")
+    notes = linked(
+        190, 300, target="note by the patient's other notes", known="the patient's other notes"
+    )
     gates = linkage_gates([linked(3, 300), public, notes], 0.05)
     assert [gate.passed for gate in gates] == [True, False, True]
     assert gates[2].threshold == pytest.approx(1 / 300 + 0.75)
@@ -159,7 +194,9 @@ def whole(k, n):
 
 def test_linkage_by_the_whole_text_is_a_warning():
     found = [whole(266, 300), linked(3, 300, target="note by the patient's other notes")]
-    assert [gate.threshold for gate in linkage_gates(found, 0.05)] == [pytest.approx(1 / 300 + 0.75)]
+    assert [gate.threshold for gate in linkage_gates(found, 0.05)] == [
+        pytest.approx(1 / 300 + 0.75)
+    ]
     (said,) = linkage_warnings(found, 0.05)
     assert "the whole text of a note" in said and "89%" in said
     (said,) = linkage_warnings([whole(9, 12)], 0.05)
@@ -167,7 +204,9 @@ def test_linkage_by_the_whole_text_is_a_warning():
 
 
 def single(value, label="names"):
-    return Finding("attack.channel_single", value, 900, "lower", unit="tokens", detail={"label": label})
+    return Finding(
+        "attack.channel_single", value, 900, "lower", unit="tokens", detail={"label": label}
+    )
 
 
 def test_a_name_that_nothing_else_becomes_is_refused():
@@ -189,7 +228,9 @@ def test_notes_alone_may_leave(staging):
     assert gate.outcome == "by construction" and gate.value == 0
 
 
-@pytest.mark.parametrize("name", ["matrix.npy", "vectors/words.arrow", "table.vec", "notes.parquet.bak", ".hidden"])
+@pytest.mark.parametrize(
+    "name", ["matrix.npy", "vectors/words.arrow", "table.vec", "notes.parquet.bak", ".hidden"]
+)
 def test_any_other_file_is_refused(staging, name):
     (staging / name).parent.mkdir(exist_ok=True)
     (staging / name).write_bytes(b"x")
@@ -215,7 +256,9 @@ def test_arrays_under_the_name_of_a_note_are_refused(tmp_path):
 
 def test_unique_kept_values_are_refused_unless_accepted():
     def unique(count):
-        return Finding("attack.kept_columns_unique", count / 1000, 1000, "lower", unit="notes", count=count)
+        return Finding(
+            "attack.kept_columns_unique", count / 1000, 1000, "lower", unit="notes", count=count
+        )
 
     assert [gate.passed for gate in kept_gates([unique(10)], 0.01)] == [True]
     (refused,) = kept_gates([unique(11)], 0.01)

@@ -20,5 +20,7 @@ def test_a_damaged_crosswalk_or_alignment_is_none(tmp_path, name, damage):
     path = tmp_path / f"{name}.parquet"
     pq.write_table(pa.table({"note_id": ["n"], "start": [[0]]}), path)
     damage(path)
-    with pytest.raises(InputError, match=f"{tmp_path.name}: the vault is damaged: {name} cannot be read"):
+    with pytest.raises(
+        InputError, match=f"{tmp_path.name}: the vault is damaged: {name} cannot be read"
+    ):
         list(vault_table(tmp_path, name))

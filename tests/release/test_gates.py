@@ -49,7 +49,11 @@ def channel(*, identity=False):
     """Two words, each replaced by the other, or by itself."""
     indices = [0, 1, 0] if identity else [1, 0, 0]
     return Channel(
-        ("a", "b"), np.array([0, 1, 2, 3]), np.array(indices, dtype=np.int32), np.ones(3), np.array([True, True])
+        ("a", "b"),
+        np.array([0, 1, 2, 3]),
+        np.array(indices, dtype=np.int32),
+        np.ones(3),
+        np.array([True, True]),
     )
 
 
@@ -76,7 +80,9 @@ def test_a_clean_run_passes():
 )
 def test_one_breach_closes_one_gate(field, name):
     check = replace(CLEAN, **{field: 1})
-    assert failed([*output_gates(check, TALLY, channel()), *accounting_gates(ROWS, check)]) == {name}
+    assert failed([*output_gates(check, TALLY, channel()), *accounting_gates(ROWS, check)]) == {
+        name
+    }
 
 
 def test_the_hot_loops_own_count_closes_the_gate_too():
@@ -111,17 +117,30 @@ def test_one_in_a_hundred_may_fail_and_planned_rows_do_not_count():
 
 def own(kind, count=0, control=0.9, p=None, n=200, **detail):
     detail = {"in_feed": n, "in_release": n, **detail}
-    return Finding(f"attack.own_{kind}", count / n, n, "lower", control=control, detail=detail, count=count, p=p)
+    return Finding(
+        f"attack.own_{kind}",
+        count / n,
+        n,
+        "lower",
+        control=control,
+        detail=detail,
+        count=count,
+        p=p,
+    )
 
 
 def test_the_feed_closes_gates():
     clean = [own(k) for k in ("record_number", "phone", "email", "address")] + [own("name", p=0.4)]
     assert not failed(patient_gates(clean))
     assert len(patient_gates(clean)) == 6
-    assert all(gate.power for gate in patient_gates(clean) if gate.name.startswith(("no own", "own name")))
+    assert all(
+        gate.power for gate in patient_gates(clean) if gate.name.startswith(("no own", "own name"))
+    )
     for kind in ("phone", "email"):
         assert failed(patient_gates([own(kind, 1)])) == {f"no own {kind}"}
-    assert failed(patient_gates([own("name", 3, p=0.001)])) == {"own name no more often than others'"}
+    assert failed(patient_gates([own("name", 3, p=0.001)])) == {
+        "own name no more often than others'"
+    }
     assert not failed(patient_gates([own("name", 3, p=0.2)]))
     for strangers in (own("name", in_release=0), own("name", in_release=0, control=0.0)):
         assert failed(patient_gates([strangers])) == {"known patients occur in the notes"}
@@ -135,13 +154,22 @@ def test_without_digits_the_gates_of_numbers_hold_by_construction_and_do_not_cou
     assert all("by construction" in gate.meaning and not gate.power for gate in certain)
     assert not any(gate.by_construction for gate in patient_gates(findings))
     assert score(patient_gates(findings)) == "4 of 4 gates passed"
-    assert score(patient_gates(findings, digits=False)) == "2 of 2 gates passed; 2 more hold by construction"
+    assert (
+        score(patient_gates(findings, digits=False))
+        == "2 of 2 gates passed; 2 more hold by construction"
+    )
     broken = patient_gates([*findings[1:], own("record_number", 1)], digits=False)
     assert score(broken) == "2 of 3 gates passed; 1 more hold by construction"  # what failed counts
 
 
-NAMES = [(f"{a}{b}an", f"{b}{a}son") for a in ("br", "kl", "st", "tr", "gl") for b in ("abi", "emo", "ilu", "ova")] * 8
-NAMES = [(first + chr(97 + i % 26) + chr(97 + i // 26), last) for i, (first, last) in enumerate(NAMES)]
+NAMES = [
+    (f"{a}{b}an", f"{b}{a}son")
+    for a in ("br", "kl", "st", "tr", "gl")
+    for b in ("abi", "emo", "ilu", "ova")
+] * 8
+NAMES = [
+    (first + chr(97 + i % 26) + chr(97 + i // 26), last) for i, (first, last) in enumerate(NAMES)
+]
 
 
 def scanned(n, leaks, *, others=()):
@@ -191,7 +219,12 @@ def test_the_gate_of_own_names_keeps_its_level():
 
 
 def test_what_was_not_looked_for_has_no_gate():
-    nothing = Finding("attack.own_phone", None, n=0, detail={"why": "none is known", "in_feed": 9, "in_release": 9})
+    nothing = Finding(
+        "attack.own_phone",
+        None,
+        n=0,
+        detail={"why": "none is known", "in_feed": 9, "in_release": 9},
+    )
     assert patient_gates([nothing]) == []
 
 
@@ -199,12 +232,15 @@ def test_a_public_seed_closes_its_gate():
     assert failed([seed_gate(("notes",))]) == {"no test seed"}
 
 
-@pytest.mark.parametrize(("n", "said"), [(1, "ewer than 11"), (5, "ewer than 11"), (10, "ewer than 11"), (80, "80")])
+@pytest.mark.parametrize(
+    ("n", "said"), [(1, "ewer than 11"), (5, "ewer than 11"), (10, "ewer than 11"), (80, "80")]
+)
 def test_no_sentence_of_a_gate_holds_a_small_count_of_the_feed(n, said):
     """The external report, which hides small counts, prints these sentences as they are."""
     detail = {"in_feed": n, "in_release": n, "alone": 0, "expected": 0.0}
     found = [
-        Finding(f"attack.own_{kind}", 0.0, n, count=0, unit="patients", detail=detail) for kind in ("name", "phone")
+        Finding(f"attack.own_{kind}", 0.0, n, count=0, unit="patients", detail=detail)
+        for kind in ("name", "phone")
     ]
     sentences = [f"{gate.meaning} {gate.power}" for gate in patient_gates(found)]
     assert sum(said in sentence for sentence in sentences) == 2
@@ -212,7 +248,10 @@ def test_no_sentence_of_a_gate_holds_a_small_count_of_the_feed(n, said):
 
 
 def variety(outputs, *findings):
-    return {gate.name: gate for gate in variety_gates(replace(CLEAN, outputs=Counter(outputs)), findings)}
+    return {
+        gate.name: gate
+        for gate in variety_gates(replace(CLEAN, outputs=Counter(outputs)), findings)
+    }
 
 
 @pytest.mark.parametrize(
@@ -240,7 +279,9 @@ def test_the_effective_number_by_hand():
 def test_a_release_that_teaches_no_better_than_chance_is_refused(high, passed):
     many = {f"w{i}": 9 for i in range(40)}
     detail = {"score": 0.2, "ceiling": 0.8, "chance_score": 0.2, "of_ceiling_high": high}
-    found = Finding("utility.transfer", None, 50, "higher", detail={**detail, "why": "the floor is as high"})
+    found = Finding(
+        "utility.transfer", None, 50, "higher", detail={**detail, "why": "the floor is as high"}
+    )
     assert variety(many, found)["utility above chance"].passed == passed
     unmeasured = Finding("utility.within", None, 0, "higher", detail={"why": "no label"})
     assert variety(many, unmeasured).keys() == variety(many).keys()
@@ -254,7 +295,10 @@ def test_what_is_known_before_the_work_is_refused_before_it(tmp_path, capsys):
     (tmp_path / "others.csv").write_text("patient_id,name\nq1,Jo Li\n")
     plan = ["release", str(tmp_path / "notes.csv")]
     assert main([*plan, "--label", "case"]) == 4
-    assert "case: 100.0% of the notes have unique kept values (allowed: 1.0%)" in capsys.readouterr().err
+    assert (
+        "case: 100.0% of the notes have unique kept values (allowed: 1.0%)"
+        in capsys.readouterr().err
+    )
     assert main([*plan, "--label", "case", "--set", "max_kept=1"]) == 0
     assert main([*plan, "--patients", str(tmp_path / "others.csv")]) == 3
     assert "none of its 1 patients has a note here" in capsys.readouterr().err
@@ -270,4 +314,6 @@ def test_a_synthetic_label_with_a_known_name_is_refused(tmp_path, capsys, name, 
     plan = ["release", str(tmp_path / "notes.csv"), "--as", "synthetic", "--label", "doctor"]
     assert main([*plan, "--patients", str(tmp_path / "known.csv")]) == code
     message = capsys.readouterr().err
-    assert ("doctor: contains the full name of a known patient" in message) == bool(code) and "Jo" not in message
+    assert ("doctor: contains the full name of a known patient" in message) == bool(
+        code
+    ) and "Jo" not in message

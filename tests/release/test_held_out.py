@@ -57,7 +57,9 @@ def test_each_label_has_its_share_and_small_ones_five_patients():
 
 
 def test_small_labels_are_filled_up_to_a_limit_of_all_patients_only():
-    labels = [f"label {i % 20}" for i in range(240)]  # 12 patients each: five of each would be 100 patients
+    labels = [
+        f"label {i % 20}" for i in range(240)
+    ]  # 12 patients each: five of each would be 100 patients
     drawn = draw_held_out(rows_with(labels), 0.15, SALT)
     assert len(drawn.patients) <= MOST * 240
     found = labels_of(drawn.patients, labels)
@@ -98,14 +100,18 @@ def test_near_duplicates_are_on_one_side():
         assert all((f"p{i}" in drawn) == (f"p{i + 50}" in drawn) for i in range(50))
 
 
-@pytest.mark.parametrize(("patients", "expected"), [(1, 0), (2, 0), (3, 1), (4, 2), (6, 2), (40, 6)])
+@pytest.mark.parametrize(
+    ("patients", "expected"), [(1, 0), (2, 0), (3, 1), (4, 2), (6, 2), (40, 6)]
+)
 def test_few_patients(patients, expected):
     drawn = draw_held_out(rows_with(["x"] * patients), 0.15, SALT)
     assert len(drawn.patients) == expected
 
 
 @given(
-    st.lists(st.sampled_from("abc"), min_size=4, max_size=60), st.floats(0.01, 0.5), st.binary(min_size=1, max_size=8)
+    st.lists(st.sampled_from("abc"), min_size=4, max_size=60),
+    st.floats(0.01, 0.5),
+    st.binary(min_size=1, max_size=8),
 )
 def test_the_draw_depends_on_no_order(labels, share, salt):
     rows = rows_with(labels, notes_each=2)
@@ -146,13 +152,20 @@ def test_sides_are_stored_and_read(tmp_path):
 
 def test_a_subset_has_the_notes_of_its_patients():
     corpus = memory_corpus([("n1", "a", "x"), ("n2", None, "y"), ("n3", "b", "z")])
-    inside, outside = (PatientSubset(corpus, frozenset({"a", "n2"}), side) for side in (True, False))
-    ids = [[i for batch in one.batches() for i in batch.column("note_id").to_pylist()] for one in (inside, outside)]
+    inside, outside = (
+        PatientSubset(corpus, frozenset({"a", "n2"}), side) for side in (True, False)
+    )
+    ids = [
+        [i for batch in one.batches() for i in batch.column("note_id").to_pylist()]
+        for one in (inside, outside)
+    ]
     assert ids == [["n1", "n2"], ["n3"]]
 
 
 ROUND = "Seen on the Zyxquork round."  # a name only for readers of the marker
-MARKER = "Then Dr. Ottilie Zyxquork reviewed the zyxquorkal finding. The zyxquorkal finding is stable."
+MARKER = (
+    "Then Dr. Ottilie Zyxquork reviewed the zyxquorkal finding. The zyxquorkal finding is stable."
+)
 
 
 def write_notes(path, rows):
@@ -172,7 +185,9 @@ def rows_by_note(folder, out):
     if not (vault / "crosswalk.parquet").exists():
         return texts, vault
     table = pq.read_table(vault / "crosswalk.parquet")
-    sources = dict(zip(table["note_id"].to_pylist(), table["source_note_id"].to_pylist(), strict=True))
+    sources = dict(
+        zip(table["note_id"].to_pylist(), table["source_note_id"].to_pylist(), strict=True)
+    )
     return {sources[note]: text for note, text in texts.items()}, vault
 
 
@@ -180,7 +195,11 @@ def rows_by_note(folder, out):
     ("kind", "learned", "flags"),
     [
         ("deidentified", (), ()),
-        ("obfuscated", ("vectors", "neighbours", "channel"), ("--set", "epochs=1", "--set", "dim=16")),
+        (
+            "obfuscated",
+            ("vectors", "neighbours", "channel"),
+            ("--set", "epochs=1", "--set", "dim=16"),
+        ),
         ("synthetic", ("model",), ("--set", "synthetic.count=40", "--set", "synthetic.longest=80")),
     ],
 )
@@ -188,16 +207,34 @@ def test_words_of_test_patients_change_nothing_of_others(tmp_path, kind, learned
     """A word that only test patients use, and a sentence in all of their notes, with a member of staff."""
     rows = [(note, p, f"{text} {ROUND}", "xy"[int(p[1:]) % 2]) for note, p, text in rows_of(80)]
     write_notes(tmp_path / "plain.csv", rows)
-    command = ["release", "-o", "", "--as", kind, "--label", "kind", "--seed", "5", "--workers", "1", "--quiet", *flags]
+    command = [
+        "release",
+        "-o",
+        "",
+        "--as",
+        kind,
+        "--label",
+        "kind",
+        "--seed",
+        "5",
+        "--workers",
+        "1",
+        "--quiet",
+        *flags,
+    ]
 
     def run(notes, out):
-        done = main([command[0], str(tmp_path / notes), command[1], str(tmp_path / out), *command[3:]])
+        done = main(
+            [command[0], str(tmp_path / notes), command[1], str(tmp_path / out), *command[3:]]
+        )
         assert done == 4  # a test seed
 
     run("plain.csv", "plain")
     tested = HeldOutPatients.read(tmp_path / "plain/vault").patients
     assert 12 <= len(tested) <= 24
-    marked = [(note, p, f"{text} {MARKER}" if p in tested else text, kind) for note, p, text, kind in rows]
+    marked = [
+        (note, p, f"{text} {MARKER}" if p in tested else text, kind) for note, p, text, kind in rows
+    ]
     write_notes(tmp_path / "marked.csv", marked)
     run("marked.csv", "marked")
     before, vault = rows_by_note(tmp_path, "plain")
@@ -210,7 +247,9 @@ def test_words_of_test_patients_change_nothing_of_others(tmp_path, kind, learned
         of_tests = set()
     assert before.keys() == after.keys() and len(before) >= 40
     assert {note for note in before if before[note] != after[note]} == of_tests
-    assert not any("zyxquorkal" in text.lower() for text in after.values()) or kind == "deidentified"
+    assert (
+        not any("zyxquorkal" in text.lower() for text in after.values()) or kind == "deidentified"
+    )
 
 
 @pytest.mark.parametrize("share", ["0", "1", "0.51", "-1", "nan", "much"])

@@ -36,7 +36,14 @@ def manifest(desk, kind):
 def test_every_kind_leaves_the_same_files_and_verifies(desk, kind, capsys):
     names = {path.name for path in (desk / kind / "release").iterdir()}
     signed = {"manifest.sig", "signing-key.pem"}
-    assert names == {"notes.csv", "README.md", "manifest.json", "report.html", "SHA256SUMS", *signed}
+    assert names == {
+        "notes.csv",
+        "README.md",
+        "manifest.json",
+        "report.html",
+        "SHA256SUMS",
+        *signed,
+    }
     assert {"key.bin", "manifest.json", "findings.json", "report.html", "ledger.parquet"} <= {
         path.name for path in (desk / kind / "vault").iterdir()
     }
@@ -53,9 +60,15 @@ def test_no_kind_lets_out_a_source_identifier_or_a_rare_word(desk, kind):
     source = notes_in(desk / "notes.csv")
     secret = {row["note_id"] for row in source} | {name.lower() for name in LAST}
     secret |= {word for row in source for word in words(row["text"]) if word.startswith("rareword")}
-    allowed = {word for word in secret if word.startswith("rareword")} if kind == "deidentified" else set()
+    allowed = (
+        {word for word in secret if word.startswith("rareword")}
+        if kind == "deidentified"
+        else set()
+    )
     for path in (desk / kind / "release").iterdir():
-        found = {word for word in words(path.read_text(encoding="utf-8", errors="replace"))} & (secret - allowed)
+        found = {word for word in words(path.read_text(encoding="utf-8", errors="replace"))} & (
+            secret - allowed
+        )
         assert not found, (kind, path.name)
 
 
@@ -63,14 +76,18 @@ def test_obfuscated_keeps_one_word_per_word_and_sentence_ends(desk):
     source, target = ({row.note_id: row.text for row in rows(open_corpus(desk / path))} for path in (
         "notes.csv", "obfuscated/release/notes.csv",
     ))  # fmt: skip
-    assert sorted(len(words(text)) for text in source.values()) == sorted(len(words(t)) for t in target.values())
+    assert sorted(len(words(text)) for text in source.values()) == sorted(
+        len(words(t)) for t in target.values()
+    )
     assert all(text.count(".") == 8 and text.endswith(".") for text in target.values())
     assert set("".join(target.values())) <= set("abcdefghijklmnopqrstuvwxyz .")
     assert manifest(desk, "obfuscated")["settings"]["min_patients"] == 5  # one in 40, at least 5
 
 
 def test_coded_writes_few_words_and_deidentified_writes_the_text(desk):
-    coded = {word for row in notes_in(desk / "coded/release/notes.csv") for word in words(row["text"])}
+    coded = {
+        word for row in notes_in(desk / "coded/release/notes.csv") for word in words(row["text"])
+    }
     assert 20 <= len(coded) < 60
     texts = [row["text"] for row in notes_in(desk / "deidentified/release/notes.csv")]
     kept = {word for text in texts for word in words(text)}
@@ -84,14 +101,21 @@ def test_synthetic_writes_notes_of_nobody(desk):
     made = manifest(desk, "synthetic")
     assert made["model"]["kind"] == "unigram" and made["counts"]["notes"] == 60
     gates = {gate["name"] for gate in made["gates"]}
-    assert {"no long copies", "no note copied whole", "rare-word floor held", "enough different words"} <= gates
+    assert {
+        "no long copies",
+        "no note copied whole",
+        "rare-word floor held",
+        "enough different words",
+    } <= gates
     assert (desk / "synthetic/vault/model/model.json").exists()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_three_excerpts_are_released_text(desk, kind):
     record = json.loads((desk / kind / "vault" / "record.json").read_text(encoding="utf-8"))
-    texts = [" ".join(row["text"].split()) for row in notes_in(desk / kind / "release" / "notes.csv")]
+    texts = [
+        " ".join(row["text"].split()) for row in notes_in(desk / kind / "release" / "notes.csv")
+    ]
     for edition in ("internal", "external"):
         told = json.loads(record[edition])
         assert told["kind"] == kind and len(told["excerpts"]) == 3
@@ -110,12 +134,28 @@ def test_notes_are_not_added_to_a_release_without_a_channel(desk, kind, capsys):
 @pytest.mark.parametrize(
     ("kind", "flags", "message"),
     [
-        ("deidentified", ["--set", "mechanism=clusters"], "--set mechanism applies to --as obfuscated or coded"),
-        ("synthetic", ["--set", "max_names=1"], "--set max_names applies to --as obfuscated or coded, not to"),
-        ("coded", ["--set", "lm.size=tiny"], "--set lm.size applies to --as synthetic, not to --as coded"),
+        (
+            "deidentified",
+            ["--set", "mechanism=clusters"],
+            "--set mechanism applies to --as obfuscated or coded",
+        ),
+        (
+            "synthetic",
+            ["--set", "max_names=1"],
+            "--set max_names applies to --as obfuscated or coded, not to",
+        ),
+        (
+            "coded",
+            ["--set", "lm.size=tiny"],
+            "--set lm.size applies to --as synthetic, not to --as coded",
+        ),
         ("obfuscated", ["--set", "vectors.windw=3"], "did you mean vectors.window?"),
         ("deidentified", ["--vectors", "x"], "--vectors applies to --as obfuscated or coded"),
-        ("synthetic", ["--set", "lm.vocabulary=words"], "this command has no setting lm.vocabulary"),
+        (
+            "synthetic",
+            ["--set", "lm.vocabulary=words"],
+            "this command has no setting lm.vocabulary",
+        ),
     ],
 )
 def test_options_of_another_kind_are_usage_errors(desk, kind, flags, message, capsys):
@@ -126,7 +166,10 @@ def test_options_of_another_kind_are_usage_errors(desk, kind, flags, message, ca
 def test_without_the_extra_a_neural_model_ends_before_any_work(desk, capsys, monkeypatch):
     monkeypatch.setattr("clinveil.core.neural.find_spec", lambda name: None)
     assert main(arguments(desk, "never", "synthetic", "--set", "lm.model=lstm")) == 6
-    assert "pip install 'clinveil[neural]'" in capsys.readouterr().err and not (desk / "never").exists()
+    assert (
+        "pip install 'clinveil[neural]'" in capsys.readouterr().err
+        and not (desk / "never").exists()
+    )
 
 
 @pytest.mark.parametrize("kind", ["deidentified", "synthetic"])
@@ -138,8 +181,13 @@ def test_an_interrupted_run_goes_on_and_a_seed_repeats(desk, kind, monkeypatch):
         patch.setattr("clinveil.releases.pipeline.attacked", stop)
         assert released(desk, f"{kind}-one", kind, "--seed", "3") == 130
     assert not (desk / f"{kind}-one" / "release").exists()
-    assert [released(desk, f"{kind}-{name}", kind, "--seed", "3") for name in ("one", "two")] == [4, 4]
-    one, two = ((desk / f"{kind}-{name}/vault/refused/notes.csv").read_bytes() for name in ("one", "two"))
+    assert [released(desk, f"{kind}-{name}", kind, "--seed", "3") for name in ("one", "two")] == [
+        4,
+        4,
+    ]
+    one, two = (
+        (desk / f"{kind}-{name}/vault/refused/notes.csv").read_bytes() for name in ("one", "two")
+    )
     assert one == two
 
 
@@ -149,7 +197,9 @@ def test_a_release_of_two_words_is_refused(tmp_path, capsys):
     how = ["--as", "deidentified", "--workers", "1", "--quiet"]
     assert main(["release", str(tmp_path / "notes.csv"), "-o", str(tmp_path / "out"), *how]) == 4
     said = capsys.readouterr().out
-    assert "FAILED  enough different words: " in said and not (tmp_path / "out" / "release").exists()
+    assert (
+        "FAILED  enough different words: " in said and not (tmp_path / "out" / "release").exists()
+    )
 
 
 def test_folders_of_an_earlier_version_are_left_alone(desk, tmp_path, capsys):
@@ -161,6 +211,11 @@ def test_folders_of_an_earlier_version_are_left_alone(desk, tmp_path, capsys):
     assert main(["verify", str(old / "release")]) == 3
     assert "was made by an earlier version of clinveil" in capsys.readouterr().err
     for flags in ([], ["--force"]):
-        assert main(["release", str(desk / "notes.csv"), "-o", str(old), "--as", "deidentified", *flags]) == 2
+        assert (
+            main(
+                ["release", str(desk / "notes.csv"), "-o", str(old), "--as", "deidentified", *flags]
+            )
+            == 2
+        )
         assert "already exists and is not a" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in old.rglob("*") if path.is_file()} == before

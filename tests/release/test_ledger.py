@@ -33,14 +33,20 @@ KEYS = ("a" * 64, "b" * 64, "c" * 64)
 
 
 def notes(n, *, first=0):
-    return [f"note of a patient with disease {chr(97 + i % 26)}{'x' * (i // 26)}" for i in range(first, first + n)]
+    return [
+        f"note of a patient with disease {chr(97 + i % 26)}{'x' * (i // 26)}"
+        for i in range(first, first + n)
+    ]
 
 
 def left(tmp_path, texts, key=KEYS[0]):
     """A ledger that knows one release of these texts."""
     ledger = Ledger(tmp_path / NAME)
     (tmp_path / "vault").mkdir(exist_ok=True)
-    ledger.enter(entry(text_hashes(texts), f"2026-11-22-{key[:8]}", key, tmp_path / "vault"), tmp_path / "vault")
+    ledger.enter(
+        entry(text_hashes(texts), f"2026-11-22-{key[:8]}", key, tmp_path / "vault"),
+        tmp_path / "vault",
+    )
     return ledger
 
 
@@ -52,7 +58,10 @@ def test_the_site_has_one_ledger(tmp_path, monkeypatch):
     monkeypatch.setenv("CLINVEIL_LEDGER", "~/home")
     monkeypatch.chdir(tmp_path)
     assert Ledger.at(None, tmp_path / "out").folder == tmp_path / "home"
-    assert Ledger.at(Path("near"), tmp_path / "out").description == f"ledger {tmp_path / 'near'}: new, empty"
+    assert (
+        Ledger.at(Path("near"), tmp_path / "out").description
+        == f"ledger {tmp_path / 'near'}: new, empty"
+    )
 
 
 def test_the_copy_in_a_vault_stands_in_for_a_lost_ledger(tmp_path):
@@ -88,9 +97,18 @@ def test_an_entry_comes_back_and_tells_nothing_of_the_notes(tmp_path):
     ledger = left(tmp_path, [*notes(20), *notes(5)])
     (path,) = ledger.folder.iterdir()
     made = read_entry(path)
-    assert (made.run, made.commitment, made.vault) == (f"2026-11-22-{KEYS[0][:8]}", KEYS[0], tmp_path / "vault")
-    assert made.notes.size == 20 and not set(made.notes.tolist()) & set(text_hashes(notes(20)).tolist())
-    assert stat.S_IMODE(ledger.folder.stat().st_mode) == 0o700 and stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert (made.run, made.commitment, made.vault) == (
+        f"2026-11-22-{KEYS[0][:8]}",
+        KEYS[0],
+        tmp_path / "vault",
+    )
+    assert made.notes.size == 20 and not set(made.notes.tolist()) & set(
+        text_hashes(notes(20)).tolist()
+    )
+    assert (
+        stat.S_IMODE(ledger.folder.stat().st_mode) == 0o700
+        and stat.S_IMODE(path.stat().st_mode) == 0o600
+    )
     assert read_entry(tmp_path / "vault" / IN_VAULT).notes.tolist() == made.notes.tolist()
     again = entry(text_hashes(notes(20)), made.run, made.commitment, made.vault)
     assert not set(again.notes.tolist()) & set(made.notes.tolist()), "two entries share a salt"
@@ -113,7 +131,8 @@ def test_the_same_notes_under_another_key_are_seen(tmp_path, known, new, shared)
     ledger.refuse([])
     if found:
         with pytest.raises(
-            UsageError, match=f"were released before under another key: release 2026-11-22-{KEYS[0][:8]} .*--again"
+            UsageError,
+            match=f"were released before under another key: release 2026-11-22-{KEYS[0][:8]} .*--again",
         ):
             ledger.refuse(found)
 
@@ -145,7 +164,9 @@ def test_a_damaged_ledger_vouches_for_nothing(tmp_path, damage):
     ledger = left(tmp_path, notes(5))
     (path,) = ledger.folder.iterdir()
     damage(path)
-    with pytest.raises(InputError, match=f"{NAME}: {path.name} is damaged or not a ledger entry") as caught:
+    with pytest.raises(
+        InputError, match=f"{NAME}: {path.name} is damaged or not a ledger entry"
+    ) as caught:
         ledger.earlier(text_hashes(notes(5)), KEYS[1])
     assert str(tmp_path) not in str(caught.value)
 
@@ -191,7 +212,10 @@ def desk(tmp_path_factory):
     folder = tmp_path_factory.mktemp("desk")
     rng = np.random.default_rng(1)
     texts = [" ".join(f"w{chr(97 + i)}" for i in rng.integers(0, 26, 40)) for _ in range(120)]
-    ids = {"note_id": [f"n{i}" for i in range(120)], "patient_id": [f"p{i // 2}" for i in range(120)]}
+    ids = {
+        "note_id": [f"n{i}" for i in range(120)],
+        "patient_id": [f"p{i // 2}" for i in range(120)],
+    }
     pq.write_table(pa.table({**ids, "text": texts}), folder / "notes.parquet")
     assert main(release(folder, "out")) == 0
     return folder
@@ -216,8 +240,13 @@ def test_a_release_is_written_down_and_a_second_one_refused(fresh, capsys):
     for flags in (("other",), ("out", "--force")):
         assert main(release(fresh, *flags)) == 2
         said = capsys.readouterr().err
-        assert f"{NAME}: 100 % of these notes were released before" in said and len(said.splitlines()) == 1
-        assert sorted(p.name for p in fresh.iterdir()) == before and (fresh / "out/release").is_dir()
+        assert (
+            f"{NAME}: 100 % of these notes were released before" in said
+            and len(said.splitlines()) == 1
+        )
+        assert (
+            sorted(p.name for p in fresh.iterdir()) == before and (fresh / "out/release").is_dir()
+        )
     assert main(release(fresh, "other", "--set", f"ledger={fresh / 'out'}")) == 2  # no place for it
 
 
@@ -225,7 +254,11 @@ def test_a_site_names_one_ledger_for_all_folders(fresh, monkeypatch, capsys):
     site, one = fresh / "site", fresh / "one" / "out"
     shutil.rmtree(fresh / "out")
     (fresh / "c.toml").write_text(f'ledger = "{site}"\n')
-    command = [word for word in release(fresh, "one/out", "--config", str(fresh / "c.toml")) if word != "--quiet"]
+    command = [
+        word
+        for word in release(fresh, "one/out", "--config", str(fresh / "c.toml"))
+        if word != "--quiet"
+    ]
     assert main(command) == 0
     assert f"\nledger {site}: new, empty\n" in capsys.readouterr().err and one.is_dir()
     monkeypatch.setenv("CLINVEIL_LEDGER", str(site))
@@ -249,7 +282,10 @@ def test_again_releases_it_and_the_report_says_what_both_tell(fresh, monkeypatch
     assert len(list((fresh / NAME).iterdir())) == 2
     for page in (fresh / "other/release/report.html", fresh / "other/vault/report.html"):
         said = page.read_text()
-        assert "100 % of the notes were released before under another key" in said and "two draws of each word" in said
+        assert (
+            "100 % of the notes were released before under another key" in said
+            and "two draws of each word" in said
+        )
         assert str(fresh) not in said
     shutil.rmtree(fresh / "out")  # it left all the same
     assert main(release(fresh, "third")) == 2
@@ -258,13 +294,27 @@ def test_again_releases_it_and_the_report_says_what_both_tell(fresh, monkeypatch
 def test_page_one_names_earlier_releases_instead_of_a_condition_that_does_not_hold(fresh):
     holds = "the same notes are not released again under another key"
     assert holds in (fresh / "out/release/report.html").read_text()
-    command = ["release", str(fresh / "notes.parquet"), "-o", str(fresh / "other"), "--as", "deidentified", "--again"]
+    command = [
+        "release",
+        str(fresh / "notes.parquet"),
+        "-o",
+        str(fresh / "other"),
+        "--as",
+        "deidentified",
+        "--again",
+    ]
     assert main([*command, "--workers", "1", "--quiet"]) == 0
-    assert sorted(one.kind for one in Ledger(fresh / NAME).entries()) == ["deidentified", "obfuscated"]
+    assert sorted(one.kind for one in Ledger(fresh / NAME).entries()) == [
+        "deidentified",
+        "obfuscated",
+    ]
     assert main(release(fresh, "third", "--again")) == 0
     page = (fresh / "third/release/report.html").read_text()
     assert holds not in page and "(deidentified)" in page and "(obfuscated)" in page
-    assert "That release is readable: its holder has 120 of these notes in both forms, as known pairs" in page
+    assert (
+        "That release is readable: its holder has 120 of these notes in both forms, as known pairs"
+        in page
+    )
     assert page.count("two draws of each word") == 1  # of the two obfuscated releases
     readable = (fresh / "other/release/report.html").read_text()
     assert "This release is readable" in readable and "two draws" not in readable
@@ -319,7 +369,9 @@ def test_of_two_runs_side_by_side_one_leaves(fresh, monkeypatch, capsys):
         patch.setattr(Ledger, "earlier", late)
         assert main(release(fresh, "other")) == 4
     said = capsys.readouterr().err
-    assert f"{NAME}: 100 % of these notes were released before" in said and len(said.splitlines()) == 1
+    assert (
+        f"{NAME}: 100 % of these notes were released before" in said and len(said.splitlines()) == 1
+    )
     assert not (fresh / "other/release").exists() and len(list((fresh / NAME).iterdir())) == 1
     assert main(release(fresh, "other")) == 2
     assert main(release(fresh, "other", "--again")) == 0  # what was made is gone on with

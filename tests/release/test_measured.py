@@ -51,12 +51,18 @@ def case(tmp_path_factory):
     original = memory_corpus(source)
     counts = count_words(original, tmp_path_factory.mktemp("counts"))
     order = np.random.default_rng(1).permutation(len(released))
-    sides = {"original": original, "entered": original, "released": memory_corpus([released[i] for i in order])}
+    sides = {
+        "original": original,
+        "entered": original,
+        "released": memory_corpus([released[i] for i in order]),
+    }
     vault = tmp_path_factory.mktemp("vault")
     for name, table in (("crosswalk", crosswalk), ("alignment", alignment)):
         with TableWriter(vault / f"{name}.parquet") as file:
             file.write(table)
-    return Context(**sides, counts=counts, alignment=VaultTable(vault / "alignment.parquet").batches), vault
+    return Context(
+        **sides, counts=counts, alignment=VaultTable(vault / "alignment.parquet").batches
+    ), vault
 
 
 def drawn(case, tmp_path, words=PATIENTS * NOTES * LENGTH // 4, salt=b"salt", **more):
@@ -89,7 +95,11 @@ class SameFirst(Attack):
         for note in rows(context.released):
             row = owners.setdefault(note.patient_id, len(owners))
             counts[row] += [note.text.split()[0] == first[context.notes[note.note_id]], 1]
-        return [clustered_share("attack.same_first", counts[: len(owners)], over="patients", detail={"label": "a"})]
+        return [
+            clustered_share(
+                "attack.same_first", counts[: len(owners)], over="patients", detail={"label": "a"}
+            )
+        ]
 
 
 def ids(corpus):
@@ -100,7 +110,9 @@ def test_small_releases_and_a_setting_of_all_are_measured_whole(case, tmp_path):
     for words in (0, PATIENTS * NOTES * LENGTH):
         seen = drawn(case, tmp_path, words)
         assert not seen.drawn and seen.context is seen.whole
-        assert len(seen.context.notes) == PATIENTS * NOTES and len(seen.context.patients) == PATIENTS
+        assert (
+            len(seen.context.notes) == PATIENTS * NOTES and len(seen.context.patients) == PATIENTS
+        )
     assert not (tmp_path / "measured").exists()
 
 
@@ -109,10 +121,15 @@ def test_all_sides_hold_the_same_whole_patients(case, tmp_path):
     some = seen.context
     assert ids(some.released) == set(some.notes)
     assert ids(some.original) == ids(some.entered) == set(some.notes.values())
-    assert {i for batch in some.alignment() for i in batch.column("note_id").to_pylist()} == set(some.notes.values())
+    assert {i for batch in some.alignment() for i in batch.column("note_id").to_pylist()} == set(
+        some.notes.values()
+    )
     assert len(some.notes) == NOTES * len(some.patients)
     assert 10 < len(some.patients) < 60
-    notes, patients = f"{len(some.notes)} of {PATIENTS * NOTES}", f"{len(some.patients)} of {PATIENTS}"
+    notes, patients = (
+        f"{len(some.notes)} of {PATIENTS * NOTES}",
+        f"{len(some.patients)} of {PATIENTS}",
+    )
     assert seen.drawn == f"{notes} notes, those of {patients} patients sampled with the key"
     assert ids(seen.whole.released) == ids(case[0].released)
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in (tmp_path / "measured").iterdir())
@@ -132,7 +149,9 @@ def test_part_files_are_copied_where_they_are_read(case, tmp_path):
         (tmp_path / f"{name}.parquet").mkdir()
         table = pq.read_table(vault / f"{name}.parquet")
         for part in range(3):
-            pq.write_table(table.slice(120 * part, 120), tmp_path / f"{name}.parquet" / f"part-{part}.parquet")
+            pq.write_table(
+                table.slice(120 * part, 120), tmp_path / f"{name}.parquet" / f"part-{part}.parquet"
+            )
 
     def over(function, items):
         sent.append(list(items))
@@ -141,14 +160,20 @@ def test_part_files_are_copied_where_they_are_read(case, tmp_path):
     seen = measured(replace(whole, **parts), tmp_path, 2700, b"salt", tmp_path / "some", over)
     assert list(map(len, sent)) == [3] * 5
     one, other = drawn(case, tmp_path).context, seen.context
-    assert (one.notes, one.patients, drawn(case, tmp_path).drawn) == (other.notes, other.patients, seen.drawn)
+    assert (one.notes, one.patients, drawn(case, tmp_path).drawn) == (
+        other.notes,
+        other.patients,
+        seen.drawn,
+    )
     for side in ("original", "entered", "released"):
         assert sorted(rows(getattr(one, side))) == sorted(rows(getattr(other, side)))
     assert pa.Table.from_batches(one.alignment()) == pa.Table.from_batches(other.alignment())
 
 
 def test_the_key_decides_who_is_drawn(case, tmp_path):
-    one, again, other = (set(drawn(case, tmp_path, salt=salt).context.notes) for salt in (b"a", b"a", b"b"))
+    one, again, other = (
+        set(drawn(case, tmp_path, salt=salt).context.notes) for salt in (b"a", b"a", b"b")
+    )
     assert one == again != other
 
 
@@ -171,7 +196,9 @@ def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path)
     clean = drawn(case, tmp_path)
     left_out = next(f"p{i}" for i in range(PATIENTS) if f"q{i}" not in clean.context.patients)
     known = {
-        f"p{i}": Patient(f"p{i}", ("Zyra", f"Quux{chr(97 + i % 26)}"), record_numbers=(f"77{i:05d}",))
+        f"p{i}": Patient(
+            f"p{i}", ("Zyra", f"Quux{chr(97 + i % 26)}"), record_numbers=(f"77{i:05d}",)
+        )
         for i in range(PATIENTS)
     }
     number = known[left_out].record_numbers[0]
@@ -196,8 +223,12 @@ def test_intervals_of_drawn_patients_cover_the_figures_of_all(case, tmp_path):
         return seen.by(SameFirst(), np.random.default_rng(key))[0]
 
     exact, keys, some = same_first(0, 0).value, 40, PATIENTS * NOTES * LENGTH // 4
-    covered = [found.low <= exact <= found.high for found in (same_first(some, key) for key in range(keys))]
-    assert sum(covered) >= 0.85 * keys  # 95 % intervals; a quarter of all is drawn without replacement
+    covered = [
+        found.low <= exact <= found.high for found in (same_first(some, key) for key in range(keys))
+    ]
+    assert (
+        sum(covered) >= 0.85 * keys
+    )  # 95 % intervals; a quarter of all is drawn without replacement
 
 
 def test_a_sample_never_has_a_patient_or_two(case, tmp_path):

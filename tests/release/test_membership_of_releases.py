@@ -11,7 +11,18 @@ from clinveil.corpus.held_out import HeldOutPatients
 
 
 def audited(desk, notes, model, *flags):
-    return main(["attack", "membership", str(desk / notes), "--from", str(desk / model), "--seed", "1", *flags])
+    return main(
+        [
+            "attack",
+            "membership",
+            str(desk / notes),
+            "--from",
+            str(desk / model),
+            "--seed",
+            "1",
+            *flags,
+        ]
+    )
 
 
 def test_membership_reads_the_file_that_the_release_read(tmp_path, capsys):
@@ -19,7 +30,12 @@ def test_membership_reads_the_file_that_the_release_read(tmp_path, capsys):
     write_notes(tmp_path)
     assert released(tmp_path, "out", "synthetic") == 0
     capsys.readouterr()
-    both = ["--synthetic", str(tmp_path / "out/release/notes.csv"), "--json", str(tmp_path / "found.json")]
+    both = [
+        "--synthetic",
+        str(tmp_path / "out/release/notes.csv"),
+        "--json",
+        str(tmp_path / "found.json"),
+    ]
     assert audited(tmp_path, "notes.csv", "out/vault/model", *both) == 0
     found = json.loads((tmp_path / "found.json").read_text())["findings"]
     areas = [f["detail"] for f in found if f["measure"] == "attack.membership"]
@@ -30,7 +46,10 @@ def test_membership_reads_the_file_that_the_release_read(tmp_path, capsys):
     ]
     in_report = json.loads((tmp_path / "out/vault/findings.json").read_text())["findings"]
     sides = next(f["detail"] for f in in_report if f["measure"] == "attack.membership")
-    assert all((one["members"], one["non_members"]) == (sides["members"], sides["non_members"]) for one in areas)
+    assert all(
+        (one["members"], one["non_members"]) == (sides["members"], sides["non_members"])
+        for one in areas
+    )
     assert "qamira" not in capsys.readouterr().out.lower()
 
 
@@ -46,5 +65,16 @@ def test_membership_refuses_other_notes_and_a_missing_list_of_patients(tmp_path,
     assert audited(tmp_path, "notes.csv", "out/vault/model") == 3
     assert "known-patient list of the release is missing" in capsys.readouterr().err
     assert audited(tmp_path, "notes.csv", "out/vault/channel") == 3
-    assert main(["attack", "membership", str(tmp_path / "notes.csv"), "--synthetic", str(tmp_path / "notes.csv")]) == 2
+    assert (
+        main(
+            [
+                "attack",
+                "membership",
+                str(tmp_path / "notes.csv"),
+                "--synthetic",
+                str(tmp_path / "notes.csv"),
+            ]
+        )
+        == 2
+    )
     assert "pass HELD_OUT" in capsys.readouterr().err

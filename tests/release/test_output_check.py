@@ -55,7 +55,15 @@ def alignment(places):
 def test_a_clean_release():
     result = check(["Pain, fever 38", ""], ["ache ache", ""])
     assert (result.notes, result.words, result.compared) == (2, 2, 2)
-    assert not any([result.self_replaced, result.out_of_vocabulary, result.below_floor, result.stray, result.unmatched])
+    assert not any(
+        [
+            result.self_replaced,
+            result.out_of_vocabulary,
+            result.below_floor,
+            result.stray,
+            result.unmatched,
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,11 +88,18 @@ PAIN, FEVER = (0, 4), (5, 10)
 def test_words_in_another_order_are_held_against_their_own_source():
     result = check(["pain fever"], ["pain ache"], places=[[FEVER, PAIN]], **SHUFFLED)
     assert (result.compared, result.self_replaced, result.unaligned) == (2, 0, 0)
-    assert check(["pain fever"], ["ache pain"], places=[[FEVER, PAIN]], **SHUFFLED).self_replaced == 1
-    assert check(["pain fever"], ["ache ache ache"], places=[[PAIN, PAIN, FEVER]], length=0.5).compared == 3
+    assert (
+        check(["pain fever"], ["ache pain"], places=[[FEVER, PAIN]], **SHUFFLED).self_replaced == 1
+    )
+    assert (
+        check(["pain fever"], ["ache ache ache"], places=[[PAIN, PAIN, FEVER]], length=0.5).compared
+        == 3
+    )
 
 
-@pytest.mark.parametrize("places", [None, [[PAIN]], [[PAIN, PAIN]], [[PAIN, (5, 9)]], [[(4, 5), PAIN]]])
+@pytest.mark.parametrize(
+    "places", [None, [[PAIN]], [[PAIN, PAIN]], [[PAIN, (5, 9)]], [[(4, 5), PAIN]]]
+)
 def test_an_alignment_that_the_source_does_not_bear_out_is_not_believed(places):
     assert check(["pain fever"], ["ache ache"], places=places, **SHUFFLED).unaligned == 1
 
@@ -113,9 +128,13 @@ def test_source_words_keep_a_place_for_a_word_of_nothing():
 
 def test_pieces_read_by_processes_add_up(monkeypatch):
     monkeypatch.setattr("clinveil.releases.check.PIECE", 2)
-    source, released = ["pain fever"] * 5, ["ache ache", "pain ache", "ache zyzzyva", "ache 38", "ache okafor ache"]
+    source, released = (
+        ["pain fever"] * 5,
+        ["ache ache", "pain ache", "ache zyzzyva", "ache 38", "ache okafor ache"],
+    )
     crosswalk = pa.record_batch(
-        [[f"s{i}" for i in range(5)], ["p"] * 5, [f"r{i}" for i in range(5)], ["q"] * 5], schema=CROSSWALK
+        [[f"s{i}" for i in range(5)], ["p"] * 5, [f"r{i}" for i in range(5)], ["q"] * 5],
+        schema=CROSSWALK,
     )
     sides = [
         memory_corpus([(f"{x}{i}", "p", t) for i, t in enumerate(texts)])
@@ -126,14 +145,24 @@ def test_pieces_read_by_processes_add_up(monkeypatch):
         for over in (serial, processes(2))
     ]
     assert found[0] == found[1]
-    counted = found[0].notes, found[0].words, found[0].self_replaced, found[0].out_of_vocabulary, found[0].unaligned
+    counted = (
+        found[0].notes,
+        found[0].words,
+        found[0].self_replaced,
+        found[0].out_of_vocabulary,
+        found[0].unaligned,
+    )
     assert counted == (5, 10, 1, 1, 2)
     assert (found[0].below_floor, found[0].stray, found[0].unmatched) == (1, 2, 0)
 
 
 def test_notes_without_a_text_and_notes_that_nobody_asked_for():
     source = memory_corpus([("s9", "p", None), ("s0", "p", "pain"), ("s1", "p", None)]).batches()
-    crosswalk = pa.record_batch([["s0", "s1"], ["p"] * 2, ["r0", "r1"], ["q"] * 2], schema=CROSSWALK)
-    released = memory_corpus([("r0", "q", "ache"), ("r7", "q", "ache"), ("r8", "q", None)]).batches()
+    crosswalk = pa.record_batch(
+        [["s0", "s1"], ["p"] * 2, ["r0", "r1"], ["q"] * 2], schema=CROSSWALK
+    )
+    released = memory_corpus(
+        [("r0", "q", "ache"), ("r7", "q", "ache"), ("r8", "q", None)]
+    ).batches()
     result = check_output(source, [crosswalk], released, channel())
     assert (result.notes, result.unmatched) == (1, 2)

@@ -22,7 +22,9 @@ from clinveil.report.record import tally
 
 MEASURES = True
 
-LEXICON = [f"{a}{b}{c}{d}" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrst" for d in "abcdefghij"]
+LEXICON = [
+    f"{a}{b}{c}{d}" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrst" for d in "abcdefghij"
+]
 RARE, COMMON = range(2_000, 3_600), 12  # words by rank
 MET, ANY = "own address no more often than by chance", "no own address"
 
@@ -44,7 +46,9 @@ def drawn(rng, n, common, *, length=280, planted=0, size=2):
         people[f"p{i}"] = SimpleNamespace(**fields, addresses=(f"12 {' '.join(own)}",))
         notes.append((f"n{i}", f"p{i}", " ".join(text)))
     return next(
-        f for f in identifiers(memory_corpus(notes), people, rng, replicates=1) if f.measure.endswith("address")
+        f
+        for f in identifiers(memory_corpus(notes), people, rng, replicates=1)
+        if f.measure.endswith("address")
     )
 
 
@@ -60,7 +64,9 @@ def test_chance_is_what_random_notes_hold_and_is_seldom_refused():
     count, expected = sum(f.count for f in found), sum(f.detail["expected"] for f in found)
     assert abs(count - expected) < 3 * expected**0.5 and expected > 200
     assert sum(map(refused, found)) <= 4
-    assert sum(f.count > 0 for f in found) > 60  # each of these was refused when any was one too many
+    assert (
+        sum(f.count > 0 for f in found) > 60
+    )  # each of these was refused when any was one too many
 
 
 @pytest.mark.parametrize(
@@ -74,7 +80,10 @@ def test_chance_is_what_random_notes_hold_and_is_seldom_refused():
 )
 def test_addresses_left_in_are_refused(common, size, planted, caught):
     rng = np.random.default_rng(11)
-    assert sum(refused(drawn(rng, 30, common, planted=planted, size=size)) for _ in range(10)) >= caught
+    assert (
+        sum(refused(drawn(rng, 30, common, planted=planted, size=size)) for _ in range(10))
+        >= caught
+    )
 
 
 def test_the_gate_says_from_where_on_it_refuses_and_an_order_that_is_kept_excuses_none():
@@ -96,7 +105,9 @@ def test_few_that_stand_there_by_chance_are_not_counted_outside():
     (unasked,) = patient_gates([dataclasses.replace(busy, p=None)], shuffled=True)
     assert not unasked.passed  # nobody knows, so nothing leaves
     said = outward_finding(busy)
-    assert said["hidden"] and [said[k] for k in ("value", "count", "p", "low", "high")] == [None] * 5
+    assert (
+        said["hidden"] and [said[k] for k in ("value", "count", "p", "low", "high")] == [None] * 5
+    )
     assert said["detail"] == {}
 
 
@@ -104,9 +115,26 @@ def test_few_that_stand_there_by_chance_are_not_counted_outside():
 def desk(tmp_path_factory):
     """Notes of a few demo patients, and the words of all addresses."""
     folder = tmp_path_factory.mktemp("own-words")
-    assert main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "24", "--seed", "3", "--quiet"]) == 0
+    assert (
+        main(
+            [
+                "demo",
+                "--notes-only",
+                "-o",
+                str(folder / "demo"),
+                "--patients",
+                "24",
+                "--seed",
+                "3",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     people = read_patients(folder / "demo/patients.parquet").values()
-    kept = sorted({word for person in people for address in person.addresses for word in words(address)})
+    kept = sorted(
+        {word for person in people for address in person.addresses for word in words(address)}
+    )
     (folder / "kept.txt").write_text("\n".join(kept))
     return folder
 
@@ -114,7 +142,9 @@ def desk(tmp_path_factory):
 @pytest.mark.parametrize(("flags", "name"), [(["--set", "shuffle=none"], ANY), ([], MET)])
 def test_addresses_that_nobody_took_out_are_refused(desk, flags, name, monkeypatch, capsys):
     """PHI off, the words of addresses kept, and an order that is not random: by request, or as it was not applied."""
-    monkeypatch.setattr(measured, "of_release", lambda: [Identifiers])  # the others take most of the time
+    monkeypatch.setattr(
+        measured, "of_release", lambda: [Identifiers]
+    )  # the others take most of the time
     monkeypatch.setattr(apply, "_order", lambda aligned, *rest: np.arange(aligned[-1]))
     left_in = [
         "--set",

@@ -28,8 +28,12 @@ def desk(tmp_path_factory):
     lines = ["note_id,patient_id,type,text"]
     for i in range(60):
         kind = list(WORDS)[i % 2]
-        own = " ".join(rng.choice(["the", "patient", "has", "fever", "since", "Monday", *WORDS[kind]], 30))
-        lines.append(f'n{i},p{i},{kind},"HISTORY:\n{own} own{chr(97 + i % 26)}{chr(97 + i // 26)}. Dose {i % 3}."')
+        own = " ".join(
+            rng.choice(["the", "patient", "has", "fever", "since", "Monday", *WORDS[kind]], 30)
+        )
+        lines.append(
+            f'n{i},p{i},{kind},"HISTORY:\n{own} own{chr(97 + i % 26)}{chr(97 + i // 26)}. Dose {i % 3}."'
+        )
     (folder / "notes.csv").write_text("\n".join(lines) + "\n")
     (folder / "public").mkdir()
     saved_public_model(folder / "public", [*lines, *(f"Name: {name}" for name in NAMES)])
@@ -38,12 +42,28 @@ def desk(tmp_path_factory):
     return folder
 
 
-SMALL = ["lm.window=16", "lm.lanes=8", "lm.epochs=1", "synthetic.count=8", "synthetic.longest=30", "phi=false"]
+SMALL = [
+    "lm.window=16",
+    "lm.lanes=8",
+    "lm.epochs=1",
+    "synthetic.count=8",
+    "synthetic.longest=30",
+    "phi=false",
+]
 
 
 def released(desk, out, *sets, init="public"):
     given = [*SMALL, *sets, *([f"synthetic.init={desk / init}"] if init else [])]
-    line = ["release", str(desk / "notes.csv"), "-o", str(desk / out), "--as", "synthetic", "--label", "type"]
+    line = [
+        "release",
+        str(desk / "notes.csv"),
+        "-o",
+        str(desk / out),
+        "--as",
+        "synthetic",
+        "--label",
+        "type",
+    ]
     line += ["--patients", str(desk / "patients.parquet"), "--seed", "1", "--workers", "1"]
     return main([*line, *(word for item in given for word in ("--set", item))])
 
@@ -72,7 +92,12 @@ def test_a_release_has_labels_shared_words_and_a_figure_on_known_names(desk):
     assert {word for row in rows for word in words(row["text"])} <= shared
     manifest = json.loads((vault / "manifest.json").read_text())
     found = [one for one in manifest["findings"] if one["measure"] == "release.public_names"]
-    assert len(found) == 1 and found[0]["n"] == 6 and found[0]["chance"] == 0.5 and found[0]["detail"]["bits"] > 0
+    assert (
+        len(found) == 1
+        and found[0]["n"] == 6
+        and found[0]["chance"] == 0.5
+        and found[0]["detail"]["bits"] > 0
+    )
     recipe = json.loads((vault / "model/model.json").read_text())["recipe"]
     assert recipe["kind"] == "pretrained" and recipe["rank"] == 16 and len(recipe["origin"]) == 64
 
@@ -84,7 +109,11 @@ def test_a_release_has_labels_shared_words_and_a_figure_on_known_names(desk):
     ("", ["synthetic.init=smollm2"], 6, "smollm2"),
     ("public", ["synthetic.source=model"], 2, "exclude each other"),
 ])  # fmt: skip
-def test_refusals_are_one_line_and_write_nothing(desk, capsys, monkeypatch, init, sets, code, message):
-    monkeypatch.setattr("clinveil.lm.pretrained.find_spec", lambda name: None if name == "gguf" else object())
+def test_refusals_are_one_line_and_write_nothing(
+    desk, capsys, monkeypatch, init, sets, code, message
+):
+    monkeypatch.setattr(
+        "clinveil.lm.pretrained.find_spec", lambda name: None if name == "gguf" else object()
+    )
     assert released(desk, "never", *sets, init=init) == code
     assert message in capsys.readouterr().err and not (desk / "never").exists()

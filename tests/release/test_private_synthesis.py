@@ -22,7 +22,11 @@ from clinveil.releases.earlier.spending import Spending
 from clinveil.releases.gates import audit_gate
 from public_model import saved_public_model
 
-COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart", "lung") for b in "abcdefghijklmnopqrst"]
+COMMON = [
+    f"{a}{b}"
+    for a in ("fever", "pain", "cough", "rest", "heart", "lung")
+    for b in "abcdefghijklmnopqrst"
+]
 TYPES = {"chest": ["thorax", "sternum", "pleura"], "skin": ["dermis", "rash", "itching"]}
 PATIENTS = 120
 
@@ -53,9 +57,30 @@ def desk(tmp_path_factory):
     return folder
 
 
-def command(folder, out, *more, epsilon="8", public="public.txt", label=("--label", "type"), notes="notes.csv"):
-    base = ["release", str(folder / notes), "-o", str(folder / out), "--as", "synthetic", *label, "--workers", "1"]
-    sets = [f"synthetic.epsilon={epsilon}", *([f"synthetic.public={folder / public}"] if public else [])]
+def command(
+    folder,
+    out,
+    *more,
+    epsilon="8",
+    public="public.txt",
+    label=("--label", "type"),
+    notes="notes.csv",
+):
+    base = [
+        "release",
+        str(folder / notes),
+        "-o",
+        str(folder / out),
+        "--as",
+        "synthetic",
+        *label,
+        "--workers",
+        "1",
+    ]
+    sets = [
+        f"synthetic.epsilon={epsilon}",
+        *([f"synthetic.public={folder / public}"] if public else []),
+    ]
     return [*base, *(word for item in sets for word in ("--set", item)), *more]
 
 
@@ -70,14 +95,19 @@ def manifest(desk, out, side="release"):
 def test_the_notes_have_public_words_and_their_label(desk):
     corpus = open_corpus(desk / "first/release/notes.csv", label=("type",))
     rows = [row for batch in corpus.batches() for row in batch.to_pylist()]
-    assert {row["type"] for row in rows} == set(TYPES) and len({row["patient_id"] for row in rows}) == len(rows)
+    assert {row["type"] for row in rows} == set(TYPES) and len(
+        {row["patient_id"] for row in rows}
+    ) == len(rows)
     words = {
-        name: " ".join(row["text"] for row in rows if row["type"] == name).replace(".", " ").split() for name in TYPES
+        name: " ".join(row["text"] for row in rows if row["type"] == name).replace(".", " ").split()
+        for name in TYPES
     }
     public = set((desk / "public.txt").read_text().replace(".", " ").split())
     assert set(words["chest"]) | set(words["skin"]) <= public
     for name, other in (("chest", "skin"), ("skin", "chest")):
-        assert sum(w in TYPES[name] for w in words[name]) > 2 * sum(w in TYPES[other] for w in words[name])
+        assert sum(w in TYPES[name] for w in words[name]) > 2 * sum(
+            w in TYPES[other] for w in words[name]
+        )
 
 
 def test_the_manifest_states_the_guarantee(desk):
@@ -97,7 +127,9 @@ def test_the_manifest_states_the_guarantee(desk):
 def test_the_gate_on_the_audit_refuses_a_contradicted_epsilon():
     right, wrong = Audit(1_000, 300, 160, 1e-4), Audit(1_000, 300, 299, 1e-4)
     assert audit_gate(right, 1.0).outcome == "passed" and audit_gate(wrong, 1.0).outcome == "failed"
-    assert audit_gate(wrong, 8.0).outcome == "no power", "300 correct guesses cannot show an epsilon above 8"
+    assert audit_gate(wrong, 8.0).outcome == "no power", (
+        "300 correct guesses cannot show an epsilon above 8"
+    )
 
 
 def test_two_releases_add_up_and_the_second_needs_again(desk, capsys):
@@ -106,7 +138,9 @@ def test_two_releases_add_up_and_the_second_needs_again(desk, capsys):
     assert released(desk, "second", "--again") == 0
     both = manifest(desk, "second")["privacy"]
     assert both["releases"] == 2
-    assert both["epsilon_of_all"] == pytest.approx(Spending((Noise(both["noise"], 1.0, 1),) * 2, both["delta"]).epsilon)
+    assert both["epsilon_of_all"] == pytest.approx(
+        Spending((Noise(both["noise"], 1.0, 1),) * 2, both["delta"]).epsilon
+    )
     assert 8.0 < both["epsilon_of_all"] < 16.0
     assert "Together, the private releases" in (desk / "second/release/report.html").read_text()
 
@@ -124,7 +158,12 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def started(folder, out, *more, code="import sys; from clinveil.cli.main import main; sys.exit(main(sys.argv[1:]))"):
+def started(
+    folder,
+    out,
+    *more,
+    code="import sys; from clinveil.cli.main import main; sys.exit(main(sys.argv[1:]))",
+):
     """A process with the command of `released`."""
     return subprocess.Popen([sys.executable, "-c", code, *command(folder, out, *more)])
 
@@ -160,15 +199,24 @@ def test_two_runs_at_once_spend_one_after_the_other(tmp_path, desk, again):
         assert sorted(codes) == [0, 2] and [len(one) for one in spent] == [1]
         return
     assert codes == [0, 0] and [len(one) for one in spent] == [1, 1]
-    first, second = sorted((manifest(tmp_path, out)["privacy"] for out in ("one", "two")), key=lambda p: p["releases"])
+    first, second = sorted(
+        (manifest(tmp_path, out)["privacy"] for out in ("one", "two")), key=lambda p: p["releases"]
+    )
     assert (first["releases"], second["releases"]) == (1, 2)
     assert first["epsilon_of_all"] == pytest.approx(8.0) and second["epsilon_of_all"] > 9.0
 
 
 def test_a_test_seed_is_refused_and_not_entered(desk, capsys):
     before = len(Ledger(desk / NAME).entries())
-    assert released(desk, "seeded", "--seed", "1", "--set", "lm.model=unigram", "--set", "synthetic.count=4") == 4
-    assert "no test seed" in capsys.readouterr().out and len(Ledger(desk / NAME).entries()) == before
+    assert (
+        released(
+            desk, "seeded", "--seed", "1", "--set", "lm.model=unigram", "--set", "synthetic.count=4"
+        )
+        == 4
+    )
+    assert (
+        "no test seed" in capsys.readouterr().out and len(Ledger(desk / NAME).entries()) == before
+    )
     rows = (desk / "seeded/vault/refused/notes.csv").read_text().splitlines()
     assert len(rows) == 5 and len(rows[1].rpartition(",")[2].split()) == 150
 
@@ -206,7 +254,10 @@ def test_notes_that_cannot_be_released(tmp_path, desk, capsys):
     private_notes(tmp_path)
     (tmp_path / "public.txt").write_text(text + lines[5].rpartition(",")[2] + "\n")
     assert released(tmp_path, "out") == 3
-    assert "the public text contains 20 consecutive words, or a shorter note, of 1 patients" in capsys.readouterr().err
+    assert (
+        "the public text contains 20 consecutive words, or a shorter note, of 1 patients"
+        in capsys.readouterr().err
+    )
     private_notes(tmp_path, 300, {f"type{i}": [f"word{i}"] for i in range(14)})
     (tmp_path / "public.txt").write_text(text)
     assert released(tmp_path, "out") == 3
@@ -218,18 +269,39 @@ def test_notes_that_cannot_be_released(tmp_path, desk, capsys):
 @pytest.mark.slow
 def test_compare_has_a_row_for_each_epsilon_or_the_reason(tmp_path, desk, capsys):
     """With 120 patients, an epsilon of 1 is impossible."""
-    base = ["compare", str(desk / "notes.csv"), "-o", str(tmp_path / "out"), "--label", "type", "--kind", "synthetic"]
+    base = [
+        "compare",
+        str(desk / "notes.csv"),
+        "-o",
+        str(tmp_path / "out"),
+        "--label",
+        "type",
+        "--kind",
+        "synthetic",
+    ]
     assert main([*base, "--workers", "1", "--set", f"public={desk / 'absent.txt'}"]) == 3
-    assert "absent.txt: no such file" in capsys.readouterr().err and not (tmp_path / "out/runs").exists()
+    assert (
+        "absent.txt: no such file" in capsys.readouterr().err
+        and not (tmp_path / "out/runs").exists()
+    )
     assert main([*base, "--workers", "1", "--set", f"public={desk / 'public.txt'}"]) == 0
     table = capsys.readouterr().out
     rows = [line for line in table.splitlines() if line.startswith("|")][2:]
     assert [row.split()[1] for row in rows] == ["synthetic", "epsilon-8", "epsilon-3", "epsilon-1"]
-    assert [row.split("|")[2].strip() == "–" for row in rows] == [False, False, False, True], "words"
+    assert [row.split("|")[2].strip() == "–" for row in rows] == [False, False, False, True], (
+        "words"
+    )
     assert re.search(r"– \(epsilon-1\): epsilon 1, .*about 300 patients are needed", table)
 
 
-NETWORK = ["lm.layers=1", "lm.width=8", "lm.lanes=60", "lm.epochs=1", "synthetic.count=6", "synthetic.longest=20"]
+NETWORK = [
+    "lm.layers=1",
+    "lm.width=8",
+    "lm.lanes=60",
+    "lm.epochs=1",
+    "synthetic.count=6",
+    "synthetic.longest=20",
+]
 
 
 def trained(folder, desk, out, *sets):
@@ -254,12 +326,16 @@ def test_a_network_is_trained_with_noise_over_public_words(desk, capsys, model, 
     assert trained(tmp_path, desk, "out", *sets) == 0
     assert "minutes of training" in capsys.readouterr().err
     privacy = manifest(tmp_path, "out")["privacy"]
-    assert 19.9 < privacy["epsilon_of_all"] <= 20 and privacy["steps"] == 2 and privacy["rate"] == 0.5
+    assert (
+        19.9 < privacy["epsilon_of_all"] <= 20 and privacy["steps"] == 2 and privacy["rate"] == 0.5
+    )
     corpus = open_corpus(tmp_path / "out/release/notes.csv", label=("type",))
     rows = [row for batch in corpus.batches() for row in batch.to_pylist()]
     assert len(rows) == 6 and {row["type"] for row in rows} == set(TYPES)
     public = re.findall("[a-z]+", (desk / "public.txt").read_text().lower() + " type chest skin")
-    assert {word for row in rows for word in re.findall("[a-z]+", row["text"].lower())} <= set(public)
+    assert {word for row in rows for word in re.findall("[a-z]+", row["text"].lower())} <= set(
+        public
+    )
     assert [len(entry.spent) for entry in Ledger(tmp_path / NAME).entries()] == [1]
     if model == "lstm":  # a training and a table add up
         assert released(tmp_path, "table", "--again") == 0

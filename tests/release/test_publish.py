@@ -32,7 +32,9 @@ def run(tmp_path):
 
 
 def names(server, path: str) -> set[str]:
-    infos = server.files.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
+    infos = server.files.get_file_info(
+        pafs.FileSelector(path, recursive=True, allow_not_found=True)
+    )
     return {one.path[len(path) + 1 :] for one in infos if one.type == pafs.FileType.File}
 
 
@@ -51,7 +53,9 @@ def test_all_of_the_release_goes_and_nothing_of_the_vault(run, server, tmp_path,
         assert main([*again[:2], f"file://{tmp_path}/out/{inside}/x"]) == 2
         assert not (tmp_path / "out" / inside / "x").exists()
     assert main([*again[:2], str(tmp_path / "elsewhere")]) == 2
-    assert "is a local path" in (message := capfd.readouterr().err) and "cp -r OUT/release" in message
+    assert (
+        "is a local path" in (message := capfd.readouterr().err) and "cp -r OUT/release" in message
+    )
 
 
 def test_a_downloaded_release_is_sent_with_its_sign_last(run, server, tmp_path, monkeypatch):

@@ -33,12 +33,16 @@ def desk(finished):
 def shown(folder):
     """The released words of each sampled note of the internal report, in the order of the source."""
     record = from_json(json.loads((folder / "out/vault/record.json").read_text())["internal"])
-    return [" ".join(token.released for token in note.tokens if token.released).split() for note in record.notes]
+    return [
+        " ".join(token.released for token in note.tokens if token.released).split()
+        for note in record.notes
+    ]
 
 
 def test_every_sampled_note_stands_in_the_release_with_all_its_words(desk):
     released = {
-        tuple(sorted(words(text))) for text in pq.read_table(desk / "out/release/notes.parquet")["text"].to_pylist()
+        tuple(sorted(words(text)))
+        for text in pq.read_table(desk / "out/release/notes.parquet")["text"].to_pylist()
     }
     notes = shown(desk)
     assert len(notes) == samples.SAMPLED and all(len(note) > 10 for note in notes)
@@ -50,14 +54,21 @@ def sides(desk):
     """The policy that the manifest names, the channel, and of each released note its words and those it is made of."""
     told = json.loads((desk / "out/release/manifest.json").read_text())["settings"]
     people = desk / "demo/patients.parquet"
-    both = attacked_release(desk / "out/release", desk / "out/vault", desk / "demo/notes.parquet", patients=people)
+    both = attacked_release(
+        desk / "out/release", desk / "out/vault", desk / "demo/notes.parquet", patients=people
+    )
     entered = {note.note_id: note.text for note in rows(both.entered)}
     places = {}
     for batch in both.alignment():
-        for note_id, *at in zip(*(batch.column(name).to_pylist() for name in ("note_id", "start", "end")), strict=True):
+        for note_id, *at in zip(
+            *(batch.column(name).to_pylist() for name in ("note_id", "start", "end")), strict=True
+        ):
             places[note_id] = list(zip(*at, strict=True))
     ids = {note.note_id: both.notes[note.note_id] for note in rows(both.released)}
-    notes = [(words(note.text), entered[ids[note.note_id]], places[ids[note.note_id]]) for note in rows(both.released)]
+    notes = [
+        (words(note.text), entered[ids[note.note_id]], places[ids[note.note_id]])
+        for note in rows(both.released)
+    ]
     return told, both.channel, notes
 
 
@@ -67,7 +78,9 @@ def test_the_page_and_the_manifest_name_the_policy_of_the_channel(desk, sides):
     policy |= {"mechanism": channel.mechanism, "vary_length": channel.policy.length}
     assert policy == {name: told[name] for name in policy}
     page = (desk / "out/release/report.html").read_text()
-    assert [name for name, value in policy.items() if f">{name.replace('_', ' ')}<" not in page] == []
+    assert [
+        name for name, value in policy.items() if f">{name.replace('_', ' ')}<" not in page
+    ] == []
     assert "clusters" in page
 
 
@@ -128,9 +141,13 @@ def test_a_long_note_is_cut_after_it_was_treated(desk, monkeypatch):
 
 def test_every_digest_of_both_manifests_is_that_of_the_file(desk):
     vault, release = desk / "out" / "vault", desk / "out" / "release"
-    for manifest in (json.loads((place / "manifest.json").read_text()) for place in (vault, release)):
+    for manifest in (
+        json.loads((place / "manifest.json").read_text()) for place in (vault, release)
+    ):
         assert set(manifest["vault_digests"]) == {"vectors", "neighbours", "channel"}
-        assert manifest["vault_digests"] == {name: fingerprint(vault / name) for name in manifest["vault_digests"]}
+        assert manifest["vault_digests"] == {
+            name: fingerprint(vault / name) for name in manifest["vault_digests"]
+        }
         assert manifest["files"] == {name: sha256(release / name) for name in manifest["files"]}
         assert set(manifest["files"]) == {"notes.parquet", "README.md", "report.html"}
     private = json.loads((vault / "manifest.json").read_text())["private"]
@@ -150,5 +167,7 @@ def test_the_hash_of_a_folder_is_of_its_files(tmp_path):
     """`sha256sum` and a list of names are all that is needed to check it."""
     (tmp_path / "b").write_text("2")
     (tmp_path / "a").write_text("1")
-    listing = "".join(f"{n}\0{hashlib.sha256(t.encode()).hexdigest()}\n" for n, t in (("a", "1"), ("b", "2")))
+    listing = "".join(
+        f"{n}\0{hashlib.sha256(t.encode()).hexdigest()}\n" for n, t in (("a", "1"), ("b", "2"))
+    )
     assert fingerprint(tmp_path) == hashlib.sha256(listing.encode()).hexdigest()

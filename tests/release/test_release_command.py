@@ -37,27 +37,46 @@ def copied(desk, tmp_path):
 def test_two_trees(desk):
     names = {p.name for p in (desk / "out" / "release").iterdir()}
     signed = {"manifest.sig", "signing-key.pem"}
-    assert names == {"notes.parquet", "README.md", "manifest.json", "report.html", "SHA256SUMS", *signed}
+    assert names == {
+        "notes.parquet",
+        "README.md",
+        "manifest.json",
+        "report.html",
+        "SHA256SUMS",
+        *signed,
+    }
     vault = desk / "out" / "vault"
     assert stat.S_IMODE(vault.stat().st_mode) == 0o700
     for path in vault.rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path.name
-    assert {"key.bin", "vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "report.html"} <= {
-        p.name for p in vault.iterdir()
-    }
+    assert {
+        "key.bin",
+        "vectors",
+        "neighbours",
+        "channel",
+        "crosswalk.parquet",
+        "alignment.parquet",
+        "report.html",
+    } <= {p.name for p in vault.iterdir()}
     assert not (vault / "work").exists()
 
 
 def test_rows_columns_and_order(desk):
-    source, released = (pq.read_table(p) for p in (desk / "demo/notes.parquet", desk / "out/release/notes.parquet"))
+    source, released = (
+        pq.read_table(p) for p in (desk / "demo/notes.parquet", desk / "out/release/notes.parquet")
+    )
     kept = [n for n in source.column_names if n != "code"]
     assert released.column_names == kept
     assert not set(released["note_id"].to_pylist()) & set(source["note_id"].to_pylist())
     crosswalk = pq.read_table(desk / "out/vault/crosswalk.parquet")
     assert crosswalk["source_note_id"].to_pylist() == source["note_id"].to_pylist()
-    pairs = set(zip(source["patient_id"].to_pylist(), crosswalk["patient_id"].to_pylist(), strict=True))
+    pairs = set(
+        zip(source["patient_id"].to_pylist(), crosswalk["patient_id"].to_pylist(), strict=True)
+    )
     assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs}) == 70
-    groups = dict(zip(crosswalk["note_id"].to_pylist(), source["diagnosis_group"].to_pylist(), strict=True))
+    groups = dict(
+        zip(crosswalk["note_id"].to_pylist(), source["diagnosis_group"].to_pylist(), strict=True)
+    )
     ids = released["note_id"].to_pylist()
     assert released["diagnosis_group"].to_pylist() == [groups[note_id] for note_id in ids]
     assert sorted(crosswalk["note_id"].to_pylist()) == ids
@@ -76,7 +95,9 @@ def test_the_order_of_the_release_tells_nothing_of_that_of_the_source(desk):
 
 def test_released_text_is_plain_words_of_enough_patients(desk):
     texts = pq.read_table(desk / "out/release/notes.parquet")["text"].to_pylist()
-    assert all(re.fullmatch(r"(?:\w+(?: \w+)*)?", text) and not re.search(r"\d", text) for text in texts)
+    assert all(
+        re.fullmatch(r"(?:\w+(?: \w+)*)?", text) and not re.search(r"\d", text) for text in texts
+    )
     users: dict[str, set[str]] = {}
     channel = set(" ".join(texts).split())
     source = pq.read_table(desk / "demo/notes.parquet", columns=["patient_id", "text"]).to_pylist()
@@ -118,11 +139,18 @@ def test_findings_and_manifests_agree(desk):
 
 
 def test_nothing_released_names_a_place_or_a_source_id(desk):
-    ids = set(pq.read_table(desk / "demo/notes.parquet", columns=["note_id"])["note_id"].to_pylist())
+    ids = set(
+        pq.read_table(desk / "demo/notes.parquet", columns=["note_id"])["note_id"].to_pylist()
+    )
     for path in (desk / "out" / "release").iterdir():
         if path.suffix != ".parquet":
             text = path.read_text(encoding="utf-8", errors="replace")
-            assert str(desk) not in text and "/tmp" not in text and "/home" not in text and "/root" not in text
+            assert (
+                str(desk) not in text
+                and "/tmp" not in text
+                and "/home" not in text
+                and "/root" not in text
+            )
             assert not ids & set(re.findall(r"[\w-]+", text))
     metadata = pq.read_metadata(desk / "out/release/notes.parquet").metadata or {}
     assert str(desk) not in str(metadata)
@@ -150,7 +178,9 @@ def test_a_finished_run_needs_force_and_survives_a_failing_one(desk, capsys):
     shutil.copytree(desk / "out", desk / "forced")
     assert main(release(desk, "forced", "--force", "--min-patients", "71")) == 3
     before = (desk / "out/release/SHA256SUMS").read_text()
-    assert (desk / ".forced.replaced/release/SHA256SUMS").read_text() == before  # its vectors can be resumed from
+    assert (
+        desk / ".forced.replaced/release/SHA256SUMS"
+    ).read_text() == before  # its vectors can be resumed from
 
 
 def test_report_again(desk, tmp_path, capsys):
@@ -159,7 +189,10 @@ def test_report_again(desk, tmp_path, capsys):
     assert target.read_text() == (desk / "out/release/report.html").read_text()
     assert main(["report", str(desk / "out")]) == 0
     before = (desk / "out/release/report.html").read_bytes()
-    assert main(["report", str(desk / "out"), "-o", str(desk / "out/release/report.html"), "--force"]) == 2
+    assert (
+        main(["report", str(desk / "out"), "-o", str(desk / "out/release/report.html"), "--force"])
+        == 2
+    )
     assert (desk / "out/release/report.html").read_bytes() == before
     assert main(["report", str(tmp_path)]) == 3
     (tmp_path / "out/vault").mkdir(parents=True)
@@ -167,11 +200,17 @@ def test_report_again(desk, tmp_path, capsys):
         capsys.readouterr()
         (tmp_path / "out/vault/record.json").write_text(damaged)
         assert main(["report", str(tmp_path / "out")]) == 3
-        assert capsys.readouterr().err.startswith("clinveil: out/vault/record.json: is damaged, or not a report record")
+        assert capsys.readouterr().err.startswith(
+            "clinveil: out/vault/record.json: is damaged, or not a report record"
+        )
 
 
 @pytest.mark.parametrize(
-    "flags", [["--set", "layout=keep", "--set", "numbers=mask"], ["--set", "phi=false", "--set", "scope=occurrence"]]
+    "flags",
+    [
+        ["--set", "layout=keep", "--set", "numbers=mask"],
+        ["--set", "phi=false", "--set", "scope=occurrence"],
+    ],
 )
 @pytest.mark.slow
 def test_other_settings_pass_too(desk, tmp_path, flags):
@@ -184,7 +223,14 @@ def test_kept_words_are_shown_with_their_cost(desk, tmp_path, monkeypatch):
     monkeypatch.setattr("clinveil.releases.measured.of_release", lambda: [attacks.get("inversion")])
     keep = tmp_path / "keep.txt"
     keep.write_text("the\nand\npatient\n")
-    assert main(release(desk, "kept", "--label", "diagnosis_group", *PLAIN, "--set", f"keep_words={keep}")) == 0
+    assert (
+        main(
+            release(
+                desk, "kept", "--label", "diagnosis_group", *PLAIN, "--set", f"keep_words={keep}"
+            )
+        )
+        == 0
+    )
     manifest = json.loads((desk / "kept/release/manifest.json").read_text())
     assert manifest["tokens"]["kept_words"] > 100
     values = {f["measure"]: f["value"] for f in manifest["findings"]}
@@ -201,7 +247,12 @@ def test_the_first_600_of_mtsamples(real_data, tmp_path):
     pq.write_table(table.slice(0, 600), tmp_path / "notes.parquet")
     flags = ["--id", "doc_id", "--text", "transcription", "--label", "doc_type"]
     flags += ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "max_kept=0.02"]
-    assert main(["release", str(tmp_path / "notes.parquet"), "-o", str(tmp_path / "out"), *FAST, *flags]) == 0
+    assert (
+        main(
+            ["release", str(tmp_path / "notes.parquet"), "-o", str(tmp_path / "out"), *FAST, *flags]
+        )
+        == 0
+    )
     assert main(["verify", str(tmp_path / "out" / "release")]) == 0
 
 
@@ -211,7 +262,9 @@ def test_a_finished_release_is_published_as_it_is(desk, tmp_path, monkeypatch):
 
     with store(monkeypatch) as server:
         assert main(["publish", str(desk / "out"), "s3://notes/release"]) == 0
-        with server.files.open_input_stream("notes/release/notes.parquet", compression=None) as file:
+        with server.files.open_input_stream(
+            "notes/release/notes.parquet", compression=None
+        ) as file:
             assert file.read() == (desk / "out/release/notes.parquet").read_bytes()
         copied(desk, tmp_path)
         with (tmp_path / "release" / "README.md").open("a") as file:

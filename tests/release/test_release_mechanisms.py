@@ -17,7 +17,22 @@ NAMES = mechanisms.names()
 @pytest.fixture(scope="module")
 def notes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("notes") / "demo"
-    assert main(["demo", "--notes-only", "-o", str(folder), "--patients", "60", "--seed", "3", "--quiet"]) == 0
+    assert (
+        main(
+            [
+                "demo",
+                "--notes-only",
+                "-o",
+                str(folder),
+                "--patients",
+                "60",
+                "--seed",
+                "3",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     return folder
 
 
@@ -33,7 +48,9 @@ def test_every_mechanism_makes_a_release(notes, tmp_path, name):
     assert main(["release", str(notes / "notes.parquet"), "-o", str(out), *made, *FAST]) == 0
     shown = json.loads((out / "release" / "manifest.json").read_text())["settings"]
     own = {field for field in mechanisms.get(name).model_fields if field in ReleaseSettings.flags()}
-    others = {field for _, kind in mechanisms for field in kind.model_fields} - own - {"rare_below"}  # of the scope too
+    others = (
+        {field for _, kind in mechanisms for field in kind.model_fields} - own - {"rare_below"}
+    )  # of the scope too
     names = {key.partition(".")[0] for key in shown}  # a range has two keys: n.low and n.high
     assert shown["mechanism"] == name and own <= names and not others & shown.keys()
 

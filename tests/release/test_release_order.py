@@ -18,7 +18,10 @@ from clinveil.releases.crosswalk import Renamer, by_new_id, by_source, reordered
 def batches(ids, size):
     rows = [{"note_id": i, "patient_id": "p" + i, "text": f"text of {i}"} for i in ids]
     schema = pa.schema(ROLE_FIELDS)
-    return [pa.RecordBatch.from_pylist(rows[k : k + size], schema=schema) for k in range(0, len(rows), size)]
+    return [
+        pa.RecordBatch.from_pylist(rows[k : k + size], schema=schema)
+        for k in range(0, len(rows), size)
+    ]
 
 
 def ids_of(stream):
@@ -48,7 +51,9 @@ def test_the_crosswalk_brings_rows_back_and_unknown_rows_come_last(tmp_path):
     shuffled = batches(["stranger", *sorted(source)], 13)
     ranks = by_source(iter(batches(source, 400)))
     assert ids_of(reordered(shuffled, ranks, tmp_path / "w")) == [*source, "stranger"]
-    assert ids_of(reordered(shuffled[:1], by_source(iter(())), tmp_path / "w")) == ids_of(shuffled[:1])
+    assert ids_of(reordered(shuffled[:1], by_source(iter(())), tmp_path / "w")) == ids_of(
+        shuffled[:1]
+    )
 
 
 def test_another_key_gives_another_order_and_none_that_of_the_source(tmp_path):
@@ -71,7 +76,9 @@ def test_the_scratch_files_go_when_a_run_fails(tmp_path):
     assert not (tmp_path / "w").exists()
 
 
-def test_what_is_too_large_for_memory_is_dealt_again_and_comes_in_the_same_order(tmp_path, monkeypatch):
+def test_what_is_too_large_for_memory_is_dealt_again_and_comes_in_the_same_order(
+    tmp_path, monkeypatch
+):
     stream = renamed(200, Key.from_seed(4))
     whole = ids_of(reordered(stream, by_new_id, tmp_path / "w"))
     monkeypatch.setattr(crosswalk, "MOST", 600)

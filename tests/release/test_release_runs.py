@@ -24,7 +24,9 @@ def desk(demo):
 
 def test_permuted_rows_give_the_same_ids_in_the_same_order(desk, tmp_path):
     notes = pq.read_table(desk / "demo/notes.parquet")
-    pq.write_table(notes.take(np.random.default_rng(1).permutation(len(notes))), tmp_path / "permuted.parquet")
+    pq.write_table(
+        notes.take(np.random.default_rng(1).permutation(len(notes))), tmp_path / "permuted.parquet"
+    )
     found = []
     for path in (desk / "demo/notes.parquet", tmp_path / "permuted.parquet"):
         out = tmp_path / path.stem
@@ -36,14 +38,29 @@ def test_permuted_rows_give_the_same_ids_in_the_same_order(desk, tmp_path):
 def test_a_test_seed_is_refused_and_repeats_with_any_number_of_workers(desk, tmp_path, capsys):
     notes = pq.read_table(desk / "demo/notes.parquet")
     pq.write_table(notes.slice(0, 120), tmp_path / "few.parquet")
-    how = [flag for flag in FAST if flag != "--quiet"] + ["--set", "allow_small=true", "--seed", "5"]
+    how = [flag for flag in FAST if flag != "--quiet"] + [
+        "--set",
+        "allow_small=true",
+        "--seed",
+        "5",
+    ]
     for workers in ("1", "2"):
-        run = ["release", str(tmp_path / "few.parquet"), "-o", str(tmp_path / workers), *how, "--workers", workers]
+        run = [
+            "release",
+            str(tmp_path / "few.parquet"),
+            "-o",
+            str(tmp_path / workers),
+            *how,
+            "--workers",
+            workers,
+        ]
         assert main(run) == 4
     said = capsys.readouterr()
     assert "no test seed" in said.out and "TEST SEED: not for release" in said.err
     one, two = (tmp_path / workers / "vault/refused" for workers in ("1", "2"))
-    assert not (tmp_path / "1/release").exists() and "TEST SEED" in (two / "report.html").read_text()
+    assert (
+        not (tmp_path / "1/release").exists() and "TEST SEED" in (two / "report.html").read_text()
+    )
     assert (one / "notes.parquet").read_bytes() == (two / "notes.parquet").read_bytes()
 
 
@@ -101,7 +118,9 @@ def test_a_gate_that_fails_leaves_no_release(desk, monkeypatch, capsys):
         n = len(channel.words)
         same = {"indptr": np.arange(n + 2), "indices": np.append(np.arange(n), 0).astype(np.int32)}
         return Lying(
-            **{f.name: getattr(channel, f.name) for f in fields(channel)} | same | {"probabilities": np.ones(n + 1)}
+            **{f.name: getattr(channel, f.name) for f in fields(channel)}
+            | same
+            | {"probabilities": np.ones(n + 1)}
         )
 
     run_channel = run.channel_of
@@ -124,13 +143,24 @@ def test_words_in_another_order_twice_or_left_out_pass(desk, tmp_path):
         "--set",
         "scope=rare",
     ]
-    flags += ["--set", "drop_stop_words=true", "--set", f"drop_words={drop}", "--set", "layout=keep"]
+    flags += [
+        "--set",
+        "drop_stop_words=true",
+        "--set",
+        f"drop_words={drop}",
+        "--set",
+        "layout=keep",
+    ]
     assert main(release(desk, "ordered", *TAKEN, *flags)) == 0
     assert main(["verify", str(desk / "ordered" / "release")]) == 0
     manifest = json.loads((desk / "ordered/release/manifest.json").read_text())
     tokens, settings = manifest["tokens"], manifest["settings"]
     assert tokens["dropped"] > tokens["subsampled"] > 100 and tokens["doubled"] > 100
-    assert (settings["shuffle"], settings["vary_length"], settings["scope"]) == ("note", 0.4, "rare")
+    assert (settings["shuffle"], settings["vary_length"], settings["scope"]) == (
+        "note",
+        0.4,
+        "rare",
+    )
     assert settings["drop_words_given"] is True
     scopes = np.load(desk / "ordered/vault/channel/scopes.npy")
     assert {0, 2} == set(scopes.tolist())
@@ -139,7 +169,10 @@ def test_words_in_another_order_twice_or_left_out_pass(desk, tmp_path):
 def test_unknown_words_are_replaced_or_dropped_never_passed(desk):
     for unknown in ("pool", "drop"):
         out = f"unknown-{unknown}"
-        assert main(release(desk, out, *TAKEN, "--set", "min_count=4", "--set", f"unknown={unknown}")) == 0
+        assert (
+            main(release(desk, out, *TAKEN, "--set", "min_count=4", "--set", f"unknown={unknown}"))
+            == 0
+        )
         tokens = json.loads((desk / out / "release/manifest.json").read_text())["tokens"]
         assert tokens["unknown"] > 0
         assert (tokens["dropped"] > tokens["subsampled"]) == (unknown == "drop")
@@ -164,7 +197,10 @@ def test_every_format_comes_back_in_its_own(desk, tmp_path):
         rows = table.select(["note_id", "patient_id", "text", "diagnosis_group"])
         write_corpus(rows.to_batches(), notes, names, suffix)
         flags = ["--keep", "diagnosis_group", "--set", "max_kept=0.02"]
-        assert main(["release", str(notes), "-o", str(tmp_path / f"o{suffix}"), *FAST, *TAKEN, *flags]) == 0
+        assert (
+            main(["release", str(notes), "-o", str(tmp_path / f"o{suffix}"), *FAST, *TAKEN, *flags])
+            == 0
+        )
         assert (tmp_path / f"o{suffix}" / "release" / f"notes{suffix}").exists()
         assert main(["verify", str(tmp_path / f"o{suffix}" / "release")]) == 0
 
@@ -173,7 +209,9 @@ def test_a_folder_of_texts(tmp_path):
     folder = tmp_path / "texts"
     folder.mkdir()
     for batch in demo_notes(60, 4):
-        for note_id, text in zip(batch["note_id"].to_pylist(), batch["text"].to_pylist(), strict=True):
+        for note_id, text in zip(
+            batch["note_id"].to_pylist(), batch["text"].to_pylist(), strict=True
+        ):
             (folder / f"{note_id}.txt").write_text(text, encoding="utf-8")
     assert main(["release", str(folder), "-o", str(tmp_path / "out"), *FAST, *TAKEN]) == 0
     assert (tmp_path / "out/release/notes").is_dir()
@@ -183,18 +221,30 @@ def test_a_folder_of_texts(tmp_path):
 
 def test_few_patients_are_refused(tmp_path, capsys):
     pq.write_table(pa.Table.from_batches(demo_notes(49, 4)), tmp_path / "n.parquet")
-    assert main(["release", str(tmp_path / "n.parquet"), "-o", str(tmp_path / "out"), *FAST, *TAKEN]) == 3
+    assert (
+        main(["release", str(tmp_path / "n.parquet"), "-o", str(tmp_path / "out"), *FAST, *TAKEN])
+        == 3
+    )
     assert "--set allow_small=true" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
 def test_null_and_empty_texts_are_accounted_for(tmp_path, capsys):
     table = pa.Table.from_batches(demo_notes(60, 4)).select(["note_id", "patient_id", "text"])
-    extra = pa.table({"note_id": ["e", "x"], "patient_id": ["a", "b"], "text": ["", None]}, schema=table.schema)
+    extra = pa.table(
+        {"note_id": ["e", "x"], "patient_id": ["a", "b"], "text": ["", None]}, schema=table.schema
+    )
     pq.write_table(pa.concat_tables([table, extra]), tmp_path / "n.parquet")
-    assert main(["release", str(tmp_path / "n.parquet"), "-o", str(tmp_path / "out"), *FAST, *TAKEN]) == 0
+    assert (
+        main(["release", str(tmp_path / "n.parquet"), "-o", str(tmp_path / "out"), *FAST, *TAKEN])
+        == 0
+    )
     inside = json.loads((tmp_path / "out/vault/manifest.json").read_text())["accounting"]
-    assert inside == {"read": table.num_rows + 2, "written": table.num_rows + 1, "skipped": {"null text": 1}}
+    assert inside == {
+        "read": table.num_rows + 2,
+        "written": table.num_rows + 1,
+        "skipped": {"null text": 1},
+    }
     outside = json.loads((tmp_path / "out/release/manifest.json").read_text())["accounting"]
     assert outside == {"read": None, "written": table.num_rows + 1, "skipped": {"null text": "<11"}}
 
@@ -203,8 +253,12 @@ def test_too_many_null_texts_fail_the_gate(tmp_path):
     table = pa.Table.from_batches(demo_notes(60, 4)).select(["note_id", "patient_id", "text"])
     n = table.num_rows // 20
     extra = pa.table(
-        {"note_id": [f"x{i}" for i in range(n)], "patient_id": ["b"] * n, "text": [None] * n}, schema=table.schema
+        {"note_id": [f"x{i}" for i in range(n)], "patient_id": ["b"] * n, "text": [None] * n},
+        schema=table.schema,
     )
     pq.write_table(pa.concat_tables([table, extra]), tmp_path / "n.parquet")
-    assert main(["release", str(tmp_path / "n.parquet"), "-o", str(tmp_path / "out"), *FAST, *TAKEN]) == 4
+    assert (
+        main(["release", str(tmp_path / "n.parquet"), "-o", str(tmp_path / "out"), *FAST, *TAKEN])
+        == 4
+    )
     assert not (tmp_path / "out" / "release").exists()

@@ -15,7 +15,18 @@ from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.table import Vectors
 
-FAST = ["--workers", "1", "--quiet", "--set", "phi=false", "--again", "--set", "max_names=1", "--set", "max_linkage=1"]
+FAST = [
+    "--workers",
+    "1",
+    "--quiet",
+    "--set",
+    "phi=false",
+    "--again",
+    "--set",
+    "max_names=1",
+    "--set",
+    "max_linkage=1",
+]
 WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
 
 
@@ -24,7 +35,10 @@ def desk(tmp_path_factory):
     """Notes, vectors of most of their words as a folder with counts of elsewhere and as a file, and a release."""
     folder, rng = tmp_path_factory.mktemp("desk"), np.random.default_rng(1)
     texts = [" ".join(rng.choice(WORDS, 40)) for _ in range(120)]
-    ids = {"note_id": [f"n{i}" for i in range(120)], "patient_id": [f"p{i // 2}" for i in range(120)]}
+    ids = {
+        "note_id": [f"n{i}" for i in range(120)],
+        "patient_id": [f"p{i // 2}" for i in range(120)],
+    }
     (folder / "demo").mkdir()
     pq.write_table(pa.table({**ids, "text": texts}), folder / "demo/notes.parquet")
     words, theirs = [*WORDS[:50], "elsewhere", "The"], np.full(52, 9_999, dtype=np.int64)
@@ -41,7 +55,10 @@ def release(folder, out, *flags):
 
 
 def manifests(desk, out="out"):
-    return [json.loads((desk / out / place / "manifest.json").read_text()) for place in ("release", "vault")]
+    return [
+        json.loads((desk / out / place / "manifest.json").read_text())
+        for place in ("release", "vault")
+    ]
 
 
 def test_the_vault_has_the_rows_of_the_notes_with_their_figures(desk):
@@ -59,7 +76,9 @@ def test_manifest_and_report_say_where_they_come_from(desk):
         assert manifest["vectors"] == {"from": "given, not trained on these notes", "passes": None}
     outward = (desk / "out/release/manifest.json").read_text()
     assert "v.vec" not in outward
-    assert fingerprint(desk / "v.vec") not in outward, "whoever looks for the file could know it by its hash"
+    assert fingerprint(desk / "v.vec") not in outward, (
+        "whoever looks for the file could know it by its hash"
+    )
     for place in ("release", "vault"):
         report = (desk / "out" / place / "report.html").read_text()
         assert "so others may have the same file" in report
@@ -108,7 +127,9 @@ def test_a_stopped_run_goes_on_with_the_vectors_it_has(desk, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("out", ["none", ""])
-def test_vectors_that_do_not_fit_are_refused_before_anything_is_made(desk, capsys, name, content, code, said, out):
+def test_vectors_that_do_not_fit_are_refused_before_anything_is_made(
+    desk, capsys, name, content, code, said, out
+):
     if content is not None:
         (desk / name).write_text(content)
     assert release(desk, out, "--vectors", desk / name) == code
@@ -119,7 +140,10 @@ def test_vectors_that_do_not_fit_are_refused_before_anything_is_made(desk, capsy
 
 def test_an_empty_folder_and_two_ways_at_once_are_refused(desk, tmp_path, capsys):
     assert release(desk, "none", "--vectors", tmp_path) == 3
-    assert release(desk, "none", "--vectors", desk / "v.vec", "--set", f"more_text={desk / 'v.vec'}") == 2
+    assert (
+        release(desk, "none", "--vectors", desk / "v.vec", "--set", f"more_text={desk / 'v.vec'}")
+        == 2
+    )
     assert "--vectors cannot be combined with" in capsys.readouterr().err
     assert release(desk, "none", "--set", f"more_text={tmp_path / 'missing.txt'}") == 3
     assert not (desk / "none").exists()

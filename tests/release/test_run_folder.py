@@ -20,7 +20,11 @@ PLAIN, FORCE = ReleaseSettings(), ReleaseSettings(force=True)
 @contextmanager
 def run_folder(out, notes, settings):
     asked = run_hash(
-        settings, notes, settings.identifiers.patients, settings.channel.keep_words, settings.channel.drop_words
+        settings,
+        notes,
+        settings.identifiers.patients,
+        settings.channel.keep_words,
+        settings.channel.drop_words,
     )
     with open_folder(out, KIND, asked, force=settings.force) as run:
         yield Places(run)
@@ -151,14 +155,20 @@ def test_a_run_that_has_only_its_lock_is_busy_too(tmp_path, notes):
 
 def test_a_link_to_nowhere_is_one_line(tmp_path, notes):
     (tmp_path / "out").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="link to a missing folder"), run_folder(tmp_path / "out", notes, PLAIN):
+    with (
+        pytest.raises(UsageError, match="link to a missing folder"),
+        run_folder(tmp_path / "out", notes, PLAIN),
+    ):
         pass
 
 
 def test_no_vault_is_made_inside_a_release(tmp_path, notes):
     (tmp_path / "release").mkdir()
     (tmp_path / "release" / "manifest.sig").touch()
-    with pytest.raises(UsageError, match="is inside a release"), run_folder(tmp_path / "release/a/b", notes, PLAIN):
+    with (
+        pytest.raises(UsageError, match="is inside a release"),
+        run_folder(tmp_path / "release/a/b", notes, PLAIN),
+    ):
         pass
     assert [path.name for path in (tmp_path / "release").iterdir()] == ["manifest.sig"]
 
@@ -190,7 +200,10 @@ def test_another_feed_under_the_same_name_does_not_resume(tmp_path, notes):
     settings = ReleaseSettings(patients=feed)
     interrupted(tmp_path / "out", notes, settings)
     feed.write_bytes(b"two")
-    with pytest.raises(UsageError, match="other notes or settings"), run_folder(tmp_path / "out", notes, settings):
+    with (
+        pytest.raises(UsageError, match="other notes or settings"),
+        run_folder(tmp_path / "out", notes, settings),
+    ):
         pass
 
 

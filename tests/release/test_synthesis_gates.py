@@ -19,7 +19,13 @@ from clinveil.releases.synthesis_model import Checked, TrainHoldoutSplit, shared
 NOTES = notes_of(rows_of())
 SIDES = split_in(NOTES, 0.2, 1)
 GATES = ["accounted", "floor", "long copies", "copied whole"]
-KNOWN = [("Adam", "Stone"), ("Berta", "River"), ("Clara", "Field"), ("David", "Brook"), ("Edith", "Marsh")]
+KNOWN = [
+    ("Adam", "Stone"),
+    ("Berta", "River"),
+    ("Clara", "Field"),
+    ("David", "Brook"),
+    ("Edith", "Marsh"),
+]
 
 
 def plain(texts, patients=None):
@@ -38,7 +44,13 @@ def above(texts, vocabulary=None):
 
 def looked(texts, *, sides=SIDES, span=10, feed=None, min_patients=5):
     return examine(
-        plain(texts), len(texts), sides, floor_of(sides, min_patients), np.random.default_rng(0), span=span, feed=feed
+        plain(texts),
+        len(texts),
+        sides,
+        floor_of(sides, min_patients),
+        np.random.default_rng(0),
+        span=span,
+        feed=feed,
     )
 
 
@@ -87,7 +99,10 @@ def test_words_written_in_the_places_of_rare_ones_do_not_hide_copies():
 def test_one_copied_note_fails():
     texts = [*fresh(), *above(SIDES.training.texts[7:8])]
     assert failed(looked(texts)) == ["no long copies", "no note copied whole", "no near copies"]
-    assert failed(looked(texts, span=50)) == ["no note copied whole", "no near copies"]  # no run of 50
+    assert failed(looked(texts, span=50)) == [
+        "no note copied whole",
+        "no near copies",
+    ]  # no run of 50
 
 
 def test_stock_phrases_of_all_patients_are_no_copies():
@@ -105,19 +120,26 @@ def test_copies_fail_where_half_of_every_note_is_stock():
     floor = floor_of(sides, 1)
     found = looked(above(sides.training.texts, floor), sides=sides, min_patients=1, span=50)
     assert failed(found) == ["no long copies", "no note copied whole", "no near copies"]
-    assert found.gates[2].power.startswith("Without the test none")  # nobody has 50 of their own in a row
+    assert found.gates[2].power.startswith(
+        "Without the test none"
+    )  # nobody has 50 of their own in a row
     assert "Refused for 10 words in a row" in found.gates[2].meaning
     assert found.gates[3].power.startswith("Refuses with 95 % from 1 copied patient on")
 
 
 @pytest.mark.parametrize("stock", [0.0, 0.2, 1.0])
-@pytest.mark.parametrize(("copied", "training", "held_out"), [(27, 90, 10), (6, 60, 6), (20, 85, 10), (24, 60, 4)])
+@pytest.mark.parametrize(
+    ("copied", "training", "held_out"), [(27, 90, 10), (6, 60, 6), (20, 85, 10), (24, 60, 4)]
+)
 def test_some_patients_verbatim_are_refused(copied, training, held_out, stock):
     """Each of these passed both gates of earlier days, one of them or both with stock phrases."""
     paragraph = " ".join(f"stock{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60))
     n = training + held_out
     rows = rows_of(n, each=1, sentences=20)
-    rows = [(note, p, f"{text}\n{paragraph}" if i < stock * n else text) for i, (note, p, text) in enumerate(rows)]
+    rows = [
+        (note, p, f"{text}\n{paragraph}" if i < stock * n else text)
+        for i, (note, p, text) in enumerate(rows)
+    ]
     notes = notes_of(rows)
     sides = split_in(notes, held_out / n, 2)
     floor = floor_of(sides)
@@ -148,12 +170,18 @@ COPY_GATES = ["no long copies", "no note copied whole"]
 def people(patients, words, seed, numbers=0):
     """One note a patient, of so many words of 60, and numbers."""
     rng = np.random.default_rng(seed)
-    drawn = ([*rng.choice(VOCABULARY, words), *map(str, rng.integers(10, 999, numbers))] for _ in range(patients))
+    drawn = (
+        [*rng.choice(VOCABULARY, words), *map(str, rng.integers(10, 999, numbers))]
+        for _ in range(patients)
+    )
     return [" ".join(one) for one in drawn]
 
 
 def sides_of(training, held_out):
-    named = ((texts, [f"{side}{i}" for i in range(len(texts))]) for side, texts in (("t", training), ("h", held_out)))
+    named = (
+        (texts, [f"{side}{i}" for i in range(len(texts))])
+        for side, texts in (("t", training), ("h", held_out))
+    )
     return TrainHoldoutSplit(*(plain(*one) for one in named))
 
 
@@ -186,7 +214,10 @@ def test_notes_in_two_parts_are_refused():
 def test_one_copied_held_out_note_does_not_excuse_forty():
     training, held_out = people(60, 80, 1), people(7, 80, 2)
     assert outcomes([*training[:40], held_out[0]], training, held_out) == ["failed", "failed"]
-    assert outcomes([*people(60, 80, 3), training[0], held_out[0]], training, held_out) == ["passed", "passed"]
+    assert outcomes([*people(60, 80, 3), training[0], held_out[0]], training, held_out) == [
+        "passed",
+        "passed",
+    ]
 
 
 def test_where_neither_gate_could_see_a_copy_nothing_leaves():
@@ -201,7 +232,9 @@ def altered(text, how, rng):
     """A near copy: a word in eight replaced, or a quarter of the words, in sentences of ten, within another note."""
     own = text.split()
     if how == "words":
-        return " ".join(rng.choice(VOCABULARY) if i % 8 == 7 else word for i, word in enumerate(own))
+        return " ".join(
+            rng.choice(VOCABULARY) if i % 8 == 7 else word for i, word in enumerate(own)
+        )
     kept = [word for start in range(0, len(own), 40) for word in own[start : start + 10]]
     return " ".join([*rng.choice(VOCABULARY, 60), *kept, *rng.choice(VOCABULARY, 60)])
 
@@ -210,7 +243,11 @@ def altered(text, how, rng):
 @pytest.mark.parametrize(("patients", "others"), [(45, 5), (180, 20)])
 def test_five_near_copies_are_refused_and_notes_of_others_pass(how, patients, others):
     rng = np.random.default_rng(5)
-    training, held_out, made = people(patients, 160, 1), people(others, 160, 2), people(patients, 160, 3)
+    training, held_out, made = (
+        people(patients, 160, 1),
+        people(others, 160, 2),
+        people(patients, 160, 3),
+    )
     near = [altered(text, how, rng) for text in training[:5]]
     for texts, names in ((made, []), ([*made, *near], ["no near copies"])):
         found = looked(texts, sides=sides_of(training, held_out), span=50, min_patients=1)
@@ -218,10 +255,14 @@ def test_five_near_copies_are_refused_and_notes_of_others_pass(how, patients, ot
     assert (found.gates[4].value, found.gates[4].threshold) == (5, 0)
 
 
-@pytest.mark.parametrize(("expected", "ids", "lost"), [(4, "abc", 1), (2, "abc", 1), (3, "aab", 1), (3, "abc", 0)])
+@pytest.mark.parametrize(
+    ("expected", "ids", "lost"), [(4, "abc", 1), (2, "abc", 1), (3, "aab", 1), (3, "abc", 0)]
+)
 def test_every_note_is_accounted_for(expected, ids, lost):
     notes = PlainNotes(tuple(fresh()[:3]), tuple(ids), tuple(ids))
-    gate = examine(notes, expected, SIDES, None, np.random.default_rng(0), span=50, feed=None).gates[0]
+    gate = examine(
+        notes, expected, SIDES, None, np.random.default_rng(0), span=50, feed=None
+    ).gates[0]
     assert gate.value == lost
     assert gate.passed == (lost == 0)
 
@@ -237,19 +278,30 @@ def test_a_word_smuggled_in_fails():
 def test_known_names_against_made_up_pairs(tmp_path):
     feed = feed_of(tmp_path)
     said = [f"seen by {' '.join(name)} today" for name in KNOWN]
-    crossed = [f"seen by {KNOWN[i][0]} {KNOWN[(i + j) % 5][1]} today" for i in range(5) for j in range(1, 5)]
+    crossed = [
+        f"seen by {KNOWN[i][0]} {KNOWN[(i + j) % 5][1]} today"
+        for i in range(5)
+        for j in range(1, 5)
+    ]
     names = tuple(word for name in KNOWN for word in name)
     training = plain([*SIDES.training.texts, *[f"seen by {' '.join(names)} today"] * 6])
     sides = TrainHoldoutSplit(training, SIDES.held_out)
     found = looked(said * 3, sides=sides, feed=feed)
     assert failed(found) == ["known names no more often than invented ones"]
     assert failed(looked(crossed + fresh(), sides=sides, feed=feed)) == []
-    assert not any(word in str(looked(crossed + fresh(), sides=sides, feed=feed).gates) for word in names)
+    assert not any(
+        word in str(looked(crossed + fresh(), sides=sides, feed=feed).gates) for word in names
+    )
 
 
 def test_one_name_of_few_fails_though_shuffles_bring_it_back(tmp_path):
     names = [*KNOWN, *(("Given" + a, "Last" + a) for a in "abcdefghijklmnopqrstuvwxyz")]
-    training = plain([*SIDES.training.texts, *["seen by today " + " ".join(" ".join(name) for name in names)] * 6])
+    training = plain(
+        [
+            *SIDES.training.texts,
+            *["seen by today " + " ".join(" ".join(name) for name in names)] * 6,
+        ]
+    )
     found = looked(
         ["seen by Clara Field today"] * 9,
         sides=TrainHoldoutSplit(training, SIDES.held_out),
@@ -274,13 +326,18 @@ def test_a_feed_that_is_none_is_an_error(name, tmp_path):
 
 
 @given(
-    st.lists(st.tuples(st.text("abcde7 ", max_size=12), st.sampled_from("xyz")), min_size=1, max_size=8),
+    st.lists(
+        st.tuples(st.text("abcde7 ", max_size=12), st.sampled_from("xyz")), min_size=1, max_size=8
+    ),
     st.text("abcde7 ", min_size=1, max_size=12),
     st.integers(1, 3),
 )
 def test_floor_against_plain_counting(notes, text, least):
     vocabulary = train_layout([note for note, _ in notes], [patient for _, patient in notes], least)
-    owners = {w: {p for note, p in notes if w in words(note)} for w in words(" ".join(note for note, _ in notes))}
+    owners = {
+        w: {p for note, p in notes if w in words(note)}
+        for w in words(" ".join(note for note, _ in notes))
+    }
     allowed = {w for w, of in owners.items() if len(of) >= least}
     assert vocabulary.words == allowed
     (written,) = above([text], vocabulary)

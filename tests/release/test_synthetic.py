@@ -63,7 +63,9 @@ def test_an_earlier_model_writes_again_for_its_own_notes_only(desk, capsys):
     model = f"synthetic.source={desk / 'whole/vault/model'}"
     assert written(desk, "again", "--set", model, "--seed", "4") == 4
     assert refused(desk, "again") != refused(desk, "whole")
-    assert json.loads((desk / "again/vault/manifest.json").read_text())["model"]["trained"] == "before"
+    assert (
+        json.loads((desk / "again/vault/manifest.json").read_text())["model"]["trained"] == "before"
+    )
     assert written(desk, "secret-key", "--set", model) == 4  # the model has a public seed
     assert "no test seed" in capsys.readouterr().out
     write_csv(desk / "others.csv", rows_of(seed=5))
@@ -76,25 +78,45 @@ def test_an_earlier_model_writes_again_for_its_own_notes_only(desk, capsys):
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_an_earlier_model_meets_the_surrogates_that_it_was_trained_on(desk, capsys, parts):
-    rows = [(note, patient, f"Patient name: Joan Okafor, seen 3 May 2019. {text}") for note, patient, text in rows_of()]
+    rows = [
+        (note, patient, f"Patient name: Joan Okafor, seen 3 May 2019. {text}")
+        for note, patient, text in rows_of()
+    ]
     notes = f"named-{parts}"
     (desk / notes).mkdir()
     for part in range(parts):
         write_csv(desk / notes / f"{part}.csv", rows[part::parts])
-    assert written(desk, f"{notes}-out", "--set", "phi=true", "--set", "lm.model=unigram", notes=notes) == 0
+    assert (
+        written(desk, f"{notes}-out", "--set", "phi=true", "--set", "lm.model=unigram", notes=notes)
+        == 0
+    )
     model = f"synthetic.source={desk / f'{notes}-out/vault/model'}"
     assert written(desk, f"{notes}-again", "--set", "phi=true", "--set", model, notes=notes) == 0
 
 
 def test_identifiers_are_surrogates_in_the_tags_that_were_asked_for(desk, capsys):
-    rows = [(note, patient, f"Patient name: Joan Okafor, seen 3 May 2019. {text}") for note, patient, text in rows_of()]
+    rows = [
+        (note, patient, f"Patient name: Joan Okafor, seen 3 May 2019. {text}")
+        for note, patient, text in rows_of()
+    ]
     write_csv(desk / "tagged.csv", rows)
-    flags = ["--set", "phi=true", "--set", "lm.model=ngram", "--seed", "1", "--set", "synthetic.tags=true"]
+    flags = [
+        "--set",
+        "phi=true",
+        "--set",
+        "lm.model=ngram",
+        "--seed",
+        "1",
+        "--set",
+        "synthetic.tags=true",
+    ]
     assert written(desk, "tagged", *flags, notes="tagged.csv") == 4
     assert "no test seed" in capsys.readouterr().out
     texts = texts_in(desk / "tagged/vault/refused/notes.csv")
     found = [pair for text in texts for pair in re.findall(r"<(NAME|DATE)>([^<]+)</\1>", text)]
-    assert {label for label, _ in found} == {"NAME", "DATE"} and len({value for _, value in found}) > 20
+    assert {label for label, _ in found} == {"NAME", "DATE"} and len(
+        {value for _, value in found}
+    ) > 20
     assert not re.search("okafor|[\ue000-\uf8ff]", " ".join(texts).lower())
     assert written(desk, "never", *flags, "--set", "phi=false", notes="tagged.csv") == 2
     assert "synthetic.tags requires phi=true" in capsys.readouterr().err
@@ -102,7 +124,9 @@ def test_identifiers_are_surrogates_in_the_tags_that_were_asked_for(desk, capsys
 
 def test_a_model_that_copies_lets_nothing_out(desk, monkeypatch, capsys):
     with_model(monkeypatch, Copying)
-    assert written(desk, "copied", "--set", "synthetic.longest=500", "--set", "synthetic.span=10") == 4
+    assert (
+        written(desk, "copied", "--set", "synthetic.longest=500", "--set", "synthetic.span=10") == 4
+    )
     assert "FAILED  no long copies" in capsys.readouterr().out
     assert not (desk / "copied/release").exists() and not (desk / "copied/vault/refused").exists()
 
@@ -114,7 +138,9 @@ def test_models_that_never_begin_or_never_end(desk, monkeypatch, capsys):
     with_model(monkeypatch, lambda notes: Always(notes, 3))
     more = ["--set", "synthetic.count=5", "--set", "synthetic.longest=12", "--seed", "1"]
     assert written(desk, "endless", *more) == 4
-    assert [len(text.split()) for text in texts_in(desk / "endless/vault/refused/notes.csv")] == [12] * 5
+    assert [len(text.split()) for text in texts_in(desk / "endless/vault/refused/notes.csv")] == [
+        12
+    ] * 5
     assert "enough different words" in capsys.readouterr().out
 
 

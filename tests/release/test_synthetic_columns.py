@@ -24,14 +24,35 @@ TYPES = ("admission", "progress")
 def table(**columns):
     """80 notes of 40 patients, each an admission and then a progress note."""
     rows = rows_of()
-    found = {"num": [r[0] for r in rows], "stay": [7] * 80, "body": [r[2] for r in rows], "who": [r[1] for r in rows]}
-    return pa.table({**found, "kind": TYPES * 40, "grade": [i % 4 // 2 for i in range(80)], **columns})
+    found = {
+        "num": [r[0] for r in rows],
+        "stay": [7] * 80,
+        "body": [r[2] for r in rows],
+        "who": [r[1] for r in rows],
+    }
+    return pa.table(
+        {**found, "kind": TYPES * 40, "grade": [i % 4 // 2 for i in range(80)], **columns}
+    )
 
 
 def release(folder, *flags, name="notes.parquet", labels=("kind", "grade")):
     given = [part for label in labels for part in ("--label", label)]
-    model = () if any("synthetic.source" in flag for flag in flags) else ("--set", "lm.model=unigram")
-    return main(["release", str(folder / name), "-o", str(folder / "out"), *ROLES, *given, *SYNTHETIC, *model, *flags])
+    model = (
+        () if any("synthetic.source" in flag for flag in flags) else ("--set", "lm.model=unigram")
+    )
+    return main(
+        [
+            "release",
+            str(folder / name),
+            "-o",
+            str(folder / "out"),
+            *ROLES,
+            *given,
+            *SYNTHETIC,
+            *model,
+            *flags,
+        ]
+    )
 
 
 def write(path, notes):
@@ -39,7 +60,10 @@ def write(path, notes):
         pc.write_csv(notes, path)
     elif path.suffix == ".jsonl":
         path.write_text(
-            "".join(f"{row}\n" for row in notes.to_pandas().to_json(orient="records", lines=True).split("\n"))
+            "".join(
+                f"{row}\n"
+                for row in notes.to_pandas().to_json(orient="records", lines=True).split("\n")
+            )
         )
     else:
         pq.write_table(notes, path)
@@ -59,7 +83,9 @@ def test_columns_types_and_order_of_labels_as_in_the_source(tmp_path, suffix):
     rows = made.to_pylist()
     for patient in {row["who"] for row in rows[:-1]}:
         own = [row for row in rows[:-1] if row["who"] == patient]
-        assert [row["kind"] for row in own] == list(TYPES) and len({row["grade"] for row in own}) == 1
+        assert [row["kind"] for row in own] == list(TYPES) and len(
+            {row["grade"] for row in own}
+        ) == 1
     assert {row["grade"] for row in rows} == {0, 1}
 
 
@@ -70,7 +96,10 @@ def test_columns_types_and_order_of_labels_as_in_the_source(tmp_path, suffix):
         ({"kind": [" "] + ["a"] * 79}, "column 'kind': 1 notes have no value"),
         ({"grade": pa.array([float("nan"), 1.0] * 40)}, "column 'grade': 40 notes have no value"),
         ({"kind": [f"v{i}" for i in range(80)]}, "column 'kind': has 80 different values"),
-        ({"kind": ["rare"] * 8 + ["a"] * 72}, "column 'kind': 1 of 2 values occur with fewer than 5 patients"),
+        (
+            {"kind": ["rare"] * 8 + ["a"] * 72},
+            "column 'kind': 1 of 2 values occur with fewer than 5 patients",
+        ),
     ],
 )
 def test_a_label_that_cannot_be_released_is_one_line(tmp_path, capsys, columns, line):
@@ -96,9 +125,14 @@ def test_an_earlier_model_is_refused_for_other_labels(tmp_path, capsys):
 
 @pytest.mark.parametrize("sign", ["\ue003NAME 1\ue004", "\ue003NONE 1\ue004"])
 def test_what_looks_like_a_placeholder_in_a_note_is_text(tmp_path, sign):
-    write(tmp_path / "notes.parquet", table(body=[f"{text} {sign}" for text in table()["body"].to_pylist()]))
+    write(
+        tmp_path / "notes.parquet",
+        table(body=[f"{text} {sign}" for text in table()["body"].to_pylist()]),
+    )
     assert release(tmp_path) == 4
-    written = " ".join(pq.read_table(tmp_path / "out/vault/refused/notes.parquet")["body"].to_pylist())
+    written = " ".join(
+        pq.read_table(tmp_path / "out/vault/refused/notes.parquet")["body"].to_pylist()
+    )
     assert sign[1:5] in written and not set(written) & set("[]\ue003\ue004")
 
 
@@ -117,10 +151,43 @@ def test_attacks_read_the_columns_of_the_release(tmp_path, capsys):
         pq.write_table(rows, path)
     roles = [part for role in ("text=body", "id=num", "patient=who") for part in ("--set", role)]
     roles += ["--seed", "1", "--set", "quiet=true"]
-    assert main(["attack", "copies", str(made), "--training", sides[0], "--held-out", sides[1], *roles]) == 0
+    assert (
+        main(
+            ["attack", "copies", str(made), "--training", sides[0], "--held-out", sides[1], *roles]
+        )
+        == 0
+    )
     assert main(["attack", "membership", *sides, "--synthetic", str(made), *roles]) == 0
-    assert main(["attack", "canaries", str(made), "--set", "lm.model=unigram", "--set", "each=1", *roles]) == 0
-    assert main(["attack", "copies", str(made), "--training", str(source), "--held-out", sides[1], *roles]) == 3
+    assert (
+        main(
+            [
+                "attack",
+                "canaries",
+                str(made),
+                "--set",
+                "lm.model=unigram",
+                "--set",
+                "each=1",
+                *roles,
+            ]
+        )
+        == 0
+    )
+    assert (
+        main(
+            [
+                "attack",
+                "copies",
+                str(made),
+                "--training",
+                str(source),
+                "--held-out",
+                sides[1],
+                *roles,
+            ]
+        )
+        == 3
+    )
     assert "patients are on both sides" in capsys.readouterr().err
 
 
@@ -140,13 +207,20 @@ def test_only_shared_sequences_and_transitions_are_drawn():
     counts = Counter(drawn(sequences))
     assert counts[0, 1] / 400 == pytest.approx(30 / 43, abs=0.08)
     pairs = {pair for row in counts for pair in pairwise(row)}
-    assert (2, 2, 2, 2) not in counts and (1, 0) not in pairs | set(counts) and all(row[0] == 0 for row in counts)
+    assert (
+        (2, 2, 2, 2) not in counts
+        and (1, 0) not in pairs | set(counts)
+        and all(row[0] == 0 for row in counts)
+    )
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_first_labels_have_the_shares_of_the_source(seed):
     """Of 200 patients 6 have the label 2: independent draws would give 1 to 12 of them."""
-    owners, labels = zip(*[(f"p{i}-{n}", i) for i, times in enumerate((120, 74, 6)) for n in range(times)], strict=True)
+    owners, labels = zip(
+        *[(f"p{i}-{n}", i) for i, times in enumerate((120, 74, 6)) for n in range(times)],
+        strict=True,
+    )
     sequences = LabelSequences.of(owners, labels, 5)
     drawn = Counter(note.label for note in islice(sequences.plan(Key.from_seed(seed)), 200))
     assert all(abs(drawn[label] - n) <= 3 for label, n in enumerate((120, 74, 6)))
@@ -156,5 +230,7 @@ def test_labels_of_few_patients_are_never_drawn():
     values, labels = numbered(["a", "b", "a", "c"] * 5, [f"p{i % 8}" for i in range(20)], 4)
     assert values == ["a"] and labels[1] == RARE
     assert {
-        label for row in drawn(LabelSequences.of([f"p{i % 8}" for i in range(20)], labels, 4)) for label in row
+        label
+        for row in drawn(LabelSequences.of([f"p{i % 8}" for i in range(20)], labels, 4))
+        for label in row
     } == {0}

@@ -10,7 +10,14 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import sha256
 from clinveil.releases.manifest import SCHEMA, sealed, verify, write_sums
 
-NOTES = {"file": "notes.csv", "rows": 1, "text": "text", "id": "note_id", "patient": None, "keep": []}
+NOTES = {
+    "file": "notes.csv",
+    "rows": 1,
+    "text": "text",
+    "id": "note_id",
+    "patient": None,
+    "keep": [],
+}
 GOOD = {
     "schema": SCHEMA,
     "gates": [{"name": "a", "passed": True}],

@@ -22,7 +22,14 @@ from clinveil.core.upload import MARKER, SUCCESS, mark
 from clinveil.releases.manifest import released_files, sealed, verify, write_sums
 from clinveil.releases.outcome import publish_release
 
-FILES = ("README.md", "report.html", "manifest.json", "manifest.sig", "signing-key.pem", "SHA256SUMS")
+FILES = (
+    "README.md",
+    "report.html",
+    "manifest.json",
+    "manifest.sig",
+    "signing-key.pem",
+    "SHA256SUMS",
+)
 FILES += ("notes/part-1.csv", "notes/part-2.csv")
 NEW = ("x", ".x", "d/SHA256SUMS", "notes/SHA256SUMS", "notes/part-3.csv")
 OTHER = Key(bytes(32))
@@ -118,11 +125,22 @@ def marked(folder, mark, success=""):
 
 
 CHANGES = {
-    **{f"{change.__name__} {name}": partial(change, name=name) for change in (flip, removed, linked) for name in FILES},
+    **{
+        f"{change.__name__} {name}": partial(change, name=name)
+        for change in (flip, removed, linked)
+        for name in FILES
+    },
     **{f"grow {name}": partial(grow, name=name) for name in FILES},
     **{
         f"piped {name}": partial(piped, name=name)
-        for name in ("notes/part-1.csv", "report.html", "manifest.sig", "manifest.json", "SHA256SUMS", "p")
+        for name in (
+            "notes/part-1.csv",
+            "report.html",
+            "manifest.sig",
+            "manifest.json",
+            "SHA256SUMS",
+            "p",
+        )
     },
     **{
         f"added {n}": partial(added, name=n)
@@ -137,9 +155,13 @@ CHANGES = {
     "added and summed": partial(summed, change=partial(added, name="x")),
     "removed and summed": partial(summed, change=partial(removed, name="notes/part-2.csv")),
     "report changed and summed": partial(summed, change=partial(grow, name="report.html")),
-    "success with text": partial(marked, mark={"schema": "", "command": "", "files": []}, success="note text"),
+    "success with text": partial(
+        marked, mark={"schema": "", "command": "", "files": []}, success="note text"
+    ),
     "marker with text": partial(marked, mark={"schema": "", "command": "", "files": ["note text"]}),
-    "marker with more": partial(marked, mark={"schema": "", "command": "", "files": [], "text": "note"}),
+    "marker with more": partial(
+        marked, mark={"schema": "", "command": "", "files": [], "text": "note"}
+    ),
     "forged": forged,
     "forged and signed by another key": partial(forged, key=OTHER),
     "no files": partial(rewritten, change=lambda m: m.update(files={}), key=None),
@@ -196,7 +218,9 @@ def test_the_release_of_another_vault_is_not_sent(out, tmp_path):
         publish_release(out, place("s3://nowhere/release"))
 
 
-@pytest.mark.parametrize("text", [None, "", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "rsa"])
+@pytest.mark.parametrize(
+    "text", [None, "", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "rsa"]
+)
 def test_a_key_that_is_none_is_one_line(out, tmp_path, text, capsys):
     path = tmp_path / "key.pem"
     if text == "rsa":
@@ -226,12 +250,22 @@ def test_a_part_of_a_fingerprint_is_refused(out, capsys):
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_openssl_reads_key_and_signature(out, tmp_path):
     release = out / "release"
-    how = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", release / "signing-key.pem", "-rawin"]
+    how = [
+        "openssl",
+        "pkeyutl",
+        "-verify",
+        "-pubin",
+        "-inkey",
+        release / "signing-key.pem",
+        "-rawin",
+    ]
     how += ["-in", release / "manifest.json", "-sigfile", release / "manifest.sig"]
     assert subprocess.run(how, capture_output=True).returncode == 0
     flip(release, "manifest.json")
     assert subprocess.run(how, capture_output=True).returncode != 0
-    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", tmp_path / "k"], check=True)
+    subprocess.run(
+        ["openssl", "genpkey", "-algorithm", "ed25519", "-out", tmp_path / "k"], check=True
+    )
     assert SigningKey.load(tmp_path / "k").fingerprint.startswith("SHA256:")
 
 
@@ -250,6 +284,8 @@ def test_text_around_the_public_key_is_found(out):
 
 def test_an_uploaded_release_still_verifies(out):
     release = out / "release"
-    (release / MARKER).write_bytes(mark("publish", sorted([*released_files(release), "SHA256SUMS"])))
+    (release / MARKER).write_bytes(
+        mark("publish", sorted([*released_files(release), "SHA256SUMS"]))
+    )
     (release / SUCCESS).touch()
     assert all(check.passed for check in verify(release, SIGNER.fingerprint))

@@ -23,7 +23,8 @@ from clinveil.stats.intervals import clopper_pearson
 
 CANARIES = ("Zanzibarovich", "quibblewort", "Maplethorpe")
 _SOURCE = (
-    "Patient Zanzibarovich seen today with quibblewort rash , 3 days ; lives in Maplethorpe . Plan : review in 2 weeks"
+    "Patient Zanzibarovich seen today with quibblewort rash , 3 days ; "
+    "lives in Maplethorpe . Plan : review in 2 weeks"
 )
 _OUT = (
     "Individual Hastings assessed yesterday without papular eruption - # hours - resides near Brookdale - Plan - "
@@ -46,7 +47,14 @@ def note(title: str = "Note 1 of 2, sampled from the notes with the rarest words
 
 
 def share(
-    target: str, adversary: str, hits: int, n: int, chance: float, *, gated: bool = False, unit: str = "tokens"
+    target: str,
+    adversary: str,
+    hits: int,
+    n: int,
+    chance: float,
+    *,
+    gated: bool = False,
+    unit: str = "tokens",
 ) -> Finding:
     """A finding of the adversary table, with a Clopper-Pearson interval."""
     low, high = clopper_pearson(hits, n)
@@ -64,7 +72,11 @@ def missing(measure: str, why: str, **detail: str | bool) -> Finding:
 
 
 def use(
-    task: str, value: float, scores: tuple[float, float, float], metric: str = "macro-F1", label: str = ""
+    task: str,
+    value: float,
+    scores: tuple[float, float, float],
+    metric: str = "macro-F1",
+    label: str = "",
 ) -> Finding:
     """A utility finding with floor, released score and ceiling."""
     floor, score, ceiling = scores
@@ -85,7 +97,15 @@ def adversaries() -> list[Finding]:
     held = [name for name in NAMES if name != "stolen-vault"]
     none = "does not apply, because the release keeps no column"
     table = [
-        share(target, adversary, hits, n, 0.0035, gated=adversary in GATED and target in JUDGED, unit=unit)
+        share(
+            target,
+            adversary,
+            hits,
+            n,
+            0.0035,
+            gated=adversary in GATED and target in JUDGED,
+            unit=unit,
+        )
         for target, n, unit, row in (
             ("names", 835, "tokens", (3, 9, 4, 21, 160, 331)),
             ("planted names", 512, "tokens", (0, 2, 1, 14, 102, 188)),
@@ -156,11 +176,39 @@ def gates(*, failed: bool = False, off: bool = False) -> tuple[Gate, ...]:
         ("Self-replaced tokens", "Did a word come out as itself?", True, 0, 0, "tokens"),
         ("Unknown words passed", "Did an unknown word come out?", True, 0, 0, "tokens"),
         ("Own numbers", "Do the notes contain a patient's own numbers?", True, 0, 0, "numbers"),
-        ("Own full name", "More often than other patients' names?", not failed, 3, "3 to 9", "patients"),
-        ("Rare-word floor", "Did a word of fewer than five patients come out?", True, 0, 0, "words"),
+        (
+            "Own full name",
+            "More often than other patients' names?",
+            not failed,
+            3,
+            "3 to 9",
+            "patients",
+        ),
+        (
+            "Rare-word floor",
+            "Did a word of fewer than five patients come out?",
+            True,
+            0,
+            0,
+            "words",
+        ),
         ("Secret key", "Was the key secret?", True, True, True, ""),
-        ("All notes accounted for", "Does every note match one source note?", True, 4966, 4966, "notes"),
-        ("Names not recovered", "Did an adversary recover names?", True, 0.0254, 0.05, "share of tokens"),
+        (
+            "All notes accounted for",
+            "Does every note match one source note?",
+            True,
+            4966,
+            4966,
+            "notes",
+        ),
+        (
+            "Names not recovered",
+            "Did an adversary recover names?",
+            True,
+            0.0254,
+            0.05,
+            "share of tokens",
+        ),
     )
     hint = "Check the name detectors and the known-patient feed, then release again."
     meaning = "All released notes were compared with the source notes."
@@ -191,7 +239,9 @@ def of_kind(kind: str) -> ReleaseRecord:
     found = [f for f in findings() if f.detail.get("target") not in ("words", "rare words")]
     copies = share("copies", "recipient", 40, 20000, 0.0, gated=True)
     phi = PHI if kind == "deidentified" else None
-    return replace(record(), kind=kind, accounting=(), notes=(), stages=(), phi=phi, findings=(*found, copies))
+    return replace(
+        record(), kind=kind, accounting=(), notes=(), stages=(), phi=phi, findings=(*found, copies)
+    )
 
 
 def record(*, failed: bool = False, off: bool = False, test_seed: bool = False) -> ReleaseRecord:

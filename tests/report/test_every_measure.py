@@ -24,13 +24,17 @@ from clinveil.report.render import render
 ROOT = Path(clinveil.__file__).parent
 ROOMS = ("attack", "utility", "study", "release", "corpus", "phi")
 NAME = re.compile(rf"({'|'.join(ROOMS)})\.[a-z][a-z0-9_]*")
-MAKES = re.compile(r"\b(Finding|proportion|unmeasured|mean_over)\(")  # a finding, or a builder of one
+MAKES = re.compile(
+    r"\b(Finding|proportion|unmeasured|mean_over)\("
+)  # a finding, or a builder of one
 # Files, and beginnings of names.
 NO_MEASURES = {"attack.own_", "attack.canary", "attack.channel", "attack.channel_"}
 
 
 def _constants(tree: ast.AST) -> set[str]:
-    return {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    return {
+        n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    }
 
 
 def _bound(name: str, within: ast.AST) -> set[str]:
@@ -49,7 +53,9 @@ def _passed(function: str, module: ast.Module) -> set[str]:
     """The first arguments of all calls of a function in its module."""
     found: set[str] = set()
     for call in (n for n in ast.walk(module) if isinstance(n, ast.Call) and n.args):
-        called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        called = (
+            call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        )
         if called == function:
             first = call.args[0]
             if isinstance(first, ast.Name):
@@ -63,8 +69,15 @@ def _passed(function: str, module: ast.Module) -> set[str]:
 
 def _formatted(module: ast.Module, path: Path) -> Iterator[tuple[str, str]]:
     """Names that are put together: `f"attack.{name}"` for every constant that its module passes as `name`."""
-    functions = [n for n in ast.walk(module) if isinstance(n, ast.FunctionDef)]  # outer ones before inner ones
-    within = {n: function for function in functions for n in ast.walk(function) if isinstance(n, ast.JoinedStr)}
+    functions = [
+        n for n in ast.walk(module) if isinstance(n, ast.FunctionDef)
+    ]  # outer ones before inner ones
+    within = {
+        n: function
+        for function in functions
+        for n in ast.walk(function)
+        if isinstance(n, ast.JoinedStr)
+    }
     for node, function in within.items():
         start = str(getattr(node.values[0], "value", ""))
         if not re.fullmatch(rf"({'|'.join(ROOMS)})\.[a-z0-9_]*", start):
@@ -75,14 +88,18 @@ def _formatted(module: ast.Module, path: Path) -> Iterator[tuple[str, str]]:
         assert isinstance(node.values[1], ast.FormattedValue)
         variable = getattr(node.values[1].value, "id", "")
         words = _bound(variable, function) | _passed(function.name, module)
-        yield from ((start + word, path.name) for word in words if re.fullmatch("[a-z][a-z0-9_]*", word))
+        yield from (
+            (start + word, path.name) for word in words if re.fullmatch("[a-z][a-z0-9_]*", word)
+        )
 
 
 def measures() -> dict[str, str]:
     """All names of measures in the source, and a file that holds each."""
     found: dict[str, str] = {}
     for path in sorted(ROOT.rglob("*.py")):
-        if path.is_relative_to(ROOT / "report") or not MAKES.search(path.read_text(encoding="utf-8")):
+        if path.is_relative_to(ROOT / "report") or not MAKES.search(
+            path.read_text(encoding="utf-8")
+        ):
             continue
         module = ast.parse(path.read_text(encoding="utf-8"))
         found |= {name: path.name for name in _constants(module) if NAME.fullmatch(name)}
@@ -96,14 +113,21 @@ MEASURES = measures()
 def test_the_scan_finds_names_of_every_kind():
     assert len(MEASURES) >= 70
     assert {"attack.names", "attack.own", "attack.pdtp_gap", "attack.name_to_name"} <= set(MEASURES)
-    assert {"study.similarity", "corpus.null", "utility.bits_per_character", "attack.linkage"} <= set(MEASURES)
+    assert {
+        "study.similarity",
+        "corpus.null",
+        "utility.bits_per_character",
+        "attack.linkage",
+    } <= set(MEASURES)
 
 
 @pytest.mark.parametrize("name", sorted(MEASURES))
 def test_every_measure_has_words_of_its_own(name):
     entry, text = find(name)
     assert entry in catalogue(), f"{name} of {MEASURES[name]} has no entry in measures.toml"
-    assert entry == name or entry not in ROOMS or name[len(entry) + 1 :] in text.rows, f"{name} has no words of its own"
+    assert entry == name or entry not in ROOMS or name[len(entry) + 1 :] in text.rows, (
+        f"{name} has no words of its own"
+    )
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -134,12 +158,23 @@ def test_the_terminal_shows_every_field(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     print_findings("x", [FULL], seed=1, json_out=None, title="t")
     said = capsys.readouterr().out
-    shown = ("0.2345", "0.2222-0.2468", "0.1357", "0.9753", "4,321", "0.0321", "tested by Q", "interval by R")
+    shown = (
+        "0.2345",
+        "0.2222-0.2468",
+        "0.1357",
+        "0.9753",
+        "4,321",
+        "0.0321",
+        "tested by Q",
+        "interval by R",
+    )
     shown += ("guessed by S", "positive control: planted by T", "What did U ask?", "names")
     assert [words for words in shown if words not in said] == []
 
 
-KEYS = st.from_regex(r"[a-z]{3,8}(_[a-z]{2,5})?", fullmatch=True).filter(lambda k: k not in Finding.__slots__)
+KEYS = st.from_regex(r"[a-z]{3,8}(_[a-z]{2,5})?", fullmatch=True).filter(
+    lambda k: k not in Finding.__slots__
+)
 
 
 @given(st.dictionaries(KEYS, st.integers(10**6, 10**9), min_size=1, max_size=6))

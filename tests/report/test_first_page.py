@@ -25,7 +25,10 @@ def risk(value, low=None, high=None, n=300):
         (risk(0.357, 0.302, 0.414), "above the threshold"),
         (risk(0.012, 0.004, 0.03), "below the threshold"),
         (risk(0.08, 0.02, 0.2, 30), "too few cases to tell"),
-        (risk(0.12, 0.02, 0.32, 25), "too few cases to tell"),  # above, but the gate would have no power
+        (
+            risk(0.12, 0.02, 0.32, 25),
+            "too few cases to tell",
+        ),  # above, but the gate would have no power
         (risk(0.11, 0.08, 0.15), "above the threshold"),  # enough cases, so the estimate decides
         (risk(0.07, 0.045, 0.105), "too few cases to tell"),
         (risk(0.2), "above the threshold"),
@@ -53,8 +56,14 @@ def test_a_finding_without_a_value_has_no_verdict():
 
 def test_the_risks_are_those_of_the_strongest_gated_adversary():
     names, linked, pairs, others = first_page(record()).risks
-    assert others.target == "Notes found from the patient's other notes" and others.row.value.value == 111 / 300
-    assert (names.target, names.adversary) == ("Planted names recovered", "Recipient with 20 known pairs")
+    assert (
+        others.target == "Notes found from the patient's other notes"
+        and others.row.value.value == 111 / 300
+    )
+    assert (names.target, names.adversary) == (
+        "Planted names recovered",
+        "Recipient with 20 known pairs",
+    )
     assert linked.row.value.value == 47 / 300 and linked.verdict == "above the threshold"
     assert pairs.adversary == "Recipient with 20 known pairs" and pairs.target != names.target
     assert all("vault" not in one.adversary for one in (names, linked, pairs))
@@ -98,29 +107,43 @@ def test_own_identifiers_state_the_coverage_of_the_patient_list():
 
 def test_copies_state_run_length_and_control():
     copies = share("copies", "recipient", 40, 20000, 0.0, gated=True)
-    copies = replace(copies, control=0.004, control_is="held-out patients", detail={**copies.detail, "span": 50})
+    copies = replace(
+        copies, control=0.004, control_is="held-out patients", detail={**copies.detail, "span": 50}
+    )
     third = first_page(replace(of_kind("synthetic"), findings=(copies,))).risks[2]
-    assert f"runs of 50 words; control {third.row.control.text} (held-out patients)" in third.adversary
+    assert (
+        f"runs of 50 words; control {third.row.control.text} (held-out patients)" in third.adversary
+    )
 
 
 def test_a_risk_at_chance_stays_above_the_threshold_and_says_so():
-    at_chance = replace(share("names", "recipient", 60, 300, 0.2, gated=True, unit="names"), low=0.156, high=0.25)
+    at_chance = replace(
+        share("names", "recipient", 60, 300, 0.2, gated=True, unit="names"), low=0.156, high=0.25
+    )
     page = first_page(replace(record(), findings=(at_chance,)))
     assert page.above == page.not_better == 1 and page.risks[0].not_above == "chance"
     assert "1 of 4 risks above the threshold (1 not above chance or control)" in render(
         replace(record(), findings=(at_chance,))
     )
-    assert not first_page(replace(record(), findings=(replace(at_chance, chance=0.1),))).risks[0].not_above
+    assert (
+        not first_page(replace(record(), findings=(replace(at_chance, chance=0.1),)))
+        .risks[0]
+        .not_above
+    )
 
 
 @pytest.mark.parametrize(("control", "told"), [(0.958, "the control"), (0.5, "")])
 def test_copies_that_held_out_patients_have_too_say_so(control, told):
     copies = replace(share("copies", "recipient", 229, 239, None, gated=True), control=control)
-    held_out = replace(copies, low=0.922, high=0.981, control_is="held-out patients", control_kind="negative")
+    held_out = replace(
+        copies, low=0.922, high=0.981, control_is="held-out patients", control_kind="negative"
+    )
     third = first_page(replace(of_kind("synthetic"), findings=(held_out,))).risks[2]
     assert third.verdict == "above the threshold" and third.not_above == told
     assert (
-        not first_page(replace(of_kind("synthetic"), findings=(replace(held_out, control_kind="positive"),)))
+        not first_page(
+            replace(of_kind("synthetic"), findings=(replace(held_out, control_kind="positive"),))
+        )
         .risks[2]
         .not_above
     )
@@ -133,7 +156,13 @@ def test_a_share_below_the_floor_is_said_in_words(external):
 
 
 def test_risks_that_were_not_measured_have_a_reason():
-    why = missing("attack.reading.names", "no name is known", adversary="recipient", target="names", gated=True)
+    why = missing(
+        "attack.reading.names",
+        "no name is known",
+        adversary="recipient",
+        target="names",
+        gated=True,
+    )
     page = first_page(replace(record(), findings=(why,)))
     assert [one.why for one in page.risks] == ["No name is known.", *["Not measured."] * 3]
 
@@ -141,13 +170,21 @@ def test_risks_that_were_not_measured_have_a_reason():
 def test_a_hidden_small_count_still_has_a_verdict():
     few = share("note by ten words", "recipient", 3, 300, 0.003, gated=True, unit="notes")
     shown = first_page(external_edition(replace(record(), findings=(few,)))).risks[1]
-    assert shown.row.hidden and shown.row.value.text == "<11" and shown.verdict == "below the threshold"
+    assert (
+        shown.row.hidden
+        and shown.row.value.text == "<11"
+        and shown.verdict == "below the threshold"
+    )
 
 
 def test_the_lowest_label_is_shown_between_floor_and_ceiling():
     transfer, second, model = first_page(record()).uses
     assert (transfer.share.value, transfer.of) == (0.897, 2)
-    assert [n.value for n in (transfer.floor, transfer.score, transfer.ceiling)] == [0.331, 0.927, 0.943]
+    assert [n.value for n in (transfer.floor, transfer.score, transfer.ceiling)] == [
+        0.331,
+        0.927,
+        0.943,
+    ]
     assert second.metric == "Spearman"  # the sequence task has no share, so vectors take its place
     assert model.floor.text == "10.62" and model.of_real.value == pytest.approx(7.2 / 9.21)
 
@@ -199,7 +236,9 @@ def verdicts(held):
 
 def test_below_the_threshold_is_true_of_every_target_of_a_criterion():
     rare = share("rare words", "pairs-20", 250, 10_000, 0.001)
-    words = share("words", "pairs-20", 1130, 10_000, 0.1)  # nearer to chance, but above the threshold
+    words = share(
+        "words", "pairs-20", 1130, 10_000, 0.1
+    )  # nearer to chance, but above the threshold
     assert verdicts(replace(record(), findings=(rare, words)))["Inference"] == (
         "Words recovered",
         "above the threshold",
@@ -218,7 +257,9 @@ def test_the_headline_counts_what_the_three_criteria_call_above_the_threshold(ki
     unique = share("layout", "recipient", 300, 300, 0.0, unit="notes")
     held = replace(held, findings=(*held.findings, unique))
     page = first_page(held)
-    counted = {one.target.partition(",")[0] for one in page.judged if one.verdict == "above the threshold"}
+    counted = {
+        one.target.partition(",")[0] for one in page.judged if one.verdict == "above the threshold"
+    }
     above = {target for target, said in verdicts(held).values() if said == "above the threshold"}
     assert above and above <= counted
     assert page.above == len([one for one in page.judged if one.verdict == "above the threshold"])
@@ -228,10 +269,16 @@ def test_the_headline_counts_what_the_three_criteria_call_above_the_threshold(ki
 
 
 def test_known_pairs_have_one_figure_on_page_one_and_in_the_table():
-    found = (share("words", "shadow", 94, 10_000, 0.001), share("words", "pairs-1", 47, 10_000, 0.001))
+    found = (
+        share("words", "shadow", 94, 10_000, 0.001),
+        share("words", "pairs-1", 47, 10_000, 0.001),
+    )
     held = replace(record(), findings=found)
     third, (line,) = first_page(held).risks[2], table(held).lines
-    assert (third.target, third.adversary) == ("Words recovered", "Recipient with shadow vectors")  # who got it
+    assert (third.target, third.adversary) == (
+        "Words recovered",
+        "Recipient with shadow vectors",
+    )  # who got it
     assert third.row.value == line.cells[-1].row.value == number(0.0094, "share")
     assert [cell.by for cell in line.cells] == ["", "Recipient with shadow vectors"]
 
@@ -262,7 +309,10 @@ def test_a_figure_stands_only_in_the_column_of_the_attacker_who_got_it():
 
 def test_an_attacker_who_got_no_figure_has_no_column_and_the_reason_is_listed():
     why = missing("attack.not_applicable", "no vectors", adversary="stolen-vectors", target="words")
-    held = replace(of_kind("deidentified"), findings=(share("note by ten words", "recipient", 240, 300, 0.003), why))
+    held = replace(
+        of_kind("deidentified"),
+        findings=(share("note by ten words", "recipient", 240, 300, 0.003), why),
+    )
     assert table(held).adversaries == ("Recipient (release and public text)",)
     assert ("Attacker with the vault's vectors (upper bound)", "no vectors") in table(held).reasons
     cells = columns_of(render(held), "ten words")
@@ -271,10 +321,14 @@ def test_an_attacker_who_got_no_figure_has_no_column_and_the_reason_is_listed():
 
 def test_every_figure_of_the_adversary_table_has_chance_or_says_that_there_is_none(external):
     layout = share("layout", "recipient", 290, 300, None, unit="notes")
-    copied = replace(share("copies", "recipient", 40, 20_000, None), control=0.004, control_kind="negative")
+    copied = replace(
+        share("copies", "recipient", 40, 20_000, None), control=0.004, control_kind="negative"
+    )
     held = replace(external, findings=(*external.findings, layout, copied))
     got = [(cell, line) for line in table(held).lines for cell in line.cells if cell.row]
-    assert all(re.match("chance .*\\d|no chance level|control .*\\d", cell.beside) for cell, _ in got)
+    assert all(
+        re.match("chance .*\\d|no chance level|control .*\\d", cell.beside) for cell, _ in got
+    )
     said = columns_of(render(held), "layout")
     assert "no chance level" in next(iter(said.values()))
 
@@ -284,12 +338,22 @@ def test_the_method_is_named_with_the_attacker_who_got_the_figure():
     named = replace(named, detail={**named.detail, "reader": "own-vectors"})
     held = replace(record(), findings=(named,))
     assert first_page(held).risks[2].adversary == "Recipient with shadow vectors; own-vectors"
-    assert "own-vectors" in columns_of(render(held), "Words recovered")["Recipient with shadow vectors"]
+    assert (
+        "own-vectors"
+        in columns_of(render(held), "Words recovered")["Recipient with shadow vectors"]
+    )
 
 
 def area(value, low, high, n=900):
-    detail = {"adversary": "recipient", "target": "membership", "gated": False, "attacker": "calibrated"}
-    return Finding("attack.membership", value, n, "lower", low, high, 0.5, detail=detail, unit="patients")
+    detail = {
+        "adversary": "recipient",
+        "target": "membership",
+        "gated": False,
+        "attacker": "calibrated",
+    }
+    return Finding(
+        "attack.membership", value, n, "lower", low, high, 0.5, detail=detail, unit="patients"
+    )
 
 
 @pytest.mark.parametrize(
@@ -309,7 +373,9 @@ def test_membership_is_judged_on_its_own_scale(finding, expected):
 
 
 def test_membership_stands_on_page_one_of_synthetic_releases_with_chance_and_interval():
-    weaker = replace(area(0.61, 0.58, 0.64), detail={**area(0.6, 0.5, 0.7).detail, "attacker": "loss threshold"})
+    weaker = replace(
+        area(0.61, 0.58, 0.64), detail={**area(0.6, 0.5, 0.7).detail, "attacker": "loss threshold"}
+    )
     held = replace(of_kind("synthetic"), findings=(weaker, area(0.7, 0.65, 0.75)))
     shown = first_page(held).risks[3]
     assert shown.target == "Training patients told from others (AUC)"
@@ -318,7 +384,9 @@ def test_membership_stands_on_page_one_of_synthetic_releases_with_chance_and_int
     row = re.sub("<[^>]+>", " ", page.partition("Training patients told")[2].partition("</tr>")[0])
     assert re.findall(r"\d?\.\d+", row)[:5] == ["0.500", "0.700", "0.650", "0.750", "0.545"]
     none = replace(held, findings=())
-    assert first_page(none).risks[3].why == "Not measured." and first_page(record()).risks[3].target.startswith("Notes")
+    assert first_page(none).risks[3].why == "Not measured." and first_page(record()).risks[
+        3
+    ].target.startswith("Notes")
 
 
 def test_a_task_below_the_floor_is_a_warning_and_not_a_purpose(external):
@@ -327,12 +395,20 @@ def test_a_task_below_the_floor_is_a_warning_and_not_a_purpose(external):
     scores = "release 0.200, floor 0.330, real notes 0.940"
     card, page = release_card(held), render(held).partition('id="adversaries"')[0]
     assert "Warning: the release is of no use" in page and scores in page
-    assert scores in card and "training and testing taggers, word vectors;" in card and "text classifiers" not in card
+    assert (
+        scores in card
+        and "training and testing taggers, word vectors;" in card
+        and "text classifiers" not in card
+    )
     assert "task_categories" not in card and "text classifiers" in release_card(external)
 
 
 def test_the_card_has_the_verdicts_of_the_report(external):
-    copies = replace(share("copies", "recipient", 229, 239, None, gated=True), control=0.958, control_kind="negative")
+    copies = replace(
+        share("copies", "recipient", 229, 239, None, gated=True),
+        control=0.958,
+        control_kind="negative",
+    )
     held = replace(external, kind="synthetic", findings=(replace(copies, low=0.922, high=0.981),))
     verdict_text = "above the threshold, not above the control"
     assert verdict_text in render(held) and verdict_text in release_card(held)

@@ -27,7 +27,9 @@ def test_a_small_count_leaves_no_trace():
 
 
 def test_counts_that_are_no_labels_stay_inside():
-    said = outward_finding(replace(FEW, value=0.5, low=None, high=None, count=356, detail={"in_feed": 4, "label": "x"}))
+    said = outward_finding(
+        replace(FEW, value=0.5, low=None, high=None, count=356, detail={"in_feed": 4, "label": "x"})
+    )
     assert said["detail"] == {"label": "x"} and said["hidden"] is False and said["count"] == 356
 
 
@@ -47,7 +49,13 @@ def test_report_and_manifest_hide_the_same(finding):
 
 @pytest.mark.parametrize(
     ("value", "unit", "shown"),
-    [(3, "patients", "<11"), (0, "patients", 0), (11, "patients", 11), (3, "words", 3), (True, "patients", True)],
+    [
+        (3, "patients", "<11"),
+        (0, "patients", 0),
+        (11, "patients", 11),
+        (3, "words", 3),
+        (True, "patients", True),
+    ],
 )
 def test_gates_hide_small_counts(value, unit, shown):
     gate = Gate("g", "q", True, value, 0, "m", "r", unit)
@@ -55,6 +63,9 @@ def test_gates_hide_small_counts(value, unit, shown):
 
 
 def test_a_small_share_of_notes_is_a_small_count():
-    few, words = (Gate("g", "q", True, 0.003, 0.01, "m", "r", unit) for unit in ("share of notes", "share of words"))
+    few, words = (
+        Gate("g", "q", True, 0.003, 0.01, "m", "r", unit)
+        for unit in ("share of notes", "share of words")
+    )
     assert (outward_value(few, 1000), outward_value(words, 1000)) == ("<11", 0.003)
     assert (outward_count(10, "notes"), outward_count(11, "notes")) == ("<11", 11)

@@ -17,7 +17,9 @@ def one(measure="attack.own_name", value=3 / 712, n=712, **more):
 
 def test_an_unknown_measure_gets_a_block_that_names_it():
     (block,) = blocks([Finding("moon.phase", 0.25, 40)], "internal")
-    assert block.title.endswith("moon.phase") and "Do not base a decision on it alone" in block.means
+    assert (
+        block.title.endswith("moon.phase") and "Do not base a decision on it alone" in block.means
+    )
 
 
 def test_findings_of_one_measure_share_a_block_in_order():
@@ -50,7 +52,9 @@ def test_a_small_count_hides_everything_that_discloses_it():
     assert shown.p.value is None
 
 
-@pytest.mark.parametrize(("count", "hidden"), [(0, False), (1, True), (10, True), (11, False), (700, False)])
+@pytest.mark.parametrize(
+    ("count", "hidden"), [(0, False), (1, True), (10, True), (11, False), (700, False)]
+)
 def test_the_rule_of_eleven(count, hidden):
     finding = Finding("attack.own_name", count / 712, 712, "lower", unit="patients")
     assert row(finding, "external").hidden is hidden
@@ -58,7 +62,10 @@ def test_the_rule_of_eleven(count, hidden):
 
 
 def test_a_small_n_of_people_is_hidden():
-    assert row(Finding("attack.own_name", 0.0, 5, "lower", unit="patients"), "external").n.text == "<11"
+    assert (
+        row(Finding("attack.own_name", 0.0, 5, "lower", unit="patients"), "external").n.text
+        == "<11"
+    )
 
 
 def test_a_share_of_a_gap_is_no_count_of_notes():

@@ -14,7 +14,17 @@ from invented_release import CANARIES, EXCERPTS, note, of_kind, record
 from clinveil.core.finding import Finding
 from clinveil.report.edition import external_edition
 from clinveil.report.first_page import KINDS
-from clinveil.report.record import AlignedNote, AlignedToken, Column, Fact, Gate, PhiCount, TokenRow, from_json, to_json
+from clinveil.report.record import (
+    AlignedNote,
+    AlignedToken,
+    Column,
+    Fact,
+    Gate,
+    PhiCount,
+    TokenRow,
+    from_json,
+    to_json,
+)
 from clinveil.report.render import LONGEST, md, render, write_report
 
 HOSTILE = "</style><script>alert('x')</script><img src=x onerror=y>"
@@ -99,7 +109,11 @@ def test_the_page_loads_and_runs_nothing(pages, read, edition):
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_policy_allows_this_style_sheet_and_nothing_else(pages, read, edition):
-    (policy,) = (a["content"] for t, a in read[edition].tags if a.get("http-equiv") == "Content-Security-Policy")
+    (policy,) = (
+        a["content"]
+        for t, a in read[edition].tags
+        if a.get("http-equiv") == "Content-Security-Policy"
+    )
     style = pages[edition].split("<style>")[1].split("</style>")[0]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert policy.split("; ")[:2] == ["default-src 'none'", f"style-src 'sha256-{digest}'"]
@@ -115,7 +129,15 @@ def test_headings_go_down_one_step_at_a_time(read, edition):
 
 FIRST = ["Contents of the release", "What a recipient can do with it", "What a recipient can learn"]
 FIRST += ["Gates", "What must hold"]
-DETAILS = ["Warnings", "Adversaries, by what they hold", "Utility", "Gates", "Data", "Identifiers detected", "Settings"]
+DETAILS = [
+    "Warnings",
+    "Adversaries, by what they hold",
+    "Utility",
+    "Gates",
+    "Data",
+    "Identifiers detected",
+    "Settings",
+]
 DETAILS += ["Limits", "Criteria and rules", "Provenance and checksums"]
 INSIDE = ["Steps of the run", "Sampled notes, source above release", "All findings"]
 
@@ -129,7 +151,9 @@ def test_sections_are_in_reading_order(read, edition):
 def test_the_external_edition_has_at_most_3000_words(read):
     for kind in KINDS:
         page = Page(render(external_edition(of_kind(kind))))
-        assert 800 < len([word for word in page.said.split() if any(map(str.isalnum, word))]) <= 3000
+        assert (
+            800 < len([word for word in page.said.split() if any(map(str.isalnum, word))]) <= 3000
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,7 +185,10 @@ def test_the_external_edition_holds_no_source_word_and_no_place(pages):
 
 
 def test_the_headline_of_a_passed_release(read):
-    assert "No gate failed, none is switched off. 7 of 7 gates passed; 1 had no power." in read["external"].said
+    assert (
+        "No gate failed, none is switched off. 7 of 7 gates passed; 1 had no power."
+        in read["external"].said
+    )
     assert "4 of 6 risks above the threshold." in read["external"].said
     assert "TEST SEED" not in read["external"].said
 
@@ -171,27 +198,43 @@ def test_a_refusal_is_in_the_headline_and_its_gate_comes_first(pages, read):
     assert "Refused. Failed gate: Own full name. 6 of 7 gates passed" in said
     gates = said[said.index("A release leaves only if") :]
     assert gates.index("Own full name") < gates.index("Self-replaced tokens")
-    assert "What to do: Check the name detectors" in gates and "What to do:" not in read["internal"].said
+    assert (
+        "What to do: Check the name detectors" in gates
+        and "What to do:" not in read["internal"].said
+    )
     assert "TEST SEED: not for release." in said
-    assert '<header class="refused">' in pages["refused"] and 'class="clear"' not in pages["refused"]
+    assert (
+        '<header class="refused">' in pages["refused"] and 'class="clear"' not in pages["refused"]
+    )
 
 
 def test_a_release_with_a_gate_switched_off_is_never_green():
     page = render(external_edition(record(off=True)))
     said = Page(page).said
-    assert "Released with 1 gate switched off. 6 of 6 gates passed; 1 switched off; 1 had no power." in said
+    assert (
+        "Released with 1 gate switched off. 6 of 6 gates passed; 1 switched off; 1 had no power."
+        in said
+    )
     assert "Switched off: Names not recovered ( 2.5" in said
     assert '<header class="open">' in page and 'class="clear' not in page
 
 
 def test_small_counts_outside_and_inside(read):
-    assert "Skipped: error <11" in read["external"].said and "Skipped: null text 30" in read["external"].said
-    assert "e-mail addresses (F) <11" in read["external"].said and "None detected: VEHICLE." in read["external"].said
+    assert (
+        "Skipped: error <11" in read["external"].said
+        and "Skipped: null text 30" in read["external"].said
+    )
+    assert (
+        "e-mail addresses (F) <11" in read["external"].said
+        and "None detected: VEHICLE." in read["external"].said
+    )
     assert "Skipped: error 3" in read["internal"].said and "<11" not in read["internal"].said
 
 
 def test_a_small_share_of_rows_is_hidden_in_gates():
-    few = Gate("few failed", "q", True, 3 / 4999, 0.01, "m", "r", "share of notes", switched_off=True)
+    few = Gate(
+        "few failed", "q", True, 3 / 4999, 0.01, "m", "r", "share of notes", switched_off=True
+    )
     held = replace(record(), gates=(few,), findings=(), notes=())
     said = Page(render(external_edition(held))).said
     assert said.count("<11") >= 2 and "0.060 %" not in said
@@ -200,7 +243,9 @@ def test_a_small_share_of_rows_is_hidden_in_gates():
 
 def test_the_upper_bound_is_no_headline(read):
     said = read["external"].said
-    assert said.index("Attacker with the vault's vectors (upper bound)") > said.index("Adversaries, by what they hold")
+    assert said.index("Attacker with the vault's vectors (upper bound)") > said.index(
+        "Adversaries, by what they hold"
+    )
     assert said.count("An attacker with the whole vault") == 1
 
 
@@ -216,7 +261,10 @@ def test_the_three_criteria_and_the_rules(read):
     assert "Notes found from ten words in a row" in singling and "above the threshold" in singling
     assert "HIPAA Safe Harbor" in said and "No row states that a rule is met" in said
     bare = Page(render(replace(record(), findings=()))).said
-    assert "GDPR, Recital 26 Not measured in this run." in bare and bare.count("Not measured in this run.") >= 8
+    assert (
+        "GDPR, Recital 26 Not measured in this run." in bare
+        and bare.count("Not measured in this run.") >= 8
+    )
 
 
 def test_a_release_of_nothing_still_makes_a_page():
@@ -247,7 +295,9 @@ def test_both_colour_schemes_define_the_same_colours(pages):
     assert "@media print" in style and "@page" in style
 
 
-@pytest.mark.parametrize("word", ["anonymous", "anonymised", "HIPAA compliant", "is safe", "guarantee"])
+@pytest.mark.parametrize(
+    "word", ["anonymous", "anonymised", "HIPAA compliant", "is safe", "guarantee"]
+)
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_no_claim_is_made(read, edition, word):
     assert not re.search(rf"\b{word}\b", read[edition].said)
@@ -255,10 +305,26 @@ def test_no_claim_is_made(read, edition, word):
 
 def _hostile():
     bad = HOSTILE
-    finding = Finding("attack.x", 0.1, 40, "lower", chance=0.1, source=bad, detail={"label": bad, bad: bad}, unit=bad)
+    finding = Finding(
+        "attack.x",
+        0.1,
+        40,
+        "lower",
+        chance=0.1,
+        source=bad,
+        detail={"label": bad, bad: bad},
+        unit=bad,
+    )
     used = [
-        Finding("utility.transfer", 0.5, 9, "higher", detail={"metric": bad, "label": bad, "score": 0.4}),
-        Finding("attack.y", None, 9, detail={"adversary": "recipient", "target": "names", "why": bad, "gated": True}),
+        Finding(
+            "utility.transfer", 0.5, 9, "higher", detail={"metric": bad, "label": bad, "score": 0.4}
+        ),
+        Finding(
+            "attack.y",
+            None,
+            9,
+            detail={"adversary": "recipient", "target": "names", "why": bad, "gated": True},
+        ),
     ]
     return replace(
         record(),
@@ -269,9 +335,17 @@ def _hostile():
         excerpts=(bad,),
         findings=(finding, *used, Finding(f"odd.{bad}", None, 0, detail={"why": bad})),
         notes=(
-            AlignedNote(bad, (AlignedToken(bad, bad, "replaced"), AlignedToken("\x00\x1b\ufffe", "\u202e", "phi"))),
+            AlignedNote(
+                bad,
+                (
+                    AlignedToken(bad, bad, "replaced"),
+                    AlignedToken("\x00\x1b\ufffe", "\u202e", "phi"),
+                ),
+            ),
         ),
-        corpus=replace(record().corpus, columns=(Column(bad, bad),), more=(Fact(bad, bad),), skipped={bad: 33}),
+        corpus=replace(
+            record().corpus, columns=(Column(bad, bad),), more=(Fact(bad, bad),), skipped={bad: 33}
+        ),
         settings=(Fact(bad, bad),),
         warnings=(bad,),
         skipped=(bad,),
@@ -289,7 +363,9 @@ def test_hostile_words_stay_words():
 
 def test_many_long_notes_stay_under_three_megabytes():
     tokens = tuple(AlignedToken("word" * 40, "other" * 5, "replaced") for _ in range(30_000))
-    page = render(replace(record(), notes=tuple(AlignedNote(f"note {i}", tokens) for i in range(20))))
+    page = render(
+        replace(record(), notes=tuple(AlignedNote(f"note {i}", tokens) for i in range(20)))
+    )
     assert len(page.encode()) < 3_000_000
     assert page.count('class="t replaced"') > 5_000
     assert page.count("more tokens of this note are not shown") == 20
@@ -321,8 +397,15 @@ def _contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("scheme", [0, 1])
 def test_words_and_figures_have_contrast_enough(pages, scheme):
     colours = _schemes(pages["internal"].split("<style>")[1].split("</style>")[0])[scheme]
-    grounds = {"--ink": ("--paper", "--tint", "--ground"), "--soft": ("--paper", "--ground", "--vault", "--fail-tint")}
-    grounds |= {"--accent": ("--paper",), "--pass": ("--paper",), "--fail": ("--paper", "--fail-tint")}
+    grounds = {
+        "--ink": ("--paper", "--tint", "--ground"),
+        "--soft": ("--paper", "--ground", "--vault", "--fail-tint"),
+    }
+    grounds |= {
+        "--accent": ("--paper",),
+        "--pass": ("--paper",),
+        "--fail": ("--paper", "--fail-tint"),
+    }
     grounds |= {"--warn": ("--paper", "--warn-tint"), "--vault-ink": ("--paper", "--vault")}
     grounds |= {"--fig-ink": ("--paper",), "--fig-mute": ("--paper",)}
     for words, places in grounds.items():
@@ -349,7 +432,9 @@ def test_the_page_is_written_for_its_owner_only(tmp_path, pages):
 
 
 def test_markdown_is_defused():
-    assert md("a|b\n# <i>*c*</i> `d` [e](f)") == "a\\|b \\# \\<i\\>\\*c\\*\\</i\\> \\`d\\` \\[e\\](f)"
+    assert (
+        md("a|b\n# <i>*c*</i> `d` [e](f)") == "a\\|b \\# \\<i\\>\\*c\\*\\</i\\> \\`d\\` \\[e\\](f)"
+    )
 
 
 def test_internal_notes_are_all_there(read):

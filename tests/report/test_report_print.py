@@ -15,7 +15,9 @@ from clinveil.report.render import render
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)"
+)
 MM = 96 / 25.4  # CSS pixels
 A4_HEIGHT = (297 - 2 * 11) * MM  # less the margins of the style sheet
 
@@ -30,10 +32,19 @@ def browser():
 
 def long():
     """A record with long values everywhere on the first page."""
-    named = [replace(gates()[7], name=f"a gate with a name too long for one line {i}", passed=i > 4) for i in range(19)]
+    named = [
+        replace(gates()[7], name=f"a gate with a name too long for one line {i}", passed=i > 4)
+        for i in range(19)
+    ]
     off = [replace(gate, switched_off=i > 8) for i, gate in enumerate(named)]
-    more = {"label": "a_column_with_a_rather_long_name_of_its_own", "why": "a reason that does not want to end " * 9}
-    some = [replace(f, detail={**f.detail, **more}) if f.measure.startswith("utility") else f for f in findings()]
+    more = {
+        "label": "a_column_with_a_rather_long_name_of_its_own",
+        "why": "a reason that does not want to end " * 9,
+    }
+    some = [
+        replace(f, detail={**f.detail, **more}) if f.measure.startswith("utility") else f
+        for f in findings()
+    ]
     held = record(test_seed=True)
     return replace(
         held,
@@ -41,14 +52,18 @@ def long():
         gates=tuple(off),
         findings=tuple(some),
         excerpts=("an excerpt of incomprehensible words " * 20,) * 5,
-        corpus=replace(held.corpus, notes=123456789, read=123456822, patients=12345678, tokens=12345678901),
+        corpus=replace(
+            held.corpus, notes=123456789, read=123456822, patients=12345678, tokens=12345678901
+        ),
     )
 
 
 def switched_off():
     """The long record with no failed gate, so that limits are listed, and own identifiers instead of known pairs."""
     held = long()
-    named = tuple(replace(gates()[7], name=f"a gate with a name too long for one line {i}") for i in range(19))
+    named = tuple(
+        replace(gates()[7], name=f"a gate with a name too long for one line {i}") for i in range(19)
+    )
     off = tuple(replace(gate, switched_off=i > 8) for i, gate in enumerate(named))
     return replace(held, kind="deidentified", gates=off)
 
@@ -57,7 +72,10 @@ def worse():
     """A record with each utility below the floor, and risks above the threshold that have no row of their own."""
     low = [replace(f, value=-0.3, low=-0.5, high=-0.1) if f.measure.startswith("utility") and f.value else f
            for f in findings()]  # fmt: skip
-    unique = [share(target, "recipient", 300, 300, 0.0, unit="notes") for target in ("layout", "kept columns")]
+    unique = [
+        share(target, "recipient", 300, 300, 0.0, unit="notes")
+        for target in ("layout", "kept columns")
+    ]
     return replace(record(), findings=(*low, *unique))
 
 
@@ -79,7 +97,10 @@ def test_the_first_page_fits_one_a4_page_and_the_report_nine(browser, source):
     page = browser.new_page(viewport={"width": round((210 - 2 * 13) * MM), "height": 1000})
     page.set_content(source)
     page.emulate_media(media="print")
-    assert page.evaluate("document.querySelector('.first').getBoundingClientRect().height") <= A4_HEIGHT
+    assert (
+        page.evaluate("document.querySelector('.first').getBoundingClientRect().height")
+        <= A4_HEIGHT
+    )
     pdf = page.pdf(prefer_css_page_size=True)
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
     page.close()

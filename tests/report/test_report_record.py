@@ -42,7 +42,9 @@ def test_an_external_record_comes_back_equal():
 
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
 def test_any_words_survive_storing(source, released):
-    held = replace(record(), notes=(AlignedNote("n", (AlignedToken(source, released, "replaced"),)),))
+    held = replace(
+        record(), notes=(AlignedNote("n", (AlignedToken(source, released, "replaced"),)),)
+    )
     assert from_json(to_json(held)).notes == held.notes
 
 
@@ -67,7 +69,11 @@ def _broken() -> list[str]:
     whole = json.loads(to_json(record()))
     less = {k: v for k, v in whole.items() if k != "gates"}
     wrong = whole | {"edition": "secret"}
-    marks = whole | {"notes": [{"title": "t", "tokens": [{"source": "Zanzibarovich", "released": "b", "mark": "x"}]}]}
+    marks = whole | {
+        "notes": [
+            {"title": "t", "tokens": [{"source": "Zanzibarovich", "released": "b", "mark": "x"}]}
+        ]
+    }
     return ["", "null", "[]", "{", '{"schema": 3}', *(json.dumps(x) for x in (less, wrong, marks))]
 
 
@@ -94,7 +100,12 @@ def test_an_accounting_row_balances_or_is_refused(replaced, masked, dropped, kep
 
 
 @pytest.mark.parametrize(
-    "counts", [{"replaced": 3, "self_replaced": 4}, {"replaced": 3, "unknown": 4}, {"replaced": 3, "unknown": -1}]
+    "counts",
+    [
+        {"replaced": 3, "self_replaced": 4},
+        {"replaced": 3, "unknown": 4},
+        {"replaced": 3, "unknown": -1},
+    ],
 )
 def test_no_part_is_larger_than_its_whole(counts):
     with pytest.raises(ValueError, match="larger than its whole"):
@@ -136,7 +147,9 @@ def test_the_external_edition_leaves_out_what_must_not_leave():
         assert secret not in text
 
 
-@pytest.mark.parametrize("value", ["/home/anna/n.csv", "C:\\notes", "~/n.csv", "anna@ward7", "data/n.csv"])
+@pytest.mark.parametrize(
+    "value", ["/home/anna/n.csv", "C:\\notes", "~/n.csv", "anna@ward7", "data/n.csv"]
+)
 def test_values_that_look_like_places_are_only_said_to_be_given(value):
     facts = (Fact("a", value), Fact("b", "plain"), Fact("c", 3))
     outward: ReleaseRecord = external_edition(replace(record(), settings=facts, provenance=facts))
@@ -171,4 +184,6 @@ def test_a_failed_gate_has_failed_even_where_it_is_switched_off():
 
 def test_all_clear_needs_gates_none_failed_and_none_switched_off():
     assert all_clear(gates())
-    assert not all_clear(gates(failed=True)) and not all_clear(gates(off=True)) and not all_clear(())
+    assert (
+        not all_clear(gates(failed=True)) and not all_clear(gates(off=True)) and not all_clear(())
+    )

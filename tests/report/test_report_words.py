@@ -16,7 +16,17 @@ S = "\u202f"
 SHARES = st.floats(min_value=0, max_value=1)
 
 
-def finding(value, low=None, high=None, chance=None, better="lower", n=100, measure="attack.x", control=None, **detail):
+def finding(
+    value,
+    low=None,
+    high=None,
+    chance=None,
+    better="lower",
+    n=100,
+    measure="attack.x",
+    control=None,
+    **detail,
+):
     fields = {k: detail.pop(k) for k in ("control_kind", "control_is", "chance_is") if k in detail}
     return Finding(measure, value, n, better, low, high, chance, control, detail=detail, **fields)
 
@@ -100,7 +110,9 @@ def test_every_entry_has_a_title_a_question_and_claims_nothing(name):
     entry = catalogue()[name]
     assert entry.title[0].isupper() and entry.short[0].isupper() and "?" in entry.asked
     assert not entry.means or entry.means.endswith((".", "?"))
-    assert not re.search(r"anonym|compliant|\bsafe ", f"{entry.title} {entry.asked} {entry.means}".lower())
+    assert not re.search(
+        r"anonym|compliant|\bsafe ", f"{entry.title} {entry.asked} {entry.means}".lower()
+    )
 
 
 def test_directions():

@@ -19,12 +19,16 @@ TEXTS = {
 
 
 def deidentify(*arguments) -> int:
-    return main(["deidentify", *map(str, arguments), "--workers", "1", "-q", "--set", "no_tagger=true"])
+    return main(
+        ["deidentify", *map(str, arguments), "--workers", "1", "-q", "--set", "no_tagger=true"]
+    )
 
 
 def write_notes(path, texts=TEXTS):
     ids = list(texts)
-    pq.write_table(pa.table({"note_id": ids, "patient_id": ids, "text": list(texts.values())}), path)
+    pq.write_table(
+        pa.table({"note_id": ids, "patient_id": ids, "text": list(texts.values())}), path
+    )
     return path
 
 

@@ -30,7 +30,9 @@ def review(open_desk, reviewer, decisions, count=5):
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
 def test_kappa_is_that_of_scikit_learn(pairs):
     one, two = zip(*pairs, strict=True)
-    sums = [pairs.count(each) for each in ((True, True), (True, False), (False, True), (False, False))]
+    sums = [
+        pairs.count(each) for each in ((True, True), (True, False), (False, True), (False, False))
+    ]
     ours = kappa(np.array(sums))
     if len(set(one) | set(two)) == 1:
         assert np.isnan(ours)
@@ -61,7 +63,9 @@ def test_full_agreement_is_no_certainty_and_open_notes_do_not_count(open_desk, m
     review(open_desk, "ben", {0: "Xiuyingsecret"}, count=3)
     assert main(["evaluate", "agreement", "out.parquet", "--json", "-"]) == 0
     for finding in json.loads(capsys.readouterr().out)["findings"]:
-        assert finding["value"] == 1 and 0.2 < finding["low"] < 0.5 and finding["detail"]["notes"] == 3
+        assert (
+            finding["value"] == 1 and 0.2 < finding["low"] < 0.5 and finding["detail"]["notes"] == 3
+        )
 
 
 def test_fewer_or_more_than_two_are_said(open_desk, made, capsys):
@@ -81,4 +85,6 @@ def test_fewer_or_more_than_two_are_said(open_desk, made, capsys):
         "clinveil: no note was finished by both reviewers"
     )
     assert "there are 1" in said("--set", "reviewer=a", "--set", "reviewer=a")[1]
-    assert said("--set", "reviewer=a", "--set", "reviewer=x")[1].startswith("clinveil: x.jsonl: cannot be read")
+    assert said("--set", "reviewer=a", "--set", "reviewer=x")[1].startswith(
+        "clinveil: x.jsonl: cannot be read"
+    )

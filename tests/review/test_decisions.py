@@ -13,11 +13,23 @@ from hypothesis import strategies as st
 from clinveil.core.errors import InputError, InputWarning
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.phi.review.decisions import SCHEMA, Change, Decisions, Kept, read_file, revised, text_hash
+from clinveil.phi.review.decisions import (
+    SCHEMA,
+    Change,
+    Decisions,
+    Kept,
+    read_file,
+    revised,
+    text_hash,
+)
 
 KEY = "5a" * 32
 TEXT = "Dr. Foley saw Mary Smith on 3/4/2019."
-FOUND = [Span(4, 9, "NAME", "names", 0.8), Span(14, 24, "NAME", "names", 0.9), Span(28, 36, "DATE", "dates", 0.9)]
+FOUND = [
+    Span(4, 9, "NAME", "names", 0.8),
+    Span(14, 24, "NAME", "names", 0.9),
+    Span(28, 36, "DATE", "dates", 0.9),
+]
 
 
 def line(note="n1", text=TEXT, key=KEY, **fields):
@@ -49,13 +61,19 @@ def test_what_is_rejected_goes_what_is_kept_stands_and_the_rest_stays(tmp_path):
 
 
 def test_an_accepted_span_is_the_found_one_and_other_notes_are_left_alone(tmp_path):
-    decisions = Decisions.read(write(tmp_path / "a.jsonl", line(set=[keep((4, 9), (4, 9, "NAME"))])))
+    decisions = Decisions.read(
+        write(tmp_path / "a.jsonl", line(set=[keep((4, 9), (4, 9, "NAME"))]))
+    )
     assert decisions("n1", TEXT, FOUND) == FOUND
     assert decisions("n2", "Other", FOUND[:1]) == FOUND[:1]
 
 
 def test_the_last_word_counts_and_a_step_that_was_taken_back_does_not(tmp_path):
-    steps = [line(set=[drop((4, 9))]), line(set=[drop((14, 24))]), line(set=[{"place": [14, 24], "verdict": "open"}])]
+    steps = [
+        line(set=[drop((4, 9))]),
+        line(set=[drop((14, 24))]),
+        line(set=[{"place": [14, 24], "verdict": "open"}]),
+    ]
     assert Decisions.read(write(tmp_path / "a.jsonl", *steps))("n1", TEXT, FOUND) == FOUND[1:]
 
 
@@ -111,12 +129,15 @@ def test_a_half_written_last_line_counts_for_nothing(tmp_path):
 def test_a_line_that_is_none_is_named_by_its_number_and_nothing_of_it_is_shown(tmp_path, wrong):
     path = write(tmp_path / "a.jsonl", line(), {**line(), **wrong})
     with pytest.raises(
-        InputError, match=r"a.jsonl: line 3 is not a decision \(pass a file written by clinveil review\)"
+        InputError,
+        match=r"a.jsonl: line 3 is not a decision \(pass a file written by clinveil review\)",
     ):
         Decisions.read(path)
 
 
-@pytest.mark.parametrize("text", ["", "{}\n", "[1]\n", "note,label\n", '{"schema": "clinveil.decisions/2"}\n'])
+@pytest.mark.parametrize(
+    "text", ["", "{}\n", "[1]\n", "note,label\n", '{"schema": "clinveil.decisions/2"}\n']
+)
 def test_another_file_is_none_of_decisions(tmp_path, text):
     path = tmp_path / "a.jsonl"
     path.write_text(text)
@@ -129,7 +150,9 @@ def test_another_file_is_none_of_decisions(tmp_path, text):
 def test_decisions_about_changed_or_other_notes_are_refused_with_their_number(tmp_path):
     decisions = Decisions.read(write(tmp_path / "a.jsonl", line(), line("n2"), line("n3")))
     with pytest.raises(InputError, match="2 of 3 notes with decisions have another text"):
-        decisions.check_corpus(memory_corpus([("n1", "p", TEXT), ("n2", "p", TEXT + " "), ("n3", "p", "")]))
+        decisions.check_corpus(
+            memory_corpus([("n1", "p", TEXT), ("n2", "p", TEXT + " "), ("n3", "p", "")])
+        )
     with pytest.raises(InputError, match="none of the 3 notes with decisions is here"):
         decisions.check_corpus(memory_corpus([("n4", "p", TEXT)]))
     with pytest.warns(InputWarning, match="1 of 3 notes with decisions are not here"):
@@ -142,7 +165,9 @@ def test_decisions_about_changed_or_other_notes_are_refused_with_their_number(tm
 
 
 def test_a_kept_place_beyond_the_text_is_not_taken(tmp_path):
-    decisions = Decisions.read(write(tmp_path / "a.jsonl", line(set=[keep((4, 9), (4, 99, "NAME"))])))
+    decisions = Decisions.read(
+        write(tmp_path / "a.jsonl", line(set=[keep((4, 9), (4, 99, "NAME"))]))
+    )
     with pytest.raises(InputError):
         decisions("n1", TEXT, FOUND)
 

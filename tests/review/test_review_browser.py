@@ -16,7 +16,9 @@ from review_cases import TEXTS, decision_lines, deidentify, write_notes
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)"
+)
 SHOTS = os.environ.get("CLINVEIL_SHOTS")  # a folder for the screenshots of the recorded run
 
 EDITING = "j k w W s ArrowDown ArrowUp ArrowRight ArrowLeft . > , < ] } [ { Escape"
@@ -46,7 +48,9 @@ def served(folder, *flags):
         "quiet=true",
         *flags,
     ]
-    with subprocess.Popen(run, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        run, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         try:
             yield process, process.stdout.readline().split()[-1]
         finally:
@@ -93,7 +97,10 @@ def hundred():
     for n in range(100):
         day = f"{n % 12 + 1}/{n % 28 + 1}/2019"
         text = f"Dr. Smith saw Mary Okwuosa on {day}.\nShe had {n} days of pain; call 617-555-{1000 + n}.\n"
-        yield f"note-{n:03}", text + ("Zylphara came along 😀 too.\n" if n % 4 == 0 else "No more complaints.\n")
+        yield (
+            f"note-{n:03}",
+            text + ("Zylphara came along 😀 too.\n" if n % 4 == 0 else "No more complaints.\n"),
+        )
 
 
 @pytest.mark.slow
@@ -102,7 +109,10 @@ def test_a_hundred_notes_by_keyboard_alone_and_nothing_is_lost_when_the_server_i
 ):
     monkeypatch.chdir(tmp_path)
     texts = dict(hundred())
-    assert deidentify(write_notes(tmp_path / "notes.parquet", texts), "-o", "out.parquet", "--spans") == 0
+    assert (
+        deidentify(write_notes(tmp_path / "notes.parquet", texts), "-o", "out.parquet", "--spans")
+        == 0
+    )
     started = time.perf_counter()
     keys = done = 0
     for stop in (50, 100):  # killed after the first half, in the middle of a note
@@ -128,7 +138,9 @@ def test_a_hundred_notes_by_keyboard_alone_and_nothing_is_lost_when_the_server_i
                 reviewer.shot("killed")
             reviewer.page.close()
     seconds = time.perf_counter() - started
-    note(f"100 notes by keyboard: {seconds / 100:.2f} s and {keys / 100:.1f} keys a note, with two starts")
+    note(
+        f"100 notes by keyboard: {seconds / 100:.2f} s and {keys / 100:.1f} keys a note, with two starts"
+    )
     check_file(tmp_path, texts)
 
 
@@ -155,10 +167,17 @@ def check_file(folder, texts):
         assert ("Zylphara" in kept) == (n % 4 == 0)
         assert {"Mary Okwuosa", f"617-555-{1000 + n}"} <= set(kept)
     decisions = folder / "out.parquet.vault" / "review" / "first.jsonl"
-    assert deidentify("notes.parquet", "-o", "new.parquet", "--set", "mode=tag", "--decisions", decisions) == 0
+    assert (
+        deidentify(
+            "notes.parquet", "-o", "new.parquet", "--set", "mode=tag", "--decisions", decisions
+        )
+        == 0
+    )
     import pyarrow.parquet as pq
 
-    assert pq.read_table("new.parquet")["text"][0].as_py().startswith("Dr. Smith saw [NAME] on [DATE]")
+    assert (
+        pq.read_table("new.parquet")["text"][0].as_py().startswith("Dr. Smith saw [NAME] on [DATE]")
+    )
 
 
 def test_places_are_code_points_whatever_stands_before_them(made, browser):
@@ -254,13 +273,18 @@ def test_the_page_asks_nobody_else_lives_through_a_reload_and_opens_once(made, b
         reviewer.page.reload()
         reviewer.wait("#note-head", "plain")
         origin = address.partition("/#")[0]
-        assert len(reviewer.asked) > 10 and all(url.startswith(f"{origin}/") for url in reviewer.asked)
+        assert len(reviewer.asked) > 10 and all(
+            url.startswith(f"{origin}/") for url in reviewer.asked
+        )
         assert reviewer.said == []
         other = browser.new_context().new_page()
         other.goto(address)
         sync_api.expect(other.locator("#trouble")).to_contain_text("was already used")
         assert not other.locator("mark").count()
-        assert other.evaluate("fetch('https://example.org/').then(() => 'out', () => 'kept')") == "kept"
+        assert (
+            other.evaluate("fetch('https://example.org/').then(() => 'out', () => 'kept')")
+            == "kept"
+        )
         other.close()
         reviewer.page.close()
 
@@ -270,7 +294,9 @@ def test_a_window_at_twice_the_size_shows_everything_and_every_button_has_a_name
         reviewer = Reviewer(browser, address, width=640, height=425)  # 1280 by 850 at 200 %
         page = reviewer.page
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 640
-        names = page.evaluate("[...document.querySelectorAll('button')].map(b => b.ariaLabel || b.textContent.trim())")
+        names = page.evaluate(
+            "[...document.querySelectorAll('button')].map(b => b.ariaLabel || b.textContent.trim())"
+        )
         assert len(names) > 20 and all(names)
         page.emulate_media(forced_colors="active", color_scheme="dark")
         reviewer.shot("high-contrast")
@@ -280,11 +306,19 @@ def test_a_window_at_twice_the_size_shows_everything_and_every_button_has_a_name
 
 
 @pytest.mark.slow
-def test_a_note_of_a_megabyte_opens_and_takes_steps_without_a_wait_that_anybody_minds(tmp_path, monkeypatch, browser):
+def test_a_note_of_a_megabyte_opens_and_takes_steps_without_a_wait_that_anybody_minds(
+    tmp_path, monkeypatch, browser
+):
     monkeypatch.chdir(tmp_path)
-    block = "Dr. Smith saw Mary Okwuosa on 3/4/2019 😀.\n" + "The knee hurts less, and the patient walks well.\n" * 20
+    block = (
+        "Dr. Smith saw Mary Okwuosa on 3/4/2019 😀.\n"
+        + "The knee hurts less, and the patient walks well.\n" * 20
+    )
     texts = {"large": block * (1_000_000 // len(block.encode()) + 1)}
-    assert deidentify(write_notes(tmp_path / "notes.parquet", texts), "-o", "out.parquet", "--spans") == 0
+    assert (
+        deidentify(write_notes(tmp_path / "notes.parquet", texts), "-o", "out.parquet", "--spans")
+        == 0
+    )
     with served(tmp_path) as (_, address):
         began = time.perf_counter()
         reviewer = Reviewer(browser, address)

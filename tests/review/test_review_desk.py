@@ -78,7 +78,11 @@ def test_a_step_changes_note_and_result_and_can_be_taken_back(open_desk, made):
         assert "fine" not in words_of(desk, 1, desk.undo(1))
         assert not desk.undo(1)["listed"]["done"]
         last = desk.undo(1)
-        assert last["spans"] == before["spans"] and last["pieces"] == before["pieces"] and not last["undo"]
+        assert (
+            last["spans"] == before["spans"]
+            and last["pieces"] == before["pieces"]
+            and not last["undo"]
+        )
         assert desk.undo(1) == last
     assert [bool(line.get("undo")) for line in decision_lines(made)[1:]] == [False] * 3 + [True] * 3
 
@@ -119,16 +123,27 @@ def test_letters_that_get_longer_in_lower_case_move_no_hit(open_desk, made):
         assert desk.search("okw")["hits"] == [[0, 9, 12]]
 
 
-def test_each_step_is_one_private_line_without_note_text_synced_before_it_counts(open_desk, made, monkeypatch):
+def test_each_step_is_one_private_line_without_note_text_synced_before_it_counts(
+    open_desk, made, monkeypatch
+):
     synced = []
     monkeypatch.setattr(log_room.os, "fsync", lambda file: synced.append(os.fstat(file).st_size))
     path = made / "out.parquet.vault" / "review" / "first.jsonl"
     with open_desk() as desk:
         desk.act(0, [drop(place_of(desk, 0, "Xiuyingsecret"))], done=True)
         assert synced[-1] == path.stat().st_size
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert (
+        stat.S_IMODE(path.stat().st_mode) == 0o600
+        and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    )
     assert b"Xiuying" not in path.read_bytes()
-    assert set(json.loads(path.read_text().splitlines()[1])) == {"note", "text", "set", "done", "at"}
+    assert set(json.loads(path.read_text().splitlines()[1])) == {
+        "note",
+        "text",
+        "set",
+        "done",
+        "at",
+    }
 
 
 def test_a_full_disk_leaves_no_half_line_and_no_half_step(open_desk, made, monkeypatch):
@@ -151,7 +166,9 @@ def test_a_full_disk_leaves_no_half_line_and_no_half_step(open_desk, made, monke
     assert len(decision_lines(made)) == len(before) + 1
 
 
-def test_a_second_page_of_the_same_reviewer_is_refused_another_reviewer_is_not_and_sees_nothing(open_desk):
+def test_a_second_page_of_the_same_reviewer_is_refused_another_reviewer_is_not_and_sees_nothing(
+    open_desk,
+):
     with open_desk() as first:
         first.act(0, [drop(place_of(first, 0, "Xiuyingsecret"))], done=True)
         with pytest.raises(UsageError, match="another run is using this folder"), open_desk():
@@ -168,7 +185,10 @@ def test_notes_that_changed_since_are_refused_with_one_line(open_desk, made):
     write_notes(made / "notes.parquet", TEXTS | {"empty": "Nothing to see."})
     with open_desk("second"):  # no span stood there
         pass
-    with pytest.raises(InputError, match="the text of 1 of 2 notes with decisions has changed"), open_desk():
+    with (
+        pytest.raises(InputError, match="the text of 1 of 2 notes with decisions has changed"),
+        open_desk(),
+    ):
         pass
     write_notes(made / "notes.parquet", TEXTS | {"plain": "A note."})
     with pytest.raises(InputError, match="the notes are not those of the run"), open_desk():
@@ -196,8 +216,13 @@ def test_what_is_no_run_with_spans_is_said_with_the_way_out(made):
     (made / "notes.parquet").rename(made / "moved.parquet")
     with pytest.raises(InputError, match="with --notes"):
         past_run(made / "out.parquet")
-    assert len(list(past_run(made / "out.parquet", notes=made / "moved.parquet").entries())) == len(TEXTS)
-    assert past_run(made / "out.parquet.vault", notes=made / "moved.parquet").vault == made / "out.parquet.vault"
+    assert len(list(past_run(made / "out.parquet", notes=made / "moved.parquet").entries())) == len(
+        TEXTS
+    )
+    assert (
+        past_run(made / "out.parquet.vault", notes=made / "moved.parquet").vault
+        == made / "out.parquet.vault"
+    )
     (made / "moved.parquet").rename(made / "notes.parquet")
     assert deidentify(made / "notes.parquet", "-o", made / "out.parquet", "--force") == 0
     with pytest.raises(UsageError, match="stored no spans"):
@@ -217,12 +242,20 @@ def test_what_was_decided_is_what_deidentify_makes(open_desk, made, capsys):
     texts = pq.read_table(made / "new.parquet")["text"].to_pylist()
     assert texts[0].startswith("Dr. Xiuyingsecret saw [NAME] on [DATE].")
     assert texts[4].startswith("It was [NAME] and then Vrantik")
-    by = json.loads((made / "new.parquet.vault" / "deidentify.json").read_text())["spans_by_detector"]
+    by = json.loads((made / "new.parquet.vault" / "deidentify.json").read_text())[
+        "spans_by_detector"
+    ]
     assert by["review"] == 1
     write_notes(made / "notes.parquet", TEXTS | {"doubtful": "Another text."})
     capsys.readouterr()
     assert deidentify(*line, "--force") == 3
     said = capsys.readouterr().err
-    assert "1 of 2 notes with decisions have another text than the reviewed one" in said and said.count("\n") == 1
+    assert (
+        "1 of 2 notes with decisions have another text than the reviewed one" in said
+        and said.count("\n") == 1
+    )
     assert pq.read_table(made / "new.parquet")["text"].to_pylist() == texts
-    assert deidentify(*line[:2], "third.parquet", *line[3:]) == 3 and not (made / "third.parquet.vault").exists()
+    assert (
+        deidentify(*line[:2], "third.parquet", *line[3:]) == 3
+        and not (made / "third.parquet.vault").exists()
+    )

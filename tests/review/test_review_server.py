@@ -29,7 +29,11 @@ class Client:
 
     def send(self, method, path, body=None, **headers):
         connection = HTTPConnection("127.0.0.1", self.server.server_port, timeout=60)
-        own = {"Host": self.host, "Origin": f"http://{self.host}", "Content-Type": "application/json"}
+        own = {
+            "Host": self.host,
+            "Origin": f"http://{self.host}",
+            "Content-Type": "application/json",
+        }
         own |= {"Authorization": f"Bearer {self.word}"} if self.word else {}
         own |= {name.replace("_", "-"): value for name, value in headers.items()}
         sent = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
@@ -85,8 +89,13 @@ def test_the_page_comes_with_its_files_its_headers_and_nothing_from_outside(clie
         assert headers["Server"].strip() == "clinveil"
         text = body.decode()
         assert "http:" not in text and "https:" not in text and "//" not in text.replace("// ", "")
-        assert not any(told in text for told in ("innerHTML", "eval(", "insertAdjacent", "style=", "onclick="))
-    assert headers["Cache-Control"] == "no-store" and "default-src 'none'" in headers["Content-Security-Policy"]
+        assert not any(
+            told in text for told in ("innerHTML", "eval(", "insertAdjacent", "style=", "onclick=")
+        )
+    assert (
+        headers["Cache-Control"] == "no-store"
+        and "default-src 'none'" in headers["Content-Security-Policy"]
+    )
     listed = {item.name for item in files("clinveil.phi.review").joinpath("page").iterdir()}
     assert listed == set(PAGE)
 
@@ -125,10 +134,23 @@ def test_the_one_time_word_opens_once_and_its_session_opens_the_rest(client, ser
 def test_other_names_of_this_machine_and_other_pages_get_nothing(client):
     client.enter()
     port = client.server.server_port
-    for host in (f"evil.example:{port}", "127.0.0.1", f"127.0.0.1:{port + 1}", f"127.0.0.1.nip.io:{port}", "", None):
+    for host in (
+        f"evil.example:{port}",
+        "127.0.0.1",
+        f"127.0.0.1:{port + 1}",
+        f"127.0.0.1.nip.io:{port}",
+        "",
+        None,
+    ):
         assert client.ask("queue", Host=host)[0] == 403
         assert client.send("GET", "/", Host=host)[0] == 403
-    for origin in ("https://evil.example", "null", None, f"http://localhost:{port}", f"https://{client.host}"):
+    for origin in (
+        "https://evil.example",
+        "null",
+        None,
+        f"http://localhost:{port}",
+        f"https://{client.host}",
+    ):
         assert client.ask("queue", Origin=origin)[0] == 403
     assert client.send("GET", "/review.js", Origin="https://evil.example")[0] == 403
     for site in ("cross-site", "same-site"):
@@ -147,9 +169,16 @@ def test_other_methods_are_refused(client, method):
 def test_bodies_that_are_too_long_or_no_json_are_refused_and_the_next_request_is_answered(client):
     client.enter()
     assert client.ask("search", b"x" * 10, Content_Length=str(MAX_BYTES + 1))[0] == 413
-    assert client.send("POST", "/api/search", b"0\r\n\r\n", Content_Length=None, Transfer_Encoding="chunked")[0] == 411
+    assert (
+        client.send(
+            "POST", "/api/search", b"0\r\n\r\n", Content_Length=None, Transfer_Encoding="chunked"
+        )[0]
+        == 411
+    )
     for length in (None, "-1", "1e3", "x", "²"):
-        assert client.ask("search", b"", Content_Length=length.encode() if length else None)[0] == 411
+        assert (
+            client.ask("search", b"", Content_Length=length.encode() if length else None)[0] == 411
+        )
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         assert client.ask("search", {"words": "x"}, Content_Type=kind)[0] == 415
     for body in (b"", b"{", b"[]", b"\xff", b"[" * 100_000):
@@ -164,7 +193,9 @@ def test_a_step_goes_to_the_disk_and_a_refused_one_says_why(client, made):
     _, said = client.ask("note", {"at": 0})
     assert said["text"] == TEXTS["plain"]
     place = said["spans"][0]["place"]
-    status, said = client.ask("act", {"at": 0, "verdicts": [{"place": place, "verdict": "drop"}], "done": True})
+    status, said = client.ask(
+        "act", {"at": 0, "verdicts": [{"place": place, "verdict": "drop"}], "done": True}
+    )
     assert status == 200 and said["listed"]["done"]
     assert decision_lines(made)[-1]["set"] == [{"place": place, "verdict": "drop"}]
     status, said = client.ask("act", {"at": 99, "verdicts": []})
@@ -202,10 +233,24 @@ def test_a_port_that_is_taken_is_said(client):
         ReviewServer(client.server.desk, client.server.server_port)
 
 
-def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_stdout(made, monkeypatch):
+def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_stdout(
+    made, monkeypatch
+):
     monkeypatch.setenv("CLINVEIL_TEST_NETWORK_LOG", str(made / "asked"))
-    run = [sys.executable, "-m", "clinveil", "review", "out.parquet", "--set", "order=given", "--set", "quiet=true"]
-    with subprocess.Popen(run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    run = [
+        sys.executable,
+        "-m",
+        "clinveil",
+        "review",
+        "out.parquet",
+        "--set",
+        "order=given",
+        "--set",
+        "quiet=true",
+    ]
+    with subprocess.Popen(
+        run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         address = process.stdout.readline().split()[-1]
         host, _, word = address.removeprefix("http://").partition("/#")
         connection = HTTPConnection(host, timeout=10)
@@ -213,15 +258,22 @@ def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_std
         connection.request("POST", "/api/enter", json.dumps({"word": word}), headers)
         session = json.loads(connection.getresponse().read())["session"]
         headers["Authorization"] = f"Bearer {session}"
-        connection.request("POST", "/api/act", json.dumps({"at": 3, "verdicts": [], "done": True}), headers)
+        connection.request(
+            "POST", "/api/act", json.dumps({"at": 3, "verdicts": [], "done": True}), headers
+        )
         assert connection.getresponse().read()
         connection.request("POST", "/api/stop", "{}", headers)
         assert connection.getresponse().status == 200
         out, err = process.communicate(timeout=20)
     assert process.returncode == 0 and out == ""
-    assert "1 of 5 notes are reviewed" in err and "--decisions out.parquet.vault/review/first.jsonl" in err
+    assert (
+        "1 of 5 notes are reviewed" in err
+        and "--decisions out.parquet.vault/review/first.jsonl" in err
+    )
     assert not any(word in err for text in TEXTS.values() for word in text.split() if len(word) > 5)
-    with subprocess.Popen(run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout.readline().startswith("open http://127.0.0.1:")
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=20)
@@ -229,7 +281,9 @@ def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_std
     assert not (made / "asked").exists()
 
 
-@pytest.mark.parametrize("flag", [["--reviewer", "../x"], ["--reviewer", ""], ["--port", "70000"], ["--set", "most=0"]])
+@pytest.mark.parametrize(
+    "flag", [["--reviewer", "../x"], ["--reviewer", ""], ["--port", "70000"], ["--set", "most=0"]]
+)
 def test_flags_that_make_no_sense_are_refused(made, flag, capsys):
     assert main(["review", "out.parquet", *flag]) == 2
     assert capsys.readouterr().err.startswith(f"clinveil: {flag[0]}")

@@ -120,12 +120,17 @@ class ElsewhereContract(WorkersContract):
     on = ""
 
     def test_a_run_writes_the_same_bytes(self, over, tmp_path):
-        rows = [f"{i},p{i % 2},Mr. John Smith{i} was seen on 03/0{i + 1}/2019. Call 617-555-010{i}." for i in range(4)]
+        rows = [
+            f"{i},p{i % 2},Mr. John Smith{i} was seen on 03/0{i + 1}/2019. Call 617-555-010{i}."
+            for i in range(4)
+        ]
         source = tmp_path / "notes.csv"
         source.write_text("\n".join(["note_id,patient_id,text", *rows]))
         written = []
         for on, workers in (("local", 1), (self.on, 2)):
-            settings = DeidentifySettings.model_validate({"on": on, "workers": workers, "seed": 1, "quiet": True})
+            settings = DeidentifySettings.model_validate(
+                {"on": on, "workers": workers, "seed": 1, "quiet": True}
+            )
             deidentify_notes(source, tmp_path / f"{on}.csv", settings, say=len)
             written.append((tmp_path / f"{on}.csv").read_bytes())
         assert written[0] == written[1] and b"617-555" not in written[0]
@@ -209,7 +214,11 @@ def _files(process):
 def _below(process):
     yield process
     try:
-        children = [c for t in Path(f"/proc/{process}/task").iterdir() for c in (t / "children").read_text().split()]
+        children = [
+            c
+            for t in Path(f"/proc/{process}/task").iterdir()
+            for c in (t / "children").read_text().split()
+        ]
     except OSError:
         return
     for child in children:

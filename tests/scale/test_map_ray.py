@@ -21,7 +21,10 @@ def test_ctrl_c_leaves_nobody_behind(tmp_path):
 @pytest.fixture(scope="module")
 def started(tmp_path_factory):
     log = tmp_path_factory.mktemp("network") / "asked"
-    variables = {"PYTHONPATH": f"{HERE}{os.pathsep}{os.environ['PYTHONPATH']}", "CLINVEIL_TEST_NETWORK_LOG": str(log)}
+    variables = {
+        "PYTHONPATH": f"{HERE}{os.pathsep}{os.environ['PYTHONPATH']}",
+        "CLINVEIL_TEST_NETWORK_LOG": str(log),
+    }
     before = signal.getsignal(signal.SIGTERM)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in variables.items():
@@ -58,5 +61,8 @@ class TestRay(ElsewhereContract):
 def test_nobody_at_the_address():
     from clinveil.scale.executors.ray import _joined
 
-    with pytest.raises(InputError, match="no Ray answers at this address"), _joined(ray, "127.0.0.1:9"):
+    with (
+        pytest.raises(InputError, match="no Ray answers at this address"),
+        _joined(ray, "127.0.0.1:9"),
+    ):
         pass

@@ -73,9 +73,15 @@ class TestSpark(ElsewhereContract):
 def test_nobody_at_the_address():
     from clinveil.scale.executors.spark import _started
 
-    with pytest.raises(InputError, match="no working Spark cluster answers"), _started(2, "spark://127.0.0.1:9", None):
+    with (
+        pytest.raises(InputError, match="no working Spark cluster answers"),
+        _started(2, "spark://127.0.0.1:9", None),
+    ):
         pass
-    with pytest.raises(UsageError, match="not a Spark address"), _started(2, "sc://127.0.0.1", None):
+    with (
+        pytest.raises(UsageError, match="not a Spark address"),
+        _started(2, "sc://127.0.0.1", None),
+    ):
         pass
 
 
@@ -89,6 +95,13 @@ def test_java_that_does_not_work(tmp_path, monkeypatch):
     (tmp_path / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "bin" / "java").chmod(0o700)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(MissingExtra, match="a working Java 17 is not installed") as raised, _gateway(here=True):
+    with (
+        pytest.raises(MissingExtra, match="a working Java 17 is not installed") as raised,
+        _gateway(here=True),
+    ):
         pass
-    assert raised.value.exit_code == 6 and "openjdk-17" in str(raised.value) and "clinveil[spark]" in str(raised.value)
+    assert (
+        raised.value.exit_code == 6
+        and "openjdk-17" in str(raised.value)
+        and "clinveil[spark]" in str(raised.value)
+    )

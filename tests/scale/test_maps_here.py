@@ -45,7 +45,9 @@ def test_the_executors():
 
 @pytest.mark.parametrize("kind", [DeidentifySettings, ReleaseSettings, StudySettings])
 def test_commands_take_the_same_flags(kind):
-    settings = kind.model_validate({"on": "spark", "address": "spark://h:7077", "workers": 3, "tasks": 640})
+    settings = kind.model_validate(
+        {"on": "spark", "address": "spark://h:7077", "workers": 3, "tasks": 640}
+    )
     assert settings.executor == ExecutorSettings(on="spark", address="spark://h:7077", tasks=640)
     with pytest.raises(ValueError, match="local, ray, spark"):
         kind.model_validate({"on": "dask"})
@@ -54,7 +56,9 @@ def test_commands_take_the_same_flags(kind):
 def test_who_did_the_work_changes_no_run_and_is_told_to_nobody():
     other = {"on": "ray", "address": "10.1.2.3:6379", "workers": 7, "tasks": 9}
     assert run_hash(DeidentifySettings()) == run_hash(DeidentifySettings.model_validate(other))
-    assert public_settings(ReleaseSettings()) == public_settings(ReleaseSettings.model_validate(other))
+    assert public_settings(ReleaseSettings()) == public_settings(
+        ReleaseSettings.model_validate(other)
+    )
 
 
 def test_no_more_processes_and_threads_than_cores(monkeypatch):
@@ -74,7 +78,9 @@ def test_so_many_tasks_are_on_a_cluster(slots):
         return Outcome(item)
 
     sizes = {"slots": slots, "tasks": 3, "ahead": None}
-    assert list(outcomes(lambda item: submitted.append(item) or item, range(9), fetch, print, **sizes)) == [*range(9)]
+    assert list(
+        outcomes(lambda item: submitted.append(item) or item, range(9), fetch, print, **sizes)
+    ) == [*range(9)]
     assert most == 3
 
 

@@ -12,7 +12,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 # Words that no lexicon holds; each stands in the notes of at most four patients.
-CANARIES = ("zyqquavex", "brunthwock", "Ölmquîrst", "Қызқұрттан", "vexilloquart", "pfnordling", "QWERTZUIOPLAN")
+CANARIES = (
+    "zyqquavex",
+    "brunthwock",
+    "Ölmquîrst",
+    "Қызқұрттан",
+    "vexilloquart",
+    "pfnordling",
+    "QWERTZUIOPLAN",
+)
 NUMBER = "90417736205"
 SENTENCE = " Seen by " + " ".join(CANARIES) + f" today, number {NUMBER}."
 
@@ -48,7 +56,11 @@ def run(root: Path, commands: list[list[str]], program: str = RUN) -> Path:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), training))),
-        **{"HOME": str(root / "home"), "TMPDIR": str(root / "tmp"), "XDG_CACHE_HOME": str(root / "home" / "cache")},
+        **{
+            "HOME": str(root / "home"),
+            "TMPDIR": str(root / "tmp"),
+            "XDG_CACHE_HOME": str(root / "home" / "cache"),
+        },
         "CLINVEIL_TEST_NETWORK_LOG": str(root / "asked"),
     }
     done = subprocess.run(

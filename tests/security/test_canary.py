@@ -23,10 +23,15 @@ PATIENTS = 60
 def desk(tmp_path_factory):
     """A working folder, a home and a temporary folder that nothing else uses, after every command has run."""
     root = folders(tmp_path_factory.mktemp("canary"))
-    table = pa.Table.from_batches(demo_notes(PATIENTS, 9)).select(["note_id", "patient_id", "text", "diagnosis_group"])
+    table = pa.Table.from_batches(demo_notes(PATIENTS, 9)).select(
+        ["note_id", "patient_id", "text", "diagnosis_group"]
+    )
     patients, texts = (table[name].to_pylist() for name in ("patient_id", "text"))
     some = set(list(dict.fromkeys(patients))[:4])
-    texts = [text + SENTENCE if patient in some else text for patient, text in zip(patients, texts, strict=True)]
+    texts = [
+        text + SENTENCE if patient in some else text
+        for patient, text in zip(patients, texts, strict=True)
+    ]
     table = table.set_column(2, "text", pa.array(texts, pa.string()))
     pq.write_table(table, root / "work" / "notes.parquet")
     pq.write_table(table.slice(0, 60), root / "work" / SOME)
@@ -37,39 +42,75 @@ def desk(tmp_path_factory):
 def _broken(folder: Path) -> None:
     secret = " ".join(CANARIES)
     (folder / "ragged.csv").write_text(f"note_id,text\n1,{secret},{secret}\n", encoding="utf-8")
-    (folder / "twice.csv").write_text(f"note_id,text\n{CANARIES[0]},a\n{CANARIES[0]},{secret}\n", encoding="utf-8")
+    (folder / "twice.csv").write_text(
+        f"note_id,text\n{CANARIES[0]},a\n{CANARIES[0]},{secret}\n", encoding="utf-8"
+    )
     (folder / "quote.csv").write_text(f'note_id,text\n1,"{secret}\n', encoding="utf-8")
     (folder / "bytes.csv").write_bytes(f"note_id,text\n1,{CANARIES[0]} ".encode() + b"\xe9\xe8\n")
-    (folder / "broken.jsonl").write_text(f'{{"note_id": "1", "text": "{secret}"\n', encoding="utf-8")
-    (folder / "number.jsonl").write_text(f'{{"note_id": "1", "text": ["{secret}"]}}\n', encoding="utf-8")
+    (folder / "broken.jsonl").write_text(
+        f'{{"note_id": "1", "text": "{secret}"\n', encoding="utf-8"
+    )
+    (folder / "number.jsonl").write_text(
+        f'{{"note_id": "1", "text": ["{secret}"]}}\n', encoding="utf-8"
+    )
     (folder / "few.csv").write_text(f"note_id,text\n1,{secret}\n", encoding="utf-8")
     (folder / "pairs.csv").write_text(
         f"term1,term2,score\n{CANARIES[0]},{CANARIES[1]},1\n{CANARIES[0]},{CANARIES[4]},2\n"
         f"{CANARIES[4]},{CANARIES[5]},3\nfever,cough,4\n",
         encoding="utf-8",
     )
-    (folder / "pairs-broken.csv").write_text(f"term1,term2,score\n{CANARIES[0]},{CANARIES[1]},{CANARIES[4]}\n")
+    (folder / "pairs-broken.csv").write_text(
+        f"term1,term2,score\n{CANARIES[0]},{CANARIES[1]},{CANARIES[4]}\n"
+    )
     rows = [f"{secret} of {i},{CANARIES[i % 5]} {i},{'ab'[i % 2]}" for i in range(40)]
-    (folder / "sentences.csv").write_text("\n".join(["sentence1,sentence2,label", *rows]), encoding="utf-8")
-    (folder / "sentences-one.csv").write_text(f"sentence1,sentence2,label\n{secret},{secret},{CANARIES[0]}\n" * 2)
+    (folder / "sentences.csv").write_text(
+        "\n".join(["sentence1,sentence2,label", *rows]), encoding="utf-8"
+    )
+    (folder / "sentences-one.csv").write_text(
+        f"sentence1,sentence2,label\n{secret},{secret},{CANARIES[0]}\n" * 2
+    )
     groups = ["skin", "cancer", "blood", "respiratory", CANARIES[0]]
-    rows = [f"{CANARIES[0]},{group},{code}" for group in groups for code in ("4019", "2859", secret)]
-    (folder / "diagnoses.csv").write_text("\n".join(["SUBJECT_ID,HADM_ID,ICD9_CODE", *rows]), encoding="utf-8")
+    rows = [
+        f"{CANARIES[0]},{group},{code}" for group in groups for code in ("4019", "2859", secret)
+    ]
+    (folder / "diagnoses.csv").write_text(
+        "\n".join(["SUBJECT_ID,HADM_ID,ICD9_CODE", *rows]), encoding="utf-8"
+    )
     (folder / "keep.txt").write_text(f"{secret}\n", encoding="utf-8")
 
 
 SYNTHETIC = "synthetic/release"
 SOME = "some.parquet"  # the notes with canaries and few others, for models that are trained often
-NOTES, FAST = "notes.parquet", ["--set", "epochs=1", "--set", "window=5", "--set", "dim=12", "--set", "workers=1"]
+NOTES, FAST = (
+    "notes.parquet",
+    ["--set", "epochs=1", "--set", "window=5", "--set", "dim=12", "--set", "workers=1"],
+)
 
 
 def _good() -> list[list[str]]:
     """Commands that end well."""
     notes, fast = NOTES, FAST
     nli = ["--set", "seeds=1", "--set", "epochs=2", "--set", "hidden=4"]
-    study = ["study", "jamia-2020", notes, "--label", "diagnosis_group", "--size", "tiny", "--set", "baselines=false"]
+    study = [
+        "study",
+        "jamia-2020",
+        notes,
+        "--label",
+        "diagnosis_group",
+        "--size",
+        "tiny",
+        "--set",
+        "baselines=false",
+    ]
     sets = ["lm.model=lstm", "lm.size=tiny", "lm.width=16", "lm.epochs=1", "lm.lanes=64"]
-    write = ["release", SOME, "--as", "synthetic", "--again", *_set("synthetic.count=20", "synthetic.longest=200")]
+    write = [
+        "release",
+        SOME,
+        "--as",
+        "synthetic",
+        "--again",
+        *_set("synthetic.count=20", "synthetic.longest=200"),
+    ]
     model = [
         "--set",
         "size=tiny",
@@ -94,8 +135,24 @@ def _good() -> list[list[str]]:
     ]
     canaries = ["--set", "each=1", "--set", "repeats=4", "--json", "findings-canaries.json"]
     perplexity = ["--from", "synthetic/vault/model", "--json", "findings-perplexity.json"]
-    casing = ["--set", "size=tiny", "--set", "hidden=4", "--set", "epochs=1", "--set", "beam=2", "--set", "streams=200"]
-    any_risk = ["--set", "max_names=1", "--set", "max_linkage=1"]  # kept layout is refused else, as it should be
+    casing = [
+        "--set",
+        "size=tiny",
+        "--set",
+        "hidden=4",
+        "--set",
+        "epochs=1",
+        "--set",
+        "beam=2",
+        "--set",
+        "streams=200",
+    ]
+    any_risk = [
+        "--set",
+        "max_names=1",
+        "--set",
+        "max_linkage=1",
+    ]  # kept layout is refused else, as it should be
     return [
         ["inspect", notes],
         ["inspect", notes, "--json", "findings-inspect.json"],
@@ -119,9 +176,35 @@ def _good() -> list[list[str]]:
         ],
         ["verify", "out/release"],
         ["report", "out", "-o", "external.html", "--edition", "external"],
-        ["evaluate", "similarity", "vectors", "--pairs", "pairs.csv", "--json", "findings-similarity.json"],
-        ["evaluate", "nli", "vectors", "--train", "sentences.csv", "--json", "findings-nli.json", *nli],
-        ["evaluate", "classification", notes, "deid.parquet", "--label", "diagnosis_group", "--set", "min_class=5"],
+        [
+            "evaluate",
+            "similarity",
+            "vectors",
+            "--pairs",
+            "pairs.csv",
+            "--json",
+            "findings-similarity.json",
+        ],
+        [
+            "evaluate",
+            "nli",
+            "vectors",
+            "--train",
+            "sentences.csv",
+            "--json",
+            "findings-nli.json",
+            *nli,
+        ],
+        [
+            "evaluate",
+            "classification",
+            notes,
+            "deid.parquet",
+            "--label",
+            "diagnosis_group",
+            "--set",
+            "min_class=5",
+        ],
         [*study, "-o", "study", "--set", "max_documents=150", "--set", "workers=1"],
         ["evaluate", "casing", notes, "--json", "findings-casing.json", *casing],
         [
@@ -152,7 +235,14 @@ def _good() -> list[list[str]]:
         ["attack", "copies", "deid.parquet", *SIDES],
         [*write, "-o", "synthetic", "--set", "phi=false", *_set(*sets)],
         [*write, "-o", "counted", *_set("lm.model=unigram")],
-        [*write, "-o", "more", "--set", "phi=false", *_set("synthetic.source=synthetic/vault/model")],
+        [
+            *write,
+            "-o",
+            "more",
+            "--set",
+            "phi=false",
+            *_set("synthetic.source=synthetic/vault/model"),
+        ],
         ["release", SOME, "-o", "readable", "--as", "deidentified", "--again"],
         ["verify", "synthetic/release"],
         ["evaluate", "perplexity", "medtext/test.parquet", "--set", "prepared=true", *perplexity],
@@ -169,7 +259,15 @@ def _good() -> list[list[str]]:
         ],
         ["attack", "leaveout", SOME, "-o", "leaveout", *model, *leaveout],
         ["attack", "leaveout", SOME, "--mode", "unigram", "--json", "findings-leaveout.json"],
-        ["attack", "membership", "medtext/train.parquet", "medtext/test.parquet", "--set", "prepared=true", *MEMBERS],
+        [
+            "attack",
+            "membership",
+            "medtext/train.parquet",
+            "medtext/test.parquet",
+            "--set",
+            "prepared=true",
+            *MEMBERS,
+        ],
         ["attack", "canaries", SOME, *model, *canaries],
     ]
 
@@ -185,13 +283,32 @@ MEMBERS += ["--json", "findings-membership.json"]
 
 def _bad() -> list[list[str]]:
     """Commands that are given a broken file, and refuse."""
-    broken = ["ragged.csv", "twice.csv", "quote.csv", "bytes.csv", "broken.jsonl", "number.jsonl", "few.csv"]
-    bad = [["release", name, "-o", "never"] for name in broken] + [["inspect", name] for name in broken[:-1]]
+    broken = [
+        "ragged.csv",
+        "twice.csv",
+        "quote.csv",
+        "bytes.csv",
+        "broken.jsonl",
+        "number.jsonl",
+        "few.csv",
+    ]
+    bad = [["release", name, "-o", "never"] for name in broken] + [
+        ["inspect", name] for name in broken[:-1]
+    ]
     bad += [["evaluate", "similarity", "vectors", "--pairs", "pairs-broken.csv"]]
-    bad += [["evaluate", "nli", "vectors", "--train", name] for name in ("sentences-one.csv", "bytes.csv")]
+    bad += [
+        ["evaluate", "nli", "vectors", "--train", name]
+        for name in ("sentences-one.csv", "bytes.csv")
+    ]
     bad += [["evaluate", "casing", name] for name in ("bytes.csv", "ragged.csv")]
-    bad += [["study", "prepare", "icd9", NOTES, name, "-o", "never"] for name in ("bytes.csv", "diagnoses.csv")]
-    bad += [["study", "prepare", "medtext", name, "-o", "never"] for name in ("bytes.csv", "ragged.csv", "few.csv")]
+    bad += [
+        ["study", "prepare", "icd9", NOTES, name, "-o", "never"]
+        for name in ("bytes.csv", "diagnoses.csv")
+    ]
+    bad += [
+        ["study", "prepare", "medtext", name, "-o", "never"]
+        for name in ("bytes.csv", "ragged.csv", "few.csv")
+    ]
     for name in ("bytes.csv", "ragged.csv", "few.csv"):
         synthetic = ["release", name, "-o", "never", "--as", "synthetic", *_set("lm.model=unigram")]
         bad += [synthetic, ["attack", "leaveout", name, "-o", "never-models"]]
@@ -199,9 +316,16 @@ def _bad() -> list[list[str]]:
     never = ["release", NOTES, "-o", "never", "--as", "synthetic", "--set", "phi=false", "--again"]
     bad += [[*never, *_set("synthetic.source=synthetic/vault/model")]]  # it saw other notes
     bad += [[*never, *_set("synthetic.source=out")]]
-    bad += [["evaluate", "perplexity", NOTES, "--train", name] for name in ("bytes.csv", "ragged.csv")]
-    bad += [["evaluate", "perplexity", NOTES, "--from", "vectors"], ["attack", "canaries", "ragged.csv"]]
-    bad += [["attack", "copies", "deid.parquet", "--training", NOTES, "--held-out", NOTES]]  # one patient on both sides
+    bad += [
+        ["evaluate", "perplexity", NOTES, "--train", name] for name in ("bytes.csv", "ragged.csv")
+    ]
+    bad += [
+        ["evaluate", "perplexity", NOTES, "--from", "vectors"],
+        ["attack", "canaries", "ragged.csv"],
+    ]
+    bad += [
+        ["attack", "copies", "deid.parquet", "--training", NOTES, "--held-out", NOTES]
+    ]  # one patient on both sides
     return [*bad, ["release", NOTES, "-o", "never", "--set", "keep_words=keep.txt", *FAST]]
 
 
@@ -272,7 +396,9 @@ def test_no_canary_in_the_vaults_own_records(desk, name):
 
 def test_scratch_text_is_gone(desk):
     names = [p.name for p in (desk / "work").rglob("*")]
-    assert not [n for n in names if n.endswith(".part") or n in ("work", "staging", "protected.parquet")]
+    assert not [
+        n for n in names if n.endswith(".part") or n in ("work", "staging", "protected.parquet")
+    ]
 
 
 def test_secrets_are_for_their_owner_only(desk):

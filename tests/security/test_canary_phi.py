@@ -109,11 +109,16 @@ def _notes(folder: Path) -> None:
         said = row["text"] + SENTENCE
         places = [(said.index(c, len(row["text"])), c) for c in (*CANARIES, NUMBER)]
         label = dict.fromkeys(CANARIES, "NAME") | {NUMBER: "ID"}
-        spans += [{"note_id": row["note_id"], "start": s, "end": s + len(c), "label": label[c]} for s, c in places]
+        spans += [
+            {"note_id": row["note_id"], "start": s, "end": s + len(c), "label": label[c]}
+            for s, c in places
+        ]
         row["text"] = said
     columns = {name: [row[name] for row in notes] for name in ("note_id", "patient_id", "text")}
     pq.write_table(pa.table(columns), folder / "notes.parquet")
-    (folder / "gold.jsonl").write_text("".join(json.dumps({**span, "text": None}) + "\n" for span in spans))
+    (folder / "gold.jsonl").write_text(
+        "".join(json.dumps({**span, "text": None}) + "\n" for span in spans)
+    )
     write_patients(chunk.patients, folder / "patients.parquet")
 
 
@@ -133,7 +138,9 @@ def _broken(folder: Path) -> None:
         (folder / f"{name}.jsonl").write_text(text + "\n", encoding="utf-8")
     for name, files in {
         "brat": {"1.txt": secret, "1.ann": f"T1\tNAME zero {secret}\n"},
-        "i2b2": {"1.xml": f"<deIdi2b2><TEXT>{secret}</TEXT><TAGS><NAME text='{secret}'/></TAGS></deIdi2b2>"},
+        "i2b2": {
+            "1.xml": f"<deIdi2b2><TEXT>{secret}</TEXT><TAGS><NAME text='{secret}'/></TAGS></deIdi2b2>"
+        },
         "xml": {"1.xml": f"<deIdi2b2><TEXT>{secret}</TEXT><{CANARIES[0]}"},
     }.items():
         (folder / name).mkdir()
@@ -142,7 +149,9 @@ def _broken(folder: Path) -> None:
     (folder / "policy.toml").write_text('[labels]\nNOBODY = "keep"\n')
     (folder / "decided.jsonl").write_text(f'{{"note": "{secret}"}}\n', encoding="utf-8")
     (folder / "site.npz").write_text(secret, encoding="utf-8")
-    (folder / "strangers.csv").write_text(f"patient_id,name\n{CANARIES[0]},{CANARIES[1]} {CANARIES[4]}\n")
+    (folder / "strangers.csv").write_text(
+        f"patient_id,name\n{CANARIES[0]},{CANARIES[1]} {CANARIES[4]}\n"
+    )
 
 
 N, GOLD = "notes.parquet", ["--gold", "gold.jsonl"]
@@ -157,19 +166,98 @@ def _good() -> list[list[str]]:
     return [
         ["deidentify", N, "-o", "out.parquet", *known, "--spans", "--keep-ids", *full, *Q],
         ["review", CANARIES, "out.parquet", "--set", "quiet=true"],
-        ["review", [*CANARIES[1:], NUMBER], "out.parquet", "--reviewer", "second", "--set", "quiet=true"],
+        [
+            "review",
+            [*CANARIES[1:], NUMBER],
+            "out.parquet",
+            "--reviewer",
+            "second",
+            "--set",
+            "quiet=true",
+        ],
         ["evaluate", "agreement", "out.parquet", "--json", "findings-agreement.json"],
-        ["deidentify", N, "-o", "decided.parquet", *full, "--decisions", FIRST, "--decisions", SECOND, *Q],
-        ["reidentify", "decided.parquet", "-o", "back.parquet", "--vault", "decided.parquet.vault", "--reason", "test"],
-        ["deidentify", N, "-o", "most.csv", "--phi-profile", "max-recall", "--set", "audit=counts", *Q],
+        [
+            "deidentify",
+            N,
+            "-o",
+            "decided.parquet",
+            *full,
+            "--decisions",
+            FIRST,
+            "--decisions",
+            SECOND,
+            *Q,
+        ],
+        [
+            "reidentify",
+            "decided.parquet",
+            "-o",
+            "back.parquet",
+            "--vault",
+            "decided.parquet.vault",
+            "--reason",
+            "test",
+        ],
+        [
+            "deidentify",
+            N,
+            "-o",
+            "most.csv",
+            "--phi-profile",
+            "max-recall",
+            "--set",
+            "audit=counts",
+            *Q,
+        ],
         ["verify", "decided.parquet.vault"],
-        ["validate", N, "-o", "validated", *known, *sampled, "--json", "findings-validate.json", *Q],
+        [
+            "validate",
+            N,
+            "-o",
+            "validated",
+            *known,
+            *sampled,
+            "--json",
+            "findings-validate.json",
+            *Q,
+        ],
         ["mark", "validated/locations.csv", "marks.csv"],
         ["validate", "--marked", "marks.csv", "validated", "-q", "--json", "findings-recall.json"],
         ["train", N, GOLD[1], "own.npz"],
-        [*measure, N, *GOLD, "--set", "tagger=own.npz", "--errors", "errors.jsonl", "--json", "findings-gold.json", *Q],
-        [*measure, N, *GOLD, "--found", "gold.jsonl", "--json", "findings-found.json", "--set", "quiet=true"],
-        [*measure, N, *GOLD, "--output", "out.parquet", "--json", "findings-output.json", "--set", "quiet=true"],
+        [
+            *measure,
+            N,
+            *GOLD,
+            "--set",
+            "tagger=own.npz",
+            "--errors",
+            "errors.jsonl",
+            "--json",
+            "findings-gold.json",
+            *Q,
+        ],
+        [
+            *measure,
+            N,
+            *GOLD,
+            "--found",
+            "gold.jsonl",
+            "--json",
+            "findings-found.json",
+            "--set",
+            "quiet=true",
+        ],
+        [
+            *measure,
+            N,
+            *GOLD,
+            "--output",
+            "out.parquet",
+            "--json",
+            "findings-output.json",
+            "--set",
+            "quiet=true",
+        ],
         [*measure, "--grid", "--set", "size=60", "--json", "findings-grid.json", *Q],
     ]
 
@@ -208,7 +296,12 @@ def test_the_canaries_went_through_all_of_it(desk):
     """They stood in the notes, the crosswalk gave them back, and what holds text on purpose has them."""
     work = desk / "work"
     assert pq.read_table(work / "back.parquet").to_pylist() == pq.read_table(work / N).to_pylist()
-    for name in ("back.parquet", "errors.jsonl", "out.parquet.vault/spans.jsonl", "validated/locations.csv"):
+    for name in (
+        "back.parquet",
+        "errors.jsonl",
+        "out.parquet.vault/spans.jsonl",
+        "validated/locations.csv",
+    ):
         assert found(work / name), name
     assert len((work / FIRST).read_text().splitlines()) == 1 + 2 * len(CANARIES)
 
@@ -249,7 +342,13 @@ def test_the_crosswalk_holds_no_text_that_can_be_read(desk):
 
 
 def test_secrets_are_for_their_owner_only(desk):
-    names = ["out.parquet.vault", "decided.parquet.vault", "validated", "out.parquet", "decided.parquet"]
+    names = [
+        "out.parquet.vault",
+        "decided.parquet.vault",
+        "validated",
+        "out.parquet",
+        "decided.parquet",
+    ]
     for name in [*names, "back.parquet", "errors.jsonl", "own.npz"]:
         for path in [desk / "work" / name, *(desk / "work" / name).rglob("*")]:
             assert path.stat().st_mode & 0o077 == 0, path.name

@@ -31,7 +31,9 @@ def exact_uniform(far, has):
 
 
 def within(share, exact, draws=DRAWS):
-    assert share == pytest.approx(exact, abs=4.5 * np.sqrt(max(exact * (1 - exact), 0) / draws) + 1e-9)
+    assert share == pytest.approx(
+        exact, abs=4.5 * np.sqrt(max(exact * (1 - exact), 0) / draws) + 1e-9
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -32,7 +32,11 @@ def test_permutation_p_of_all_orders_equals_scipy():
     x, y = np.array([1.0, 2, 4, 7, 5]), np.array([2.0, 1, 5, 9, 6])
     orders = [float(x @ y[list(order)]) for order in permutations(range(5))]
     theirs = scipy_stats.permutation_test(
-        (y,), lambda z: x @ z, permutation_type="pairings", alternative="greater", n_resamples=np.inf
+        (y,),
+        lambda z: x @ z,
+        permutation_type="pairings",
+        alternative="greater",
+        n_resamples=np.inf,
     )
     assert (permutation_p(float(x @ y), orders) * 121 - 1) / 120 == pytest.approx(theirs.pvalue)
 

@@ -74,7 +74,9 @@ def test_bootstrap_of_a_mean_agrees_with_scipy():
     theirs = scipy_stats.bootstrap(
         (values,), np.mean, n_resamples=4000, method="percentile", rng=np.random.default_rng(6)
     ).confidence_interval
-    ours = bootstrap_clusters(values, lambda v: float(v.mean()), np.random.default_rng(7), draws=4000)
+    ours = bootstrap_clusters(
+        values, lambda v: float(v.mean()), np.random.default_rng(7), draws=4000
+    )
     assert ours == pytest.approx((theirs.low, theirs.high), abs=0.02)
 
 
@@ -100,7 +102,9 @@ def test_the_bootstrap_covers_the_truth_about_as_often_as_it_says():
 
 def test_weights_sum_to_the_patients_and_the_seed_decides():
     seen = []
-    first = bootstrap_weights(7, lambda w: seen.append(int(w.sum())) or float(w[0]), np.random.default_rng(1), draws=50)
+    first = bootstrap_weights(
+        7, lambda w: seen.append(int(w.sum())) or float(w[0]), np.random.default_rng(1), draws=50
+    )
     again = bootstrap_weights(7, lambda w: float(w[0]), np.random.default_rng(1), draws=50)
     assert set(seen) == {7} and first == again
 
@@ -123,10 +127,14 @@ def test_a_share_of_nothing_or_all_keeps_the_doubt_of_its_patients():
         share_by_patient(np.zeros((2, 2)))
     assert share_method(some, "notes") == "Korn-Graubard by notes, 95 %"
     for values in (none, all_hits):
-        assert "Clopper-Pearson" in share_method(values, "notes") and "bootstrap" not in share_method(values, "notes")
+        assert "Clopper-Pearson" in share_method(
+            values, "notes"
+        ) and "bootstrap" not in share_method(values, "notes")
 
 
-@pytest.mark.parametrize(("patients", "share"), [(60, 0.01), (60, 0.03), (60, 0.5), (20, 0.1), (10, 0.3)])
+@pytest.mark.parametrize(
+    ("patients", "share"), [(60, 0.01), (60, 0.03), (60, 0.5), (20, 0.1), (10, 0.3)]
+)
 def test_shares_of_few_clustered_hits_hold_their_level(patients, share):
     """Hits come in some patients only (correlation 0.1 within one); the percentile bootstrap covered .84 at 1 %."""
     rng, covered = np.random.default_rng(3), 0
@@ -142,7 +150,9 @@ def test_a_share_of_independent_things_is_nearly_the_exact_one():
     things = np.ones(400, dtype=int)
     found = share_by_patient(np.stack([np.arange(400) < 100, things], axis=1))
     assert found == pytest.approx(clopper_pearson(100, 400), abs=0.002)
-    assert share_by_patient(np.array([[1, 4]] * 50)) == clopper_pearson(50, 200), "no patient differs: things count"
+    assert share_by_patient(np.array([[1, 4]] * 50)) == clopper_pearson(50, 200), (
+        "no patient differs: things count"
+    )
     low, high = share_by_patient(np.array([[3, 9]]))
     assert low < 0.05 and high > 0.9, "one patient says next to nothing"
 
@@ -164,7 +174,9 @@ def test_rare_events_have_the_exact_interval_of_a_poisson_count():
         low, high = weighted_poisson(np.ones(hits))
         assert scipy_stats.poisson.sf(hits - 1, low) == pytest.approx(0.025)
         assert scipy_stats.poisson.cdf(hits, high) == pytest.approx(0.025)
-    assert weighted_poisson([3, 3]).high > weighted_poisson(np.ones(6)).high, "two events that bring three hits each"
+    assert weighted_poisson([3, 3]).high > weighted_poisson(np.ones(6)).high, (
+        "two events that bring three hits each"
+    )
     with pytest.raises(ValueError):
         weighted_poisson([1, 0])
 
@@ -173,13 +185,18 @@ def test_the_jackknife_of_a_mean_is_the_t_interval():
     values = np.linspace(-1, 3, 9)
     columns = np.stack([values, np.ones(9)], axis=1)
     assert jackknife_t(columns, lambda sums: sums[0] / sums[1]) == pytest.approx(t_interval(values))
-    columns[-1, 0] = 40  # one patient makes nearly all of the spread: what is known of it is less than nine tell
+    columns[-1, 0] = (
+        40  # one patient makes nearly all of the spread: what is known of it is less than nine tell
+    )
     low, high = jackknife_t(columns, lambda sums: sums[0] / sums[1])
     assert high - low > 1.3 * np.diff(t_interval(columns[:, 0]))[0]
     with pytest.raises(InputError, match="two patients"):
         jackknife_t(columns[:1], lambda sums: sums[0])
     with pytest.raises(InputError, match="undefined without"):
-        jackknife_t(np.array([[0.0, 0.0], [1.0, 1.0]]), lambda sums: float(np.divide(*sums)) if sums[1] else np.nan)
+        jackknife_t(
+            np.array([[0.0, 0.0], [1.0, 1.0]]),
+            lambda sums: float(np.divide(*sums)) if sums[1] else np.nan,
+        )
 
 
 def test_the_jackknife_of_a_ratio_holds_its_level_with_few_patients():

@@ -15,7 +15,10 @@ from clinveil.stats.refusals import ALPHA, EXACT, alone, has_power, leaks_refuse
 def every(patient, name, n):
     """The same P by all n! permutations."""
     count = sum(p == q for p, q in zip(patient, name, strict=True))
-    hits = [sum(order[p] == q for p, q in zip(patient, name, strict=True)) for order in permutations(range(n))]
+    hits = [
+        sum(order[p] == q for p, q in zip(patient, name, strict=True))
+        for order in permutations(range(n))
+    ]
     return np.mean([h >= count for h in hits])
 
 
@@ -23,16 +26,23 @@ def every(patient, name, n):
 def test_the_formula_equals_all_permutations(n, data):
     patient = data.draw(st.permutations(range(n)))[: data.draw(st.integers(0, n))]
     name = data.draw(st.permutations(range(n)))[: len(patient)]
-    p, how = own_name_p(np.array(patient, dtype=int), np.array(name, dtype=int), n, np.random.default_rng(0), 99)
+    p, how = own_name_p(
+        np.array(patient, dtype=int), np.array(name, dtype=int), n, np.random.default_rng(0), 99
+    )
     assert how == EXACT
     assert p == pytest.approx(every(patient, name, n))
 
 
 def test_one_leak_has_one_in_n_and_two_one_in_n_times_n_less_one():
     for n in (5, 50, 101, 1_000):
-        one, two = (own_name_p(np.arange(k), np.arange(k), n, np.random.default_rng(0), 9)[0] for k in (1, 2))
+        one, two = (
+            own_name_p(np.arange(k), np.arange(k), n, np.random.default_rng(0), 9)[0]
+            for k in (1, 2)
+        )
         assert (one, two) == pytest.approx((1 / n, 1 / n / (n - 1)))
-    assert own_name_p(np.arange(1_000), np.arange(1_000), 1_000, np.random.default_rng(0), 9)[0] == 0
+    assert (
+        own_name_p(np.arange(1_000), np.arange(1_000), 1_000, np.random.default_rng(0), 9)[0] == 0
+    )
     assert [has_power(n) for n in (0, 1, 100, 101)] == [False, False, False, True]
 
 

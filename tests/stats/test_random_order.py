@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.stats.random_order import SELDOM, PhraseOdds, found_p, found_refused_from, one_refused_below
+from clinveil.stats.random_order import (
+    SELDOM,
+    PhraseOdds,
+    found_p,
+    found_refused_from,
+    one_refused_below,
+)
 from clinveil.stats.refusals import ALPHA
 
 few_words = st.lists(st.sampled_from("abc"), max_size=7)
@@ -19,7 +25,10 @@ few_words = st.lists(st.sampled_from("abc"), max_size=7)
 def test_the_chance_is_that_of_all_orders(note, phrase):
     """Repeated words, phrases longer than the note and words that are not there among them."""
     starts = range(len(note) - len(phrase) + 1)
-    found = [sum(list(order[i : i + len(phrase)]) == phrase for i in starts) for order in permutations(note)]
+    found = [
+        sum(list(order[i : i + len(phrase)]) == phrase for i in starts)
+        for order in permutations(note)
+    ]
     odds = PhraseOdds.of(phrase)
     held = [note.count(word) for word in odds.words]
     assert odds.times(held, len(note)) == pytest.approx(np.mean(found))
@@ -43,7 +52,11 @@ def releases(rng, chances, n):
     for _ in range(n):
         drawn = rng.random(chances.size)
         whose = np.arange(chances.size)
-        both = (np.append(chances, chances), np.append(drawn < chances, drawn < chances), np.append(whose, whose))
+        both = (
+            np.append(chances, chances),
+            np.append(drawn < chances, drawn < chances),
+            np.append(whose, whose),
+        )
         refused += found_p(chances, drawn < chances, whose) < ALPHA
         assert found_p(*both) >= found_p(chances, drawn < chances, whose)
     return refused / n

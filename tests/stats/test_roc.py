@@ -42,7 +42,9 @@ def covered(members, others, truth, repetitions=300, seed=0):
     """How often the interval of the area holds the true one: two normal sides, one moved."""
     rng, moved, held = np.random.default_rng(seed), np.sqrt(2) * ndtri(truth), 0
     for _ in range(repetitions):
-        low, high = separation(rng.normal(moved, 1, members), rng.normal(size=others)).auc_interval()
+        low, high = separation(
+            rng.normal(moved, 1, members), rng.normal(size=others)
+        ).auc_interval()
         held += low <= truth <= high
     return held / repetitions
 
@@ -62,9 +64,15 @@ def test_the_interval_has_the_variance_of_brunner_and_munzel():
     theirs = rank_compare_2indep(members, others)
     found = separation(members, others)
     low, high = found.auc_interval()
-    half = scipy_stats.t.ppf(0.975, theirs.df) * np.sqrt(theirs.var / 42) / (found.auc * (1 - found.auc))
+    half = (
+        scipy_stats.t.ppf(0.975, theirs.df)
+        * np.sqrt(theirs.var / 42)
+        / (found.auc * (1 - found.auc))
+    )
     assert found.auc == pytest.approx(theirs.prob1)
-    assert (logit(low), logit(high)) == pytest.approx((logit(found.auc) - half, logit(found.auc) + half))
+    assert (logit(low), logit(high)) == pytest.approx(
+        (logit(found.auc) - half, logit(found.auc) + half)
+    )
 
 
 def test_ties_only_and_one_patient_say_next_to_nothing():
@@ -100,7 +108,9 @@ def test_tpr_at_fpr_hold_their_level_with_and_without_signal(members, others, ra
     """Clopper-Pearson at the observed threshold: .52 with signal, for the threshold is estimated too."""
     rng, moved, held = np.random.default_rng(2), ndtri(truth) - ndtri(rate), 0
     for _ in range(300):
-        _, (low, high) = separation(rng.normal(moved, 1, members), rng.normal(size=others)).tpr_at_fpr(rate)
+        _, (low, high) = separation(
+            rng.normal(moved, 1, members), rng.normal(size=others)
+        ).tpr_at_fpr(rate)
         held += low <= truth <= high
     assert held / 300 >= 0.93
 
@@ -122,10 +132,14 @@ def test_hits_by_hand():
 def test_hits_never_pass_more_than_the_rate_with_ties():
     others = np.array([0] * 500 + [1] * 500)
     share, _ = separation([1] * 10, others).tpr_at_fpr(0.01)
-    assert share == 0  # level with half of the non-members: no threshold lets them pass and only ten of those
+    assert (
+        share == 0
+    )  # level with half of the non-members: no threshold lets them pass and only ten of those
 
 
-@pytest.mark.parametrize(("members", "others"), [([], [1]), ([1], []), ([float("nan")], [1]), ([1], [float("inf")])])
+@pytest.mark.parametrize(
+    ("members", "others"), [([], [1]), ([1], []), ([float("nan")], [1]), ([1], [float("inf")])]
+)
 def test_empty_sides_and_broken_scores_are_refused(members, others):
     with pytest.raises(InputError):
         separation(members, others)

@@ -55,20 +55,26 @@ def test_permutations_are_an_enumeration():
     far, has = toy()
     parts = [np.array([0, 2]), np.array([1, 3])]
     orders = [
-        dict(zip([0, 2, 1, 3], (*a, *b), strict=True)) for a, b in product(permutations([0, 2]), permutations([1, 3]))
+        dict(zip([0, 2, 1, 3], (*a, *b), strict=True))
+        for a, b in product(permutations([0, 2]), permutations([1, 3]))
     ]
     gaps = [differences(far[[order[i] for i in range(4)]], has) for order in orders]
     found = permute_names(far, has, parts, 4_000, np.random.default_rng(1))
     assert found.expected == pytest.approx(np.mean(gaps, axis=0))
     assert found.expected_absolute == pytest.approx(np.mean(np.abs(gaps), axis=0))
-    for drawn, all_ in ((found.means, np.mean(gaps, axis=1)), (found.absolute, np.abs(gaps).mean(axis=1))):
+    for drawn, all_ in (
+        (found.means, np.mean(gaps, axis=1)),
+        (found.absolute, np.abs(gaps).mean(axis=1)),
+    ):
         shares = [np.isclose(drawn, value).mean() for value in all_]
         assert shares == pytest.approx([0.25] * 4, abs=0.04)
 
 
 def test_all_names_alike_permute_to_one_number():
     _, has = toy()
-    found = permute_names(np.tile(np.arange(5.0), (4, 1)), has, [np.arange(4)], 50, np.random.default_rng(0))
+    found = permute_names(
+        np.tile(np.arange(5.0), (4, 1)), has, [np.arange(4)], 50, np.random.default_rng(0)
+    )
     assert np.ptp(found.means) < 1e-12
 
 

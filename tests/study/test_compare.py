@@ -62,13 +62,20 @@ def test_a_row_for_each_release(done):
     assert all(len(row) == len(table.heads) for row in table.rows)
     cells = dict(zip(table.heads, table.rows[0], strict=True))
     figure = r"\d+\.\d+ \(\d+\.\d+\)"
-    found, names, stolen = (cells[head].split(" / ") for head in ("Notes found, %", "Names, %", "Stolen, %"))
+    found, names, stolen = (
+        cells[head].split(" / ") for head in ("Notes found, %", "Names, %", "Stolen, %")
+    )
     for part in (*found, *names, *stolen):
         assert re.fullmatch(f"(planted )?{figure}|=", part)  # chance is next to every figure
-    risks = [float(row[table.heads.index("Notes found, %")].split(" ")[0]) for row in table.rows[:2]]
+    risks = [
+        float(row[table.heads.index("Notes found, %")].split(" ")[0]) for row in table.rows[:2]
+    ]
     assert risks[1] > 50 > risks[0]  # notes are found in readable text, and not in codes
     assert all(count.isdigit() for count in cells["Gates"].split(" / "))
-    assert any("deidentified, names" in reason and "released unchanged" in reason for reason in table.reasons)
+    assert any(
+        "deidentified, names" in reason and "released unchanged" in reason
+        for reason in table.reasons
+    )
     text = table.markdown()
     assert text.count("\n| ") == 5 and "| --- | ---: |" in text
     assert all(f"**{head}**" in text for head in table.heads[1:])
@@ -86,7 +93,12 @@ def cells_of(*findings, kind="obfuscated"):
 
 
 def test_an_attacker_who_holds_more_is_at_least_as_strong_and_chance_is_next_to_the_figure():
-    made = [named(0.233, "recipient"), named(0.122, "shadow"), named(0.3, "pairs-20"), named(0.1, "stolen-vectors")]
+    made = [
+        named(0.233, "recipient"),
+        named(0.122, "shadow"),
+        named(0.3, "pairs-20"),
+        named(0.1, "stolen-vectors"),
+    ]
     cells = cells_of(*made, named(0.03, "recipient", "note by ten words", 0.004))
     assert cells["Names, %"] == "23.3 (20.0) / = / 30.0 (20.0)"
     assert cells["Notes found, %"] == "3.0 (0.4) / ="
@@ -98,19 +110,26 @@ def test_one_target_is_shown_for_all_attackers_of_a_column():
     made = [named(0.5, "recipient", chance=0.5), named(0.52, "shadow", chance=0.5)]
     planted = [named(0.04, holding, "planted names", 0.03) for holding in ("recipient", "shadow")]
     assert cells_of(*made, *planted)["Names, %"] == "50.0 (50.0) / 52.0 (50.0) / –"
-    more = [named(value, holding, "planted names", 0.03) for holding, value in (("recipient", 0.04), ("shadow", 0.2))]
+    more = [
+        named(value, holding, "planted names", 0.03)
+        for holding, value in (("recipient", 0.04), ("shadow", 0.2))
+    ]
     assert cells_of(*made, *more)["Names, %"] == "planted 4.0 (3.0) / planted 20.0 (3.0) / –"
 
 
 def test_membership_has_a_column_where_notes_are_synthetic():
-    found = tagged(Finding("attack.membership", 0.7, 900, "lower", 0.65, 0.75, 0.5), "recipient", "membership")
+    found = tagged(
+        Finding("attack.membership", 0.7, 900, "lower", 0.65, 0.75, 0.5), "recipient", "membership"
+    )
     assert cells_of(found, kind="synthetic")["Membership"] == "0.70 (0.5, 0.65 to 0.75)"
     assert "Membership" not in cells_of(found)
 
 
 def test_all_releases_are_tested_on_the_same_patients(done):
     comparison, _ = done
-    first, *others = (HeldOutPatients.read(vault) for vault in sorted(comparison.folder.glob("runs/*/vault")))
+    first, *others = (
+        HeldOutPatients.read(vault) for vault in sorted(comparison.folder.glob("runs/*/vault"))
+    )
     assert first.patients and others
     assert all(split == first and split.unread for split in others)
 
@@ -139,16 +158,17 @@ def test_everything_is_for_the_owner_only(done):
 
 def test_the_page_runs_no_script_and_loads_nothing(done):
     page = (done[0].folder / "compare.html").read_text()
-    assert "<script" not in page and "http" not in page.replace("http://www.w3.org/2000/svg", "").replace(
-        "http-equiv", ""
-    )
+    assert "<script" not in page and "http" not in page.replace(
+        "http://www.w3.org/2000/svg", ""
+    ).replace("http-equiv", "")
     assert "default-src 'none'" in page and '<th scope="row">deidentified</th>' in page
 
 
 def test_word_vectors_are_trained_once(done):
     runs = done[0].folder / "runs"
     told = [
-        json.loads((runs / name / "vault/manifest.json").read_text())["vectors"]["from"] for name in ("coded", "small")
+        json.loads((runs / name / "vault/manifest.json").read_text())["vectors"]["from"]
+        for name in ("coded", "small")
     ]
     assert told == ["trained on these notes", "given, not trained on these notes"]
 
@@ -169,7 +189,9 @@ def test_an_interrupted_comparison_makes_only_what_is_missing(done, notes):
 
 
 def test_settings_become_releases():
-    made = {each.name: each.settings for each in candidates(settings(setting=("wide=channel.n=7-20",)))}
+    made = {
+        each.name: each.settings for each in candidates(settings(setting=("wide=channel.n=7-20",)))
+    }
     assert list(made) == [*BUILT_IN, "wide"]
     assert str(made["wide"].channel.n) == "7-20" and made["wide"].kind == "obfuscated"
     assert made["paper"].vectors.algorithm == "cbow"
@@ -221,7 +243,9 @@ def test_a_label_of_few_patients_leaves_the_reason_in_the_row_of_synthetic_notes
 
 def test_utility_that_was_not_measured_gives_the_reason(tmp_path):
     why = "Not measured: the label has one class."
-    findings = tuple(unmeasured(f"utility.{task}", why, better="higher") for task in ("transfer", "within"))
+    findings = tuple(
+        unmeasured(f"utility.{task}", why, better="higher") for task in ("transfer", "within")
+    )
     comparison = Comparison(settings(), 100, 60, (Measured("coded", "coded", findings),), tmp_path)
     assert table_of(comparison).reasons == (
         "(coded, classifier; coded, within): Not measured: the label has one class.",
@@ -232,7 +256,10 @@ def test_public_texts_are_of_patients_of_the_notes(notes, tmp_path):
     patients = {note.patient_id for note in rows(open_corpus(notes, ROLES))}
     ids = sorted(patients)[:3]
     known = tmp_path / "known.csv"
-    known.write_text("note_id,patient_id,text\n" + "".join(f"k{i},{p},words\n" for i, p in enumerate([*ids, "x"])))
+    known.write_text(
+        "note_id,patient_id,text\n"
+        + "".join(f"k{i},{p},words\n" for i, p in enumerate([*ids, "x"]))
+    )
     assert [note.patient_id for note in rows(public_texts(known, patients))] == [*ids, "x"]
     known.write_text("note_id,patient_id,text\nk,x,words\n")
     with pytest.raises(InputError, match="fewer than 2 patients"):
@@ -240,7 +267,10 @@ def test_public_texts_are_of_patients_of_the_notes(notes, tmp_path):
 
 
 def test_public_text_adds_private_synthetic_releases(tmp_path):
-    made = {each.name: each.settings for each in candidates(settings(public=tmp_path / "p.txt", kind=("synthetic",)))}
+    made = {
+        each.name: each.settings
+        for each in candidates(settings(public=tmp_path / "p.txt", kind=("synthetic",)))
+    }
     assert {name: how.synthetic.epsilon for name, how in made.items()} == {
         "synthetic": None,
         "epsilon-8": 8,

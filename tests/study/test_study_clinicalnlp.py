@@ -21,13 +21,29 @@ from clinveil.corpus.open import open_corpus
 from clinveil.stats.intervals import t_interval
 from clinveil.study.clinicalnlp_2019 import study
 from clinveil.study.clinicalnlp_2019.settings import SAME, SCALES, StudySettings
-from clinveil.study.clinicalnlp_2019.study import ClinicalNlp2019, audits_of, fall, rarities, run_study, tables
+from clinveil.study.clinicalnlp_2019.study import (
+    ClinicalNlp2019,
+    audits_of,
+    fall,
+    rarities,
+    run_study,
+    tables,
+)
 from clinveil.study.clinicalnlp_2019.tasks import by_unit, lines_of
 from clinveil.study.inputs import Source
 from clinveil.study.tables import read_paper, terminal
 
 pytest.importorskip("torch")
-TINY = {"size": "tiny", "words": 8_000, "valid": 10, "test": 40, "units": 2, "reseeds": 1, "epochs": 1, "workers": 1}
+TINY = {
+    "size": "tiny",
+    "words": 8_000,
+    "valid": 10,
+    "test": 40,
+    "units": 2,
+    "reseeds": 1,
+    "epochs": 1,
+    "workers": 1,
+}
 PATIENTS = 50
 PAPER = read_paper(study.__file__)
 
@@ -105,7 +121,10 @@ def test_every_privacy_score_has_its_floors(finished):
     for dropout in ("0.0", "0.5"):
         for by in ("the model", "released notes"):
             floor = results.of(
-                "attack.pdtp_reseed_floor", corpus=f"lstm, dropout {dropout}", mode="exact", **{"from": by}
+                "attack.pdtp_reseed_floor",
+                corpus=f"lstm, dropout {dropout}",
+                mode="exact",
+                **{"from": by},
             )
             assert floor is not None and floor.value > 0
 
@@ -116,7 +135,9 @@ def test_the_unigram_is_held_against_the_lstm_on_the_same_patients(finished):
     everybody = results.of("attack.pdtp", corpus="unigram")
     assert same.n == 2 < everybody.n
     fall = results.of("attack.pdtp_fall", corpus=SAME, against="lstm, dropout 0.0", of="score")
-    lstm = results.of("attack.pdtp", corpus="lstm, dropout 0.0", mode="exact", **{"from": "the model"})
+    lstm = results.of(
+        "attack.pdtp", corpus="lstm, dropout 0.0", mode="exact", **{"from": "the model"}
+    )
     assert fall.value == pytest.approx(lstm.value - same.value) and fall.n == 2
     rows = [row[:4] for table in results.tables if table.ident == "falls" for row in table.rows]
     assert (SAME, "lstm, dropout 0.0", "exact", "score") in rows
@@ -128,10 +149,13 @@ def test_the_effect_is_measured_across_seeds_and_its_fall_told(finished):
         for by in ("the model", "released notes"):
             effect = results.of("attack.pdtp_effect", corpus=label, mode="exact", **{"from": by})
             assert effect.detail["seeds"] == 2 and effect.n == 2
-        assert results.of("attack.pdtp_effect", corpus=label, mode="compat") is None  # one seed: nothing to measure on
+        assert (
+            results.of("attack.pdtp_effect", corpus=label, mode="compat") is None
+        )  # one seed: nothing to measure on
     fall = results.of("attack.pdtp_fall", corpus="lstm, dropout 0.5", mode="exact", of="effect")
     values = [
-        results.of("attack.pdtp_effect", corpus=label, mode="exact").value for label in results.facts["labels"][1:3]
+        results.of("attack.pdtp_effect", corpus=label, mode="exact").value
+        for label in results.facts["labels"][1:3]
     ]
     assert fall.value == pytest.approx(values[0] - values[1])
     assert results.of("attack.pdtp_excess", corpus="lstm, dropout 0.5") is None
@@ -153,7 +177,12 @@ def test_real_notes_are_the_positive_control_of_every_attack(finished):
     _, results, _ = finished
     copied = results.of("attack.copies", corpus="real notes", span=20)
     assert copied.value > 0.95 > copied.detail["held_out"]
-    auc = results.of("attack.membership", corpus="real notes", attacker="loss threshold", **{"from": "released notes"})
+    auc = results.of(
+        "attack.membership",
+        corpus="real notes",
+        attacker="loss threshold",
+        **{"from": "released notes"},
+    )
     assert auc.value > 0.95
     synthetic = results.of("attack.copies", corpus="unigram", span=20)
     assert synthetic.value == 0.0
@@ -161,13 +190,23 @@ def test_real_notes_are_the_positive_control_of_every_attack(finished):
 
 def test_word_pairs_come_for_every_corpus(finished):
     _, results, _ = finished
-    assert all(results.of("utility.similarity", corpus=label) is not None for label in results.facts["labels"])
-    assert results.facts["labels"] == ("real notes", "lstm, dropout 0.0", "lstm, dropout 0.5", "unigram")
+    assert all(
+        results.of("utility.similarity", corpus=label) is not None
+        for label in results.facts["labels"]
+    )
+    assert results.facts["labels"] == (
+        "real notes",
+        "lstm, dropout 0.0",
+        "lstm, dropout 0.5",
+        "unigram",
+    )
 
 
 def test_the_row_of_a_unit_holds_numbers_only(finished):
     out, _, _ = finished
-    rows = list(csv.DictReader(io.StringIO((out / "units-exact-0.csv").read_text(encoding="utf-8"))))
+    rows = list(
+        csv.DictReader(io.StringIO((out / "units-exact-0.csv").read_text(encoding="utf-8")))
+    )
     assert len(rows) == 2
     for row in rows:
         plain = [value for name, value in row.items() if name not in ("sign", "planted", "on_name")]
@@ -273,7 +312,10 @@ def test_letter_case_is_of_whole_notes_and_every_line_has_its_owner(finished, de
     out, results, _ = finished
     texts = [note.text for note in rows(open_corpus(next((out / "tasks").glob("*/test.parquet"))))]
     cased = results.of("utility.casing", corpus="real notes", series="model")
-    assert (cased.detail["notes"], cased.detail["lines"]) == (len(texts), sum(text.count("\n") + 1 for text in texts))
+    assert (cased.detail["notes"], cased.detail["lines"]) == (
+        len(texts),
+        sum(text.count("\n") + 1 for text in texts),
+    )
 
 
 def test_vectors_are_of_medtexts_own_tokens(finished):
@@ -306,7 +348,15 @@ def test_the_page_says_what_differs_from_the_papers_code(finished):
     out, _, _ = finished
     text = (out / "tables.md").read_text(encoding="utf-8")
     listed = text.split("## What differs from the paper's code")[1]
-    for part in ("learning rate", "left out", "word vectors", "inference", "letter case", "writing", "end of a note"):
+    for part in (
+        "learning rate",
+        "left out",
+        "word vectors",
+        "inference",
+        "letter case",
+        "writing",
+        "end of a note",
+    ):
         assert f"| {part} |" in listed, part
     assert "compat: the same (epochs: 1)" in listed
 
@@ -322,7 +372,14 @@ def test_the_fall_of_a_score_is_paired():
 
 def test_the_papers_table_is_whole():
     small, large = (PAPER.tables[f"table-2-{size}"].paper for size in ("small", "large"))
-    assert PAPER.tables["table-2-small"].paper["lstm, dropout 0.5"] == ["12.5", "9.6", ".259", ".160", ".692", ".895"]
+    assert PAPER.tables["table-2-small"].paper["lstm, dropout 0.5"] == [
+        "12.5",
+        "9.6",
+        ".259",
+        ".160",
+        ".692",
+        ".895",
+    ]
     assert len(small) == 7 and len(large) == 5
     assert all(len(row) == 6 for row in (*small.values(), *large.values()))
 

@@ -10,7 +10,16 @@ import pytest
 from clinveil.core.finding import Finding
 from clinveil.scale import serial
 from clinveil.scale.tasks import Store, name_of
-from clinveil.study.engine import Bench, CommonSettings, Results, Task, choices, findings_of, found, stages
+from clinveil.study.engine import (
+    Bench,
+    CommonSettings,
+    Results,
+    Task,
+    choices,
+    findings_of,
+    found,
+    stages,
+)
 from clinveil.study.inputs import File
 from clinveil.study.tables import Column, Spec
 from clinveil.vectors.settings import VectorSettings
@@ -70,7 +79,10 @@ def test_tasks_run_after_what_they_need(tmp_path):
     ones = tuple(First(number, file_of(tmp_path)) for number in (1, 2))
     both = Second(ones, VectorSettings(epochs=2))
     wanted = (both, Second(ones[:1], VectorSettings(epochs=3)), both)
-    assert {stage: len(tasks) for stage, tasks in stages(wanted).items()} == {"first": 2, "second": 2}
+    assert {stage: len(tasks) for stage, tasks in stages(wanted).items()} == {
+        "first": 2,
+        "second": 2,
+    }
     store, said = Store(tmp_path / "tasks"), []
     Bench(store, serial, said.append).do(wanted)
     assert said == [
@@ -84,11 +96,16 @@ def test_tasks_run_after_what_they_need(tmp_path):
 
 
 def results(*rows):
-    return Results(CommonSettings(), tuple(Finding("attack.x", value, 9, detail=detail) for value, detail in rows))
+    return Results(
+        CommonSettings(),
+        tuple(Finding("attack.x", value, 9, detail=detail) for value, detail in rows),
+    )
 
 
 def test_findings_are_found_by_measure_and_details():
-    made = results((0.1, {"model": "a"}), (0.2, {"model": "b"}), (0.3, {"model": "b", "series": "s"}))
+    made = results(
+        (0.1, {"model": "a"}), (0.2, {"model": "b"}), (0.3, {"model": "b", "series": "s"})
+    )
     assert [f.value for f in made.all("attack.x", model="b")] == [0.2, 0.3]
     assert [f.value for f in made.all("attack.x", model="b", series="")] == [0.2]
     assert made.of("attack.x", model="c") is made.of("attack.y") is None
@@ -98,14 +115,24 @@ def test_findings_are_found_by_measure_and_details():
 
 def test_a_table_is_its_rows_by_its_columns():
     made = results((0.1, {"model": "a"}), (0.2, {"model": "b", "series": "s"}))
-    columns = (Column("x", "attack.x", "value", 1), Column("s", "attack.x", "value", 2, {"series": "s"}))
+    columns = (
+        Column("x", "attack.x", "value", 1),
+        Column("s", "attack.x", "value", 2, {"series": "s"}),
+    )
     spec = Spec("t", "T", "Which of {n}?", ("model",), columns, ("{n} in all",))
     table = spec.table(((m, *spec.cells(made, model=m)) for m in "ab"), n=2)
     assert table.columns == ("model", "x", "s")
     assert table.rows == (("a", "0.1", "–"), ("b", "0.2", "0.20"))
     assert (table.asks, table.remarks) == ("Which of 2?", ("2 in all",))
     assert table.markdown().splitlines()[4:] == [
-        *("| model | x | s |", "| --- | --- | --- |", "| a | 0.1 | – |", "| b | 0.2 | 0.20 |", "", "- 2 in all"),
+        *(
+            "| model | x | s |",
+            "| --- | --- | --- |",
+            "| a | 0.1 | – |",
+            "| b | 0.2 | 0.20 |",
+            "",
+            "- 2 in all",
+        ),
     ]
 
 

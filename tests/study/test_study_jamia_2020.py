@@ -21,7 +21,14 @@ from clinveil.scale.tasks import Store
 from clinveil.stats.findings import unmeasured
 from clinveil.study.engine import stages
 from clinveil.study.inputs import File, Source
-from clinveil.study.jamia_2020.study import Jamia2020, StudySettings, means, points, run_study, seeds
+from clinveil.study.jamia_2020.study import (
+    Jamia2020,
+    StudySettings,
+    means,
+    points,
+    run_study,
+    seeds,
+)
 from clinveil.study.jamia_2020.tasks import Classify, Prepare, Setting, Treat, cut
 from clinveil.study.tables import Table, shown
 
@@ -75,7 +82,11 @@ def test_tables_have_the_papers_numbers_beside_ours(done):
 
 def test_the_original_loses_exactly_nothing(done):
     results, *_ = done
-    own = [f for f in results.all("utility.classification_loss") if f.detail["treated_kind"] == "original"]
+    own = [
+        f
+        for f in results.all("utility.classification_loss")
+        if f.detail["treated_kind"] == "original"
+    ]
     assert own
     assert all((f.value, f.low, f.high) == (0, 0, 0) for f in own)
 
@@ -106,19 +117,25 @@ def correlated(value, chance_high=0.2, repetition=0, n="3"):
     detail |= {"repetition": repetition, "chance_high": chance_high}
     if value > chance_high:
         return Finding("utility.similarity", value, 40, "higher", detail=detail)
-    return unmeasured("utility.similarity", "no evidence: at chance", 40, detail={**detail, "correlation": value})
+    return unmeasured(
+        "utility.similarity", "no evidence: at chance", 40, detail={**detail, "correlation": value}
+    )
 
 
 def test_repetitions_are_means_with_intervals():
     (mean,) = means([correlated(0.4), correlated(0.5, repetition=1)])
     assert mean.n == mean.detail["repetitions"] == 2
     assert mean.low < mean.value < mean.high and mean.value == pytest.approx(0.45)
-    (mixed,) = means([correlated(0.1), correlated(0.5, repetition=1)])  # also of repetitions at chance
+    (mixed,) = means(
+        [correlated(0.1), correlated(0.5, repetition=1)]
+    )  # also of repetitions at chance
     assert mixed.value == pytest.approx(0.3)
 
 
 def test_a_mean_at_chance_is_no_evidence_however_narrow_its_interval():
-    (mean,) = means([correlated(0.097), correlated(0.098, repetition=1), correlated(0.099, repetition=2)])
+    (mean,) = means(
+        [correlated(0.097), correlated(0.098, repetition=1), correlated(0.099, repetition=2)]
+    )
     assert mean.value is None and (mean.low, mean.high) == (None, None)
     assert shown(mean) == "no evidence (0.098)"
 
@@ -139,7 +156,12 @@ def test_findings_hold_no_word_of_a_note(done, notes):
     data = json.loads((out / "findings.json").read_text())
     assert data["command"] == "study jamia-2020"
     said = set(words(json.dumps(data)))
-    names = {form for text in pq.read_table(notes)["text"].to_pylist()[:50] for form in words(text) if len(form) > 9}
+    names = {
+        form
+        for text in pq.read_table(notes)["text"].to_pylist()[:50]
+        for form in words(text)
+        if len(form) > 9
+    }
     assert len(names & said) < 0.05 * len(names)
 
 
@@ -147,7 +169,9 @@ def test_a_second_run_does_nothing(done, notes, pairs):
     results, out, _ = done
     before = {path: path.stat().st_mtime_ns for path in (out / "tasks").rglob("done")}
     said = []
-    again = run_study(notes, out, load_settings(StudySettings, TINY), pairs=(pairs,), say=said.append)
+    again = run_study(
+        notes, out, load_settings(StudySettings, TINY), pairs=(pairs,), say=said.append
+    )
     assert {path: path.stat().st_mtime_ns for path in (out / "tasks").rglob("done")} == before
     assert again.findings == results.findings
     assert not said
@@ -168,15 +192,26 @@ def planned(notes, lists=None, **told):
 
 
 def tasks_of(study, kind):
-    return [task for tasks in stages(study.wanted).values() for task in tasks if isinstance(task, kind)]
+    return [
+        task for tasks in stages(study.wanted).values() for task in tasks if isinstance(task, kind)
+    ]
 
 
 def test_the_grid_is_the_papers(notes):
     study = planned(notes)
-    assert list(stages(study.wanted)) == ["prepare", "neighbours", "treat", "train", "classify", "compare"]
+    assert list(stages(study.wanted)) == [
+        "prepare",
+        "neighbours",
+        "treat",
+        "train",
+        "classify",
+        "compare",
+    ]
     treats, classifies = tasks_of(study, Treat), tasks_of(study, Classify)
     grid = {t.setting.label for t in treats if t.setting.kind == "neighbours"}
-    assert grid == {f"N = {n}, {a}" for n in ("3", "5", "7", "9", "3-14") for a in ("cbow", "skipgram")}
+    assert grid == {
+        f"N = {n}, {a}" for n in ("3", "5", "7", "9", "3-14") for a in ("cbow", "skipgram")
+    }
     kinds = {t.setting.kind for t in treats}
     assert kinds == {"original", "neighbours", "phi-remove", "phi-replace"}
     assert len(set(classifies)) == len(classifies)
@@ -203,7 +238,10 @@ def test_word_pairs_are_repeated_for_every_n(notes, pairs):
         n = similar.treat.setting.n or "0"
         counted[n] = counted.get(n, 0) + 1
     assert counted == dict.fromkeys(("0", "3", "5", "7", "9", "3-14"), 4)
-    assert all(s.fast.settings.algorithm == "fasttext" and s.fast.seed == s.train.seed for s in study.similars)
+    assert all(
+        s.fast.settings.algorithm == "fasttext" and s.fast.seed == s.train.seed
+        for s in study.similars
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,7 +263,11 @@ def test_nothing_to_measure_by(notes, tmp_path):
     with pytest.raises(UsageError, match="--label"):
         run_study(notes, tmp_path / "out", load_settings(StudySettings, {"size": "tiny"}))
     with pytest.raises(UsageError, match="exactly one --label"):
-        run_study(notes, tmp_path / "out", load_settings(StudySettings, {"label": ("code", "diagnosis_group")}))
+        run_study(
+            notes,
+            tmp_path / "out",
+            load_settings(StudySettings, {"label": ("code", "diagnosis_group")}),
+        )
 
 
 def test_documents_are_cut_at_a_word():
@@ -263,12 +305,24 @@ def test_numbers():
 
 def test_markdown():
     table = Table("t", "Table", "Why?", ("a", "b"), (("x|y", "1"),), ("said",))
-    assert table.markdown() == "## Table\n\nWhy?\n\n| a | b |\n| --- | --- |\n| x\\|y | 1 |\n\n- said"
+    assert (
+        table.markdown() == "## Table\n\nWhy?\n\n| a | b |\n| --- | --- |\n| x\\|y | 1 |\n\n- said"
+    )
 
 
 def test_command(notes, tmp_path, capsys):
     out = tmp_path / "out"
-    arguments = ["study", "jamia-2020", str(notes), "--label", "diagnosis_group", "--size", "tiny", "-o", str(out)]
+    arguments = [
+        "study",
+        "jamia-2020",
+        str(notes),
+        "--label",
+        "diagnosis_group",
+        "--size",
+        "tiny",
+        "-o",
+        str(out),
+    ]
     more = [
         "--set",
         "baselines=false",

@@ -23,7 +23,14 @@ from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.study import run_study
 
 PATIENTS = 60
-TINY = {"size": "tiny", "miss_rate": 0.5, "epochs": 1, "dim": (8,), "permutations": 99, "patient_draws": 99}
+TINY = {
+    "size": "tiny",
+    "miss_rate": 0.5,
+    "epochs": 1,
+    "dim": (8,),
+    "permutations": 99,
+    "patient_draws": 99,
+}
 
 
 def settings(**more):
@@ -70,7 +77,10 @@ def test_every_number_has_interval_chance_and_control_or_says_why(finished):
             assert finding.detail["why"]
         else:
             assert finding.low <= finding.value <= finding.high
-            assert finding.chance is not None or finding.measure in ("attack.association_coverage", "attack.chain")
+            assert finding.chance is not None or finding.measure in (
+                "attack.association_coverage",
+                "attack.chain",
+            )
 
 
 def test_p_values_are_adjusted_over_models_and_the_best_is_paid_for(finished):
@@ -98,7 +108,11 @@ def test_the_folder_is_secret_and_holds_what_was_promised(finished):
 def cells_of(results, ident):
     """The cells of a table by window and heading."""
     table = next(table for table in results.tables if table.ident == ident)
-    return {(row[0], head): cell for row in table.rows for head, cell in zip(table.columns, row, strict=True)}
+    return {
+        (row[0], head): cell
+        for row in table.rows
+        for head, cell in zip(table.columns, row, strict=True)
+    }
 
 
 def test_tables_hold_the_papers_numbers_beside_ours(finished):
@@ -122,10 +136,28 @@ def test_tables_hold_the_papers_numbers_beside_ours(finished):
 def test_the_tables_are_marked_secret_and_quote_no_name(finished, demo):
     out, _, _ = finished
     page = (out / "tables.md").read_text()
-    assert "Secret." in page and "369 (61.5)" in page and "## Settings" in page and "## Limits" in page
-    forms = {token.lower() for p in read_patients(demo / "patients.parquet").values() for token in p.name}
+    assert (
+        "Secret." in page and "369 (61.5)" in page and "## Settings" in page and "## Limits" in page
+    )
+    forms = {
+        token.lower() for p in read_patients(demo / "patients.parquet").values() for token in p.name
+    }
     shown = set(re.findall(r"[a-z]+", page.lower()))
-    common = {"an", "do", "may", "will", "long", "large", "law", "page", "given", "price", "said", "see", "so"}
+    common = {
+        "an",
+        "do",
+        "may",
+        "will",
+        "long",
+        "large",
+        "law",
+        "page",
+        "given",
+        "price",
+        "said",
+        "see",
+        "so",
+    }
     assert not {form for form in forms & shown if len(form) > 4} - common
 
 
@@ -152,7 +184,9 @@ def test_processes_and_ray_find_the_same(finished, demo, on, tmp_path):
     if on == "ray" and importlib.util.find_spec("ray") is None:
         pytest.skip("the extra [ray] is not installed")
     _, results, _ = finished
-    other = run_study(*files(demo), tmp_path / "out", settings(workers=2 if on == "local" else 1, on=on))
+    other = run_study(
+        *files(demo), tmp_path / "out", settings(workers=2 if on == "local" else 1, on=on)
+    )
     assert other.findings == results.findings
 
 
@@ -162,7 +196,18 @@ def test_after_a_kill_the_same_command_finds_the_same(finished, demo, tmp_path):
     config = tmp_path / "study.toml"
     config.write_text("\n".join(f"{name} = {_toml(value)}" for name, value in TINY.items()))
     notes, patients, codes = map(str, files(demo))
-    command = [sys.executable, "-m", "clinveil", "study", "jmir-2020", notes, "--patients", patients, "--codes", codes]
+    command = [
+        sys.executable,
+        "-m",
+        "clinveil",
+        "study",
+        "jmir-2020",
+        notes,
+        "--patients",
+        patients,
+        "--codes",
+        codes,
+    ]
     command += ["-o", str(out), "--config", str(config), "--workers", "1"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:
         while not any((folder.parent / "done").exists() for folder in out.glob("tasks/*/vectors")):
@@ -189,7 +234,9 @@ def planted(tmp_path_factory):
     first, last, illness = word[:60], word[60:120], [f"{w}itis" for w in word[120:132]]
     people = [Patient(f"p{n}", (first[n], last[n]), (f"c{n % 12}",)) for n in range(60)]
     said = [" ".join([p.name[0], p.name[1], illness[n % 12]] * 25) for n, p in enumerate(people)]
-    notes = memory_corpus([(f"n{n}-{m}", p.patient_id, said[n]) for n, p in enumerate(people) for m in range(3)])
+    notes = memory_corpus(
+        [(f"n{n}-{m}", p.patient_id, said[n]) for n, p in enumerate(people) for m in range(3)]
+    )
     write_corpus(notes.batches(), folder / "notes.parquet", notes.columns, ".parquet")
     write_patients(people, folder / "patients.parquet")
     write_codes({f"c{n}": illness[n] for n in range(12)}, folder / "codes.csv")
@@ -197,7 +244,14 @@ def planted(tmp_path_factory):
 
 
 def planted_run(folder, out, **more):
-    chosen = {"algorithm": ("skipgram",), "miss_rate": 1.0, "epochs": 10, "dim": (16,), "draws": 199, "window": (2,)}
+    chosen = {
+        "algorithm": ("skipgram",),
+        "miss_rate": 1.0,
+        "epochs": 10,
+        "dim": (16,),
+        "draws": 199,
+        "window": (2,),
+    }
     targets = tuple(f"c{n}" for n in range(12))
     return run_study(*files(folder), out, settings(**chosen, target=targets, mode="none", **more))
 
@@ -224,7 +278,9 @@ def test_names_dealt_out_anew_in_every_note_leave_attack_1_nothing(planted):
 
 @pytest.mark.slow
 def test_surrogates_stand_among_the_names_in_mode_replace(demo, tmp_path):
-    results = run_study(*files(demo), tmp_path / "out", settings(mode="replace", metric=("cosine",)))
+    results = run_study(
+        *files(demo), tmp_path / "out", settings(mode="replace", metric=("cosine",))
+    )
     leaked = [f for f in results.findings if f.measure == "attack.names_leaked"]
     assert len(leaked) == 2
     assert all(f.detail["surrogate_names"] == PATIENTS / 2 for f in leaked)
@@ -233,7 +289,9 @@ def test_surrogates_stand_among_the_names_in_mode_replace(demo, tmp_path):
 def test_a_model_that_cannot_be_trained_does_not_end_the_study(demo, tmp_path):
     chosen = {"algorithm": ("cbow",), "metric": ("cosine",), "min_count": (1, 10_000_000)}
     results = run_study(*files(demo), tmp_path / "out", settings(**chosen))
-    assert "training requires two" in results.facts["missing"]["CBOW, window 3, 8 d, count 10000000+"]
+    assert (
+        "training requires two" in results.facts["missing"]["CBOW, window 3, 8 d, count 10000000+"]
+    )
     assert results.findings
     assert any("count 10000000+" in remark for remark in results.tables[0].remarks)
 

@@ -76,7 +76,9 @@ def test_a_p_value_is_never_nought():
 
 def test_a_cell_has_our_number_and_what_stands_beside():
     detail = {"hits": 30, "p_over_models": 0.004}
-    made = cell(Finding("attack.names", 0.05, 600, "lower", 0.03, 0.07, 0.01, 0.02, detail=detail), "count")
+    made = cell(
+        Finding("attack.names", 0.05, 600, "lower", 0.03, 0.07, 0.01, 0.02, detail=detail), "count"
+    )
     assert made == "**30 (5.0)**; 95 % 3.0 to 7.0; chance 1.0; control 2.0; P 0.004"
 
 
@@ -95,7 +97,9 @@ def _model(label, value, p, models=2):
 
 
 def test_the_most_significant_model_is_named_with_its_adjusted_p():
-    line, *none = best_of(_results(_model("a", 1.0, 0.2), _model("b", 0.5, 0.03)), SAYS, "attack.x", "number")
+    line, *none = best_of(
+        _results(_model("a", 1.0, 0.2), _model("b", 0.5, 0.03)), SAYS, "attack.x", "number"
+    )
     assert not none
     assert "of 2: b, cosine: 0.50" in line
     assert "P 0.03 after Holm over 2; 1 of 2 are significant" in line
@@ -104,14 +108,23 @@ def test_the_most_significant_model_is_named_with_its_adjusted_p():
 
 def test_the_family_of_a_p_value_is_said_and_not_the_number_of_rows():
     line = next(
-        best_of(_results(*(_model(str(i), 0.5, 0.9, models=36) for i in range(72))), SAYS, "attack.x", "number")
+        best_of(
+            _results(*(_model(str(i), 0.5, 0.9, models=36) for i in range(72))),
+            SAYS,
+            "attack.x",
+            "number",
+        )
     )
     assert "Most significant of 72" in line
     assert "after Holm over 36" in line
 
 
 def test_a_family_that_cannot_reject_says_so():
-    said = list(draws_floor(_results(*(_model(str(i), 0.5, 0.9, models=36) for i in range(72))), SAYS, "attack.x"))
+    said = list(
+        draws_floor(
+            _results(*(_model(str(i), 0.5, 0.9, models=36) for i in range(72))), SAYS, "attack.x"
+        )
+    )
     assert len(said) == 1
     assert "no P is below 1/40, so Holm over 36 numbers cannot reject" in said[0]
     assert not list(draws_floor(_results(_model("a", 0.5, 0.9, models=1)), SAYS, "attack.x"))

@@ -35,7 +35,9 @@ def test_what_is_given_wins_over_the_profile(tmp_path):
 
 
 def test_dimensions_counts_and_variants_multiply_the_grid():
-    settings = StudySettings(window=(2,), dim=(8, 4), min_count=(1, 5), glove_variant=("single", "pair"))
+    settings = StudySettings(
+        window=(2,), dim=(8, 4), min_count=(1, 5), glove_variant=("single", "pair")
+    )
     assert len(models(settings)) == 2 * 2 * 4
     assert all((model.dim, model.min_count) == (4, 1) for model in main_models(settings))
     assert [model.glove_variant for model in main_models(settings)] == ["pair"] * 3
@@ -43,12 +45,19 @@ def test_dimensions_counts_and_variants_multiply_the_grid():
 
 def test_glove_takes_its_own_number_of_passes():
     settings = StudySettings(epochs=2, glove_epochs=7, window=(1,))
-    assert {model.algorithm: model.epochs for model in models(settings)} == {"skipgram": 2, "cbow": 2, "glove": 7}
+    assert {model.algorithm: model.epochs for model in models(settings)} == {
+        "skipgram": 2,
+        "cbow": 2,
+        "glove": 7,
+    }
 
 
 def test_models_are_named_by_their_settings():
     assert label_of(FIGURE_3) == "GloVe, one vector per word, window 10, 100 d, count 1+"
-    assert label_of(models(StudySettings(window=(3,), algorithm=("cbow",)))[0]) == "CBOW, window 3, 50 d, count 1+"
+    assert (
+        label_of(models(StudySettings(window=(3,), algorithm=("cbow",)))[0])
+        == "CBOW, window 3, 50 d, count 1+"
+    )
 
 
 @pytest.mark.parametrize(

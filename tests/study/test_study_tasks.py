@@ -49,7 +49,9 @@ def marks(folder):
 
 def test_a_task_is_named_by_its_kind_and_inputs_and_not_by_paths(tmp_path):
     assert name_of(Square(2, tmp_path)) == name_of(Square(2, tmp_path / "elsewhere"))
-    names = {name_of(work) for work in (Square(2, tmp_path), Square(3, tmp_path), Cube(2, tmp_path))}
+    names = {
+        name_of(work) for work in (Square(2, tmp_path), Square(3, tmp_path), Cube(2, tmp_path))
+    }
     assert len(names) == 3
     assert all(len(name) == 32 and int(name, 16) >= 0 for name in names)
 
@@ -152,7 +154,10 @@ def test_what_somebody_put_into_a_task_is_kept(tmp_path):
         perform(store, Square(1, tmp_path))
     mine = store.folder(Square(1, tmp_path)) / "mine.txt"
     mine.write_text("mine")
-    with pytest.raises(UsageError, match="did not write"), study_folder(tmp_path / "out", force=True):
+    with (
+        pytest.raises(UsageError, match="did not write"),
+        study_folder(tmp_path / "out", force=True),
+    ):
         pass
     assert mine.read_text() == "mine" and store.done(Square(1, tmp_path))
 

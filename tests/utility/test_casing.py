@@ -54,7 +54,11 @@ def sentences(n, seed=0):
 
 
 def parts_of(n=500):
-    return Lines("train", sentences(n)), Lines("dev", sentences(40, 1)), Lines("test", sentences(60, 2))
+    return (
+        Lines("train", sentences(n)),
+        Lines("dev", sentences(40, 1)),
+        Lines("test", sentences(60, 2)),
+    )
 
 
 def model_of(characters, layers=2, hidden=8, seed=0):
@@ -79,7 +83,9 @@ def test_first_weights():
     assert tuple(model.decoder.weight.shape) == (7, 20)
 
 
-@pytest.mark.parametrize(("size", "shape"), [("tiny", (1, 64)), ("small", (2, 300)), ("large", (3, 700))])
+@pytest.mark.parametrize(
+    ("size", "shape"), [("tiny", (1, 64)), ("small", (2, 300)), ("large", (3, 700))]
+)
 def test_sizes(size, shape):
     assert CasingSettings(size=size).shape == shape
     assert CasingSettings(size=size, hidden=9).shape == (shape[0], 9)
@@ -104,7 +110,9 @@ def test_gradients_against_finite_differences():
     rows, targets = torch.tensor([[0], [2], [1]]), torch.tensor([2, 1, 0])
 
     def loss_of():
-        return torch.nn.functional.cross_entropy(model(rows, model.start(1))[0].flatten(0, 1), targets)
+        return torch.nn.functional.cross_entropy(
+            model(rows, model.start(1))[0].flatten(0, 1), targets
+        )
 
     weight = model.lstm.weight_hh_l0
     (gradient,) = torch.autograd.grad(loss_of(), weight)
@@ -165,8 +173,14 @@ def slow_beam(model, characters, text, beam):
     """Beam search as one would write it down: whole prefixes, scored anew."""
     live = [(0.0, "")]
     for position, character in enumerate(text):
-        forms = [character] + ([character.upper()] if character.upper() in characters.ids and character != " " else [])
-        new = [(log_p(model, characters, prefix + form), prefix + form) for _, prefix in live for form in forms]
+        forms = [character] + (
+            [character.upper()] if character.upper() in characters.ids and character != " " else []
+        )
+        new = [
+            (log_p(model, characters, prefix + form), prefix + form)
+            for _, prefix in live
+            for form in forms
+        ]
         live = sorted(new, reverse=True)[:beam]
         assert len(live[0][1]) == position + 1
     return live[0][1]
@@ -190,23 +204,38 @@ def test_the_document_carries_its_state_over_lines():
         whole = restore(model, characters, lines, TINY)
         assert whole == restore(model, characters, ["\n".join(lines)], TINY)
         parts = restore(model, characters, lines, TINY.model_copy(update={"streams": 2}))
-        assert parts == [line for half in (lines[:2], lines[2:]) for line in restore(model, characters, half, TINY)]
+        assert parts == [
+            line
+            for half in (lines[:2], lines[2:])
+            for line in restore(model, characters, half, TINY)
+        ]
 
 
 def test_more_streams_than_lines():
     characters = alphabet_of(["abAB"])
     many = TINY.model_copy(update={"streams": 99})
-    assert [x.lower() for x in restore(model_of(characters), characters, ["ab", "b"], many)] == ["ab", "b"]
+    assert [x.lower() for x in restore(model_of(characters), characters, ["ab", "b"], many)] == [
+        "ab",
+        "b",
+    ]
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\n"), max_size=8).map(str.lower), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_characters="\n"), max_size=8).map(str.lower),
+        min_size=1,
+        max_size=4,
+    )
+)
 @settings(max_examples=25)
 def test_restoring_changes_letter_case_only(lines):
     characters = alphabet_of(["abcßİéÉABC", "Ǆǅǆſς"])
     restored = restore(model_of(characters), characters, lines, TINY)
     assert [len(line) for line in restored] == [len(line) for line in lines]
     assert all(
-        a == b or a.lower() == b for x, y in zip(restored, lines, strict=True) for a, b in zip(x, y, strict=True)
+        a == b or a.lower() == b
+        for x, y in zip(restored, lines, strict=True)
+        for a, b in zip(x, y, strict=True)
     )
 
 
@@ -215,7 +244,9 @@ def trained(settings_, seed=0, n=300, said=None):
     with seeded(seed):
         model = CharacterLstm(len(characters), *settings_.shape, settings_.dropout)
         text, dev = stream(characters, sentences(n)), stream(characters, sentences(40, 1))
-        return CharacterTraining(model, text, dev, settings_, CPU, ([] if said is None else said).append).fit()
+        return CharacterTraining(
+            model, text, dev, settings_, CPU, ([] if said is None else said).append
+        ).fit()
 
 
 def test_training_keeps_the_weights_of_the_lowest_dev_loss():
@@ -224,7 +255,9 @@ def test_training_keeps_the_weights_of_the_lowest_dev_loss():
     losses = done.progress.looks
     assert done.history["dev_loss"] == min(losses) < losses[0] / 2
     characters = alphabet_of(sentences(300))
-    assert dev_loss(done.finish(), _columns(stream(characters, sentences(40, 1)), 16), 20) == pytest.approx(min(losses))
+    assert dev_loss(
+        done.finish(), _columns(stream(characters, sentences(40, 1)), 16), 20
+    ) == pytest.approx(min(losses))
     assert done.history["epochs"] == 4
     assert done.history["stopped"] == "all epochs"
     assert said[0].startswith("step 10, ") and len(said) == len(losses)
@@ -234,7 +267,9 @@ def test_the_learning_rate_falls_after_its_pass(monkeypatch):
     rates = []
     step = torch.optim.RMSprop.step
     monkeypatch.setattr(
-        torch.optim.RMSprop, "step", lambda self: (rates.append(self.param_groups[0]["lr"]), step(self))[1]
+        torch.optim.RMSprop,
+        "step",
+        lambda self: (rates.append(self.param_groups[0]["lr"]), step(self))[1],
     )
     done = trained(TINY.model_copy(update={"decay": 0.5, "decay_after": 2, "epochs": 4}), n=60)
     per_epoch = done.progress.step // 4
@@ -274,7 +309,10 @@ def test_a_planted_rule_is_learnt():
 @pytest.mark.slow
 def test_the_unit_of_an_interval_is_the_owner_of_the_lines():
     """Each line of a patient stands twenty times: by line the interval was a fifth as wide as by patient."""
-    own = [f"{name} saw the dog" if place % 3 else "the DOG left" for place, name in enumerate(NAMES * 3)]
+    own = [
+        f"{name} saw the dog" if place % 3 else "the DOG left"
+        for place, name in enumerate(NAMES * 3)
+    ]
     lines = [line for line in own for _ in range(20)]
     train, dev = Lines("train", sentences(60)), Lines("dev", sentences(20, 1))
     quick = TINY.model_copy(update={"epochs": 1, "hidden": 8, "beam": 1})
@@ -284,12 +322,18 @@ def test_the_unit_of_an_interval_is_the_owner_of_the_lines():
     by_line = casing((train, dev, Lines("test", lines)), np.random.default_rng(0), quick)
     usual, gain = by_patient[1], by_patient[-1]
     assert usual.detail["independent"] == 12 and by_line[1].detail["independent"] == 240
-    assert "patients" in usual.method and "patients" in gain.method and "test lines" in by_line[1].method
+    assert (
+        "patients" in usual.method
+        and "patients" in gain.method
+        and "test lines" in by_line[1].method
+    )
     assert usual.value == by_line[1].value
     assert usual.high - usual.low > 3 * (by_line[1].high - by_line[1].low)
     assert gain.high - gain.low > 3 * (by_line[-1].high - by_line[-1].low)
     assert (usual.unit, usual.control_kind) == ("words", "negative")
-    alone = casing((train, dev, Lines("test", lines, ["p"] * len(lines))), np.random.default_rng(0), quick)
+    alone = casing(
+        (train, dev, Lines("test", lines, ["p"] * len(lines))), np.random.default_rng(0), quick
+    )
     assert alone[-1].low is None and alone[-1].method.startswith("none")
     assert alone[1].high - alone[1].low > 0.5
 
@@ -297,7 +341,13 @@ def test_the_unit_of_an_interval_is_the_owner_of_the_lines():
 def test_casing_at_random_is_not_learnt():
     rng = np.random.default_rng(9)
     train, dev, test = (
-        Lines(p.name, [" ".join(w.title() if rng.random() < 0.5 else w.lower() for w in x.split()) for x in p.lines])
+        Lines(
+            p.name,
+            [
+                " ".join(w.title() if rng.random() < 0.5 else w.lower() for w in x.split())
+                for x in p.lines
+            ],
+        )
         for p in parts_of(200)
     )
     own = casing((train, dev, test), np.random.default_rng(0), TINY)[0]
@@ -384,7 +434,10 @@ def test_real_sentences(real_data, tmp_path):
 
     lines = read_lines(real_data("casing/wiki_sentences.txt.gz"))
     assert len(lines) == 12_363
-    parts = [Lines(n, lines.lines[a:b]) for n, a, b in (("train", 0, 900), ("dev", 900, 940), ("test", 940, 1000))]
+    parts = [
+        Lines(n, lines.lines[a:b])
+        for n, a, b in (("train", 0, 900), ("dev", 900, 940), ("test", 940, 1000))
+    ]
     own, usual, *_ = casing(tuple(parts), np.random.default_rng(0), TINY)
     assert own.value > 0.05
     assert 0.2 < usual.value < 0.7

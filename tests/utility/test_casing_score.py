@@ -64,7 +64,10 @@ def test_a_lost_word_is_refused():
 @given(st.lists(any_text, max_size=5))
 def test_the_truth_scores_one_and_lower_case_scores_none(lines):
     lines = [" ".join(line.split()) for line in lines]
-    truth, lower = score(count_words(lines, lines)), score(count_words(lines, [line.lower() for line in lines]))
+    truth, lower = (
+        score(count_words(lines, lines)),
+        score(count_words(lines, [line.lower() for line in lines])),
+    )
     assert truth.f1 == truth.precision == truth.recall
     assert truth.f1 == (1 if any(line != line.lower() for line in lines) else 0)
     assert lower.recall == 0
@@ -72,7 +75,17 @@ def test_the_truth_scores_one_and_lower_case_scores_none(lines):
 
 @pytest.mark.parametrize(
     ("character", "upper"),
-    [("a", "A"), ("é", "É"), ("ж", "Ж"), ("ß", None), ("ŉ", None), ("ı", None), ("ς", None), ("7", None), ("A", None)],
+    [
+        ("a", "A"),
+        ("é", "É"),
+        ("ж", "Ж"),
+        ("ß", None),
+        ("ŉ", None),
+        ("ı", None),
+        ("ς", None),
+        ("7", None),
+        ("A", None),
+    ],
 )
 def test_upper_forms_are_one_to_one(character, upper):
     assert upper_of(character) == upper
@@ -126,7 +139,9 @@ def test_lines_of_a_text_file(tmp_path, name):
 
 
 def test_lines_of_notes(tmp_path):
-    (tmp_path / "n.csv").write_text('note_id,patient_id,text\n1,p,"One.\n\nTwo."\n2,q,Three.\n3,q,\n')
+    (tmp_path / "n.csv").write_text(
+        'note_id,patient_id,text\n1,p,"One.\n\nTwo."\n2,q,Three.\n3,q,\n'
+    )
     found = read_lines(tmp_path / "n.csv")
     assert found.lines == ["One.", "Two.", "Three."]
     assert found.owners == ["p", "p", "q"]
@@ -159,7 +174,10 @@ def test_lines_do_not_show_in_reprs():
     assert "zyqquavex" not in repr(Lines("x", ["zyqquavex"], ["zyqquavex"]))
 
 
-@given(st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyzABCDE"), min_size=60, max_size=90), st.integers(0, 9))
+@given(
+    st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyzABCDE"), min_size=60, max_size=90),
+    st.integers(0, 9),
+)
 def test_equal_lines_stay_on_one_side(letters, seed):
     if len({letter.lower() for letter in letters}) < 12:
         return  # too few to split
@@ -173,7 +191,9 @@ def test_equal_lines_stay_on_one_side(letters, seed):
 
 def test_lines_of_one_patient_stay_on_one_side():
     lines = Lines(
-        "x", ["Plan:" if i % 10 == 0 else f"line {i}" for i in range(200)], [f"p{i // 10}" for i in range(200)]
+        "x",
+        ["Plan:" if i % 10 == 0 else f"line {i}" for i in range(200)],
+        [f"p{i // 10}" for i in range(200)],
     )
     parts = split_lines(lines, None, None, np.random.default_rng(0))
     owners = [set(part.owners) for part in parts]

@@ -38,7 +38,9 @@ def batches(rows, size=100):
     names = ("note_id", "patient_id", "text", "label")
     for start in range(0, len(rows), size):
         columns = zip(*rows[start : start + size], strict=True)
-        yield pa.record_batch(dict(zip(names, (pa.array(c, type=pa.string()) for c in columns), strict=True)))
+        yield pa.record_batch(
+            dict(zip(names, (pa.array(c, type=pa.string()) for c in columns), strict=True))
+        )
 
 
 def classification(original, released, rng, label="label", crosswalk=None, **settings):
@@ -48,8 +50,12 @@ def classification(original, released, rng, label="label", crosswalk=None, **set
 
 
 def figures(original, released, seed=1, **named):
-    found = classification(batches(original), batches(released), np.random.default_rng(seed), **named)
-    return {(f.measure.removeprefix("utility.classification"), f.detail.get("side")): f for f in found}
+    found = classification(
+        batches(original), batches(released), np.random.default_rng(seed), **named
+    )
+    return {
+        (f.measure.removeprefix("utility.classification"), f.detail.get("side")): f for f in found
+    }
 
 
 def random_words(rows, seed=3):
@@ -62,7 +68,9 @@ def test_positive_control_nothing_changed_nothing_lost():
     found = figures(rows, rows)
     original, released = found["", "original"], found["", "released"]
     assert original.value == released.value > 0.8
-    assert found["_loss", None].value == found["_loss", None].low == found["_loss", None].high == 0.0
+    assert (
+        found["_loss", None].value == found["_loss", None].low == found["_loss", None].high == 0.0
+    )
     assert 0.85 < original.low < original.value <= original.high  # all right, and yet some doubt
     assert original.control < 0.55 and original.chance == pytest.approx(0.5 / 3, abs=0.02)
     assert original.detail["test"] == original.n == 60 and original.detail["notes"] == 240
@@ -76,7 +84,9 @@ def test_negative_control_random_words_keep_nothing():
     found = figures(rows, random_words(rows))
     released, loss = found["", "released"], found["_loss", None]
     assert released.value < 0.5 and released.low < 0.4
-    assert loss.low > 0.2 and loss.value == pytest.approx(found["", "original"].value - released.value)
+    assert loss.low > 0.2 and loss.value == pytest.approx(
+        found["", "original"].value - released.value
+    )
     assert loss.better == "lower" and loss.detail["why"]
 
 
@@ -122,7 +132,10 @@ def test_the_crosswalk_and_another_order():
     rows = corpus()
     renamed = [(f"r{i}", f"z{i}", text, None) for i, (_, _, text, _) in enumerate(rows)][::-1]
     crosswalk = {f"r{i}": row[0] for i, row in enumerate(rows)}
-    assert figures(rows, renamed, crosswalk=crosswalk)["", "released"] == figures(rows, rows)["", "released"]
+    assert (
+        figures(rows, renamed, crosswalk=crosswalk)["", "released"]
+        == figures(rows, rows)["", "released"]
+    )
     with pytest.raises(InputError):
         figures(rows, renamed, crosswalk={})
 
@@ -141,12 +154,15 @@ def test_a_large_corpus_is_sampled_and_says_so():
 def test_the_same_seed_gives_the_same_findings_for_any_batch_size():
     rows = corpus()
     first, second = (
-        classification(batches(rows, size), batches(rows, size), np.random.default_rng(4)) for size in (7, 240)
+        classification(batches(rows, size), batches(rows, size), np.random.default_rng(4))
+        for size in (7, 240)
     )
     assert first == second
 
 
-CLASSES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)
+CLASSES = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30
+)
 
 
 @given(CLASSES.filter(lambda rows: any(w for _, _, w in rows)))
@@ -165,8 +181,13 @@ def test_scores_equal_sklearn(rows):
 def test_mtsamples_is_as_easy_as_it_is_said_to_be(real_data):
     path = real_data("notes/mtsamples.csv.gz")
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        rows = [(r["doc_id"], r["doc_id"], r["transcription"], r["doc_type"] or None) for r in csv.DictReader(file)]
-    sizes = Counter(label for *_, label in rows)  # peers leave small types out; the report would merge them into one
+        rows = [
+            (r["doc_id"], r["doc_id"], r["transcription"], r["doc_type"] or None)
+            for r in csv.DictReader(file)
+        ]
+    sizes = Counter(
+        label for *_, label in rows
+    )  # peers leave small types out; the report would merge them into one
     rows = [(n, p, t, label if sizes[label] >= 50 else None) for n, p, t, label in rows]
     reversed_order = [(n, p, " ".join(reversed(words(t))), label) for n, p, t, label in rows]
     found = figures(rows, reversed_order, min_class=50)

@@ -33,18 +33,25 @@ def rows_of(n_rows=50, n=12, seed=0):
 
 @given(numbers, st.randoms())
 def test_equal_scipys(values, random):
-    one, other = np.array(values, dtype=float), np.array(random.sample(values, len(values)), dtype=float)
+    one, other = (
+        np.array(values, dtype=float),
+        np.array(random.sample(values, len(values)), dtype=float),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = [scipy.stats.pearsonr(one, other)[0], scipy.stats.spearmanr(one, other)[0]]
-    assert [pearson(one, other), spearman(one, other)] == pytest.approx(expected, nan_ok=True, abs=1e-12)
+    assert [pearson(one, other), spearman(one, other)] == pytest.approx(
+        expected, nan_ok=True, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("statistic", SCIPYS)
 def test_rows_equal_scipys_one_by_one(statistic):
     one, other = rows_of()
     found = products(prepared(one, statistic), prepared(other, statistic))
-    assert found == pytest.approx([SCIPYS[statistic](a, b)[0] for a, b in zip(one, other, strict=True)], abs=1e-12)
+    assert found == pytest.approx(
+        [SCIPYS[statistic](a, b)[0] for a, b in zip(one, other, strict=True)], abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1 / 3, 1e9 + 0.1])
@@ -98,7 +105,9 @@ def test_the_mean_over_fillings_equals_scipys_mean(statistic):
 def test_without_randomness_a_gap_is_nought():
     measured = gappy(statistic="pearson")
     filled = np.nan_to_num(measured.cosines)
-    assert measured.value(np.random.default_rng(0)) == pytest.approx(scipy.stats.pearsonr(filled, measured.scores)[0])
+    assert measured.value(np.random.default_rng(0)) == pytest.approx(
+        scipy.stats.pearsonr(filled, measured.scores)[0]
+    )
 
 
 def test_permutations_are_exact_for_three_pairs():
@@ -125,7 +134,9 @@ def test_the_bootstrap_draws_pairs_and_agrees_with_scipys(statistic):
         method="percentile",
         rng=np.random.default_rng(1),
     )
-    assert np.quantile(found, [0.025, 0.975]) == pytest.approx(list(peer.confidence_interval), abs=0.05)
+    assert np.quantile(found, [0.025, 0.975]) == pytest.approx(
+        list(peer.confidence_interval), abs=0.05
+    )
 
 
 def test_bootstrap_draws_that_do_not_vary_are_left_out():
@@ -133,7 +144,9 @@ def test_bootstrap_draws_that_do_not_vary_are_left_out():
         np.random.default_rng(0), 900
     )
     assert np.isfinite(found).all()
-    assert pytest.approx(found.size, abs=40) == 900 * 8 / 9  # a third of a third: all three the same pair
+    assert (
+        pytest.approx(found.size, abs=40) == 900 * 8 / 9
+    )  # a third of a third: all three the same pair
 
 
 def test_a_missing_pair_that_is_drawn_twice_has_one_similarity():

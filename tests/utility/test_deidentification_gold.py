@@ -12,7 +12,13 @@ from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.core.spans import Span
 from clinveil.stats.intervals import share_by_patient
-from clinveil.utility.deidentification.on_gold import GoldNote, Survival, Tally, gold_findings, tally_notes
+from clinveil.utility.deidentification.on_gold import (
+    GoldNote,
+    Survival,
+    Tally,
+    gold_findings,
+    tally_notes,
+)
 from clinveil.utility.deidentification.score import score
 
 TEXT = "Dr. Ada O'Neill saw Mr. Fox on 3/4/2019 for asthma."
@@ -30,7 +36,14 @@ def test_whole_exact_partly_named_tokens_characters():
     assert _hits(GOLD) == [(1, 1, 1, 1, 3, 9), (1, 1, 1, 1, 1, 3), (1, 1, 1, 1, 3, 6)]
     assert _hits([]) == [(0, 0, 0, 0, 0, 0)] * 3
     # The quote need not be covered; a longer span is as good as an exact one but for its ends.
-    assert _hits([Span(4, 7, "NAME"), Span(8, 9, "NAME"), Span(10, 15, "NAME")])[0] == (1, 0, 1, 1, 3, 9)
+    assert _hits([Span(4, 7, "NAME"), Span(8, 9, "NAME"), Span(10, 15, "NAME")])[0] == (
+        1,
+        0,
+        1,
+        1,
+        3,
+        9,
+    )
     assert _hits([Span(0, 16, "NAME")])[0] == (1, 0, 1, 1, 3, 9)
     assert _hits([Span(4, 15, "DATE")])[0] == (1, 1, 1, 0, 3, 9)
     assert _hits([Span(5, 7, "NAME")])[0] == (0, 0, 1, 0, 0, 2)
@@ -49,13 +62,17 @@ def _note(patient, found, gold=GOLD, note="n"):
 
 
 def _value(findings, measure, **detail):
-    [found] = [f for f in findings if f.measure == measure and detail.items() <= dict(f.detail).items()]
+    [found] = [
+        f for f in findings if f.measure == measure and detail.items() <= dict(f.detail).items()
+    ]
     return found
 
 
 def test_a_perfect_finder_and_a_blind_one():
     perfect = gold_findings(tally_notes([_note("a", GOLD), _note("b", GOLD)]))
-    assert all(f.value == (0.0 if "leaky" in f.measure or "touched" in f.measure else 1.0) for f in perfect)
+    assert all(
+        f.value == (0.0 if "leaky" in f.measure or "touched" in f.measure else 1.0) for f in perfect
+    )
     blind = gold_findings(tally_notes([_note("a", ()), _note("b", ())]))
     assert _value(blind, "phi.leaky_patients").value == 1.0
     assert all(f.value == 0.0 for f in blind if f.measure == "phi.recall")
@@ -100,9 +117,13 @@ def test_findings_hold_no_text():
 
 def test_what_still_stands_in_a_written_note():
     survival = Survival()
-    survival.add(_note("a", ()), "Dr. X saw mr. FOX for asthma, said ada.", other="Nothing. 3/4/2019")
+    survival.add(
+        _note("a", ()), "Dr. X saw mr. FOX for asthma, said ada.", other="Nothing. 3/4/2019"
+    )
     found = list(survival.findings())
-    assert _value(found, "phi.survives", series="all identifiers").count == 1  # FOX, whatever its case
+    assert (
+        _value(found, "phi.survives", series="all identifiers").count == 1
+    )  # FOX, whatever its case
     assert _value(found, "phi.survives", label="NAME").value == 0.5
     assert _value(found, "phi.survives", series="words of names").count == 2  # ada too
     assert _value(found, "phi.survives", series="notes").value == 1.0
@@ -122,23 +143,43 @@ def test_an_age_that_is_any_number_is_not_looked_for():
 
 
 NOTES = [
-    {"note_id": "1", "patient_id": "a", "text": "Patient: Mary Smith\nSeen on 3/4/2019 by Dr. Jones."},
+    {
+        "note_id": "1",
+        "patient_id": "a",
+        "text": "Patient: Mary Smith\nSeen on 3/4/2019 by Dr. Jones.",
+    },
     {"note_id": "2", "patient_id": "a", "text": "Mrs. Smith has no fever."},
     {"note_id": "3", "patient_id": "b", "text": "Zzyx came in, no pain."},
 ]
-SPANS = [("1", 9, 19, "NAME"), ("1", 28, 36, "DATE"), ("1", 44, 49, "NAME"), ("2", 5, 10, "NAME"), ("3", 0, 4, "NAME")]
+SPANS = [
+    ("1", 9, 19, "NAME"),
+    ("1", 28, 36, "DATE"),
+    ("1", 44, 49, "NAME"),
+    ("2", 5, 10, "NAME"),
+    ("3", 0, 4, "NAME"),
+]
 
 
 @pytest.fixture
 def site(tmp_path):
     (tmp_path / "notes.jsonl").write_text("".join(json.dumps(note) + "\n" for note in NOTES))
     keys = ("note_id", "start", "end", "label")
-    (tmp_path / "gold.jsonl").write_text("".join(json.dumps(dict(zip(keys, s, strict=True))) + "\n" for s in SPANS))
+    (tmp_path / "gold.jsonl").write_text(
+        "".join(json.dumps(dict(zip(keys, s, strict=True))) + "\n" for s in SPANS)
+    )
     return tmp_path
 
 
 def _run(site, *more, gold="gold.jsonl"):
-    notes = [str(site / "notes.jsonl"), "--gold", str(site / gold), "--set", "workers=1", "--set", "quiet=true"]
+    notes = [
+        str(site / "notes.jsonl"),
+        "--gold",
+        str(site / gold),
+        "--set",
+        "workers=1",
+        "--set",
+        "quiet=true",
+    ]
     return main(["evaluate", "deidentification", *notes, *more])
 
 
@@ -163,7 +204,9 @@ def test_another_tools_spans(site):
 
 
 def test_what_is_left_in_written_notes(site, capsys):
-    (site / "out.jsonl").write_text("".join(json.dumps(n | {"text": n["text"][5:]}) + "\n" for n in NOTES))
+    (site / "out.jsonl").write_text(
+        "".join(json.dumps(n | {"text": n["text"][5:]}) + "\n" for n in NOTES)
+    )
     assert _run(site, "--output", str(site / "out.jsonl"), "--json", str(site / "f.json")) == 0
     found = read_findings(site / "f.json")
     left = _value(found, "phi.survives", series="all identifiers")
@@ -175,7 +218,9 @@ def test_what_is_left_in_written_notes(site, capsys):
 def test_a_sample_of_the_notes(site):
     lines = (site / "gold.jsonl").read_text().splitlines()
     (site / "some.jsonl").write_text(lines[4] + '\n{"note_id": "2"}\n')
-    assert _run(site, "--set", "listed=true", "--json", str(site / "f.json"), gold="some.jsonl") == 0
+    assert (
+        _run(site, "--set", "listed=true", "--json", str(site / "f.json"), gold="some.jsonl") == 0
+    )
     found = read_findings(site / "f.json")
     assert _value(found, "phi.recall", metric="every letter and digit").detail["notes"] == 2
 
@@ -183,7 +228,10 @@ def test_a_sample_of_the_notes(site):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ({"note_id": "9", "start": 0, "end": 3, "label": "NAME"}, "spans of 1 notes that are not among the notes"),
+        (
+            {"note_id": "9", "start": 0, "end": 3, "label": "NAME"},
+            "spans of 1 notes that are not among the notes",
+        ),
         ({"note_id": "1", "start": 0, "end": 999, "label": "NAME"}, "the span ends at 999"),
         ({"note_id": "1", "start": 0, "end": 12, "label": "NAME"}, "two spans overlap"),
         ({"note_id": "1", "start": 0, "end": 3, "label": "WIZARD"}, "unknown label"),
@@ -202,7 +250,12 @@ def test_spans_that_do_not_fit_are_one_line_and_exit_3(site, capsys, line, said)
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["x.csv"], ["--grid", "--gold", "x"], ["x.csv", "--gold", "y", "--found", "a", "--output", "b"]],
+    [
+        [],
+        ["x.csv"],
+        ["--grid", "--gold", "x"],
+        ["x.csv", "--gold", "y", "--found", "a", "--output", "b"],
+    ],
 )
 def test_what_does_not_go_together(arguments, capsys):
     assert main(["evaluate", "deidentification", *arguments]) == 2
@@ -213,7 +266,9 @@ def test_in_python(site):
     import clinveil
 
     gold = {"3": [(0, 4, "NAME")], "2": [(5, 10, "PATIENT")]}
-    found = clinveil.evaluate.deidentification(str(site / "notes.jsonl"), gold, found={"3": [(0, 4, "NAME")]})
+    found = clinveil.evaluate.deidentification(
+        str(site / "notes.jsonl"), gold, found={"3": [(0, 4, "NAME")]}
+    )
     assert _value(found, "phi.recall", metric="every letter and digit").value == 0.5
     by_ours = clinveil.evaluate.deidentification(str(site / "notes.jsonl"), site / "gold.jsonl")
     assert _value(by_ours, "phi.recall", metric="every letter and digit").n == 5

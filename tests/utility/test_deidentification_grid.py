@@ -10,7 +10,14 @@ import pytest
 from numpy.random import default_rng
 
 from clinveil.core.spans import Span
-from clinveil.lexicons.names import given_names, held_out, name_form, surnames, world_given, world_surnames
+from clinveil.lexicons.names import (
+    given_names,
+    held_out,
+    name_form,
+    surnames,
+    world_given,
+    world_surnames,
+)
 from clinveil.lexicons.words import vocabulary
 from clinveil.utility.deidentification.grid import (
     BANDS,
@@ -44,7 +51,11 @@ def test_gold_spans_are_where_the_names_are():
         Person("José", "O'Neill", "male"),
         Person("Ana", "Núñez", "male"),
     )
-    assert [text[s.start : s.end] for s in gold] == ["O'Neill, José J", "j.nunez@x.example", "O'NEILL"]
+    assert [text[s.start : s.end] for s in gold] == [
+        "O'Neill, José J",
+        "j.nunez@x.example",
+        "O'NEILL",
+    ]
     assert [s.label for s in gold] == ["NAME", "EMAIL", "NAME"]
     assert "(he)" in text
 
@@ -87,11 +98,21 @@ def test_classes_are_what_they_say():
     lists = name_lists()
     rank = {name: place for place, name in enumerate(surnames())}
     for which, ranks in BANDS.items():
-        assert all(rank[name_form(name)] in range(len(rank))[ranks] for name in lists[which, ""].family)
+        assert all(
+            rank[name_form(name)] in range(len(rank))[ranks] for name in lists[which, ""].family
+        )
     assert all(name_form(name) in vocabulary() for name in lists["words", ""].family)
-    known = {*surnames(), *given_names("female"), *given_names("male"), *world_given(), *world_surnames()}
+    known = {
+        *surnames(),
+        *given_names("female"),
+        *given_names("male"),
+        *world_given(),
+        *world_surnames(),
+    }
     unlisted = lists["unlisted", ""]
-    assert not {name.lower() for name in (*unlisted.female, *unlisted.male, *unlisted.family)} & known
+    assert (
+        not {name.lower() for name in (*unlisted.female, *unlisted.male, *unlisted.family)} & known
+    )
 
 
 def test_a_seed_gives_the_same_notes_and_another_does_not(notes):
@@ -118,7 +139,10 @@ def test_a_perfect_finder_and_a_blind_one(notes):
 
 
 def test_a_finder_that_sees_men_and_capitals_only_shows_the_gaps(notes):
-    gold = {note.text: note.gold if note.sex == "male" and note.case != "lower" else () for note in notes}
+    gold = {
+        note.text: note.gold if note.sex == "male" and note.case != "lower" else ()
+        for note in notes
+    }
     found = grid_findings(list(scored(notes, gold.__getitem__)))
     assert _of(found, "phi.grid", "gender: female").value == 0.0
     men = _of(found, "phi.grid_gap", "men less women")
@@ -131,7 +155,11 @@ def test_a_finder_that_sees_men_and_capitals_only_shows_the_gaps(notes):
 def test_a_name_found_in_part_is_left_and_a_covered_word_counts():
     note = next(note for note in grid_notes(default_rng(7)) if note.context.kind == "header")
     first = note.gold[0]
-    row = next(scored([note], lambda text: [Span(first.start, first.start + 2, "NAME"), Span(0, 4, "NAME")]))
+    row = next(
+        scored(
+            [note], lambda text: [Span(first.start, first.start + 2, "NAME"), Span(0, 4, "NAME")]
+        )
+    )
     assert (row.whole, row.touched) == (0, 1)
 
 
@@ -144,10 +172,30 @@ def test_the_command_prints_the_groups(capsys):
     from clinveil.cli.main import main
 
     assert (
-        main(["evaluate", "deidentification", "--grid", "--seed", "3", "--set", "size=700", "--set", "quiet=true"]) == 0
+        main(
+            [
+                "evaluate",
+                "deidentification",
+                "--grid",
+                "--seed",
+                "3",
+                "--set",
+                "size=700",
+                "--set",
+                "quiet=true",
+            ]
+        )
+        == 0
     )
     said = capsys.readouterr().out
-    for words in ("all names", "culture: malay", "gender: female", "case: lower, with a cue", "worst cell", "men less"):
+    for words in (
+        "all names",
+        "culture: malay",
+        "gender: female",
+        "case: lower, with a cue",
+        "worst cell",
+        "men less",
+    ):
         assert words in said
 
 

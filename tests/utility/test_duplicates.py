@@ -14,11 +14,15 @@ def found(*texts):
 
 
 def prose(seed, length=120):
-    return " ".join(np.random.default_rng(seed).choice([a + b for a in "bcdfg" for b in "aeiouy"], length))
+    return " ".join(
+        np.random.default_rng(seed).choice([a + b for a in "bcdfg" for b in "aeiouy"], length)
+    )
 
 
 def test_equal_after_normalising():
-    assert found("The patient, stable.", "the PATIENT stable", "other words here", "the patient") == [0, 0, 1, 2]
+    assert found(
+        "The patient, stable.", "the PATIENT stable", "other words here", "the patient"
+    ) == [0, 0, 1, 2]
 
 
 def test_a_changed_word_or_two_make_a_near_duplicate_and_another_text_does_not():
@@ -63,4 +67,6 @@ def test_groups_are_the_connected_components(links):
     for a, b in links:
         merged = next(s for s in sets if a in s) | next(s for s in sets if b in s)
         sets = [s for s in sets if not s & merged] + [merged]
-    assert {frozenset(np.flatnonzero(label == g).tolist()) for g in set(label.tolist())} == set(map(frozenset, sets))
+    assert {frozenset(np.flatnonzero(label == g).tolist()) for g in set(label.tolist())} == set(
+        map(frozenset, sets)
+    )

@@ -11,7 +11,16 @@ from clinveil.utility.evaluations import Evaluated, Evaluation, evaluations
 from clinveil.utility.pairs import PairList
 from clinveil.vectors.table import Vectors
 
-ORDER = ("transfer", "similarity", "classification", "nli", "perplexity", "casing", "deidentification", "agreement")
+ORDER = (
+    "transfer",
+    "similarity",
+    "classification",
+    "nli",
+    "perplexity",
+    "casing",
+    "deidentification",
+    "agreement",
+)
 
 
 def test_all_evaluations_are_registered_in_the_order_of_the_help():
@@ -23,12 +32,16 @@ def test_flags_are_settings_and_arguments_come_before_options(name):
     kind = evaluations.get(name)
     assert kind.help() and set(kind.shown.split()) <= kind.flags().keys()
     options = [one.option for one in kind.inputs.values()]
-    assert options == sorted(options, key=bool) and len({*filter(None, options)}) == sum(map(bool, options))
+    assert options == sorted(options, key=bool) and len({*filter(None, options)}) == sum(
+        map(bool, options)
+    )
 
 
 def test_similarity_takes_vectors_and_pairs_as_data():
     vectors = Vectors(list("abcd"), np.eye(4, dtype=np.float32) + 0.1)
-    pairs = PairList("mine", (("a", "b"), ("a", "c"), ("b", "d"), ("a", "a")), np.array([1.0, 2.0, 3.0, 9.0]))
+    pairs = PairList(
+        "mine", (("a", "b"), ("a", "c"), ("b", "d"), ("a", "a")), np.array([1.0, 2.0, 3.0, 9.0])
+    )
     done = evaluations.get("similarity")()({"vectors": vectors, "pairs": [pairs]}, seed=3)
     assert done.title == "vectors, protocol jamia (seed 3)"
     assert [f.measure for f in done.findings] == ["utility.similarity"]

@@ -9,7 +9,13 @@ from clinveil.core.errors import InputError
 from clinveil.utility.tasks.fidelity import two_sample
 from clinveil.utility.tasks.notes import Texts
 
-PARTS = ["fever and cough", "no chest pain", "blood pressure 120/80", "takes aspirin daily", "was seen in clinic"]
+PARTS = [
+    "fever and cough",
+    "no chest pain",
+    "blood pressure 120/80",
+    "takes aspirin daily",
+    "was seen in clinic",
+]
 
 
 def notes(n, seed, between="\n"):
@@ -21,7 +27,8 @@ def found(released):
     real, owner = notes(160, 1), np.full(len(released), -1)
     ids = [str(i) for i in range(len(real))]
     return {
-        f.detail["label"]: f for f in two_sample(Texts(ids, ids, real, released, owner, 0), np.random.default_rng(0))
+        f.detail["label"]: f
+        for f in two_sample(Texts(ids, ids, real, released, owner, 0), np.random.default_rng(0))
     }
 
 

@@ -14,15 +14,22 @@ def batches(rows, size=7):
     names = ("note_id", "patient_id", "text", "label")
     for start in range(0, len(rows), size):
         columns = zip(*rows[start : start + size], strict=True)
-        yield pa.record_batch(dict(zip(names, (pa.array(c, type=pa.string()) for c in columns), strict=True)))
+        yield pa.record_batch(
+            dict(zip(names, (pa.array(c, type=pa.string()) for c in columns), strict=True))
+        )
 
 
 def read(rows, **more):
-    return read_labelled(batches(rows), "label", np.random.default_rng(0), **{"min_class": 2, **more})
+    return read_labelled(
+        batches(rows), "label", np.random.default_rng(0), **{"min_class": 2, **more}
+    )
 
 
 def rows_of(n=60, labels=("a", "b")):
-    return [(f"n{i}", f"p{i // 2}", f"text {'xyz'[i % 3]} {i} " * 9, labels[i % len(labels)]) for i in range(n)]
+    return [
+        (f"n{i}", f"p{i // 2}", f"text {'xyz'[i % 3]} {i} " * 9, labels[i % len(labels)])
+        for i in range(n)
+    ]
 
 
 def test_classes_and_targets():
@@ -34,7 +41,12 @@ def test_classes_and_targets():
 
 
 def test_several_labels_a_note():
-    rows = [("n1", "p1", "t", "a; b"), ("n2", "p2", "t", "b;b;"), ("n3", "p3", "t", "a"), ("n4", "p4", "t", "c;a")]
+    rows = [
+        ("n1", "p1", "t", "a; b"),
+        ("n2", "p2", "t", "b;b;"),
+        ("n3", "p3", "t", "a"),
+        ("n4", "p4", "t", "c;a"),
+    ]
     found = read(rows, separator=";")
     assert found.multi
     assert found.classes == ("a", "b")
@@ -43,10 +55,20 @@ def test_several_labels_a_note():
 
 
 def test_what_is_left_out_is_counted():
-    rows = [*rows_of(), ("x1", "q", "t", None), ("x2", "q", "t", " "), ("x3", "q", None, "a"), ("x4", "q", "t", "rare")]
+    rows = [
+        *rows_of(),
+        ("x1", "q", "t", None),
+        ("x2", "q", "t", " "),
+        ("x3", "q", None, "a"),
+        ("x4", "q", "t", "rare"),
+    ]
     rows += [("y1", "only", "t", "c"), ("y2", "only", "t", "c")]
     detail = read(rows).detail
-    assert (detail["without_label"], detail["classes_too_small"], detail["classes_of_one_patient"]) == (2, 1, 1)
+    assert (
+        detail["without_label"],
+        detail["classes_too_small"],
+        detail["classes_of_one_patient"],
+    ) == (2, 1, 1)
     assert detail["notes_of_small_classes"] == 3
 
 
@@ -86,14 +108,18 @@ def test_other_ids_need_the_crosswalk():
     released = [(f"r{i}", "z", "t", None) for i in range(60)]
     with pytest.raises(InputError, match="--vault"):
         texts_of(labelled, batches(released))
-    assert texts_of(labelled, batches(released), {f"r{i}": f"n{i}" for i in range(60)}) == ["t"] * 60
+    assert (
+        texts_of(labelled, batches(released), {f"r{i}": f"n{i}" for i in range(60)}) == ["t"] * 60
+    )
     with pytest.raises(InputError, match="crosswalk"):
         texts_of(labelled, batches(released), {"r0": "n0"})
 
 
 def test_no_patient_and_no_duplicate_on_two_sides():
     rows = rows_of(200)
-    words = np.random.default_rng(0).choice(["pain", "fever", "cough", "left", "right", "acute"], (200, 40))
+    words = np.random.default_rng(0).choice(
+        ["pain", "fever", "cough", "left", "right", "acute"], (200, 40)
+    )
     rows = [(i, p, " ".join(w), label) for (i, p, _, label), w in zip(rows, words, strict=True)]
     rows[150] = (*rows[150][:2], rows[3][2], rows[150][3])
     labelled = read(rows)
@@ -111,7 +137,10 @@ def test_no_patient_and_no_duplicate_on_two_sides():
 
 def test_the_split_is_the_same_for_the_same_generator():
     rng = np.random.default_rng(2)
-    rows = [(f"n{i}", f"p{i}", " ".join(rng.choice(list("abcdefgh"), 30)), "xy"[i % 2]) for i in range(120)]
+    rows = [
+        (f"n{i}", f"p{i}", " ".join(rng.choice(list("abcdefgh"), 30)), "xy"[i % 2])
+        for i in range(120)
+    ]
     one, other = (parts_of(read(rows), np.random.default_rng(5)) for _ in range(2))
     assert np.array_equal(one.test, other.test)
     assert np.array_equal(one.valid, other.valid)
@@ -120,7 +149,9 @@ def test_the_split_is_the_same_for_the_same_generator():
 def test_several_labels_split_too():
     rng = np.random.default_rng(2)
     texts = [" ".join(rng.choice(list("abcdefgh"), 30)) for _ in range(80)]
-    rows = [(f"n{i}", f"p{i}", text, ("a;b", "b", "c;a", "c")[i % 4]) for i, text in enumerate(texts)]
+    rows = [
+        (f"n{i}", f"p{i}", text, ("a;b", "b", "c;a", "c")[i % 4]) for i, text in enumerate(texts)
+    ]
     labelled = read(rows, separator=";")
     parts = parts_of(labelled, rng)
     assert labelled.targets[parts.test].any(axis=0).all()

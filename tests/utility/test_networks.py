@@ -66,7 +66,9 @@ def test_gradients_equal_differences(model, matrix):
     net = net_of(model, matrix).double()
     ids = torch.tensor([[2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 2, 0]])
     vectors = net.words(ids).detach().requires_grad_(True)
-    assert torch.autograd.gradcheck(lambda v: net.output(net.body(v, ids != PAD)), (vectors,), eps=1e-6, atol=1e-5)
+    assert torch.autograd.gradcheck(
+        lambda v: net.output(net.body(v, ids != PAD)), (vectors,), eps=1e-6, atol=1e-5
+    )
 
 
 def test_windows_hold_words_only():
@@ -82,9 +84,14 @@ def test_kims_cnn_by_hand(matrix):
     pooled = []
     for maps, width in zip(net.convolutions.maps, (3, 4, 5), strict=True):
         kernel, bias = maps.weight.detach().numpy(), maps.bias.detach().numpy()
-        values = [(kernel * words[i : i + width].T).sum(axis=(1, 2)) + bias for i in range(5 - width + 1)]
+        values = [
+            (kernel * words[i : i + width].T).sum(axis=(1, 2)) + bias for i in range(5 - width + 1)
+        ]
         pooled.append(np.maximum(values, 0).max(axis=0))
-    scores = net.output.weight.detach().numpy() @ np.concatenate(pooled) + net.output.bias.detach().numpy()
+    scores = (
+        net.output.weight.detach().numpy() @ np.concatenate(pooled)
+        + net.output.bias.detach().numpy()
+    )
     assert np.allclose(net(ids).detach().numpy()[0], scores, atol=1e-5)
 
 
@@ -107,7 +114,9 @@ def test_attention_by_hand():
 def test_lstm_takes_the_state_after_the_last_word(matrix):
     net = net_of("lstm", matrix)
     states, _ = net.lstm(net.words(torch.tensor([[2, 3, 4]])))
-    body = net.body(net.words(torch.tensor([[2, 3, 4, 0, 0]])), torch.tensor([[True] * 3 + [False] * 2]))
+    body = net.body(
+        net.words(torch.tensor([[2, 3, 4, 0, 0]])), torch.tensor([[True] * 3 + [False] * 2])
+    )
     assert torch.allclose(body, states[:, -1], atol=1e-6)
 
 
@@ -127,7 +136,9 @@ def test_penalties_by_hand(matrix):
     net = net_of("cnn-attention", matrix)
     kernels = sum((maps.weight**2).sum() for maps in net.convolutions.maps)
     rest = sum((a.inner.weight**2).sum() + (a.score.weight**2).sum() for a in net.attentions)
-    expected = 1e-3 * kernels + 1e-4 * (rest + (net.output.weight**2).sum() + (net.words.weight**2).sum())
+    expected = 1e-3 * kernels + 1e-4 * (
+        rest + (net.output.weight**2).sum() + (net.words.weight**2).sum()
+    )
     assert net.penalty().item() == pytest.approx(expected.item(), rel=1e-5)
     assert net_of("cnn", matrix).penalty().item() == 0
 
@@ -145,7 +156,11 @@ def vectors_of(words):
 def test_encoder_knows_the_words_of_its_texts_and_of_its_vectors():
     encoder = Encoder.of(["Pain pain fever", "cough"], 2, vectors_of(["fever", "zebra"]))
     assert list(encoder.words.ids) == ["pain", "cough", "fever", "zebra"]
-    assert [row.tolist() for row in encoder.rows(["fever cold pain", "", "zebra"])] == [[4, 1], [1], [5]]
+    assert [row.tolist() for row in encoder.rows(["fever cold pain", "", "zebra"])] == [
+        [4, 1],
+        [1],
+        [5],
+    ]
     matrix = encoder.matrix(vectors_of(["fever", "zebra"]), np.random.default_rng(0))
     assert matrix[PAD].tolist() == [0, 0]
     assert matrix[5].tolist() == [2, 3]

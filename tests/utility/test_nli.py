@@ -26,7 +26,9 @@ WORDS = ["red", "blue", "green", "dog", "cat", "cow", "pig", "hen", "owl", "bee"
 
 
 def vectors_of(words=WORDS, dim=12, seed=0):
-    return Vectors(list(words), np.random.default_rng(seed).normal(size=(len(words), dim)).astype(np.float32))
+    return Vectors(
+        list(words), np.random.default_rng(seed).normal(size=(len(words), dim)).astype(np.float32)
+    )
 
 
 def colours(n=600, seed=0, noise=False):
@@ -55,7 +57,9 @@ def test_rows_of_tokens_by_hand():
     pairs = SentencePairs("x", [("a", "b", "a")], [("B",)], ["l"])
     vocabulary = words_of(pairs)
     assert vocabulary.ids == {"a": 1, "b": 2, "B": 3}
-    rows = token_rows(vocabulary, [("a", "zz", "B"), ("b", "a", "b", "a", "a"), ()], 4, np.random.default_rng(0))
+    rows = token_rows(
+        vocabulary, [("a", "zz", "B"), ("b", "a", "b", "a", "a"), ()], 4, np.random.default_rng(0)
+    )
     assert rows[:2].tolist() == [[0, 0, 1, 3], [1, 2, 1, 1]]
     assert rows[2, :3].tolist() == [0, 0, 0]
     assert 1 <= rows[2, 3] <= 3
@@ -104,7 +108,9 @@ def test_scores_and_gradients_equal_a_slow_reference():
     settings = NliSettings(hidden=5, dropout=0)
     with seeded(3):
         matrix = torch.randn(9, 4).numpy()
-        model = BagOfWords(matrix, 3, settings).double()  # so that the order of sums does not matter
+        model = BagOfWords(
+            matrix, 3, settings
+        ).double()  # so that the order of sums does not matter
         rows = torch.randint(0, 9, (2, 7, 6))
     assert len([m for m in model.layers if isinstance(m, torch.nn.Linear)]) == 4
     weight = model.project.weight
@@ -137,12 +143,18 @@ def test_the_kept_model_is_that_of_the_lowest_dev_loss():
     settings = NliSettings(hidden=8, batch=32, epochs=40, dropout=0.1)
     train, dev = rows_of(321), rows_of(40, seed=1)  # 321: the last batch would hold one pair
     with seeded(0):
-        training = PairTraining(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, settings), train, dev, settings, CPU)
+        training = PairTraining(
+            BagOfWords(np.eye(5, 4, dtype=np.float32), 2, settings), train, dev, settings, CPU
+        )
         model = training.fit().finish()
         scores = model(torch.from_numpy(dev.premises), torch.from_numpy(dev.hypotheses))
-    losses = torch.nn.functional.cross_entropy(scores.detach(), torch.from_numpy(dev.targets), reduction="none")
+    losses = torch.nn.functional.cross_entropy(
+        scores.detach(), torch.from_numpy(dev.targets), reduction="none"
+    )
     batches = torch.split(losses, 32)
-    assert training.progress.best == pytest.approx(float(torch.stack([b.mean() for b in batches]).mean()), rel=1e-5)
+    assert training.progress.best == pytest.approx(
+        float(torch.stack([b.mean() for b in batches]).mean()), rel=1e-5
+    )
     assert (predictions(model, dev, 7, CPU) == dev.targets).mean() > 0.9
 
 
@@ -165,7 +177,9 @@ def test_a_loss_that_is_no_number_is_said():
 
 def test_one_training_pair_is_refused():
     with pytest.raises(InputError, match="at least two"):
-        PairTraining(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, SMALL), rows_of(1), rows_of(8), SMALL, CPU)
+        PairTraining(
+            BagOfWords(np.eye(5, 4, dtype=np.float32), 2, SMALL), rows_of(1), rows_of(8), SMALL, CPU
+        )
 
 
 @pytest.mark.slow
@@ -230,18 +244,37 @@ def files(tmp_path):
 
 
 def test_command(files, capsys):
-    arguments = ["evaluate", "nli", str(files / "v"), "--train", str(files / "train.csv"), "--set", "seeds=1"]
+    arguments = [
+        "evaluate",
+        "nli",
+        str(files / "v"),
+        "--train",
+        str(files / "train.csv"),
+        "--set",
+        "seeds=1",
+    ]
     arguments += ["--set", "hidden=8", "--set", "epochs=2", "--seed", "3"]
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert [f["measure"] for f in said["findings"]] == ["utility.nli", "utility.nli", "utility.nli_gain"]
-    assert main([*arguments, "--test", str(files / "train.csv"), "--dev", str(files / "train.csv")]) == 0
+    assert [f["measure"] for f in said["findings"]] == [
+        "utility.nli",
+        "utility.nli",
+        "utility.nli_gain",
+    ]
+    assert (
+        main([*arguments, "--test", str(files / "train.csv"), "--dev", str(files / "train.csv")])
+        == 0
+    )
     assert "random vectors" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("more", "code"),
-    [(["--train", "one.csv"], 3), (["--train", "none.csv"], 3), (["--train", "train.csv", "--set", "device=tpu"], 2)],
+    [
+        (["--train", "one.csv"], 3),
+        (["--train", "none.csv"], 3),
+        (["--train", "train.csv", "--set", "device=tpu"], 2),
+    ],
 )
 def test_command_refuses_in_one_line(files, capsys, monkeypatch, more, code):
     monkeypatch.chdir(files)

@@ -8,8 +8,20 @@ import pytest
 from clinveil.core.errors import InputError
 from clinveil.utility.pairs import read_pairs
 
-SIZES = {"hliaoutakis34": 34, "hliaoutakis36": 36, "mayosrs": 101, "minimayosrs": 29, "pedersen30": 30}
-SIZES |= {"umnsrs_rel": 587, "umnsrs_rel_mod": 458, "umnsrs_sim": 566, "umnsrs_sim_mod": 449, "wordsim353": 353}
+SIZES = {
+    "hliaoutakis34": 34,
+    "hliaoutakis36": 36,
+    "mayosrs": 101,
+    "minimayosrs": 29,
+    "pedersen30": 30,
+}
+SIZES |= {
+    "umnsrs_rel": 587,
+    "umnsrs_rel_mod": 458,
+    "umnsrs_sim": 566,
+    "umnsrs_sim_mod": 449,
+    "wordsim353": 353,
+}
 
 
 def written(tmp_path, text, name="pairs.csv", encoding="utf-8"):

@@ -28,7 +28,10 @@ def notes_of(*texts, patients=None):
 
 
 def found(model, notes, control=None, **more):
-    fits = [None if one is None else fit_of(one, encode(notes.texts, one.vocabulary)) for one in (model, control)]
+    fits = [
+        None if one is None else fit_of(one, encode(notes.texts, one.vocabulary))
+        for one in (model, control)
+    ]
     return perplexity_findings(model, fits[0], notes, "test", control=fits[1], more=more)
 
 
@@ -37,7 +40,11 @@ def test_unknown_words_by_hand():
     assert unknown.words.tolist() == [4, 2, 3]
     assert unknown.unknown.tolist() == [2, 0, 3]
     assert unknown.unk_in_source.tolist() == [1, 0, 1]
-    assert unknown.letters.tolist() == [4, 0, 6 + 3]  # xyz and its end; <eos>, which a note only spells, and xy
+    assert unknown.letters.tolist() == [
+        4,
+        0,
+        6 + 3,
+    ]  # xyz and its end; <eos>, which a note only spells, and xy
     assert unknown.symbols == len(set("axyzb<eos>")) + 1
     assert unknown.unknown.sum() / unknown.words.sum() == pytest.approx(5 / 9)
 
@@ -104,13 +111,17 @@ def _has_word(text):
     return bool(text.split())
 
 
-TEXTS = st.lists(st.text("abxyΩ<>unk \n", min_size=1, max_size=20).filter(_has_word), min_size=1, max_size=5)
+TEXTS = st.lists(
+    st.text("abxyΩ<>unk \n", min_size=1, max_size=20).filter(_has_word), min_size=1, max_size=5
+)
 
 
 @given(TEXTS)
 def test_bits_are_the_length_of_a_code_whatever_the_notes(texts):
     """Word by word: what the model asks for, and the letters of what it does not know."""
-    notes = read_notes(memory_corpus([(f"n{i}", f"p{i}", text) for i, text in enumerate(texts)]), prepared=True)
+    notes = read_notes(
+        memory_corpus([(f"n{i}", f"p{i}", text) for i, text in enumerate(texts)]), prepared=True
+    )
     words = [word for text in notes.texts for word in text.split()]
     symbols = len(set("".join(word for word in words if word != "<unk>"))) + 1
     length = sum((len(text.split("\n")) + 1) * np.log2(5) for text in notes.texts)
@@ -138,7 +149,10 @@ def by_min_count(notes):
     """Perplexity and bits of every other patient, of a unigram of the rest, by how often a word must be seen."""
     order = sorted(set(notes.patients))
     aside = set(order[::2])
-    test, train = (notes.rows([r for r, p in enumerate(notes.patients) if (p in aside) == side]) for side in (1, 0))
+    test, train = (
+        notes.rows([r for r, p in enumerate(notes.patients) if (p in aside) == side])
+        for side in (1, 0)
+    )
     counts = {}
     for text in train.texts:
         for word in text.split():
@@ -146,7 +160,12 @@ def by_min_count(notes):
     values = []
     for least in (1, 3, 10, 30, 100, 500, 10**9):
         vocabulary = WordVocabulary([w for w, n in counts.items() if n >= least and w != "<unk>"])
-        values.append([f.value for f in found(train_unigram(encode(train.texts, vocabulary), vocabulary), test)])
+        values.append(
+            [
+                f.value
+                for f in found(train_unigram(encode(train.texts, vocabulary), vocabulary), test)
+            ]
+        )
     return np.array(values).T
 
 
@@ -204,7 +223,9 @@ def test_the_order_of_notes_and_names_of_patients_change_no_value():
 
 
 def test_a_fit_is_of_these_notes():
-    fit = Fit(np.log([0.5**4, 0.25]), np.array([3, 2]), np.array([10, 2]))  # 6 bits, 5 tokens, 12 characters
+    fit = Fit(
+        np.log([0.5**4, 0.25]), np.array([3, 2]), np.array([10, 2])
+    )  # 6 bits, 5 tokens, 12 characters
     perplexity, bits = perplexity_findings(EVEN, fit, notes_of("a b", "a"), "test")
     assert perplexity.value == pytest.approx(2 ** (6 / 5))
     assert bits.value == pytest.approx(0.5)

@@ -23,7 +23,11 @@ def rows_of(patients, seed, *, prepared=True, rare=f"{SECRET} "):
     for patient in range(patients):
         for note in range(3):
             line = " , ".join(rng.choice(WORDS, 6)) + f" {rare}."
-            text = f"{line}\n{line}" if prepared else line.replace(" ,", ",").replace(" .", ".").capitalize()
+            text = (
+                f"{line}\n{line}"
+                if prepared
+                else line.replace(" ,", ",").replace(" .", ".").capitalize()
+            )
             rows.append((f"{seed}-{patient}-{note}", f"{seed}-{patient}", text))
     return rows
 
@@ -77,7 +81,16 @@ def evaluate(tmp_path, capfd):
     """Run it twice: the findings of the one, and what the other prints."""
 
     def run(test, *more):
-        command = ["evaluate", "perplexity", str(test), *map(str, more), "--seed", "1", "--set", "quiet=true"]
+        command = [
+            "evaluate",
+            "perplexity",
+            str(test),
+            *map(str, more),
+            "--seed",
+            "1",
+            "--set",
+            "quiet=true",
+        ]
         if "--train" in command:
             command += ["--set", "model=unigram"]
         assert main([*command, "--json", str(tmp_path / "f.json")]) == 0
@@ -92,7 +105,9 @@ def evaluate(tmp_path, capfd):
 
 
 def test_the_table_says_how_large_the_vocabulary_is_and_what_it_does_not_know(files, evaluate):
-    found, said = evaluate(files["test"], "--train", files["train"], "--set", "prepared=true", "--set", "min_count=80")
+    found, said = evaluate(
+        files["test"], "--train", files["train"], "--set", "prepared=true", "--set", "min_count=80"
+    )
     known = found[0]["detail"]["size"]
     assert said.count(f"unigram, {known} words, ") == 2
     assert said.count(f"{found[0]['detail']['unknown_share']:.1%} unknown") == 2
@@ -102,7 +117,9 @@ def test_the_table_says_how_large_the_vocabulary_is_and_what_it_does_not_know(fi
     assert {one["n"] for one in found} == {8}
 
 
-def test_with_a_unigram_beside_it_there_is_a_control_and_without_there_is_a_reason(files, model, evaluate):
+def test_with_a_unigram_beside_it_there_is_a_control_and_without_there_is_a_reason(
+    files, model, evaluate
+):
     found, said = evaluate(files["test"], "--train", files["train"], "--set", "prepared=true")
     assert all(one["control"] is not None for one in found)
     assert "control: a unigram of the same notes" in said
@@ -130,7 +147,9 @@ def test_notes_that_the_model_was_trained_on_are_found_out(files, model, evaluat
 
 
 def test_the_warning_counts_what_was_trained_on_and_not_what_was_n_held_out(files, model, evaluate):
-    kept = 36 - len(json.loads((model / "model.json").read_text())["about"]["notes"]["fingerprints"])
+    kept = 36 - len(
+        json.loads((model / "model.json").read_text())["about"]["notes"]["fingerprints"]
+    )
     assert kept == 9  # two test patients, and one to validate the network
     found, _ = evaluate(files["train"], "--from", model, "--set", "prepared=true")
     assert found[0]["detail"]["warning"].startswith("27 of 36 notes")
@@ -159,10 +178,14 @@ def test_a_model_without_a_record_of_its_notes_is_reported(files, model, evaluat
 
 def test_a_model_of_another_command_says_nothing_of_its_notes(files, evaluate, tmp_path):
     vocabulary = WordVocabulary(WORDS)
-    for number, about in enumerate(({}, {"split": "?"}, {"split": {"seed": 1}}, {"notes": {"fingerprints": "all"}})):
+    for number, about in enumerate(
+        ({}, {"split": "?"}, {"split": {"seed": 1}}, {"notes": {"fingerprints": "all"}})
+    ):
         trained = train_unigram(encode(["fever cough"], vocabulary), vocabulary)
         save_model(trained, tmp_path / f"m{number}", about)
-        _, said = evaluate(files["test"], "--from", tmp_path / f"m{number}", "--set", "prepared=true")
+        _, said = evaluate(
+            files["test"], "--from", tmp_path / f"m{number}", "--set", "prepared=true"
+        )
         assert "not checked: whether" in said
 
 

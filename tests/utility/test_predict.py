@@ -42,7 +42,12 @@ def labelled(n=180, several=False, seed=0):
         table |= rng.random((n, 3)) < 0.2
     texts = []
     for row in table:
-        own = [rng.choice(OWN[name]) for name, has in zip(classes, row, strict=True) if has for _ in range(2)]
+        own = [
+            rng.choice(OWN[name])
+            for name, has in zip(classes, row, strict=True)
+            if has
+            for _ in range(2)
+        ]
         texts.append(" ".join(rng.permutation([*own, *rng.choice(SHARED, 10)])))
     ids = [f"n{i}" for i in range(n)]
     return Labelled(ids, ids, texts, classes, table if several else targets, {"label": "organ"})
@@ -94,7 +99,9 @@ def test_the_same_seed_gives_the_same_guesses(model):
     notes = labelled(90)
     parts = parts_of(notes, np.random.default_rng(1))
     settings = ClassifierSettings(max_tokens=20, epochs=2)
-    runs = [predict(model, notes, parts, 5, side=own_side(notes), settings=settings) for _ in range(2)]
+    runs = [
+        predict(model, notes, parts, 5, side=own_side(notes), settings=settings) for _ in range(2)
+    ]
     assert np.array_equal(runs[0].test, runs[1].test)
 
 
@@ -103,7 +110,11 @@ def test_transfers_use_the_side_that_they_are_told():
     notes = labelled()
     parts = parts_of(notes, np.random.default_rng(1))
     names = sorted(OWN)
-    swap = {w: OWN[names[(i + 1) % 3]][k] for i, name in enumerate(names) for k, w in enumerate(OWN[name])}
+    swap = {
+        w: OWN[names[(i + 1) % 3]][k]
+        for i, name in enumerate(names)
+        for k, w in enumerate(OWN[name])
+    }
     swapped = [" ".join(swap.get(word, word) for word in text.split()) for text in notes.texts]
     found = predict("lr", notes, parts, 1, Side(notes.texts, swapped))
     assert score("accuracy", (notes.targets[parts.test] + 1) % 3, found.test) > 0.9
@@ -112,7 +123,10 @@ def test_transfers_use_the_side_that_they_are_told():
 def test_the_test_notes_text_is_never_learnt_from():
     notes = labelled()
     parts = parts_of(notes, np.random.default_rng(1))
-    other = [text if i not in set(parts.test.tolist()) else "nothing of this" for i, text in enumerate(notes.texts)]
+    other = [
+        text if i not in set(parts.test.tolist()) else "nothing of this"
+        for i, text in enumerate(notes.texts)
+    ]
     one = predict("lr", notes, parts, 1, Side(other, notes.texts))
     assert np.array_equal(one.test, predict("lr", notes, parts, 1).test)
 
@@ -157,7 +171,9 @@ def test_a_new_classifier_is_one_registration(files, capsys):
             "min_class=10",
         ]
         assert main([*arguments, "--model", "first", "--json", "-"]) == 0
-        assert {f["detail"]["model"] for f in json.loads(capsys.readouterr().out)["findings"]} == {"first"}
+        assert {f["detail"]["model"] for f in json.loads(capsys.readouterr().out)["findings"]} == {
+            "first"
+        }
         assert ReleaseSettings(model=("first",)).model == ("first",)
     finally:
         classifiers.forget("first")
@@ -194,8 +210,24 @@ def files(tmp_path):
 
 
 def test_command(files, capsys):
-    arguments = ["evaluate", "classification", str(files / "original.csv"), str(files / "released.csv")]
-    arguments += ["--label", "organ", "--set", "min_class=10", "--seed", "1", "--model", "lr", "--model", "svm"]
+    arguments = [
+        "evaluate",
+        "classification",
+        str(files / "original.csv"),
+        str(files / "released.csv"),
+    ]
+    arguments += [
+        "--label",
+        "organ",
+        "--set",
+        "min_class=10",
+        "--seed",
+        "1",
+        "--model",
+        "lr",
+        "--model",
+        "svm",
+    ]
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     assert len(said) == 12
@@ -207,7 +239,15 @@ def test_command(files, capsys):
 
 
 def test_command_on_the_original_alone(files, capsys):
-    arguments = ["evaluate", "classification", str(files / "original.csv"), "--label", "organ", "--set", "min_class=10"]
+    arguments = [
+        "evaluate",
+        "classification",
+        str(files / "original.csv"),
+        "--label",
+        "organ",
+        "--set",
+        "min_class=10",
+    ]
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     assert {f["detail"]["side"] for f in said} == {"original"}
@@ -225,7 +265,18 @@ def test_command_on_the_original_alone(files, capsys):
     ],
 )
 def test_bad_input_is_one_line(files, capsys, more, code, message):
-    assert main(["evaluate", "classification", str(files / "original.csv"), str(files / "released.csv"), *more]) == code
+    assert (
+        main(
+            [
+                "evaluate",
+                "classification",
+                str(files / "original.csv"),
+                str(files / "released.csv"),
+                *more,
+            ]
+        )
+        == code
+    )
     said = capsys.readouterr().err.strip().split("\n")
     assert len(said) == 1
     assert message in said[0]

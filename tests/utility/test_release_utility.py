@@ -45,12 +45,25 @@ def notes(n=200, seed=1, shuffled_labels=False):
 def corpus(rows, label="label"):
     names = ("note_id", "patient_id", "text", *((label,) if label else ()))
     columns = list(zip(*rows, strict=True))[: len(names)]
-    return MemoryCorpus([pa.record_batch(dict(zip(names, (pa.array(c, pa.string()) for c in columns), strict=True)))])
+    return MemoryCorpus(
+        [
+            pa.record_batch(
+                dict(zip(names, (pa.array(c, pa.string()) for c in columns), strict=True))
+            )
+        ]
+    )
 
 
 def measured(real, released, labels=("label",), paired=True, alignment=None):
     ids = {row[0]: row[0] for row in released} if paired else None
-    sides = Sides(corpus(real), corpus(released), entered=corpus(real), notes=ids, alignment=alignment, workers=1)
+    sides = Sides(
+        corpus(real),
+        corpus(released),
+        entered=corpus(real),
+        notes=ids,
+        alignment=alignment,
+        workers=1,
+    )
     return {finding.measure: finding for finding in useful(sides, labels, ("lr",))}
 
 
@@ -91,9 +104,15 @@ def test_the_source_itself_has_a_share_of_one_in_every_task(same):
         assert detail["of_ceiling"] == pytest.approx(1, abs=0.02)
         assert detail["task"] == name.partition(".")[2]
     transfer, sequence = same["utility.transfer"].detail, same["utility.sequence"].detail
-    assert transfer["chance_score"] == pytest.approx(0.5, abs=0.03) and transfer["metric"] == "macro-F1"
+    assert (
+        transfer["chance_score"] == pytest.approx(0.5, abs=0.03)
+        and transfer["metric"] == "macro-F1"
+    )
     assert sequence["ceiling"] > 0.95 > 0.7 > sequence["floor"]
-    assert same["utility.language_model"].detail["ceiling"] < same["utility.language_model"].detail["floor"]
+    assert (
+        same["utility.language_model"].detail["ceiling"]
+        < same["utility.language_model"].detail["floor"]
+    )
 
 
 def test_words_drawn_per_label_have_a_share_of_about_zero(same):
@@ -102,7 +121,9 @@ def test_words_drawn_per_label_have_a_share_of_about_zero(same):
     rows, rng = notes(), np.random.default_rng(3)
     ids, patients, texts, labels = map(list, zip(*rows, strict=True))
     targets = np.array([LABELS.index(label) for label in labels])
-    drawn = drawn_words(Labelled(ids, patients, texts, LABELS, targets, {}), np.arange(len(rows)), rng)
+    drawn = drawn_words(
+        Labelled(ids, patients, texts, LABELS, targets, {}), np.arange(len(rows)), rng
+    )
     assert [len(text.split()) for text in drawn] == [len(text.split()) for text in texts]
     released = list(zip(ids, patients, drawn, labels, strict=True))
     found = measured(rows, released, alignment=lambda: iter([aligned(rows)]))
@@ -119,17 +140,24 @@ def test_labels_at_random_have_no_share():
     for name in ("utility.transfer", "utility.within"):
         assert found[name].value is None
         assert "chance" in found[name].detail["why"] and "of_ceiling" not in found[name].detail
-        assert found[name].detail["ceiling"] == pytest.approx(found[name].detail["chance_score"], abs=0.15)
+        assert found[name].detail["ceiling"] == pytest.approx(
+            found[name].detail["chance_score"], abs=0.15
+        )
 
 
 def test_the_alignment_carries_labels_to_words_that_no_rule_knows():
     rows = notes()
-    coded = [(n, p, " ".join(text[a:b][::-1] + "q" for a, b in word_spans(text)), label) for n, p, text, label in rows]
+    coded = [
+        (n, p, " ".join(text[a:b][::-1] + "q" for a, b in word_spans(text)), label)
+        for n, p, text, label in rows
+    ]
     batch = aligned(rows)
     by_rules = measured(rows, coded, labels=())["utility.sequence"]
     assert by_rules.value is None and "negated words" in by_rules.detail["why"]
     carried = measured(rows, coded, labels=(), alignment=lambda: iter([batch]))["utility.sequence"]
-    assert carried.detail["labels_by_alignment"] and carried.detail["score"] < 0.75  # other words teach nothing
+    assert (
+        carried.detail["labels_by_alignment"] and carried.detail["score"] < 0.75
+    )  # other words teach nothing
     unchanged = measured(rows, rows, labels=(), alignment=lambda: iter([batch]))["utility.sequence"]
     assert unchanged.value == pytest.approx(1, abs=0.05)
 
@@ -143,10 +171,13 @@ def test_figures_are_of_test_patients_only():
     for name, finding in found.items():
         assert finding.value == pytest.approx(1, abs=0.05), name
     contaminated = [
-        (n, p, text if p in TESTED else "autre langue sans aucun mot commun", label) for n, p, text, label in notes()
+        (n, p, text if p in TESTED else "autre langue sans aucun mot commun", label)
+        for n, p, text, label in notes()
     ]
     honest = held_out_findings(notes(), contaminated, TESTED)
-    assert honest["utility.transfer"].detail["score"] < 0.5  # training text of test patients teaches nothing
+    assert (
+        honest["utility.transfer"].detail["score"] < 0.5
+    )  # training text of test patients teaches nothing
     assert honest["utility.language_model"].value < 0
     crossed = measured(notes(), contaminated)
     assert crossed["utility.transfer"].detail["score"] > honest["utility.transfer"].detail["score"]
@@ -156,13 +187,20 @@ def test_classifiers_that_agree_on_all_test_notes_may_differ_on_others():
     detail = held_out_findings(notes(), notes(), TESTED)["utility.transfer"].detail
     assert detail["of_ceiling"] == 1
     width = 1 - 0.025 ** (1 / 25)
-    assert (detail["of_ceiling_low"], detail["of_ceiling_high"]) == pytest.approx((1 - width, 1 + width))
+    assert (detail["of_ceiling_low"], detail["of_ceiling_high"]) == pytest.approx(
+        (1 - width, 1 + width)
+    )
 
 
 def test_without_test_patients_it_is_not_known_what_the_models_have_read():
-    for found in (measured(notes(), notes()), held_out_findings(notes(), notes(), TESTED, unread=False)):
+    for found in (
+        measured(notes(), notes()),
+        held_out_findings(notes(), notes(), TESTED, unread=False),
+    ):
         for finding in found.values():
-            assert finding.detail["tested_on"].endswith("whether the release's models have read them is not known")
+            assert finding.detail["tested_on"].endswith(
+                "whether the release's models have read them is not known"
+            )
 
 
 def test_notes_that_were_written_are_tested_on_test_patients_too():
@@ -191,7 +229,8 @@ def test_too_few_test_patients_or_labels_without_meaning_give_the_reason(rows, t
 
 def test_labels_of_few_test_patients_are_merged():
     rows = [
-        (n, p, text, "rare" if p in ("p1", "p4", "p5", "p8", "p9", "p13") else label) for n, p, text, label in notes()
+        (n, p, text, "rare" if p in ("p1", "p4", "p5", "p8", "p9", "p13") else label)
+        for n, p, text, label in notes()
     ]
     detail = held_out_findings(rows, rows, TESTED)["utility.transfer"].detail
     assert (detail["classes_merged"], detail["classes"]) == (1, 2)  # two test patients: left out
@@ -221,7 +260,9 @@ def test_labels_that_hardly_vary_have_no_share(labels):
     rows = [(n, p, text, label) for (n, p, text, _), label in zip(notes(), labels, strict=True)]
     found = measured(rows, rows)
     for name in ("utility.transfer", "utility.within"):
-        assert found[name].value is None and found[name].detail["why"].startswith("Column 'label' cannot be used")
+        assert found[name].value is None and found[name].detail["why"].startswith(
+            "Column 'label' cannot be used"
+        )
     assert found["utility.sequence"].value is not None
 
 
@@ -243,20 +284,27 @@ def test_an_unknown_column_and_an_unknown_id_are_errors():
 def test_the_same_release_gives_the_same_findings_whatever_the_order_of_rows(same):
     rows = notes()
     again = measured(rows[::-1], rows[::-1], labels=("label",))
-    assert {name: f.value for name, f in again.items()} == {name: f.value for name, f in same.items()}
+    assert {name: f.value for name, f in again.items()} == {
+        name: f.value for name, f in same.items()
+    }
 
 
 def test_word_pairs_without_enough_common_words_say_so(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text(
         "term1,term2,score\n"
-        + "\n".join(f"{a},{b},{i}" for i, (a, b) in enumerate(zip(FINDINGS[:30], FINDINGS[20:], strict=True)))
+        + "\n".join(
+            f"{a},{b},{i}"
+            for i, (a, b) in enumerate(zip(FINDINGS[:30], FINDINGS[20:], strict=True))
+        )
     )
     rows = notes()
     sides = Sides(corpus(rows), corpus(rows), notes={row[0]: row[0] for row in rows}, workers=1)
     found = {f.measure: f for f in useful(sides, (), (), [path])}["utility.vectors"]
     assert found.detail["metric"] == "Spearman" and found.n == 30
-    assert found.value is None and found.detail["why"].startswith("no evidence")  # scores in any order: nothing to keep
+    assert found.value is None and found.detail["why"].startswith(
+        "no evidence"
+    )  # scores in any order: nothing to keep
 
 
 @pytest.mark.parametrize(
@@ -300,9 +348,15 @@ def test_a_ceiling_at_the_floor_gives_no_share_but_the_percent_of_real():
 
 
 def test_fewer_bits_are_better():
-    draws = {arm: np.full(100, bits) for arm, bits in {"released": 8.0, "floor": 10.0, "ceiling": 6.0}.items()}
+    draws = {
+        arm: np.full(100, bits)
+        for arm, bits in {"released": 8.0, "floor": 10.0, "ceiling": 6.0}.items()
+    }
     finding = share_finding(
-        "utility.language_model", Arms({k: float(v[0]) for k, v in draws.items()}, draws, "lower"), 10, {}
+        "utility.language_model",
+        Arms({k: float(v[0]) for k, v in draws.items()}, draws, "lower"),
+        10,
+        {},
     )
     assert finding.value == finding.low == finding.high == 0.5
     assert finding.detail["of_ceiling"] == 0.75
@@ -322,8 +376,18 @@ def test_intervals_of_shares_cover():
         for arm, share in right.items():
             hit = rng.random(patient.size) < np.clip(share + ease, 0, 1)
             each = f1_sums(label, np.where(hit, label, 1 - label), 2)
-            sums[arm] = np.stack([np.bincount(patient, column, minlength=150) for column in each.T], axis=1)
-        finding = share_finding("utility.transfer", bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1), 1, {})
+            sums[arm] = np.stack(
+                [np.bincount(patient, column, minlength=150) for column in each.T], axis=1
+            )
+        finding = share_finding(
+            "utility.transfer", bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1), 1, {}
+        )
         covered += finding.low <= truth <= finding.high
-        of_ceiling += finding.detail["of_ceiling_low"] <= 0.8 / 0.9 <= finding.detail["of_ceiling_high"]
-    assert LEVEL == (0.025, 0.975) and 0.91 <= covered / runs <= 0.99 and 0.91 <= of_ceiling / runs <= 0.99
+        of_ceiling += (
+            finding.detail["of_ceiling_low"] <= 0.8 / 0.9 <= finding.detail["of_ceiling_high"]
+        )
+    assert (
+        LEVEL == (0.025, 0.975)
+        and 0.91 <= covered / runs <= 0.99
+        and 0.91 <= of_ceiling / runs <= 0.99
+    )

@@ -23,7 +23,9 @@ from clinveil.utility.scores import (
 )
 
 tables = st.integers(2, 12).flatmap(
-    lambda n: st.tuples(arrays(bool, (n, 3)), arrays(bool, (n, 3)), arrays(np.int64, n, elements=st.integers(0, 3)))
+    lambda n: st.tuples(
+        arrays(bool, (n, 3)), arrays(bool, (n, 3)), arrays(np.int64, n, elements=st.integers(0, 3))
+    )
 )
 
 
@@ -36,7 +38,9 @@ def test_several_labels_equal_sklearn(table):
         return
     scores = f1_score(truth, guess, average=None, sample_weight=weights, zero_division=0)
     assert macro_f1(sums) == pytest.approx(scores[live].mean())
-    assert micro_f1(sums) == pytest.approx(f1_score(truth, guess, average="micro", sample_weight=weights))
+    assert micro_f1(sums) == pytest.approx(
+        f1_score(truth, guess, average="micro", sample_weight=weights)
+    )
 
 
 def test_with_one_class_micro_f1_is_the_accuracy():
@@ -101,11 +105,15 @@ def test_thresholds_are_chosen_by_micro_f1():
     assert choose(truth, probabilities) == (1.0, 0.2)
     assert choose(np.zeros((2, 2), dtype=bool), probabilities[:2]) == (0.0, THRESHOLDS[-1])
     assert decided(probabilities, 0.2, several=True).tolist() == truth.tolist()
-    assert log_loss(truth, probabilities) == pytest.approx(-np.log([0.25, 0.85, 0.85, 0.35, 0.45, 0.95]).mean())
+    assert log_loss(truth, probabilities) == pytest.approx(
+        -np.log([0.25, 0.85, 0.85, 0.35, 0.45, 0.95]).mean()
+    )
 
 
 def test_one_class_a_note_is_the_likeliest_and_chosen_by_macro_f1():
     truth, probabilities = np.array([0, 1, 1]), np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
     assert decided(probabilities, 0.5, several=False).tolist() == [0, 0, 1]
-    assert choose(truth, probabilities)[0] == pytest.approx(score("macro_f1", truth, np.array([0, 0, 1])))
+    assert choose(truth, probabilities)[0] == pytest.approx(
+        score("macro_f1", truth, np.array([0, 0, 1]))
+    )
     assert log_loss(truth, probabilities) == pytest.approx(-np.log([0.6, 0.3, 0.8]).mean())

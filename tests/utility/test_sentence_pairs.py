@@ -11,13 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.core.errors import InputError
-from clinveil.utility.evaluations._sentence_pairs import SentencePairs, nli_parts, premise_groups, read_sentence_pairs
+from clinveil.utility.evaluations._sentence_pairs import (
+    SentencePairs,
+    nli_parts,
+    premise_groups,
+    read_sentence_pairs,
+)
 
 PARSE = "( ( The -LRB- pt -RRB- ) ( ( is caf\u00e9 ) . ) )"
 
 
 def pairs_of(rows, name="train.csv"):
-    premises, hypotheses, labels = zip(*[(tuple(a.split()), tuple(b.split()), c) for a, b, c in rows], strict=True)
+    premises, hypotheses, labels = zip(
+        *[(tuple(a.split()), tuple(b.split()), c) for a, b, c in rows], strict=True
+    )
     return SentencePairs(name, premises, hypotheses, labels)
 
 
@@ -27,12 +34,18 @@ def many(n, label=lambda i: "ab"[i % 2]):
 
 def test_mednli_layout(tmp_path):
     rows = [
-        {"gold_label": "entailment", "sentence1_binary_parse": PARSE, "sentence2_binary_parse": "( No fever )"},
+        {
+            "gold_label": "entailment",
+            "sentence1_binary_parse": PARSE,
+            "sentence2_binary_parse": "( No fever )",
+        },
         {"gold_label": "-", "sentence1_binary_parse": PARSE, "sentence2_binary_parse": "( No )"},
         {"gold_label": None, "sentence1_binary_parse": PARSE, "sentence2_binary_parse": "( No )"},
     ]
     path = tmp_path / "mli_train_v1.jsonl"
-    path.write_text("\n".join(json.dumps({**row, "sentence1": "other", "pairID": 7}) for row in rows))
+    path.write_text(
+        "\n".join(json.dumps({**row, "sentence1": "other", "pairID": 7}) for row in rows)
+    )
     found = read_sentence_pairs(path)
     assert found.premises == (("The", "(", "pt", ")", "is", "caf", "."),)
     assert found.hypotheses == (("No", "fever"),)
@@ -42,10 +55,16 @@ def test_mednli_layout(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("sick.csv", "pair_ID,sentence_A,sentence_B,entailment_judgment\n1,A dog's here,No dog,NEUTRAL\n"),
+        (
+            "sick.csv",
+            "pair_ID,sentence_A,sentence_B,entailment_judgment\n1,A dog's here,No dog,NEUTRAL\n",
+        ),
         ("sick.tsv", "sentence_A\tsentence_B\tentailment_label\nA dog's here\tNo dog\tNEUTRAL\n"),
         ("rqe.csv", "pid,label,chq,faq\n1,NEUTRAL,A dog's here,No dog\n"),
-        ("own.csv", "sentence1,sentence2,label\nA dog's here,No dog,NEUTRAL\nA dog's here,No dog,\n"),
+        (
+            "own.csv",
+            "sentence1,sentence2,label\nA dog's here,No dog,NEUTRAL\nA dog's here,No dog,\n",
+        ),
         ("own.jsonl", '{"premise": "A dog\'s here", "hypothesis": "No dog", "label": "NEUTRAL"}'),
         ("own.csv.gz", "sentence1,sentence2,label\nA dog's here,No dog,NEUTRAL\n"),
     ],
@@ -93,7 +112,10 @@ def test_sentences_do_not_show_in_reprs():
     assert "p1" not in repr(many(3))
 
 
-@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=80, max_size=120), st.integers(0, 9))
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=80, max_size=120),
+    st.integers(0, 9),
+)
 def test_no_sentence_stands_on_two_sides(links, seed):
     pairs = pairs_of([(f"s{a}", f"S{b}", "ab"[i % 2]) for i, (a, b) in enumerate(links)])
     try:
@@ -147,14 +169,18 @@ def test_too_few_pairs_are_refused():
 
 
 def test_a_label_that_training_lacks():
-    parts = nli_parts(many(20), many(4), pairs_of([("a", "b", "zyqquavex")], "test.csv"), np.random.default_rng(0))
+    parts = nli_parts(
+        many(20), many(4), pairs_of([("a", "b", "zyqquavex")], "test.csv"), np.random.default_rng(0)
+    )
     with pytest.raises(InputError, match=r"test\.csv: 1 pairs") as caught:
         parts.targets(parts.test)
     assert "zyqquavex" not in str(caught.value)
 
 
 def test_premise_groups_ignore_letter_case():
-    assert premise_groups(pairs_of([("A b", "x", "l"), ("c", "y", "l"), ("a B", "z", "l")])).tolist() == [0, 1, 0]
+    assert premise_groups(
+        pairs_of([("A b", "x", "l"), ("c", "y", "l"), ("a B", "z", "l")])
+    ).tolist() == [0, 1, 0]
 
 
 def test_sick(real_data):
@@ -167,6 +193,8 @@ def test_sick(real_data):
 
 
 def test_rqe(real_data):
-    parts = nli_parts(read_sentence_pairs(real_data("nli/rqe_train.csv.gz")), None, None, np.random.default_rng(0))
+    parts = nli_parts(
+        read_sentence_pairs(real_data("nli/rqe_train.csv.gz")), None, None, np.random.default_rng(0)
+    )
     assert parts.detail["grouping"] == "premise"
     assert parts.detail["test_premises_seen"] < 0.05  # those that stand as an answer too

@@ -23,7 +23,11 @@ def vectors_of(words, **more):
 
 
 def pairs_of(*rows):
-    return PairList("list", tuple((one, other) for one, other, _ in rows), np.array([float(s) for *_, s in rows]))
+    return PairList(
+        "list",
+        tuple((one, other) for one, other, _ in rows),
+        np.array([float(s) for *_, s in rows]),
+    )
 
 
 def planted(n=40, noise=0.1, dim=20, seed=0):
@@ -41,7 +45,14 @@ def one(findings, measure="utility.similarity", series=None):
 
 
 def test_cosines_by_hand():
-    pairs = pairs_of(("a", "c", 1), ("A", "d", 1), ("a b", "c", 1), ("a", "zz", 1), ("a", "e", 1), ("...", "a", 1))
+    pairs = pairs_of(
+        ("a", "c", 1),
+        ("A", "d", 1),
+        ("a b", "c", 1),
+        ("a", "zz", 1),
+        ("a", "e", 1),
+        ("...", "a", 1),
+    )
     found = pair_vectors(vectors_of("abcde"), pairs).cosines()
     assert found[:3] == pytest.approx([np.sqrt(0.5), -1.0, 1.0])
     assert np.isnan(found[3:]).all()
@@ -55,7 +66,9 @@ def test_a_term_of_several_words_is_the_mean_of_those_that_have_vectors():
 
 
 def test_paper_cs_protocol_takes_single_words_only():
-    found = pair_vectors(vectors_of("abc"), pairs_of(("a b", "c", 1), ("a", "c", 1)), protocol="clinicalnlp").cosines()
+    found = pair_vectors(
+        vectors_of("abc"), pairs_of(("a b", "c", 1), ("a", "c", 1)), protocol="clinicalnlp"
+    ).cosines()
     assert np.isnan(found[0])
     assert found[1] == pytest.approx(np.sqrt(0.5))
 
@@ -77,24 +90,52 @@ def test_a_pair_with_an_unknown_word_is_compared_among_fasttexts_vectors():
 
 def test_every_number_is_reported():
     fast = with_subwords("ab", "zz")
-    rows = (("zz", "b", 3), ("a", "c", 2), ("a", "b", 1), ("a b", "c", 2.5), ("a", "---", 1), ("d", "a", 0))
+    rows = (
+        ("zz", "b", 3),
+        ("a", "c", 2),
+        ("a", "b", 1),
+        ("a b", "c", 2.5),
+        ("a", "---", 1),
+        ("d", "a", 0),
+    )
     found = one(
-        similarity(vectors_of("abcd"), pairs_of(*rows), np.random.default_rng(0), SimilarityTask(subwords=fast)),
+        similarity(
+            vectors_of("abcd"),
+            pairs_of(*rows),
+            np.random.default_rng(0),
+            SimilarityTask(subwords=fast),
+        ),
         series="all pairs",
     )
-    names = ("pairs", "asked", "single", "covered", "by_subwords", "partial", "scored", "left_out", "random")
+    names = (
+        "pairs",
+        "asked",
+        "single",
+        "covered",
+        "by_subwords",
+        "partial",
+        "scored",
+        "left_out",
+        "random",
+    )
     assert [found.detail[name] for name in names] == [6, 6, 4, 5, 1, 0, 5, 1, 0]
     task = SimilarityTask("clinicalnlp", frequencies=dict.fromkeys("abcdz", 20))
     pairs = pairs_of(*rows, ("d", "z", 1))
     random = one(similarity(vectors_of("abcd"), pairs, np.random.default_rng(0), task))
-    assert [random.detail[name] for name in ("asked", "covered", "scored", "left_out", "random")] == [4, 3, 4, 0, 1]
+    assert [
+        random.detail[name] for name in ("asked", "covered", "scored", "left_out", "random")
+    ] == [4, 3, 4, 0, 1]
 
 
 def test_a_pair_of_a_term_with_itself_is_counted_for_the_control_keeps_it():
     """Two such pairs of UMNSRS lift the control to 0.07: they are alike whatever the vectors say."""
     vectors, pairs = planted()
     rows = (*pairs.terms, ("aa", "aa"), ("ab", "ab"))
-    found = one(similarity(vectors, PairList("x", rows, np.append(pairs.scores, [3, 3])), np.random.default_rng(0)))
+    found = one(
+        similarity(
+            vectors, PairList("x", rows, np.append(pairs.scores, [3, 3])), np.random.default_rng(0)
+        )
+    )
     assert found.detail["identical"] == 2
     assert found.control > 0.2
 
@@ -114,8 +155,13 @@ def test_the_control_deals_vectors_out_in_both_spaces_and_keeps_the_coverage():
     buckets = np.array(sorted(owner))
     matrix = vectors.matrix[[owner[b] for b in buckets.tolist()]]
     few = Vectors(vectors.words[:40], vectors.matrix[:40])
-    fast = Vectors(["qqq"], np.ones((1, 20), dtype=np.float32), subwords=Subwords(buckets, matrix, 99991))
-    found = one(similarity(few, pairs, np.random.default_rng(0), SimilarityTask(subwords=fast)), series="all pairs")
+    fast = Vectors(
+        ["qqq"], np.ones((1, 20), dtype=np.float32), subwords=Subwords(buckets, matrix, 99991)
+    )
+    found = one(
+        similarity(few, pairs, np.random.default_rng(0), SimilarityTask(subwords=fast)),
+        series="all pairs",
+    )
     assert found.n == 40
     assert found.detail["by_subwords"] == 20
     assert abs(found.control) < 0.1 < found.low
@@ -123,7 +169,11 @@ def test_the_control_deals_vectors_out_in_both_spaces_and_keeps_the_coverage():
 
 def test_a_vector_that_is_the_same_for_all_has_no_correlation_and_says_so():
     same = Vectors(list("abcd"), np.ones((4, 3), dtype=np.float32))
-    found = one(similarity(same, pairs_of(("a", "b", 1), ("b", "c", 2), ("c", "d", 3)), np.random.default_rng(0)))
+    found = one(
+        similarity(
+            same, pairs_of(("a", "b", 1), ("b", "c", 2), ("c", "d", 3)), np.random.default_rng(0)
+        )
+    )
     assert found.value is None
     assert found.detail["why"]
 
@@ -139,7 +189,9 @@ def test_the_same_seed_says_the_same():
 def test_subwords_are_counted_and_the_figure_without_them_stands_beside():
     fast = with_subwords("ab", "zz")
     pairs = pairs_of(("zz", "b", 3), ("a", "c", 2), ("a", "b", 1), ("c", "b", 2.5))
-    found = similarity(vectors_of("abc"), pairs, np.random.default_rng(0), SimilarityTask(subwords=fast))
+    found = similarity(
+        vectors_of("abc"), pairs, np.random.default_rng(0), SimilarityTask(subwords=fast)
+    )
     assert one(found, series="all pairs").detail["by_subwords"] == 1
     assert one(found, series="all pairs").n == 4
     assert one(found, series="pairs that need no subwords").n == 3
@@ -154,7 +206,9 @@ def test_planted_truth_is_found_and_the_control_is_at_chance():
     vectors, pairs = planted()
     found = one(similarity(vectors, pairs, np.random.default_rng(1)))
     assert found.low > 0.6
-    assert found.value == pytest.approx(scipy.stats.pearsonr(pair_vectors(vectors, pairs).cosines(), pairs.scores)[0])
+    assert found.value == pytest.approx(
+        scipy.stats.pearsonr(pair_vectors(vectors, pairs).cosines(), pairs.scores)[0]
+    )
     assert found.p == 1e-3
     assert abs(found.control) < 0.1
     assert found.chance == 0
@@ -169,7 +223,10 @@ def test_scores_that_have_nothing_to_do_with_the_vectors_are_no_evidence():
         found = one(similarity(vectors, random, rng, SimilarityTask(draws=300)))
         if found.value is None:
             said += 1
-            assert found.detail["why"].startswith("no evidence") and (found.low, found.high) == (None, None)
+            assert found.detail["why"].startswith("no evidence") and (found.low, found.high) == (
+                None,
+                None,
+            )
             assert found.detail["correlation"] <= found.detail["chance_high"] and found.p > 0.05
     assert said >= 17  # of 20, 19 are expected
 
@@ -180,7 +237,11 @@ def test_a_correlation_needs_twenty_pairs():
         fewer = PairList("few", pairs.terms[:n], pairs.scores[:n])
         found = one(similarity(vectors, fewer, np.random.default_rng(0)))
         assert (found.value is None) == (n < 20) and found.detail["covered"] == n
-    five = one(similarity(vectors, PairList("few", pairs.terms[:5], pairs.scores[:5]), np.random.default_rng(0)))
+    five = one(
+        similarity(
+            vectors, PairList("few", pairs.terms[:5], pairs.scores[:5]), np.random.default_rng(0)
+        )
+    )
     assert five.detail["why"] == "no evidence: 5 of 5 pairs have a similarity; 20 are required"
 
 
@@ -188,7 +249,10 @@ def test_missing_pairs_are_left_out_or_random_by_protocol():
     vectors, pairs = planted()
     fewer = Vectors(vectors.words[:40], vectors.matrix[:40])  # 20 of 40 pairs
     random = SimilarityTask("clinicalnlp", frequencies=dict.fromkeys(vectors.words, 20))
-    found = [one(similarity(fewer, pairs, np.random.default_rng(0), task)) for task in (SimilarityTask(), random)]
+    found = [
+        one(similarity(fewer, pairs, np.random.default_rng(0), task))
+        for task in (SimilarityTask(), random)
+    ]
     assert [each.n for each in found] == [20, 40]
     assert [each.detail["covered"] for each in found] == [20] * 2
     assert found[0].value > found[1].value
@@ -201,7 +265,10 @@ def test_paper_cs_random_similarities_are_averaged():
     values = [
         one(
             similarity(
-                fewer, pairs, np.random.default_rng(s), SimilarityTask(protocol="clinicalnlp", frequencies=counts)
+                fewer,
+                pairs,
+                np.random.default_rng(s),
+                SimilarityTask(protocol="clinicalnlp", frequencies=counts),
             )
         ).value
         for s in range(5)
@@ -214,7 +281,12 @@ def test_pairs_are_chosen_by_counts_in_the_real_text():
     task = SimilarityTask("clinicalnlp", frequencies={"a": 20, "b": 20, "c": 19})
     assert task.wanted(pairs).tolist() == [True, False, False, True]
     with pytest.raises(InputError, match="--notes"):
-        similarity(vectors_of("abc"), pairs, np.random.default_rng(0), SimilarityTask(protocol="clinicalnlp"))
+        similarity(
+            vectors_of("abc"),
+            pairs,
+            np.random.default_rng(0),
+            SimilarityTask(protocol="clinicalnlp"),
+        )
 
 
 @pytest.mark.parametrize(
@@ -223,7 +295,10 @@ def test_pairs_are_chosen_by_counts_in_the_real_text():
         ([("zz", "a", 1), ("a", "b", 2), ("a", "c", 3)], "no evidence: 2 of 3 pairs"),
         ([("a", "b", 1), ("a", "c", 1), ("c", "d", 1)] * 7, "are constant"),
         ([("zz", "yy", 1)], "no evidence: 0 of 1"),
-        ([("a", "b", 1), ("a", "c", 2), ("c", "d", 3)] * 6 + [("a", "b", 1)], "no evidence: 19 of 19"),
+        (
+            [("a", "b", 1), ("a", "c", 2), ("c", "d", 3)] * 6 + [("a", "b", 1)],
+            "no evidence: 19 of 19",
+        ),
     ],
 )
 def test_what_cannot_be_correlated_says_why(rows, why):
@@ -242,7 +317,15 @@ def files(tmp_path):
 
 
 def test_command(files, capsys):
-    arguments = ["evaluate", "similarity", str(files / "v"), "--pairs", str(files / "pairs.csv"), "--seed", "3"]
+    arguments = [
+        "evaluate",
+        "similarity",
+        str(files / "v"),
+        "--pairs",
+        str(files / "pairs.csv"),
+        "--seed",
+        "3",
+    ]
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["findings"][0]["detail"]["covered"] == 40
@@ -256,7 +339,9 @@ def test_command_of_paper_c_needs_counts(files, capsys):
     arguments = ["evaluate", "similarity", str(files / "v"), "--pairs", str(files / "pairs.csv")]
     assert main([*arguments, "--protocol", "clinicalnlp"]) == 3
     assert "--notes" in capsys.readouterr().err
-    (files / "notes.csv").write_text("note_id,text\n" + "\n".join(f"{i},aa ab ac" for i in range(30)))
+    (files / "notes.csv").write_text(
+        "note_id,text\n" + "\n".join(f"{i},aa ab ac" for i in range(30))
+    )
     more = ["--protocol", "clinicalnlp", "--notes", str(files / "notes.csv"), "--json", "-"]
     assert main([*arguments, *more]) == 0
     finding = json.loads(capsys.readouterr().out)["findings"][0]
@@ -264,7 +349,11 @@ def test_command_of_paper_c_needs_counts(files, capsys):
 
 
 @pytest.mark.parametrize(
-    "more", [["--notes", "pairs.csv"], ["--protocol", "clinicalnlp", "--notes", "pairs.csv", "--subwords", "v"]]
+    "more",
+    [
+        ["--notes", "pairs.csv"],
+        ["--protocol", "clinicalnlp", "--notes", "pairs.csv", "--subwords", "v"],
+    ],
 )
 def test_options_of_the_other_protocol_are_refused(files, capsys, monkeypatch, more):
     monkeypatch.chdir(files)
@@ -277,14 +366,50 @@ def test_options_of_the_other_protocol_are_refused(files, capsys, monkeypatch, m
 def test_real_lists_on_real_notes_beat_chance(real_data, tmp_path, capsys):
     """Small and quick: two passes of skip-gram over MTSamples are enough for UMNSRS."""
     notes, pairs = real_data("notes/mtsamples.csv.gz"), real_data("wordpairs/umnsrs_sim.csv")
-    made = ["embed", str(notes), "--set", "id=doc_id", "--set", "text=transcription", "-o", str(tmp_path / "v")]
+    made = [
+        "embed",
+        str(notes),
+        "--set",
+        "id=doc_id",
+        "--set",
+        "text=transcription",
+        "-o",
+        str(tmp_path / "v"),
+    ]
     assert (
-        main([*made, "--algorithm", "skipgram", "--set", "epochs=2", "--dim", "30", "--workers", "1", "--seed", "1"])
+        main(
+            [
+                *made,
+                "--algorithm",
+                "skipgram",
+                "--set",
+                "epochs=2",
+                "--dim",
+                "30",
+                "--workers",
+                "1",
+                "--seed",
+                "1",
+            ]
+        )
         == 0
     )
     capsys.readouterr()
     assert (
-        main(["evaluate", "similarity", str(tmp_path / "v"), "--pairs", str(pairs), "--seed", "1", "--json", "-"]) == 0
+        main(
+            [
+                "evaluate",
+                "similarity",
+                str(tmp_path / "v"),
+                "--pairs",
+                str(pairs),
+                "--seed",
+                "1",
+                "--json",
+                "-",
+            ]
+        )
+        == 0
     )
     found = json.loads(capsys.readouterr().out)["findings"][0]
     assert found["detail"]["pairs"] == 566
@@ -293,5 +418,7 @@ def test_real_lists_on_real_notes_beat_chance(real_data, tmp_path, capsys):
 
 
 def test_command_with_a_missing_list(files, capsys):
-    assert main(["evaluate", "similarity", str(files / "v"), "--pairs", str(files / "none.csv")]) == 3
+    assert (
+        main(["evaluate", "similarity", str(files / "v"), "--pairs", str(files / "none.csv")]) == 3
+    )
     assert capsys.readouterr().err.count("\n") == 1

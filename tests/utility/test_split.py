@@ -17,7 +17,9 @@ def first_split(*given, **how):
 
 def texts_of(n, seed=0):
     rng = np.random.default_rng(seed)
-    return [" ".join(rng.choice([a + b for a in "bcdfghk" for b in "aeiouy"], 40)) for _ in range(n)]
+    return [
+        " ".join(rng.choice([a + b for a in "bcdfghk" for b in "aeiouy"], 40)) for _ in range(n)
+    ]
 
 
 @given(st.integers(12, 60), st.integers(0, 10**6))
@@ -41,20 +43,27 @@ def test_links_are_transitive():
     texts = texts_of(12)
     texts[2] = texts[1]
     parts = first_split(
-        ["a", "a", "b", "b", *(f"p{i}" for i in range(8))], texts, ["x", "y"] * 6, np.random.default_rng(1)
+        ["a", "a", "b", "b", *(f"p{i}" for i in range(8))],
+        texts,
+        ["x", "y"] * 6,
+        np.random.default_rng(1),
     )
     assert len(set(parts.group[:4].tolist())) == 1 and len(set(parts.group.tolist())) == 9
 
 
 def test_labels_keep_their_proportions():
     labels = ["rare"] * 20 + ["common"] * 180
-    parts = first_split([f"p{i}" for i in range(200)], texts_of(200), labels, np.random.default_rng(1))
+    parts = first_split(
+        [f"p{i}" for i in range(200)], texts_of(200), labels, np.random.default_rng(1)
+    )
     assert sum(labels[i] == "rare" for i in parts.test) == 5 and len(parts.test) == 50
 
 
 def test_the_rng_decides():
     patients, labels = [f"p{i // 2}" for i in range(80)], ["x", "y"] * 40
-    first, again, other = (first_split(patients, texts_of(80), labels, np.random.default_rng(s)) for s in (1, 1, 2))
+    first, again, other = (
+        first_split(patients, texts_of(80), labels, np.random.default_rng(s)) for s in (1, 1, 2)
+    )
     assert first.test.tolist() == again.test.tolist() != other.test.tolist()
 
 

@@ -13,8 +13,13 @@ from clinveil.utility.labelled import Parts
 def job(several=False):
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=120)
-    texts = [" ".join(rng.choice(["a1", "b", "c", "d", "e", f"cue{k} cue"], 12)) for k in "abcabc" * 20]
-    texts = [f"{text} topic{'xyz'[k]}" if rng.random() < 0.8 else text for text, k in zip(texts, y, strict=True)]
+    texts = [
+        " ".join(rng.choice(["a1", "b", "c", "d", "e", f"cue{k} cue"], 12)) for k in "abcabc" * 20
+    ]
+    texts = [
+        f"{text} topic{'xyz'[k]}" if rng.random() < 0.8 else text
+        for text, k in zip(texts, y, strict=True)
+    ]
     other = [text.replace("topicx", "topicx topicy") for text in texts]
     parts = Parts(np.arange(60), np.arange(60, 80), np.arange(80, 120))
     targets = np.stack([y == k for k in range(3)], axis=1) if several else y
@@ -25,7 +30,9 @@ def test_equals_the_scikit_learn_pipeline():
     given, y = job()
     made = classifier("tfidf-lr")(given)
     vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2, token_pattern=r"[a-z]+")
-    model = LogisticRegression(C=10, max_iter=300).fit(vectorizer.fit_transform(given.side.train[:80]), y[:80])
+    model = LogisticRegression(C=10, max_iter=300).fit(
+        vectorizer.fit_transform(given.side.train[:80]), y[:80]
+    )
     right = model.predict(vectorizer.transform(given.side.test[80:]))
     assert (made.test == right).all()
     assert (made.test == y[80:]).mean() > 0.6

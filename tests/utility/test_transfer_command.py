@@ -29,7 +29,22 @@ def files(tmp_path):
 
 
 def findings(command, out):
-    assert main(["evaluate", "transfer", *command, "--model", "lr", "--json", str(out), "--set", "quiet=true"]) == 0
+    assert (
+        main(
+            [
+                "evaluate",
+                "transfer",
+                *command,
+                "--model",
+                "lr",
+                "--json",
+                str(out),
+                "--set",
+                "quiet=true",
+            ]
+        )
+        == 0
+    )
     return {f["measure"]: f for f in json.loads(out.read_text())["findings"]}
 
 
@@ -39,7 +54,9 @@ def test_paired_by_id_and_unpaired(files, tmp_path, capsys):
     assert paired["utility.transfer"]["value"] == 1.0
     unpaired = findings([real, other, "--label", "label", "--unpaired"], tmp_path / "b.json")
     assert unpaired["utility.transfer"]["detail"]["of_ceiling"] > 0.8
-    assert main(["evaluate", "transfer", real, released, "--model", "lr", "--set", "quiet=true"]) == 0
+    assert (
+        main(["evaluate", "transfer", real, released, "--model", "lr", "--set", "quiet=true"]) == 0
+    )
     shown = capsys.readouterr().out
     assert "100.0% of real" in shown and "floor" in shown and "transfer, label" not in shown
 

@@ -95,7 +95,12 @@ def test_the_unit_divides_by_every_distance_up_to_22():
 
 def test_encoding_skips_null_texts_and_closes_over_words_without_an_id():
     corpus = memory_corpus(
-        [("1", "p", "Ünder the NEEDLE's eye 12"), ("2", "p", None), ("3", "q", ""), ("4", "q", "eye")]
+        [
+            ("1", "p", "Ünder the NEEDLE's eye 12"),
+            ("2", "p", None),
+            ("3", "q", ""),
+            ("4", "q", "eye"),
+        ]
     )
     (ids,) = encode(corpus, {"ünder": 4, "needle": 7, "eye": 0})
     assert ids.tolist() == [4, 7, 0, END, END, 0, END]

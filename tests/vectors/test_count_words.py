@@ -43,7 +43,12 @@ def corpus_of(notes):
 
 
 @settings(max_examples=400)
-@given(st.one_of(st.text(), st.text(alphabet="aBc 1'é\u0301\u00ad\u200d\u0345İJ\u030c中١ﷺ\t\x00-", max_size=40)))
+@given(
+    st.one_of(
+        st.text(),
+        st.text(alphabet="aBc 1'é\u0301\u00ad\u200d\u0345İJ\u030c中١ﷺ\t\x00-", max_size=40),
+    )
+)
 def test_fast_words_are_the_words_of_the_tokenizer(text):
     assert words(text) == slow_words(text)
 
@@ -76,9 +81,21 @@ def test_counts_equal_the_loop(notes, limit, tmp_path_factory):
 
 
 def test_by_hand(tmp_path):
-    notes = [("ann", "Pain, pain and fever."), ("ann", "PAIN"), ("bob", "no fever"), ("cy", None), ("cy", "")]
+    notes = [
+        ("ann", "Pain, pain and fever."),
+        ("ann", "PAIN"),
+        ("bob", "no fever"),
+        ("cy", None),
+        ("cy", ""),
+    ]
     found = count_words(corpus_of(notes), tmp_path)
-    table = dict(zip(found.words, zip(found.counts.tolist(), found.patients.tolist(), strict=True), strict=True))
+    table = dict(
+        zip(
+            found.words,
+            zip(found.counts.tolist(), found.patients.tolist(), strict=True),
+            strict=True,
+        )
+    )
     assert table == {"pain": (3, 1), "fever": (2, 2), "and": (1, 1), "no": (1, 1)}
     assert list(found.words) == ["pain", "fever", "and", "no"]
     assert (found.n_patients, found.n_notes, found.n_tokens, len(found)) == (3, 4, 7, 4)
@@ -86,7 +103,9 @@ def test_by_hand(tmp_path):
 
 def cut(corpus, rows):
     """The same notes in batches of so many."""
-    batches = [batch.slice(at, rows) for batch in corpus.batches() for at in range(0, batch.num_rows, rows)]
+    batches = [
+        batch.slice(at, rows) for batch in corpus.batches() for at in range(0, batch.num_rows, rows)
+    ]
     return MemoryCorpus(batches)
 
 
@@ -107,7 +126,10 @@ def test_processes_count_the_same(tmp_path):
 
 def test_parts_are_counted_where_they_are_read(tmp_path):
     notes = [(f"p{i % 7}", f"pain {chr(97 + i % 20)} fever " * (i % 5)) for i in range(60)]
-    parts = [memory_corpus((f"{at}-{i}", who, text) for i, (who, text) in enumerate(notes[at::3])) for at in range(3)]
+    parts = [
+        memory_corpus((f"{at}-{i}", who, text) for i, (who, text) in enumerate(notes[at::3]))
+        for at in range(3)
+    ]
     corpus = PartedCorpus(tuple(parts), "notes", parts[0].columns, ".parquet")
     sent = []
 

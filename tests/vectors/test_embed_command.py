@@ -14,7 +14,9 @@ from clinveil.vectors.files import load_vectors
 
 @pytest.fixture
 def notes(tmp_path):
-    rows = "\n".join(f'n{i},p{i % 7},"chest pain and fever, secretword{"abc"[i % 3]} today"' for i in range(60))
+    rows = "\n".join(
+        f'n{i},p{i % 7},"chest pain and fever, secretword{"abc"[i % 3]} today"' for i in range(60)
+    )
     path = tmp_path / "notes.csv"
     path.write_text(f"note_id,patient_id,text\n{rows}\n")
     return path
@@ -40,7 +42,10 @@ def test_vectors_are_made_and_marked_secret(notes, tmp_path, capfd):
 
 def test_the_seed_makes_them_again(notes, tmp_path):
     for name in ("one", "two"):
-        assert run(notes, "-o", tmp_path / name, "--seed", 4, "--dim", 8, "--workers", 1, "--quiet") == 0
+        assert (
+            run(notes, "-o", tmp_path / name, "--seed", 4, "--dim", 8, "--workers", 1, "--quiet")
+            == 0
+        )
     one, two = load_vectors(tmp_path / "one"), load_vectors(tmp_path / "two")
     assert one.matrix.tobytes() == two.matrix.tobytes()
     assert one.meta["seed"] == 4
@@ -69,7 +74,9 @@ def test_a_taken_place_is_refused_before_training(notes, tmp_path, capfd):
     assert "v: already exists" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("content", ["note_id,patient_id,text\n", 'note_id,patient_id,text\n1,p,"7 8"\n'])
+@pytest.mark.parametrize(
+    "content", ["note_id,patient_id,text\n", 'note_id,patient_id,text\n1,p,"7 8"\n']
+)
 def test_notes_without_words_leave_nothing_behind(content, tmp_path, capfd):
     path = tmp_path / "few.csv"
     path.write_text(content)
@@ -78,7 +85,9 @@ def test_notes_without_words_leave_nothing_behind(content, tmp_path, capfd):
     assert [item.name for item in tmp_path.iterdir()] == ["few.csv"]
 
 
-@pytest.mark.parametrize(("out", "said"), [("txt", "are the same path"), ("txt/v", "OUT is inside NOTES")])
+@pytest.mark.parametrize(
+    ("out", "said"), [("txt", "are the same path"), ("txt/v", "OUT is inside NOTES")]
+)
 def test_notes_are_not_overwritten(out, said, tmp_path, capfd):
     (tmp_path / "txt").mkdir()
     (tmp_path / "txt" / "a.txt").write_text("chest pain")
@@ -112,7 +121,18 @@ except OSError as error:
 
 @pytest.mark.parametrize("name", ["v", "v.vec", "v.bin"])
 def test_a_disk_that_takes_no_more_is_named_as_the_cause(name, notes, tmp_path):
-    line = [sys.executable, "-c", LIMITED, notes, "-o", tmp_path / name, "--dim", "1000", "--workers", "1"]
+    line = [
+        sys.executable,
+        "-c",
+        LIMITED,
+        notes,
+        "-o",
+        tmp_path / name,
+        "--dim",
+        "1000",
+        "--workers",
+        "1",
+    ]
     done = subprocess.run(list(map(str, line)), capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "27", done.stderr  # EFBIG
     assert [item.name for item in tmp_path.iterdir()] == ["notes.csv"]

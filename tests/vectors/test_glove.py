@@ -9,7 +9,14 @@ from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.algorithm import Notes
-from clinveil.vectors.algorithms.glove import PAIR, Glove, Rule, descend, new_parameters, training_pairs
+from clinveil.vectors.algorithms.glove import (
+    PAIR,
+    Glove,
+    Rule,
+    descend,
+    new_parameters,
+    training_pairs,
+)
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.settings import VectorSettings
@@ -19,7 +26,9 @@ VARIANTS = ["pair", "single"]
 
 
 def train_glove(corpus, settings, *, seed, workers, scratch, on_epoch=None):
-    return settings.train(Notes(corpus, count_words(corpus, scratch), seed, workers, scratch, on_epoch))
+    return settings.train(
+        Notes(corpus, count_words(corpus, scratch), seed, workers, scratch, on_epoch)
+    )
 
 
 def some_pairs(rng, n_words, n, *, distinct):
@@ -97,7 +106,9 @@ def test_an_epoch_equals_the_slow_reference(variant, dim):
     slow_right = slow_left if left is right else right.astype(np.float64)
     rule = Glove(variant=variant).rule
     loss = descend(pairs, order, left, right, rule)
-    assert loss == pytest.approx(reference_epoch(pairs, order, slow_left, slow_right, rule), rel=1e-4)
+    assert loss == pytest.approx(
+        reference_epoch(pairs, order, slow_left, slow_right, rule), rel=1e-4
+    )
     np.testing.assert_allclose(left, slow_left, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(right, slow_right, rtol=1e-3, atol=1e-5)
 
@@ -143,7 +154,10 @@ def test_training_pairs_by_hand():
 
     def entries(**settings):
         pairs = training_pairs(rows, columns, values, Glove(x_max=100, **settings))
-        return {(p["row"].item(), p["column"].item()): (p["target"].item(), p["weight"].item()) for p in pairs}
+        return {
+            (p["row"].item(), p["column"].item()): (p["target"].item(), p["weight"].item())
+            for p in pairs
+        }
 
     weight = {4.0: 0.04**0.75, 200.0: 1.0, 50.0: 0.5**0.75}
     once = {(0, 0): 4.0, (0, 1): 200.0, (1, 2): 50.0}
@@ -152,7 +166,9 @@ def test_training_pairs_by_hand():
         (entries(), both),
         (entries(variant="single"), {(0, 1): 200.0, (1, 2): 50.0}),
     ):
-        assert found == {k: (pytest.approx(np.log(x)), pytest.approx(weight[x])) for k, x in wanted.items()}
+        assert found == {
+            k: (pytest.approx(np.log(x)), pytest.approx(weight[x])) for k, x in wanted.items()
+        }
 
 
 def notes_of_two_topics(n=300, seed=0):
@@ -207,7 +223,11 @@ def test_the_loss_falls_and_the_table_is_whole(tmp_path):
     assert many.patients.max() <= 50
     assert many.matrix.shape == (24, 8)
     assert many.meta["determinism"] == "bitwise"
-    assert (many.meta["algorithm"], many.meta["variant"], many.meta["epochs"]) == ("glove", "pair", 20)
+    assert (many.meta["algorithm"], many.meta["variant"], many.meta["epochs"]) == (
+        "glove",
+        "pair",
+        20,
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -231,14 +251,23 @@ def test_the_pair_model_has_both_orders_and_the_single_one_each_pair_once(tmp_pa
 
 
 def test_null_and_odd_texts(tmp_path):
-    notes = [("1", "a", None), ("2", "a", ""), ("3", "b", "Ärzte\u200b ÄRZTE 💉 病人 12 once"), ("4", "b", "once more")]
+    notes = [
+        ("1", "a", None),
+        ("2", "a", ""),
+        ("3", "b", "Ärzte\u200b ÄRZTE 💉 病人 12 once"),
+        ("4", "b", "once more"),
+    ]
     vectors = train_glove(memory_corpus(notes), Glove(dim=4), seed=0, workers=2, scratch=tmp_path)
     assert set(vectors.words) == {"ärzte", "病人", "once", "more"}
-    floor = train_glove(memory_corpus(notes), Glove(dim=4, min_count=2), seed=0, workers=1, scratch=tmp_path)
+    floor = train_glove(
+        memory_corpus(notes), Glove(dim=4, min_count=2), seed=0, workers=1, scratch=tmp_path
+    )
     assert list(floor.words) == ["once", "ärzte"]
 
 
-@pytest.mark.parametrize("notes", [[], [("1", "a", None)], [("1", "a", "alone"), ("2", "b", "single")]])
+@pytest.mark.parametrize(
+    "notes", [[], [("1", "a", None)], [("1", "a", "alone"), ("2", "b", "single")]]
+)
 def test_nothing_to_learn_is_said(tmp_path, notes):
     with pytest.raises(InputError, match="no two words occur within a window"):
         train_glove(memory_corpus(notes), Glove(), seed=0, workers=1, scratch=tmp_path)
@@ -255,7 +284,9 @@ def test_divergence_names_epoch_and_eta_and_leaves_nothing_behind(tmp_path, vari
 
 
 def test_train_hands_glove_over_with_its_settings(tmp_path):
-    settings = VectorSettings(algorithm="glove", glove_variant="single", dim=6, window=3, min_count=2)
+    settings = VectorSettings(
+        algorithm="glove", glove_variant="single", dim=6, window=3, min_count=2
+    )
     run = {"seed": 4, "workers": 2, "scratch": tmp_path}
     wanted = Glove(variant="single", dim=6, window=3, min_count=2, epochs=15)
     vectors = train(notes_of_two_topics(40), settings, **run)
@@ -271,9 +302,28 @@ def test_the_command_trains_and_stores_glove(tmp_path, flags, capsys):
     notes = tmp_path / "notes.csv"
     (batch,) = notes_of_two_topics(60).batches()
     rows = zip(*batch.to_pydict().values(), strict=True)
-    notes.write_text("\n".join(["note_id,patient_id,text", *(",".join(row) for row in rows)]), encoding="utf-8")
+    notes.write_text(
+        "\n".join(["note_id,patient_id,text", *(",".join(row) for row in rows)]), encoding="utf-8"
+    )
     out = tmp_path / "vectors"
-    assert main(["embed", str(notes), "--algorithm", "glove", "--dim", "8", "--seed", "1", *flags, "-o", str(out)]) == 0
+    assert (
+        main(
+            [
+                "embed",
+                str(notes),
+                "--algorithm",
+                "glove",
+                "--dim",
+                "8",
+                "--seed",
+                "1",
+                *flags,
+                "-o",
+                str(out),
+            ]
+        )
+        == 0
+    )
     vectors = load_vectors(out)
     assert vectors.matrix.shape == (24, 8)
     assert vectors.meta["variant"] == ("single" if flags else "pair")

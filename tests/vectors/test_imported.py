@@ -13,7 +13,13 @@ from clinveil.corpus.corpus import memory_corpus, rows
 from clinveil.corpus.open import joined, open_text
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors
-from clinveil.vectors.imported import FEWEST_WORDS, at_hand, of_notes, refuse_foreign, without_vector
+from clinveil.vectors.imported import (
+    FEWEST_WORDS,
+    at_hand,
+    of_notes,
+    refuse_foreign,
+    without_vector,
+)
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
@@ -24,11 +30,15 @@ SMALL = {"dim": 8, "epochs": 2, "window": 3}
 
 def notes_of(seed: int, n: int = 80, words: list[str] = WORDS):
     rng = np.random.default_rng(seed)
-    return memory_corpus([(f"n{i}", f"p{i % 20}", " ".join(rng.choice(words, 30))) for i in range(n)])
+    return memory_corpus(
+        [(f"n{i}", f"p{i % 20}", " ".join(rng.choice(words, 30))) for i in range(n)]
+    )
 
 
 def vectors_of(words: list[str], dim: int = 8) -> Vectors:
-    return Vectors(words, np.random.default_rng(3).normal(size=(len(words), dim)).astype(np.float32))
+    return Vectors(
+        words, np.random.default_rng(3).normal(size=(len(words), dim)).astype(np.float32)
+    )
 
 
 @pytest.fixture
@@ -55,7 +65,9 @@ def test_counts_of_another_hospital_do_not_decide(counts):
     theirs = np.full(60, 10_000, dtype=np.int64)
     elsewhere = Vectors(WORDS, vectors_of(WORDS).matrix, theirs, theirs, 10_000)
     assert of_notes(elsewhere, counts).patients.max() <= 20
-    assert at_hand(elsewhere, counts) is elsewhere, "obfuscate may use a larger training corpus of its own"
+    assert at_hand(elsewhere, counts) is elsewhere, (
+        "obfuscate may use a larger training corpus of its own"
+    )
     assert at_hand(vectors_of(WORDS), counts).n_patients == 20
 
 
@@ -85,7 +97,12 @@ def test_lines_are_texts(tmp_path):
     plain.write_bytes("one two\r\nthree\n\nfour é".encode())
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     for path in (plain, packed):
-        assert [note.text.strip() for note in rows(open_text(path))] == ["one two", "three", "", "four é"]
+        assert [note.text.strip() for note in rows(open_text(path))] == [
+            "one two",
+            "three",
+            "",
+            "four é",
+        ]
         assert len({note.note_id for note in rows(open_text(path))}) == 4
     both = joined(notes_of(1, 3), open_text(plain))
     assert [note.text for note in rows(both)][3:] == [note.text for note in rows(open_text(plain))]
@@ -93,12 +110,18 @@ def test_lines_are_texts(tmp_path):
 
 def test_lines_in_many_batches(tmp_path):
     (tmp_path / "a.txt").write_text("".join(f"word{i}\n" for i in range(4321)))
-    assert [note.text for note in rows(open_text(tmp_path / "a.txt"))] == [f"word{i}" for i in range(4321)]
+    assert [note.text for note in rows(open_text(tmp_path / "a.txt"))] == [
+        f"word{i}" for i in range(4321)
+    ]
 
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
-    [("a.txt", b"", "is empty"), ("a.txt", b"caf\xe9\n", "utf-8"), ("a.pdf", b"x", "unknown file type")],
+    [
+        ("a.txt", b"", "is empty"),
+        ("a.txt", b"caf\xe9\n", "utf-8"),
+        ("a.pdf", b"x", "unknown file type"),
+    ],
 )
 def test_text_that_cannot_be_read_is_named(tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
@@ -110,23 +133,34 @@ def test_text_that_cannot_be_read_is_named(tmp_path, name, content, said):
 
 def test_more_text_teaches_and_adds_no_row(tmp_path):
     """The notes never set different words side by side; the public text has two topics, which the vectors learn."""
-    alone = [(f"n{i}", f"p{i}", f"{WORDS[i % 30]} {WORDS[i % 30]} {WORDS[i % 30]}") for i in range(300)]
+    alone = [
+        (f"n{i}", f"p{i}", f"{WORDS[i % 30]} {WORDS[i % 30]} {WORDS[i % 30]}") for i in range(300)
+    ]
     rng = np.random.default_rng(2)
     topics = [[*WORDS[:15], "public"], [*WORDS[15:30], "texts"]]
-    (tmp_path / "more.txt").write_text("\n".join(" ".join(rng.choice(topics[i % 2], 8)) for i in range(600)))
+    (tmp_path / "more.txt").write_text(
+        "\n".join(" ".join(rng.choice(topics[i % 2], 8)) for i in range(600))
+    )
     notes, how = memory_corpus(alone), {"dim": 8, "window": 5, "epochs": 30}
     run = {"seed": 1, "workers": 1, "scratch": tmp_path / "s"}
     plain = train(notes, VectorSettings(**how), **run)
     taught = train(notes, VectorSettings(**how, more_text=tmp_path / "more.txt"), **run)
     assert set(taught.words) == set(plain.words) == set(WORDS[:30])
-    assert (taught.counts.sum(), taught.n_patients) == (plain.counts.sum(), plain.n_patients) == (900, 300)
+    assert (
+        (taught.counts.sum(), taught.n_patients)
+        == (plain.counts.sum(), plain.n_patients)
+        == (900, 300)
+    )
     assert apart(taught) > apart(plain) + 0.2
     assert list((tmp_path / "s").iterdir()) == []
 
 
 def apart(vectors: Vectors) -> float:
     """How much nearer words of one topic are to each other than to those of the other."""
-    near, far = ([cosine(vectors, WORDS[i], WORDS[j]) for i in range(5) for j in range(n, n + 5)] for n in (5, 20))
+    near, far = (
+        [cosine(vectors, WORDS[i], WORDS[j]) for i in range(5) for j in range(n, n + 5)]
+        for n in (5, 20)
+    )
     return float(np.mean(near) - np.mean(far))
 
 
@@ -151,7 +185,19 @@ def test_the_command_takes_more_text(tmp_path, capsys):
     lines = (f"{note.note_id},{note.patient_id},{note.text}" for note in rows(notes_of(1)))
     notes.write_text("note_id,patient_id,text\n" + "\n".join(lines))
     (tmp_path / "more.txt").write_text("\n".join(note.text for note in rows(notes_of(2))))
-    common = [str(notes), "--set", "dim=8", "--set", "epochs=1", "--set", "window=3", "--workers", "1", "--seed", "1"]
+    common = [
+        str(notes),
+        "--set",
+        "dim=8",
+        "--set",
+        "epochs=1",
+        "--set",
+        "window=3",
+        "--workers",
+        "1",
+        "--seed",
+        "1",
+    ]
     made = []
     for name, flags in (
         ("plain", []),

@@ -41,7 +41,9 @@ def assert_equal_to_brute(matrix, k, eligible):
     return table
 
 
-@pytest.mark.parametrize(("n_words", "dim", "k"), [(40, 3, 5), (700, 20, 14), (3000, 100, 14), (2112, 8, 1)])
+@pytest.mark.parametrize(
+    ("n_words", "dim", "k"), [(40, 3, 5), (700, 20, 14), (3000, 100, 14), (2112, 8, 1)]
+)
 def test_random_vectors_equal_brute_force(n_words, dim, k):
     rng = np.random.default_rng(n_words)
     assert_equal_to_brute(rng.standard_normal((n_words, dim)), k, rng.random(n_words) < 0.7)
@@ -101,7 +103,10 @@ def test_small_whole_numbers_equal_brute_force(data):
 
 
 def columns(table):
-    return [(column.dtype, column.tobytes()) for column in (table.ids, table.similarities, table.eligible)]
+    return [
+        (column.dtype, column.tobytes())
+        for column in (table.ids, table.similarities, table.eligible)
+    ]
 
 
 def test_threads_change_nothing(monkeypatch):
@@ -109,14 +114,21 @@ def test_threads_change_nothing(monkeypatch):
     rng = np.random.default_rng(3)
     matrix = np.round(rng.standard_normal((1500, 12)), 1)
     eligible = rng.random(1500) < 0.5
-    tables = [neighbours(vectors(matrix), 6, eligible=eligible, threads=threads) for threads in (1, 3)]
+    tables = [
+        neighbours(vectors(matrix), 6, eligible=eligible, threads=threads) for threads in (1, 3)
+    ]
     assert columns(tables[0]) == columns(tables[1])
     assert tables[0].meta == tables[1].meta
 
 
 @pytest.mark.parametrize(
     ("k", "eligible", "match"),
-    [(3, [1, 1, 1, 0, 0], "more than 3"), (0, [1] * 5, "require"), (1, [0] * 5, "there are 0"), (1, [1] * 4, "mask")],
+    [
+        (3, [1, 1, 1, 0, 0], "more than 3"),
+        (0, [1] * 5, "require"),
+        (1, [0] * 5, "there are 0"),
+        (1, [1] * 4, "mask"),
+    ],
 )
 def test_what_cannot_be_is_refused(k, eligible, match):
     with pytest.raises(InputError, match=match):
@@ -126,7 +138,9 @@ def test_what_cannot_be_is_refused(k, eligible, match):
 @pytest.fixture
 def table():
     rng = np.random.default_rng(10)
-    return neighbours(vectors(rng.standard_normal((80, 4))), 5, eligible=rng.random(80) < 0.9, threads=1)
+    return neighbours(
+        vectors(rng.standard_normal((80, 4))), 5, eligible=rng.random(80) < 0.9, threads=1
+    )
 
 
 def test_a_table_survives_the_disk(table, tmp_path):
@@ -162,7 +176,16 @@ def test_an_array_of_objects_is_not_unpickled(table, tmp_path):
 
 
 def test_the_arrays_are_read_only():
-    vectors = Vectors(["a", "b", "c"], np.eye(3, dtype=np.float32), np.array([3, 2, 1]), np.array([2, 1, 1]))
+    vectors = Vectors(
+        ["a", "b", "c"], np.eye(3, dtype=np.float32), np.array([3, 2, 1]), np.array([2, 1, 1])
+    )
     table = neighbours(vectors, 1, eligible=np.ones(3, dtype=np.bool_), threads=1)
-    held = [vectors.matrix, vectors.counts, vectors.patients, table.ids, table.similarities, table.eligible]
+    held = [
+        vectors.matrix,
+        vectors.counts,
+        vectors.patients,
+        table.ids,
+        table.similarities,
+        table.eligible,
+    ]
     assert not any(array.flags.writeable for array in held)

@@ -25,7 +25,9 @@ N_WORDS, DIM = 40, 7
 def notes():
     """Lines of words by falling frequency, some empty, and the counts of the words."""
     rng = np.random.default_rng(2)
-    lines = [np.minimum(rng.geometric(0.1, n) - 1, N_WORDS - 1) for n in (0, 1, 2, 60, 5, 300, 17, 0, 41)]
+    lines = [
+        np.minimum(rng.geometric(0.1, n) - 1, N_WORDS - 1) for n in (0, 1, 2, 60, 5, 300, 17, 0, 41)
+    ]
     ids = np.concatenate([part for line in lines for part in (line, [END])]).astype(np.int32)
     return ids, np.bincount(ids[ids != END], minlength=N_WORDS) + 1
 
@@ -54,7 +56,10 @@ def by_hand(notes, plan, chunk):
     words, before = int((ids != END).sum()), 0
     for epoch in range(plan.epochs):
         for number, part in enumerate(chunks(ids, chunk)):
-            rngs = [np.random.default_rng([plan.seed, epoch, number, lane]) for lane in range(room.LANES + 1)]
+            rngs = [
+                np.random.default_rng([plan.seed, epoch, number, lane])
+                for lane in range(room.LANES + 1)
+            ]
             kept = thinned_by_hand(part, keep, rngs[-1])
             size = int((part != END).sum())
             here = before + size
@@ -137,8 +142,13 @@ def test_chunks_are_whole_lines_and_leave_out_no_word(notes):
     for size in (1, 2, 50, 150, 10_000):
         found = list(chunks(ids, size))
         assert all(part[-1] == END for part in found)
-        assert [word for part in found for word in part.tolist() if word != END] == ids[ids != END].tolist()
-    assert [part.tolist() for part in chunks(np.array([3, END, 4, 5, END], np.int32), 4)] == [[3, END], [4, 5, END]]
+        assert [word for part in found for word in part.tolist() if word != END] == ids[
+            ids != END
+        ].tolist()
+    assert [part.tolist() for part in chunks(np.array([3, END, 4, 5, END], np.int32), 4)] == [
+        [3, END],
+        [4, 5, END],
+    ]
 
 
 def test_words_in_a_file_are_those_of_the_array(tmp_path):
@@ -201,7 +211,9 @@ def test_no_window_crosses_a_line(tmp_path):
 
 def test_it_says_that_its_bits_are_the_same(tmp_path):
     corpus = corpus_of(synonym_texts(60))
-    one, two = (train(corpus, VectorSettings(dim=8), seed=4, workers=n, scratch=tmp_path) for n in (1, 2))
+    one, two = (
+        train(corpus, VectorSettings(dim=8), seed=4, workers=n, scratch=tmp_path) for n in (1, 2)
+    )
     assert one.meta == two.meta and two.meta["determinism"] == "bitwise"
     assert one.matrix.tobytes() == two.matrix.tobytes()
 
@@ -218,17 +230,33 @@ def test_unseen_notes_are_predicted_as_well_as_by_gensim():
     known = {word: row for row, word in enumerate(names)}
     counts = np.array([counted[word] for word in names])
 
-    model = Word2Vec(vector_size=50, window=10, negative=5, sg=1, min_count=1, sorted_vocab=0, workers=1, seed=1)
+    model = Word2Vec(
+        vector_size=50, window=10, negative=5, sg=1, min_count=1, sorted_vocab=0, workers=1, seed=1
+    )
     model.build_vocab_from_freq({word: counted[word] for word in names})
     model.train(seen, total_examples=len(seen), epochs=4)
     theirs = model.wv.vectors, model.syn1neg
 
-    matrix = (2 * np.random.default_rng(1).random((len(names), 50), np.float32) - 1) / np.float32(50)
-    ids = np.concatenate([np.array([known[word] for word in text] + [END], np.int32) for text in seen])
-    ours = matrix, train_skipgram(ids, counts, matrix, Plan(window=10, negative=5, epochs=4, workers=2, seed=1), None)
+    matrix = (2 * np.random.default_rng(1).random((len(names), 50), np.float32) - 1) / np.float32(
+        50
+    )
+    ids = np.concatenate(
+        [np.array([known[word] for word in text] + [END], np.int32) for text in seen]
+    )
+    ours = (
+        matrix,
+        train_skipgram(
+            ids, counts, matrix, Plan(window=10, negative=5, epochs=4, workers=2, seed=1), None
+        ),
+    )
 
-    told = [loss_of([[known[word] for word in text] for text in unseen], side, counts) for side in (theirs, ours)]
-    untrained = loss_of([[known[word] for word in text] for text in unseen], (matrix, 0 * matrix), counts)
+    told = [
+        loss_of([[known[word] for word in text] for text in unseen], side, counts)
+        for side in (theirs, ours)
+    ]
+    untrained = loss_of(
+        [[known[word] for word in text] for text in unseen], (matrix, 0 * matrix), counts
+    )
     assert told[1] < 1.01 * told[0] < 0.9 * untrained
 
 

@@ -24,7 +24,13 @@ def trained(tmp_path_factory):
     words = [stem + end for stem in stems for end in ends]
     notes = [(f"n{i}", f"p{i}", " ".join(rng.choice(words, 40))) for i in range(60)]
     settings = VectorSettings(algorithm="fasttext", dim=12, epochs=2)
-    return train(memory_corpus(notes), settings, seed=1, workers=1, scratch=tmp_path_factory.mktemp("scratch"))
+    return train(
+        memory_corpus(notes),
+        settings,
+        seed=1,
+        workers=1,
+        scratch=tmp_path_factory.mktemp("scratch"),
+    )
 
 
 def test_n_grams_by_hand():
@@ -51,7 +57,9 @@ def test_an_unknown_word_is_the_mean_of_its_known_n_grams():
     grams = {gram: hashed(gram) % 1000 for gram in n_grams("ab", 3, 6)}
     kept = sorted([grams["<ab"], grams["ab>"]])
     rows = {grams["<ab"]: [1.0, 0.0], grams["ab>"]: [0.0, 3.0]}
-    found = Subwords(np.array(kept), np.array([rows[b] for b in kept], dtype=np.float32), 1000).vector("ab")
+    found = Subwords(
+        np.array(kept), np.array([rows[b] for b in kept], dtype=np.float32), 1000
+    ).vector("ab")
     assert found.tolist() == [0.5, 1.5]
 
 
@@ -65,11 +73,18 @@ def test_trained_subwords_give_known_words_the_vectors_of_fasttexts_own_rule(tmp
     """For a word whose n-grams were all trained, gensim's rule for unknown words gives the same."""
     from gensim.models import FastText
 
-    model = FastText([["cardiology", "cardiopathy", "neurology"] * 20] * 20, vector_size=8, min_count=1, bucket=5000)
+    model = FastText(
+        [["cardiology", "cardiopathy", "neurology"] * 20] * 20,
+        vector_size=8,
+        min_count=1,
+        bucket=5000,
+    )
     ours = algorithm.FastText().subwords(model).vector("cardiology")
     rows = [hashed(gram) % 5000 for gram in n_grams("cardiology", 3, 6)]
     assert np.allclose(ours, model.wv.vectors_ngrams[rows].mean(axis=0), atol=1e-6)
-    assert sorted(set(rows)) == sorted(set(model.wv.buckets_word[model.wv.key_to_index["cardiology"]].tolist()))
+    assert sorted(set(rows)) == sorted(
+        set(model.wv.buckets_word[model.wv.key_to_index["cardiology"]].tolist())
+    )
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +98,9 @@ def gensims():
 @pytest.mark.parametrize("word", ["a" * 9, "a" * 30])
 def test_an_unknown_word_of_trained_n_grams_has_gensims_vector(gensims, word):
     assert word not in gensims.wv.key_to_index
-    assert np.allclose(algorithm.FastText().subwords(gensims).vector(word), gensims.wv[word], atol=1e-6)
+    assert np.allclose(
+        algorithm.FastText().subwords(gensims).vector(word), gensims.wv[word], atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("word", ["cardiologist", "neuropathy", "née"])
@@ -112,7 +129,10 @@ def test_training_keeps_subwords_and_unknown_relatives_are_near(trained):
 
 def test_other_algorithms_have_none(tmp_path):
     notes = memory_corpus([("a", "a", "one two three four")])
-    assert train(notes, VectorSettings(dim=4), seed=1, workers=1, scratch=tmp_path / "s").subwords is None
+    assert (
+        train(notes, VectorSettings(dim=4), seed=1, workers=1, scratch=tmp_path / "s").subwords
+        is None
+    )
 
 
 def test_saved_and_loaded_the_same(trained, tmp_path):
@@ -121,7 +141,9 @@ def test_saved_and_loaded_the_same(trained, tmp_path):
     assert np.array_equal(again.subwords.matrix, trained.subwords.matrix)
     assert np.array_equal(again.subwords.buckets, trained.subwords.buckets)
     assert again.subwords.n_buckets == trained.subwords.n_buckets
-    assert np.array_equal(again.subwords.vector("cardiologists"), trained.subwords.vector("cardiologists"))
+    assert np.array_equal(
+        again.subwords.vector("cardiologists"), trained.subwords.vector("cardiologists")
+    )
 
 
 def test_word2vec_files_drop_them(trained, tmp_path):

@@ -58,11 +58,15 @@ def test_whole_patients_and_every_rare_word_where_it_stands(corpus, counts):
     pieces = [words(note.text) for note in seen if note.patient_id not in taken]
     assert all(len(piece) == 2 * NEAR + 1 for piece in pieces)
     occurrences = Counter(word for note in seen for word in words(note.text))
-    assert occurrences.keys() == set(counts.words)  # each once-word occurs once: it is taken wherever it stands
+    assert occurrences.keys() == set(
+        counts.words
+    )  # each once-word occurs once: it is taken wherever it stands
 
 
 def test_rare_words_are_seen_about_often_enough(corpus):
-    notes = [(f"n{i}", f"p{i}", f"a b c d {'rare' if i % 10 == 0 else 'x'} e f g h") for i in range(600)]
+    notes = [
+        (f"n{i}", f"p{i}", f"a b c d {'rare' if i % 10 == 0 else 'x'} e f g h") for i in range(600)
+    ]
     many = memory_corpus(notes)
     found = []
     for seed in range(12):
@@ -75,7 +79,9 @@ def test_another_seed_takes_others_and_any_map_the_same(corpus, counts):
     how = Subsampling.of(counts, 4000, 1)
     once = list(rows(subsampled(corpus, how)))
     assert once != list(rows(subsampled(corpus, Subsampling.of(counts, 4000, 2))))
-    cut = MemoryCorpus([batch.slice(at, 17) for batch in corpus.batches() for at in range(0, batch.num_rows, 17)])
+    cut = MemoryCorpus(
+        [batch.slice(at, 17) for batch in corpus.batches() for at in range(0, batch.num_rows, 17)]
+    )
     assert once == list(rows(subsampled(cut, how, whole_note, processes(2))))
 
 
@@ -96,5 +102,7 @@ def test_vectors_of_a_part_know_every_word_and_say_so(corpus, counts, tmp_path):
     assert made.meta["patients_share"] == pytest.approx(3000 / counts.n_tokens)
     assert (
         "patients_share"
-        not in train(corpus, few.model_copy(update={"train_words": 0}), seed=1, workers=1, scratch=tmp_path).meta
+        not in train(
+            corpus, few.model_copy(update={"train_words": 0}), seed=1, workers=1, scratch=tmp_path
+        ).meta
     )

@@ -34,7 +34,9 @@ def corpus_of(texts):
 def flat_texts(n_notes, length, n_words, seed=0):
     """Words of equal frequency, so that gensim's subsampling leaves nearly all of them."""
     rng = np.random.default_rng(seed)
-    names = np.array(["w" + "".join(chr(97 + int(d)) for d in f"{row:04d}") for row in range(n_words)])
+    names = np.array(
+        ["w" + "".join(chr(97 + int(d)) for d in f"{row:04d}") for row in range(n_words)]
+    )
     return [" ".join(rng.choice(names, length)) for _ in range(n_notes)]
 
 
@@ -42,7 +44,14 @@ def synonym_texts(n_notes=900):
     """Two names for one thing share their contexts, and so do two names for another."""
     rng = np.random.default_rng(1)
     contexts = {
-        ("dyspnea", "breathlessness"): ["lungs", "oxygen", "exertion", "wheeze", "inhaler", "breathing"],
+        ("dyspnea", "breathlessness"): [
+            "lungs",
+            "oxygen",
+            "exertion",
+            "wheeze",
+            "inhaler",
+            "breathing",
+        ],
         ("pruritus", "itching"): ["skin", "rash", "lotion", "scratch", "hives", "cream"],
     }
     sides = list(contexts)
@@ -64,7 +73,10 @@ def test_planted_synonyms_come_near(algorithm, tmp_path):
     texts = synonym_texts()
     kind = VectorSettings(algorithm=algorithm, dim=20, epochs=40)
     vectors = train(corpus_of(texts), kind, seed=3, workers=1, scratch=tmp_path)
-    for one, two, other in (("dyspnea", "breathlessness", "itching"), ("pruritus", "itching", "dyspnea")):
+    for one, two, other in (
+        ("dyspnea", "breathlessness", "itching"),
+        ("pruritus", "itching", "dyspnea"),
+    ):
         assert cosine(vectors, one, two) > cosine(vectors, one, other) + 0.3
         assert cosine(vectors, one, two) > cosine(vectors, two, other) + 0.3
 
@@ -84,10 +96,18 @@ def test_the_table_is_the_one_of_the_counts(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("texts", "min_count"), [([], 1), (["", None, "12"], 1), (["pain"], 1), (["pain fever"], 2)])
+@pytest.mark.parametrize(
+    ("texts", "min_count"), [([], 1), (["", None, "12"], 1), (["pain"], 1), (["pain fever"], 2)]
+)
 def test_fewer_than_two_words_are_refused(texts, min_count, tmp_path):
     with pytest.raises(InputError, match="two") as caught:
-        train(corpus_of(texts), VectorSettings(dim=4, min_count=min_count), seed=1, workers=1, scratch=tmp_path)
+        train(
+            corpus_of(texts),
+            VectorSettings(dim=4, min_count=min_count),
+            seed=1,
+            workers=1,
+            scratch=tmp_path,
+        )
     assert "pain" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -112,7 +132,9 @@ def test_one_worker_is_the_same_to_the_bit_in_any_process(tmp_path):
     def printed(hash_seed):
         command = [sys.executable, "-c", SCRIPT, os.path.dirname(__file__), str(tmp_path)]
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split("\n")
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout.split("\n")
 
     first, again = printed(0), printed(12345)
     assert first == again
@@ -146,7 +168,16 @@ def trained_counts(monkeypatch):
 
 @pytest.mark.parametrize(
     ("n_notes", "length"),
-    [(1, 35_000), (4, 10_000), (7, 7_000), (3, 9_999), (2, 10_001), (12_000, 3), (20_001, 1), (300, 211)],
+    [
+        (1, 35_000),
+        (4, 10_000),
+        (7, 7_000),
+        (3, 9_999),
+        (2, 10_001),
+        (12_000, 3),
+        (20_001, 1),
+        (300, 211),
+    ],
 )
 def test_gensim_trains_on_every_token(n_notes, length, monkeypatch, tmp_path):
     monkeypatch.setattr(room.Cbow, "model", without_subsampling(room.Cbow.model))
@@ -180,9 +211,13 @@ def test_several_workers_leave_no_part_of_the_notes_unread(workers, monkeypatch,
     long = ["longwordindeed" * 3 + " " + t for t in flat_texts(360, 300, 3_000)]
     short = [" ".join(chr(97 + i % 26) + chr(97 + i // 26 % 26) for i in range(400))] * 360
     last = [" ".join("q" + chr(97 + i) + chr(97 + j) for j in range(26)) for i in range(26)]
-    vectors = train(corpus_of(long + short + last), ONE_PASS, seed=1, workers=workers, scratch=tmp_path)
+    vectors = train(
+        corpus_of(long + short + last), ONE_PASS, seed=1, workers=workers, scratch=tmp_path
+    )
     assert vectors.meta["workers"] == at_most_cores(workers)
-    assert vectors.meta["determinism"] == ("statistical" if at_most_cores(workers) > 1 else "bitwise")
+    assert vectors.meta["determinism"] == (
+        "statistical" if at_most_cores(workers) > 1 else "bitwise"
+    )
     rows = [vectors.ids[word] for text in last for word in text.split()]
     assert (vectors.matrix[rows] != before[0][rows]).any(axis=1).all()
 
@@ -224,7 +259,10 @@ def test_odd_unicode_words_are_trained(tmp_path):
 
 def test_token_lines_keep_case_numbers_and_placeholders_and_stop_at_line_ends():
     text = "Pain : 0 of <unk>\n\n<deidentified> has pain ."
-    assert token_lines(text) == [["Pain", ":", "0", "of", "<unk>"], ["<deidentified>", "has", "pain", "."]]
+    assert token_lines(text) == [
+        ["Pain", ":", "0", "of", "<unk>"],
+        ["<deidentified>", "has", "pain", "."],
+    ]
     assert whole_note(text) == [["pain", "of", "unk", "deidentified", "has", "pain"]]
 
 
@@ -234,20 +272,26 @@ def test_vectors_of_token_lines(tmp_path):
     vectors = train(corpus_of(texts), SMALL, seed=1, workers=1, scratch=tmp_path, split=token_lines)
     counted = dict(zip(vectors.words, vectors.counts.tolist(), strict=True))
     assert counted == dict.fromkeys(("0", "<unk>", "Left", "right"), 200)
-    assert set(train(corpus_of(texts), SMALL, seed=1, workers=1, scratch=tmp_path).words) == {"left", "right", "unk"}
+    assert set(train(corpus_of(texts), SMALL, seed=1, workers=1, scratch=tmp_path).words) == {
+        "left",
+        "right",
+        "unk",
+    }
 
 
 def test_glove_of_lines_is_refused(tmp_path):
     how = VectorSettings(algorithm="glove", dim=4, min_count=1)
     with pytest.raises(InputError, match="whole notes only"):
-        train(corpus_of(synonym_texts(5)), how, seed=1, workers=1, scratch=tmp_path, split=token_lines)
+        train(
+            corpus_of(synonym_texts(5)), how, seed=1, workers=1, scratch=tmp_path, split=token_lines
+        )
 
 
 def test_the_algorithms_are_found_by_name():
     assert algorithms.names() == ("cbow", "skipgram", "fasttext", "glove")
-    assert algorithm_of(VectorSettings(algorithm="glove", glove_variant="single", dim=9)) == algorithms.get("glove")(
-        variant="single", dim=9, window=40
-    )
+    assert algorithm_of(
+        VectorSettings(algorithm="glove", glove_variant="single", dim=9)
+    ) == algorithms.get("glove")(variant="single", dim=9, window=40)
     assert algorithm_of(VectorSettings(window=3)) == algorithms.get("skipgram")(window=3)
 
 
@@ -269,6 +313,18 @@ def test_gensim_is_asked_for_before_anything_is_read(monkeypatch, tmp_path, caps
     notes = tmp_path / "notes.csv"
     notes.write_text("note_id,text\n1,no fever\n")
     for command in (["embed"], ["release"]):
-        assert main([*command, str(notes), "-o", str(tmp_path / "out"), "--set", f"algorithm={algorithm}"]) == 6
+        assert (
+            main(
+                [
+                    *command,
+                    str(notes),
+                    "-o",
+                    str(tmp_path / "out"),
+                    "--set",
+                    f"algorithm={algorithm}",
+                ]
+            )
+            == 6
+        )
         assert "pip install 'clinveil[gensim]'" in capsys.readouterr().err
         assert not (tmp_path / "out").exists()

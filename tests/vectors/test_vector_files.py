@@ -17,13 +17,27 @@ from clinveil.vectors.table import Vectors
 
 MAKER = Maker("test")
 
-WORDS = ["pain", "josé", "a\u0085b", "a\u2028b", "a\u00a0b", "中文", "New_York", "don't", "\u200b", "\t", "e\u0301"]
+WORDS = [
+    "pain",
+    "josé",
+    "a\u0085b",
+    "a\u2028b",
+    "a\u00a0b",
+    "中文",
+    "New_York",
+    "don't",
+    "\u200b",
+    "\t",
+    "e\u0301",
+]
 MATRIX = np.random.default_rng(0).standard_normal((len(WORDS), 5)).astype(np.float32)
 
 
 def full():
     counts = np.arange(len(WORDS), 0, -1, dtype=np.int64)
-    return Vectors(WORDS, MATRIX, counts * 7, counts, 61, {"algorithm": "cbow", "determinism": "bitwise"})
+    return Vectors(
+        WORDS, MATRIX, counts * 7, counts, 61, {"algorithm": "cbow", "determinism": "bitwise"}
+    )
 
 
 def same(one, two):
@@ -40,7 +54,11 @@ def test_a_folder_holds_everything(tmp_path):
     assert back.counts.tolist() == vectors.counts.tolist()
     assert back.patients.tolist() == vectors.patients.tolist()
     assert (back.n_patients, dict(back.meta)) == (61, dict(vectors.meta))
-    assert sorted(file.name for file in (tmp_path / "v").iterdir()) == ["matrix.npy", "meta.json", "words.arrow"]
+    assert sorted(file.name for file in (tmp_path / "v").iterdir()) == [
+        "matrix.npy",
+        "meta.json",
+        "words.arrow",
+    ]
     assert '"secret": true' in (tmp_path / "v" / "meta.json").read_text()
 
 
@@ -58,7 +76,9 @@ def test_imported_vectors_survive_a_folder(tmp_path):
     assert (back.counts, back.patients, back.n_patients) == (None, None, None)
 
 
-NAMES = st.text(st.characters(exclude_characters=" \n", exclude_categories=["Cs"]), min_size=1, max_size=6)
+NAMES = st.text(
+    st.characters(exclude_characters=" \n", exclude_categories=["Cs"]), min_size=1, max_size=6
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -83,7 +103,9 @@ def test_only_the_owner_reads_them_and_a_taken_place_is_refused(tmp_path, name):
     assert {item.stat().st_mode & 0o777 for item in items if item.is_dir()} <= {0o700}
     with pytest.raises(UsageError, match="already"):
         save_vectors(full(), tmp_path / name)
-    save_vectors(Vectors(["ab", "cd"], np.eye(2, dtype=np.float32)), tmp_path / name, force=True, maker=MAKER)
+    save_vectors(
+        Vectors(["ab", "cd"], np.eye(2, dtype=np.float32)), tmp_path / name, force=True, maker=MAKER
+    )
     assert list(load_vectors(tmp_path / name).words) == ["ab", "cd"]
     assert [item.name for item in tmp_path.iterdir()] == [name]
 
@@ -149,7 +171,10 @@ ROW = np.array([1, 2], "<f4").tobytes()
 BROKEN_BINARY = {
     "empty": (b"", "does not begin"),
     "no header": (b"secretword " + ROW, "does not begin"),
-    "cut in a vector": (b"2 2\nab " + ROW + b"\ncdefghij " + ROW[:5], "row 2: the file ends inside a vector"),
+    "cut in a vector": (
+        b"2 2\nab " + ROW + b"\ncdefghij " + ROW[:5],
+        "row 2: the file ends inside a vector",
+    ),
     "cut in a word": (b"2 2\nab " + ROW + b"\nsecretwordsecretword", "row 2: the file ends"),
     "fewer rows": (b"3 2\nab " + ROW + b"\ncd " + ROW, "too short for 3 words"),
     "a header that lies": (b"99999999999999 300\nab " + ROW, "too short"),

@@ -27,8 +27,15 @@ def items(tokens: Sequence[str], features: Features) -> list[list[str]]:
     kinds = [features.kind(token) for token in padded]
     return [
         [
-            *(name for offset in OFFSETS for name in features.properties(padded[i + offset], offset)),
-            *(pair(number, kinds[i + first], kinds[i + second]) for number, (first, second) in enumerate(PAIRS)),
+            *(
+                name
+                for offset in OFFSETS
+                for name in features.properties(padded[i + offset], offset)
+            ),
+            *(
+                pair(number, kinds[i + first], kinds[i + second])
+                for number, (first, second) in enumerate(PAIRS)
+            ),
         ]
         for i in range(2, len(tokens) + 2)
     ]
@@ -39,7 +46,9 @@ def fit(examples: Examples, labels: Sequence[str], features: Features, iteration
 
     The same examples in the same order give the same bits.
     """
-    return read_weights(file_of(lambda file: write_crfsuite(examples, file, features, iterations)), labels)
+    return read_weights(
+        file_of(lambda file: write_crfsuite(examples, file, features, iterations)), labels
+    )
 
 
 def file_of(write: Callable[[Path], None]) -> bytes:
@@ -59,11 +68,15 @@ def file_of(write: Callable[[Path], None]) -> bytes:
         return file.read()
 
 
-def write_crfsuite(examples: Examples, file: Path, features: Features, iterations: int = ITERATIONS) -> None:
+def write_crfsuite(
+    examples: Examples, file: Path, features: Features, iterations: int = ITERATIONS
+) -> None:
     """Fit a CRF and write the model in python-crfsuite's format."""
     import pycrfsuite
 
-    trainer = pycrfsuite.Trainer(algorithm="lbfgs", params={**PARAMETERS, "max_iterations": iterations}, verbose=False)
+    trainer = pycrfsuite.Trainer(
+        algorithm="lbfgs", params={**PARAMETERS, "max_iterations": iterations}, verbose=False
+    )
     for tokens, labels in examples:
         trainer.append(pycrfsuite.ItemSequence(items(tokens, features)), list(labels))
     trainer.train(str(file))
@@ -71,12 +84,16 @@ def write_crfsuite(examples: Examples, file: Path, features: Features, iteration
 
 def read_weights(data: bytes, labels: Sequence[str]) -> Weights:
     """Return the weights from the bytes of a CRFsuite model (format lCRF 100, little-endian)."""
-    _, _, _, _, _, _, _, features, label_names, attributes, _, _ = struct.unpack_from("<4sI4s9I", data)
+    _, _, _, _, _, _, _, features, label_names, attributes, _, _ = struct.unpack_from(
+        "<4sI4s9I", data
+    )
     column = {number: labels.index(name) for number, name in _strings(data, label_names)}
     names = dict(_strings(data, attributes))
     weights, transitions = np.zeros((len(names), len(labels))), np.zeros((len(labels), len(labels)))
     (count,) = struct.unpack_from("<I", data, features + 8)
-    for kind_of, source, target, weight in struct.iter_unpack("<IIId", data[features + 12 :][: 20 * count]):
+    for kind_of, source, target, weight in struct.iter_unpack(
+        "<IIId", data[features + 12 :][: 20 * count]
+    ):
         if kind_of == 0:
             weights[source, column[target]] = weight
         else:

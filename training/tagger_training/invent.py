@@ -18,7 +18,11 @@ from tagger_training.people import Letters, People, written
 
 NAMES = frozenset(["full", "rev", "last", "first", "short", "any", "caps", "hl7"])
 _SLOT = re.compile(r"\{(\w+)\}")
-_HOSTS, _FIELDS, _PROSE = 0.22, 0.56, 0.8  # up to these shares, lines are hosts, templates and prose
+_HOSTS, _FIELDS, _PROSE = (
+    0.22,
+    0.56,
+    0.8,
+)  # up to these shares, lines are hosts, templates and prose
 _UNLISTED_SHARE = {"drug": 0.3, "brand": 0.5}  # of generated product names, which are in no list
 _LISTS = {
     "kin": "wife husband son daughter mother father sister brother partner niece nephew friend aunt"
@@ -150,7 +154,10 @@ def refilled(text: Labelled, people: People, rng: Random) -> Labelled:
         if span.label != "NAME":
             others.append(span)
             continue
-        template += [_braceless(text.text[position : span.start]), _as_slot(_form(text.text[span.start : span.end]))]
+        template += [
+            _braceless(text.text[position : span.start]),
+            _as_slot(_form(text.text[span.start : span.end])),
+        ]
         position = span.end
     template.append(_braceless(text.text[position:]))
     return filled("".join(template), people, rng)
@@ -169,7 +176,11 @@ def _form(name: str) -> str:
         return "short"
     words = name.split()
     if len(words) == 1:
-        return "last" if name.lower() in surnames() and name.lower() not in all_given_names() else "first"
+        return (
+            "last"
+            if name.lower() in surnames() and name.lower() not in all_given_names()
+            else "first"
+        )
     return "rev" if words[0].endswith(",") else "full"
 
 
@@ -194,7 +205,9 @@ def templates(name: str) -> list[str]:
     return [line.replace("\\n", "\n") for line in lines if line and not line.startswith("#")]
 
 
-def invented(count: int, people: People, rng: Random, hosts: Sequence[Labelled] = ()) -> Iterator[Labelled]:
+def invented(
+    count: int, people: People, rng: Random, hosts: Sequence[Labelled] = ()
+) -> Iterator[Labelled]:
     """Yield short texts of a few lines or sentences: templates with and without names, and `hosts` if given."""
     positive, prose, negative = templates("templates"), templates("prose"), templates("negatives")
     for _ in range(count):
@@ -228,7 +241,9 @@ def projected(text: str, people: People, rng: Random) -> Labelled:
             template = pattern.sub(put, template, count=1)
             break
     if rng.random() < 0.4:
-        template = _OWNER.sub(_as_slot(rng.choice(("last", "last", "first"))) + "'s", template, count=1)
+        template = _OWNER.sub(
+            _as_slot(rng.choice(("last", "last", "first"))) + "'s", template, count=1
+        )
     return filled(template, people, rng)
 
 
@@ -246,7 +261,9 @@ _ABOUT = (
     (re.compile(r"\b(?:the surgeon|the physician|the doctor|the attending|(?:her|his) primary care physician)\b"),
      ("last", "full")),
 )  # fmt: skip
-_OWNER = re.compile(r"\b(?:[Hh]is|[Hh]er|[Tt]he patient's)(?= [a-z]{4,})")  # `his creatinine`: `Okafor's creatinine`
+_OWNER = re.compile(
+    r"\b(?:[Hh]is|[Hh]er|[Tt]he patient's)(?= [a-z]{4,})"
+)  # `his creatinine`: `Okafor's creatinine`
 
 
 def _filler(slot: str, people: People, rng: Random) -> str:
@@ -262,7 +279,13 @@ def _filler(slot: str, people: People, rng: Random) -> str:
     if slot in ("number", "phone", "date", "time", "age", "small", "year"):
         return _number(slot, rng)
     word = _word(slot.lower(), rng)
-    return word.upper() if slot.isupper() else word[:1].upper() + word[1:] if slot[0].isupper() else word
+    return (
+        word.upper()
+        if slot.isupper()
+        else word[:1].upper() + word[1:]
+        if slot[0].isupper()
+        else word
+    )
 
 
 def _number(slot: str, rng: Random) -> str:
@@ -270,7 +293,12 @@ def _number(slot: str, rng: Random) -> str:
     hour, minute = rng.randint(0, 23), rng.randint(0, 59)
     if slot == "date":
         return rng.choice(
-            (f"{month}/{day}/{year}", f"{year}-{month:02}-{day:02}", f"{month}/{day}", f"May {day}, {year}")
+            (
+                f"{month}/{day}/{year}",
+                f"{year}-{month:02}-{day:02}",
+                f"{month}/{day}",
+                f"May {day}, {year}",
+            )
         )
     return {
         "number": str(rng.randint(10, 9999)),
@@ -294,7 +322,9 @@ def _word(slot: str, rng: Random) -> str:
 
 @cache
 def _lists() -> dict[str, list[str]]:
-    return {slot: [word.replace("_", " ") for word in words.split()] for slot, words in _LISTS.items()}
+    return {
+        slot: [word.replace("_", " ") for word in words.split()] for slot, words in _LISTS.items()
+    }
 
 
 @cache
@@ -307,7 +337,13 @@ def _words(slot: str) -> list[str]:
         return language().clinics
     if slot == "procedure":
         return _PROCEDURES.split("; ")
-    lists = {"eponym": "eponyms", "noun": "eponym_nouns", "place": "cities", "abbr": "shorthand", "brand": "brands"}
+    lists = {
+        "eponym": "eponyms",
+        "noun": "eponym_nouns",
+        "place": "cities",
+        "abbr": "shorthand",
+        "brand": "brands",
+    }
     return sorted(word_list(lists[slot]))
 
 

@@ -22,7 +22,12 @@ _PARTICLES += ",Nguyen ,Ibn "
 
 def may_train(name: str) -> bool:
     """Return whether no word or component of a name is held out for tests. Initials are ignored."""
-    return not any(map(held_out, (word for word in (*_WORD.findall(name), *_PART.findall(name)) if len(word) > 1)))
+    return not any(
+        map(
+            held_out,
+            (word for word in (*_WORD.findall(name), *_PART.findall(name)) if len(word) > 1),
+        )
+    )
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,9 @@ class People:
     """
 
     def __init__(self, real: Sequence[str] = ()) -> None:
-        self.real = [words for name in real if len(words := name.split()) in (2, 3) and may_train(name)]
+        self.real = [
+            words for name in real if len(words := name.split()) in (2, 3) and may_train(name)
+        ]
 
     def one(self, rng: Random) -> Person:
         """Return a person without held-out names."""
@@ -78,8 +85,18 @@ class People:
 
     @cached_property
     def _sources(self) -> list[Callable[[Random], Person]]:
-        often = ((self._census, 4), (self._culture, 3), (self._world, 3), (self._lettered, 6), (self._words, 5))
-        return [source for source, times in (*often, (self._real, 4 if self.real else 0)) for _ in range(times)]
+        often = (
+            (self._census, 4),
+            (self._culture, 3),
+            (self._world, 3),
+            (self._lettered, 6),
+            (self._words, 5),
+        )
+        return [
+            source
+            for source, times in (*often, (self._real, 4 if self.real else 0))
+            for _ in range(times)
+        ]
 
     def _census(self, rng: Random) -> Person:
         given, middle = (census(rng.choice(("female", "male"))).one(rng.random) for _ in range(2))
@@ -99,7 +116,9 @@ class People:
         given, family = rng.choice(self._letters)
         both = rng.random() < 0.5
         return Person(
-            given.one(rng) if both else census("female").one(rng.random), given.one(rng), _family(family.one(rng), rng)
+            given.one(rng) if both else census("female").one(rng.random),
+            given.one(rng),
+            _family(family.one(rng), rng),
         )
 
     def _words(self, rng: Random) -> Person:
@@ -111,7 +130,9 @@ class People:
 
     def _real(self, rng: Random) -> Person:
         words = rng.choice(self.real)
-        return Person(words[0], words[1] if len(words) == 3 else rng.choice(self.real)[0], words[-1])
+        return Person(
+            words[0], words[1] if len(words) == 3 else rng.choice(self.real)[0], words[-1]
+        )
 
     @cached_property
     def _world_lists(self) -> tuple[list[str], list[str]]:
@@ -121,18 +142,31 @@ class People:
     def _letters(self) -> list[tuple[Letters, Letters]]:
         usual = [name for name, share in surnames().items() if share >= FAMILIAR_FAMILY]
         lists = [(list(all_given_names()), usual), self._world_lists]
-        lists += [([*culture.female, *culture.male], list(culture.female_family)) for culture in cultures()]
+        lists += [
+            ([*culture.female, *culture.male], list(culture.female_family))
+            for culture in cultures()
+        ]
         kept = [[[name for name in names if may_train(name)] for names in pair] for pair in lists]
         pairs = [(given, family) for given, family in kept if len(given) > 30 and len(family) > 30]
-        return [(Letters(given, order), Letters(family, order)) for given, family in pairs for order in (_ORDER, 2)]
+        return [
+            (Letters(given, order), Letters(family, order))
+            for given, family in pairs
+            for order in (_ORDER, 2)
+        ]
 
     @cached_property
     def _family_words(self) -> list[str]:
-        return sorted(n for n, share in surnames().items() if share >= 0.002 and _is(n, LexicalClass.WORD))
+        return sorted(
+            n for n, share in surnames().items() if share >= 0.002 and _is(n, LexicalClass.WORD)
+        )
 
     @cached_property
     def _given_words(self) -> list[str]:
-        return sorted(n for n, share in all_given_names().items() if share >= 0.005 and _is(n, LexicalClass.WORD))
+        return sorted(
+            n
+            for n, share in all_given_names().items()
+            if share >= 0.005 and _is(n, LexicalClass.WORD)
+        )
 
     @cached_property
     def _eponyms(self) -> list[str]:
@@ -171,9 +205,26 @@ _RARE = ("{i}. {j}. {f}", "{g} {F}", "{g} {f} Jr.", "{g} {f}, Jr", "{i} {f}")
 _FULL: tuple[str, ...] = ("{g} {f}",) * 8 + ("{g} {j}. {f}",) * 3
 _FULL += ("{g} {m} {f}", "{i}. {f}", "{g} {j} {f}", "{g}  {f}", "{G} {F}", *_RARE)
 _REV: tuple[str, ...] = ("{f}, {g}",) * 6
-_REV += ("{f}, {g} {j}", "{f}, {g} {j}.", "{f},{g}", "{f}, {g} {m}", "{F}, {G}", "{F}, {g}", "{f}, {i}.")
+_REV += (
+    "{f}, {g} {j}",
+    "{f}, {g} {j}.",
+    "{f},{g}",
+    "{f}, {g} {m}",
+    "{F}, {G}",
+    "{F}, {g}",
+    "{f}, {i}.",
+)
 _LAST, _FIRST = ("{f}",) * 9 + ("{F}",), ("{g}",) * 12 + ("{G}",)
-_SHORT = ("{i}. {f}", "{f} {i}", "{f} {i}.", "{g} {k}.", "{i}{j} {f}", "{i}.{f}", "{g} {k}", "{f} {i}{j}")
+_SHORT = (
+    "{i}. {f}",
+    "{f} {i}",
+    "{f} {i}.",
+    "{g} {k}.",
+    "{i}{j} {f}",
+    "{i}.{f}",
+    "{g} {k}",
+    "{f} {i}{j}",
+)
 _FORMS = {
     "full": _FULL,
     "rev": _REV,

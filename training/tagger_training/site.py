@@ -32,8 +32,12 @@ class TrainSettings(Settings):
 
     notes: NotesSettings = group(NotesSettings)
     kind: tuple[str, ...] = flag(("NAME",), "PHI label to learn (default: NAME); repeatable.")
-    most_false: float = flag(0.001, "Maximum share of unmarked words tagged as identifiers.", gt=0, le=0.1)
-    invented: int = flag(3000, "Number of generated texts with names of many cultures (NAME only).", ge=0, le=100_000)
+    most_false: float = flag(
+        0.001, "Maximum share of unmarked words tagged as identifiers.", gt=0, le=0.1
+    )
+    invented: int = flag(
+        3000, "Number of generated texts with names of many cultures (NAME only).", ge=0, le=100_000
+    )
     iterations: int = flag(80, "Maximum number of training iterations.", ge=1, le=1000)
     seed: int | None = flag(None, "Public seed of the training (default: random, printed).", ge=0)
     quiet: bool = QUIET
@@ -47,7 +51,13 @@ class _Parts(NamedTuple):
 
 
 def train_on_notes(
-    notes: Path, gold: Path, out: Path, settings: TrainSettings, *, seed: int, say: Callable[[str], None]
+    notes: Path,
+    gold: Path,
+    out: Path,
+    settings: TrainSettings,
+    *,
+    seed: int,
+    say: Callable[[str], None],
 ) -> TaggerModel:
     """Train on notes and their gold spans and write the model, which is as confidential as the notes.
 
@@ -58,11 +68,15 @@ def train_on_notes(
         InputError: spans without a note or outside it, too few patients, or no span with a requested label.
     """
     if unknown := sorted(set(settings.kind) - LABELS.keys()):
-        raise UsageError(f"unknown PHI label {unknown[0]}", where="kind", hint="use one of " + ", ".join(LABELS))
+        raise UsageError(
+            f"unknown PHI label {unknown[0]}", where="kind", hint="use one of " + ", ".join(LABELS)
+        )
     refuse_places(out, MAKER, force=settings.force, read={"NOTES": notes, "--gold": gold})
     rng = Random(seed)
     parts = _parts(list(rows(open_corpus(notes, settings.notes))), read_spans(gold), rng)
-    say(f"{len(parts.training)} notes for training, {len(parts.held_out)} held out; training takes some minutes")
+    say(
+        f"{len(parts.training)} notes for training, {len(parts.held_out)} held out; training takes some minutes"
+    )
     model = _fitted(parts, settings, seed, rng)
     save_tagger(model, out, force=settings.force)
     return model
@@ -78,7 +92,8 @@ def _parts(notes: Sequence[Note], gold: GoldSpans, rng: Random) -> _Parts:
     rng.shuffle(patients)
     held_out = frozenset(patients[::HELD_OUT_EVERY])
     texts = [
-        (note.patient_id in held_out, Labelled(note.text, tuple(gold.of(note.note_id, note.text)))) for note in notes
+        (note.patient_id in held_out, Labelled(note.text, tuple(gold.of(note.note_id, note.text))))
+        for note in notes
     ]
     training = [text for apart, text in texts if not apart]
     return _Parts(training, [text for apart, text in texts if apart], len(patients))
@@ -88,16 +103,34 @@ def _fitted(parts: _Parts, settings: TrainSettings, seed: int, rng: Random) -> T
     people, bundled = People(), own_tagger()
     generated = settings.invented if set(settings.kind) == {"NAME"} else 0
     texts = all_texts(
-        [parts.training, _copies(parts.training, settings.kind, people, rng), invented(generated, people, rng)], rng
+        [
+            parts.training,
+            _copies(parts.training, settings.kind, people, rng),
+            invented(generated, people, rng),
+        ],
+        rng,
     )
-    card = {"notes": len(parts.training), "patients": parts.patients, "invented": generated, "seed": seed}
-    words, known = written_small(text.text for text in parts.training), frozenset(bundled.vocabulary.tolist())
+    card = {
+        "notes": len(parts.training),
+        "patients": parts.patients,
+        "invented": generated,
+        "seed": seed,
+    }
+    words, known = (
+        written_small(text.text for text in parts.training),
+        frozenset(bundled.vocabulary.tolist()),
+    )
     model = train_tagger(texts, settings.kind, 0.5, card, words, known, settings.iterations)
     model = replace(model, threshold=threshold_within(model, parts.held_out, settings.most_false))
-    return replace(model, card={**model.card, "most_false": settings.most_false, **judged(model, parts.held_out)})
+    return replace(
+        model,
+        card={**model.card, "most_false": settings.most_false, **judged(model, parts.held_out)},
+    )
 
 
-def _copies(texts: Sequence[Labelled], kinds: Sequence[str], people: People, rng: Random) -> Iterator[Labelled]:
+def _copies(
+    texts: Sequence[Labelled], kinds: Sequence[str], people: People, rng: Random
+) -> Iterator[Labelled]:
     """Yield each text with other names, to prevent memorisation; only if NAME is the only label."""
     if set(kinds) == {"NAME"}:
         yield from (refilled(text, people, rng) for text in texts for _ in range(_COPIES))

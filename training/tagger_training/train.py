@@ -107,7 +107,9 @@ def _may_be_known(word: str) -> bool:
     return not classes & LexicalClass.NAME or bool(classes & LexicalClass.FOREIGN_ONLY)
 
 
-def threshold_within(model: TaggerModel, texts: Iterable[Labelled], most: float, least: float = 0.05) -> float:
+def threshold_within(
+    model: TaggerModel, texts: Iterable[Labelled], most: float, least: float = 0.05
+) -> float:
     """Return the lowest threshold at which at most a share `most` of words outside labelled spans is tagged.
 
     Args:
@@ -119,7 +121,9 @@ def threshold_within(model: TaggerModel, texts: Iterable[Labelled], most: float,
     for text in texts:
         text_tokens, given = labelled_tokens(text, [*{span.label for span in text.spans}])
         words += sum(token[0].isalpha() for token in text_tokens)
-        free = [at for at, label in enumerate(given) if label == "O" and text_tokens[at][0].isalpha()]
+        free = [
+            at for at, label in enumerate(given) if label == "O" and text_tokens[at][0].isalpha()
+        ]
         scores.append(1 - tagger.probabilities(text_tokens)[free, 0])
     highest = np.sort(np.concatenate(scores))[::-1]
     allowed = int(most * words)
@@ -128,20 +132,27 @@ def threshold_within(model: TaggerModel, texts: Iterable[Labelled], most: float,
 
 def judged(model: TaggerModel, texts: Iterable[Labelled]) -> dict[str, int]:
     """Evaluate on held-out texts: count spans, fully detected spans, words and texts."""
-    tagger, counts = Tagger(model), Counter(tuned_notes=0, tuned_words=0, tuned_places=0, tuned_found=0)
+    tagger, counts = (
+        Tagger(model),
+        Counter(tuned_notes=0, tuned_words=0, tuned_places=0, tuned_found=0),
+    )
     for text in texts:
         text_tokens, given = labelled_tokens(text, [*tagger.labels])
         taken = 1 - tagger.probabilities(text_tokens)[:, 0] >= model.threshold
         starts = [at for at, label in enumerate(given) if label[0] == "B"]
         ends = [
-            next((at for at in range(start + 1, len(given)) if given[at][0] != "I"), len(given)) for start in starts
+            next((at for at in range(start + 1, len(given)) if given[at][0] != "I"), len(given))
+            for start in starts
         ]
         counts["tuned_notes"] += 1
         counts["tuned_words"] += sum(
-            token[0].isalpha() and label == "O" for token, label in zip(text_tokens, given, strict=True)
+            token[0].isalpha() and label == "O"
+            for token, label in zip(text_tokens, given, strict=True)
         )
         counts["tuned_places"] += len(starts)
-        counts["tuned_found"] += sum(_detected(text_tokens, taken, *span) for span in zip(starts, ends, strict=True))
+        counts["tuned_found"] += sum(
+            _detected(text_tokens, taken, *span) for span in zip(starts, ends, strict=True)
+        )
     return dict(counts)
 
 

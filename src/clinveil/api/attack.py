@@ -45,7 +45,11 @@ def run(name: str, context: Context, *, seed: int = 1, **settings: Any) -> list[
 
 
 def _run(
-    name: str, given: dict[str, Any], settings: dict[str, Any], seed: int, columns: Mapping[str, Any]
+    name: str,
+    given: dict[str, Any],
+    settings: dict[str, Any],
+    seed: int,
+    columns: Mapping[str, Any],
 ) -> list[Finding]:
     fields, how = {one.name: field for field, one in INPUTS.items()}, Reading.of(columns)
     held = {fields[one]: INPUTS[fields[one]].read(value, how) for one, value in given.items()}
@@ -58,7 +62,9 @@ def _run(
         texts = {field: read_notes(held[field], **form) for field in TEXTS if field in held}
         held |= texts
     workers = settings.pop("workers", 2)
-    return run(name, Context(**held, keep=how.keep or how.label, workers=workers), seed=seed, **settings)
+    return run(
+        name, Context(**held, keep=how.keep or how.label, workers=workers), seed=seed, **settings
+    )
 
 
 def __getattr__(name: str) -> Any:
@@ -68,8 +74,13 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     kind = attacks.get(registered)
     required = {one.name: one.help for one in inputs_of(kind).values()}
-    optional = {one.name: f"{one.help} Optional." for field, one in INPUTS.items() if field in kind.optional}
-    own = {"workers": WORKERS, **({"prepared": PREPARED} if kind.__module__.startswith(OF_MODELS) else {})}
+    optional = {
+        one.name: f"{one.help} Optional." for field, one in INPUTS.items() if field in kind.optional
+    }
+    own = {
+        "workers": WORKERS,
+        **({"prepared": PREPARED} if kind.__module__.startswith(OF_MODELS) else {}),
+    }
     text = documentation(kind.help(), required | optional, own | kind.flags())
     return as_function(f"attack.{name}", text, [*required], [*optional], partial(_run, registered))
 

@@ -29,14 +29,24 @@ NOTES = ("original", "released", "output", "notes")
 
 
 def _run(
-    name: str, given: dict[str, Any], settings: dict[str, Any], seed: int, columns: Mapping[str, Any]
+    name: str,
+    given: dict[str, Any],
+    settings: dict[str, Any],
+    seed: int,
+    columns: Mapping[str, Any],
 ) -> list[Finding]:
     roles = {key: value for key, value in columns.items() if key in NotesSettings.model_fields}
-    several = {k: (v,) if k in ("label", "model") and isinstance(v, str) else v for k, v in settings.items()}
+    several = {
+        k: (v,) if k in ("label", "model") and isinstance(v, str) else v
+        for k, v in settings.items()
+    }
     kind = evaluations.get(name)
     one = {"workers": 1} if "workers" in kind.flags() else {}  # a script needs no __main__ guard
     how = load_settings(kind, {**roles, **one, **several})
-    read = {key: _read(key, value, {**columns, "label": several.get("label", ())}) for key, value in given.items()}
+    read = {
+        key: _read(key, value, {**columns, "label": several.get("label", ())})
+        for key, value in given.items()
+    }
     done = how(read, seed)
     for remark in done.remarks:
         warn(remark, InputWarning, stacklevel=3)
@@ -73,8 +83,14 @@ def _pairs(pairs: Any) -> list[Any]:
         rows = [(str(left), str(right), float(score)) for left, right, score in map(tuple, several)]
     except (TypeError, ValueError):
         hint = "pass (term, term, score) for each pair"
-        raise InputError("a pair is not two terms and a number", where="the pairs", hint=hint) from None
-    return [PairList("pairs", tuple((a, b) for a, b, _ in rows), np.array([score for _, _, score in rows]))]
+        raise InputError(
+            "a pair is not two terms and a number", where="the pairs", hint=hint
+        ) from None
+    return [
+        PairList(
+            "pairs", tuple((a, b) for a, b, _ in rows), np.array([score for _, _, score in rows])
+        )
+    ]
 
 
 def __getattr__(name: str) -> Any:
@@ -84,7 +100,9 @@ def __getattr__(name: str) -> Any:
     kind: type[Evaluation] = evaluations.get(name)
     required = [one for one, given in kind.inputs.items() if given.required]
     optional = [one for one in kind.inputs if one not in required]
-    text = documentation(kind.help(), {one: given.help for one, given in kind.inputs.items()}, kind.flags())
+    text = documentation(
+        kind.help(), {one: given.help for one, given in kind.inputs.items()}, kind.flags()
+    )
     return as_function(f"evaluate.{name}", text, required, optional, partial(_run, name))
 
 

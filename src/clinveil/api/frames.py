@@ -31,8 +31,12 @@ from clinveil.corpus.write import source_names
 
 Notes = Any
 """A path, a `Corpus`, a frame (pandas, polars, Arrow), a series of texts, or a list of strings."""
-KINDS = "a path, a corpus, a frame of pandas, polars or Arrow, a series of texts, or a list of strings"
-PATIENTS = "pass a patients file, a frame of patient_id and name, or a dictionary id -> clinveil.Patient"
+KINDS = (
+    "a path, a corpus, a frame of pandas, polars or Arrow, a series of texts, or a list of strings"
+)
+PATIENTS = (
+    "pass a patients file, a frame of patient_id and name, or a dictionary id -> clinveil.Patient"
+)
 BROKEN = "decode it again; a lone surrogate is not a character"
 ONE_TEXT = "check the path; pass a single text as a list: [text]"
 _ID, _TEXT = "note_id", "text"
@@ -50,7 +54,9 @@ class TableSource:
         """Column names."""
         return tuple(self.table.column_names)
 
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the given columns, in batches."""
         yield from self.table.select([*ids, *texts, *kept]).to_batches(max_chunksize=BATCH_ROWS)
 
@@ -109,12 +115,16 @@ def known_patients(patients: Any) -> Mapping[str, Patient] | None:
     Raises UsageError for other types, InputError for an invalid file or frame.
     """
     if patients is None or isinstance(patients, str | Path):
-        return None if patients is None else read_patients(path_of(patients, "the patients", PATIENTS))
+        return (
+            None if patients is None else read_patients(path_of(patients, "the patients", PATIENTS))
+        )
     if nw.dependencies.is_into_dataframe(patients):
         with scratch() as folder:
             pq.write_table(arrow(patients), folder / "patients.parquet")
             return read_patients(folder / "patients.parquet")
-    if isinstance(patients, Mapping) and all(isinstance(patient, Patient) for patient in patients.values()):
+    if isinstance(patients, Mapping) and all(
+        isinstance(patient, Patient) for patient in patients.values()
+    ):
         return patients
     raise UsageError(f"known patients cannot be of type {type(patients).__name__}", hint=PATIENTS)
 
@@ -137,8 +147,15 @@ class Reading:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Reading:
         """Create from keyword arguments; `label` and `keep` take one or more names. Raises UsageError for others."""
-        several = {k: (v,) if isinstance(v, str) else tuple(v) for k, v in options.items() if k in ("label", "keep")}
-        return cls(load_settings(NotesSettings, {k: v for k, v in options.items() if k not in several}), **several)
+        several = {
+            k: (v,) if isinstance(v, str) else tuple(v)
+            for k, v in options.items()
+            if k in ("label", "keep")
+        }
+        return cls(
+            load_settings(NotesSettings, {k: v for k, v in options.items() if k not in several}),
+            **several,
+        )
 
     def given(self, notes: Notes) -> tuple[Corpus, Back | None]:
         """Return notes of any type of `KINDS` as a corpus, with the conversion of transformed batches to that type.
@@ -162,18 +179,26 @@ class Reading:
             return _of_texts(texts, self), lambda done: _series(series, _in_place(done, len(texts)))
         if nw.dependencies.is_into_dataframe(notes):
             table = arrow(notes)
-            if self.notes.id is None and not any(bare(name) in USUAL["id"] for name in table.column_names):
-                table = table.add_column(0, _ID, pa.array([str(row) for row in range(table.num_rows)]))
+            if self.notes.id is None and not any(
+                bare(name) in USUAL["id"] for name in table.column_names
+            ):
+                table = table.add_column(
+                    0, _ID, pa.array([str(row) for row in range(table.num_rows)])
+                )
             corpus = self.of_table(table, "the frame")
             return corpus, lambda done: _frame(notes, corpus, done)
         if isinstance(notes, Sequence) and not isinstance(notes, str):
             return _of_texts(notes, self), lambda done: _in_place(done, len(notes))
-        raise UsageError(f"notes of type {type(notes).__name__} are not supported", hint=f"pass {KINDS}")
+        raise UsageError(
+            f"notes of type {type(notes).__name__} are not supported", hint=f"pass {KINDS}"
+        )
 
     def of_table(self, table: pa.Table, name: str) -> Corpus:
         """Return the corpus of a table. Raises InputError for missing or ambiguous columns."""
         source = TableSource(table)
-        return corpus_of(source, self.notes, label=self.label, keep=self.keep, name=name, suffix=".parquet")
+        return corpus_of(
+            source, self.notes, label=self.label, keep=self.keep, name=name, suffix=".parquet"
+        )
 
 
 def arrow(frame: Any) -> pa.Table:
@@ -196,24 +221,32 @@ def _column(series: Any, name: str) -> Any:
     try:
         return series.to_arrow()
     except UnicodeEncodeError:  # its repr holds the whole text
-        raise InputError(f"column {name!r} contains invalid Unicode", where="the frame", hint=BROKEN) from None
+        raise InputError(
+            f"column {name!r} contains invalid Unicode", where="the frame", hint=BROKEN
+        ) from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         what = f"column {name!r} contains values of several types"
-        raise InputError(what, where="the frame", hint="convert it to one type, or omit it") from None
+        raise InputError(
+            what, where="the frame", hint="convert it to one type, or omit it"
+        ) from None
 
 
 def _of_texts(texts: Sequence[str | None], how: Reading) -> Corpus:
     for number, text in enumerate(texts):
         if text is not None and not isinstance(text, str):
             what = f"item {number} is a {type(text).__name__}, not text"
-            raise InputError(what, where="the notes", hint="pass strings, or None for missing texts")
+            raise InputError(
+                what, where="the notes", hint="pass strings, or None for missing texts"
+            )
     if not len(texts):
         raise InputError("contains no notes", where="the list", hint="pass at least one text")
     ids = pa.array([str(number) for number in range(len(texts))])
     try:
         table = pa.table({_ID: ids, _TEXT: pa.array(texts, type=pa.large_string())})
     except UnicodeEncodeError:  # its repr holds the whole text
-        raise InputError("a text contains invalid Unicode", where="the notes", hint=BROKEN) from None
+        raise InputError(
+            "a text contains invalid Unicode", where="the notes", hint=BROKEN
+        ) from None
     settings = how.notes.model_copy(update={"text": _TEXT, "id": _ID, "preset": "none"})
     return Reading(settings, how.label, how.keep).of_table(table, "the list")
 
@@ -245,7 +278,9 @@ def _frame(like: Any, corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
     """Return transformed rows with the source's column names in the caller's library; pandas keeps its row labels."""
     frame = native(table_of(corpus, batches), like)
     if nw.from_native(like, eager_only=True).implementation.is_pandas_like():
-        ids = (note_id for batch in corpus.batches() for note_id in batch.column(NOTE_ID).to_pylist())
+        ids = (
+            note_id for batch in corpus.batches() for note_id in batch.column(NOTE_ID).to_pylist()
+        )
         positions = {note_id: position for position, note_id in enumerate(ids)}
         kept = [note_id for batch in batches for note_id in batch.column(NOTE_ID).to_pylist()]
         frame.index = like.index[[positions[note_id] for note_id in kept]]
@@ -254,7 +289,9 @@ def _frame(like: Any, corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
 
 def native(table: pa.Table, like: Any) -> Any:
     """Return an Arrow table as a frame of the library of another frame, or of a named library."""
-    name = like if isinstance(like, str) else str(nw.from_native(like, eager_only=True).implementation)
+    name = (
+        like if isinstance(like, str) else str(nw.from_native(like, eager_only=True).implementation)
+    )
     return table if name == "pyarrow" else nw.from_arrow(table, backend=cast(Any, name)).to_native()
 
 
@@ -274,12 +311,16 @@ def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
         UsageError: an unknown library, or one that is not installed.
     """
     if isinstance(findings, str) or not all(isinstance(finding, Finding) for finding in findings):
-        raise UsageError("not a list of findings", hint="pass outcome.findings, or the result of an attack")
+        raise UsageError(
+            "not a list of findings", hint="pass outcome.findings, or the result of an attack"
+        )
     rows = [finding.as_dict() for finding in findings]
     more = sorted({key for row in rows for key in row["detail"]})
     table: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in _FIELDS}
     table |= {f"detail_{key}": _one_kind([row["detail"].get(key) for row in rows]) for key in more}
-    typed = pa.table({name: pa.array(values, type=_FIELDS.get(name)) for name, values in table.items()})
+    typed = pa.table(
+        {name: pa.array(values, type=_FIELDS.get(name)) for name, values in table.items()}
+    )
     if like is None:  # the library that the caller has imported
         like = next((name for name in ("pandas", "polars") if name in sys.modules), "pyarrow")
     if isinstance(like, str) and like not in ("pandas", "polars", "pyarrow"):
@@ -296,7 +337,9 @@ _FIELDS = {
     **dict.fromkeys(("value", "low", "high"), pa.float64()),
     **dict.fromkeys(("n", "count"), pa.int64()),
     **dict.fromkeys(("chance", "control", "p"), pa.float64()),
-    **dict.fromkeys(("better", "unit", "method", "p_is", "chance_is", "control_is", "control_kind"), pa.string()),
+    **dict.fromkeys(
+        ("better", "unit", "method", "p_is", "chance_is", "control_is", "control_kind"), pa.string()
+    ),
     **dict.fromkeys(("question", "source"), pa.string()),
 }
 
@@ -305,5 +348,8 @@ def _one_kind(values: list[Any]) -> list[Any]:
     """Return a column of one type: numbers, booleans, or otherwise text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} or len(kinds) == 1:
-        return [float(value) if kinds == {int, float} and value is not None else value for value in values]
+        return [
+            float(value) if kinds == {int, float} and value is not None else value
+            for value in values
+        ]
     return [None if value is None else str(value) for value in values]

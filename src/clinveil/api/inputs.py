@@ -61,7 +61,11 @@ def _file(loader: str) -> Callable[[Any, Reading], Any]:
 
     def read(value: Any, _: Reading) -> Any:
         module, name = loader.split(":")
-        return getattr(import_module(module), name)(Path(value)) if isinstance(value, str | Path) else value
+        return (
+            getattr(import_module(module), name)(Path(value))
+            if isinstance(value, str | Path)
+            else value
+        )
 
     return read
 
@@ -70,8 +74,15 @@ def _codes(codes: Any, how: Reading) -> Any:
     if nw.dependencies.is_into_dataframe(codes):
         table = arrow(codes)
         if not {"code", "description"} <= set(table.column_names):
-            raise InputError("the columns code and description are missing", where="the codes", hint="rename them")
-        return {str(row["code"]): str(row["description"]) for row in table.select(["code", "description"]).to_pylist()}
+            raise InputError(
+                "the columns code and description are missing",
+                where="the codes",
+                hint="rename them",
+            )
+        return {
+            str(row["code"]): str(row["description"])
+            for row in table.select(["code", "description"]).to_pylist()
+        }
     return _file("clinveil.corpus.people:read_codes")(codes, how)
 
 
@@ -82,14 +93,18 @@ def _model(value: Any, how: Reading) -> Any:
 
 def _vectors(values: Any, how: Reading) -> Any:
     read = _file("clinveil.vectors.files:load_vectors")
-    return [read(value, how) for value in (values if isinstance(values, list | tuple) else [values])]
+    return [
+        read(value, how) for value in (values if isinstance(values, list | tuple) else [values])
+    ]
 
 
 def _names(people: Any, _: Reading) -> Any:
     from clinveil.corpus.people import read_names
 
     if isinstance(people, str | Path):
-        return read_names(path_of(people, "the names", "check the path; pass names as a list: [name]"))
+        return read_names(
+            path_of(people, "the names", "check the path; pass names as a list: [name]")
+        )
     if not isinstance(people, Mapping | list | tuple):
         hint = "pass a file, a dictionary id -> clinveil.Patient, or a list of full names"
         raise UsageError(f"names cannot be of type {type(people).__name__}", hint=hint)
@@ -109,12 +124,16 @@ INPUTS: Mapping[str, Input] = {
     "entered": Input("entered", "The notes as they entered the channel.", _corpus),
     "counts": Input("notes", "Source notes, to count words.", _counts),
     "training": Input("training", "Notes that the model was trained on.", _corpus),
-    "held_out": Input("held_out", "Control: notes of other patients, not used for training.", _corpus),
+    "held_out": Input(
+        "held_out", "Control: notes of other patients, not used for training.", _corpus
+    ),
     "reference": Input("reference", "Notes of third patients.", _corpus),
     "names": Input(
         "names", "True names: a table (.csv, .parquet), or text with a full name per line.", _names
     ),
-    "known": Input("patients", "Known patients (patients.parquet).", lambda given, _: known_patients(given)),
+    "known": Input(
+        "patients", "Known patients (patients.parquet).", lambda given, _: known_patients(given)
+    ),
     "codes": Input("codes", "Table of codes and descriptions (codes.csv).", _codes),
     "notes": Input("vault", "Vault of the release, for the source of each note.", _CROSSWALK),
 }
@@ -162,7 +181,11 @@ def as_function(
         except TypeError as error:
             raise UsageError(f"{name}: {error}", hint=f"see help(clinveil.{name})") from None
         bound.apply_defaults()
-        given = {one: bound.arguments[one] for one in (*required, *optional) if bound.arguments[one] is not None}
+        given = {
+            one: bound.arguments[one]
+            for one in (*required, *optional)
+            if bound.arguments[one] is not None
+        }
         settings, columns = bound.arguments["settings"], bound.arguments["columns"] or {}
         return call(given, settings, bound.arguments["seed"], columns)
 
@@ -173,7 +196,13 @@ def as_function(
 
 def documentation(help: str, inputs: Mapping[str, str], settings: Mapping[str, FieldInfo]) -> str:
     """Return a docstring from the help text, name -> help of each input, and the settings."""
-    lines = [help, "", "Args:", *(f"    {name}: {text}" for name, text in inputs.items()), f"    {COLUMNS}"]
+    lines = [
+        help,
+        "",
+        "Args:",
+        *(f"    {name}: {text}" for name, text in inputs.items()),
+        f"    {COLUMNS}",
+    ]
     own = [_setting(name, field) for name, field in settings.items() if name not in NOT_SETTINGS]
     return "\n".join([*lines, *(["", "Settings:", *own] if own else [])])
 
@@ -181,5 +210,9 @@ def documentation(help: str, inputs: Mapping[str, str], settings: Mapping[str, F
 def _setting(name: str, field: FieldInfo) -> str:
     """Return a line with name, default and help of a setting; other settings are named as in Python."""
     default = "" if field.default in (None, ()) else f" ({field.default!r})"
-    text = re.sub(r"--([a-z][a-z-]*[a-z])", lambda found: f"`{found[1].replace('-', '_')}`", field.description or "")
+    text = re.sub(
+        r"--([a-z][a-z-]*[a-z])",
+        lambda found: f"`{found[1].replace('-', '_')}`",
+        field.description or "",
+    )
     return f"    {name}{default}: {text}"

@@ -47,10 +47,14 @@ def given_spans(spans: Spans, name: str, scheme: Scheme | None = None) -> GoldSp
         return spans_of(_by_note(arrow(spans), name), name)
     if isinstance(spans, Sequence):
         spans = {str(index): note_spans for index, note_spans in enumerate(spans)}
-    if not isinstance(spans, Mapping) or any(isinstance(note_spans, str) for note_spans in spans.values()):
+    if not isinstance(spans, Mapping) or any(
+        isinstance(note_spans, str) for note_spans in spans.values()
+    ):
         hint = "pass {note_id: [(start, end, label), …]}"
         raise InputError("spans have the wrong shape", where=name, hint=hint)
-    return spans_of({note_id: [triple(span) for span in of_note] for note_id, of_note in spans.items()}, name)
+    return spans_of(
+        {note_id: [triple(span) for span in of_note] for note_id, of_note in spans.items()}, name
+    )
 
 
 def _by_note(table: pa.Table, name: str) -> Mapping[str, list[tuple[int, int, str]]]:
@@ -65,10 +69,15 @@ def _by_note(table: pa.Table, name: str) -> Mapping[str, list[tuple[int, int, st
 
 def spans_like(notes: Any, found: Iterable[Found]) -> Any:
     """Return detected spans in the caller's type: a frame, a table for a path, one list per text for a list."""
-    if isinstance(notes, str | Path) or hasattr(notes, "batches") or nw.dependencies.is_into_dataframe(notes):
+    if (
+        isinstance(notes, str | Path)
+        or hasattr(notes, "batches")
+        or nw.dependencies.is_into_dataframe(notes)
+    ):
         names = ("start", "end", "label", "detector", "score", "why")
         lines = [
-            {name: getattr(o.span, name) for name in names} | {"note_id": o.note_id, "text": o.text} for o in found
+            {name: getattr(o.span, name) for name in names} | {"note_id": o.note_id, "text": o.text}
+            for o in found
         ]
         table = pa.Table.from_pylist(lines, schema=_FRAME)
         return native(table, notes) if nw.dependencies.is_into_dataframe(notes) else table

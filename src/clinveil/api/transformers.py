@@ -73,7 +73,9 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
         settings = dict(self.settings or {})
         if wrong := sorted(settings.keys() & {"patients", "mode"}):
-            raise UsageError(f"{wrong[0]} is not a setting", hint=f"pass Deidentifier({wrong[0]}=…)")
+            raise UsageError(
+                f"{wrong[0]} is not a setting", hint=f"pass Deidentifier({wrong[0]}=…)"
+            )
         how = load_settings(PhiSettings, {"mode": self.mode, **settings})
         known, self.key_ = known_patients(self.patients), _key(self.key)
         self._engine = Engine.of(how, self.key_, patients=known, keep_spans=True)
@@ -119,10 +121,14 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         [['NAME'], []]
         """
         corpus, _ = _opened(notes, self.columns)
-        return spans_like(notes, [one for done in self._treated(corpus) for one in done.spans or ()])
+        return spans_like(
+            notes, [one for done in self._treated(corpus) for one in done.spans or ()]
+        )
 
     @in_python
-    def treat(self, text: str, spans: Iterable[Span | tuple[int, int, str]], patient: str = "") -> str:
+    def treat(
+        self, text: str, spans: Iterable[Span | tuple[int, int, str]], patient: str = ""
+    ) -> str:
         """Return a text with the given spans, from any source, treated by the policy.
 
         Raises InputError for spans outside the text or of unknown labels.
@@ -134,7 +140,9 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         from clinveil.corpus.gold import spans_of
         from clinveil.phi.detection.finder import united
 
-        marked = united(mark for one in spans for mark in spans_of({"": [triple(one)]}).of("", text))
+        marked = united(
+            mark for one in spans for mark in spans_of({"": [triple(one)]}).of("", text)
+        )
         made: tuple[str, Any] = self._fitted()._engine.treat(text, marked, patient)
         return made[0]
 
@@ -203,7 +211,9 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         from clinveil.vectors.imported import at_hand
 
         corpus, _ = _opened(notes, self.columns)
-        how = load_settings(ChannelSettings, {"n": self.n, "scope": self.scope, **self._those(ChannelSettings)})
+        how = load_settings(
+            ChannelSettings, {"n": self.n, "scope": self.scope, **self._those(ChannelSettings)}
+        )
         self.key_ = _key(self.key)
         with scratch() as folder:
             self.vectors_: Vectors = self._vectors(corpus, folder)
@@ -237,14 +247,20 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         if self.vectors is None:
             how = load_settings(VectorSettings, self._those(VectorSettings))
             return train(corpus, how, seed=self.seed, workers=self.workers, scratch=folder)
-        return load_vectors(Path(self.vectors)) if isinstance(self.vectors, str | Path) else self.vectors
+        return (
+            load_vectors(Path(self.vectors))
+            if isinstance(self.vectors, str | Path)
+            else self.vectors
+        )
 
     def _those(self, model: type[VectorSettings] | type[ChannelSettings]) -> dict[str, Any]:
         """Return the settings of one model. Raises UsageError for unknown names."""
         known = {*VectorSettings.flags(), *ChannelSettings.flags()}
         given_ = dict(self.settings or {})
         if unknown := sorted(given_.keys() - known):
-            raise UsageError(f"unknown setting {unknown[0]}", hint="docs/reference.md lists the names")
+            raise UsageError(
+                f"unknown setting {unknown[0]}", hint="docs/reference.md lists the names"
+            )
         return {name: value for name, value in given_.items() if name in model.flags()}
 
 

@@ -88,7 +88,10 @@ def release(
     base = ParentRelease.read(Path(vault)) if vault is not None else None
     columns = {"keep": base.settings.keep, "label": base.settings.label} if base else {}
     with _on_disk(notes, _folder(out), {**columns, **options}) as (path, more):
-        settings, given_ = _settings(ReleaseSettings, options, more), Path(vectors) if vectors is not None else None
+        settings, given_ = (
+            _settings(ReleaseSettings, options, more),
+            Path(vectors) if vectors is not None else None,
+        )
         outcome = run(path, Path(out), settings, vectors=given_, base=base, say=_warning(say))
     if outcome.refused:
         failed = ", ".join(gate.name for gate in outcome.gates if not gate.passed)
@@ -99,7 +102,12 @@ def release(
 
 @in_python
 def compare(
-    notes: Notes, out: str | Path, *, label: str | None = None, say: Say | None = None, **options: Any
+    notes: Notes,
+    out: str | Path,
+    *,
+    label: str | None = None,
+    say: Say | None = None,
+    **options: Any,
 ) -> Comparison:
     """Compare all kinds of release on the same notes: utility on real notes, and risk by adversary.
 
@@ -121,7 +129,9 @@ def compare(
     options = {"workers": 1, **options} | ({} if label is None else {"label": label})
     _settings(CompareSettings, options, {}).refuse()
     with _on_disk(notes, _folder(out), options) as (path, more):
-        return compare_releases(path, Path(out), _settings(CompareSettings, options, more), _warning(say))
+        return compare_releases(
+            path, Path(out), _settings(CompareSettings, options, more), _warning(say)
+        )
 
 
 @in_python
@@ -146,7 +156,9 @@ def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 @contextmanager
-def _on_disk(notes: Notes, out: Path, options: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _on_disk(
+    notes: Notes, out: Path, options: Mapping[str, Any]
+) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Provide notes as a file that can be read repeatedly; other types are written to a private folder next to OUT.
 
     Yields the path, and the settings with the column roles of that file.
@@ -159,13 +171,18 @@ def _on_disk(notes: Notes, out: Path, options: Mapping[str, Any]) -> Iterator[tu
     with workplace(out) as folder:
         write_corpus(corpus.batches(), folder / "notes.parquet", columns, ".parquet")
         roles = {"text": columns.text, "id": columns.note_id, "patient": columns.patient_id}
-        yield folder / "notes.parquet", {name: column for name, column in roles.items() if column is not None}
+        yield (
+            folder / "notes.parquet",
+            {name: column for name, column in roles.items() if column is not None},
+        )
 
 
 def _settings(kind: type[S], options: Mapping[str, Any], more: Mapping[str, Any]) -> S:
     """Return settings from keyword arguments; a single value is accepted for settings with several values."""
     flags = kind.flags()
-    several = {name for name in options if name in flags and get_origin(flags[name].annotation) is tuple}
+    several = {
+        name for name in options if name in flags and get_origin(flags[name].annotation) is tuple
+    }
     given_ = {k: (v,) if k in several and isinstance(v, str) else v for k, v in options.items()}
     return load_settings(kind, {**given_, **more})
 
@@ -184,5 +201,7 @@ def _warning(say: Say | None) -> Say:
 
 def _folder(out: Any) -> Path:
     if not isinstance(out, str | Path):
-        raise UsageError(f"out cannot be of type {type(out).__name__}", hint="pass the path of a folder")
+        raise UsageError(
+            f"out cannot be of type {type(out).__name__}", hint="pass the path of a folder"
+        )
     return Path(out)

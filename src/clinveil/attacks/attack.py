@@ -88,7 +88,9 @@ class Context:
     def occurrences(self) -> Mapping[str, int] | None:
         """Return the number of occurrences of each source word; None without `counts`."""
         counts = self.counts
-        return None if counts is None else dict(zip(counts.words, counts.counts.tolist(), strict=True))
+        return (
+            None if counts is None else dict(zip(counts.words, counts.counts.tolist(), strict=True))
+        )
 
     @property
     def full_names(self) -> list[str]:
@@ -100,7 +102,9 @@ class Context:
         if unknown := needs - {field.name for field in fields(self)}:
             raise ValueError(f"Context has no field {', '.join(sorted(unknown))}")
         values = (getattr(self, need) for need in needs)
-        return all(v is not None and not (isinstance(v, Mapping | tuple | list) and not v) for v in values)
+        return all(
+            v is not None and not (isinstance(v, Mapping | tuple | list) and not v) for v in values
+        )
 
 
 def source_id(released: str, crosswalk: Mapping[str, str] | None) -> str:
@@ -117,7 +121,9 @@ def source_id(released: str, crosswalk: Mapping[str, str] | None) -> str:
 
 def not_in_crosswalk() -> InputError:
     """Return the error for a released id without a source id."""
-    return InputError("a released id is not in the crosswalk", hint="pass the vault of this release")
+    return InputError(
+        "a released id is not in the crosswalk", hint="pass the vault of this release"
+    )
 
 
 class Attack(Settings):
@@ -144,7 +150,11 @@ class Attack(Settings):
     def __init_subclass__(cls, **options: Any) -> None:
         """Read the report texts of a built-in attack from the TOML file next to it."""
         super().__init_subclass__(**options)
-        file = sys.modules[cls.__module__].__file__ if cls.__module__.startswith("clinveil.attacks.") else None
+        file = (
+            sys.modules[cls.__module__].__file__
+            if cls.__module__.startswith("clinveil.attacks.")
+            else None
+        )
         if file is not None and "words" not in vars(cls):
             cls.words = read_words(Path(file.removesuffix("/__init__.py")).with_suffix(".toml"))
 
@@ -159,11 +169,14 @@ class Attack(Settings):
 
 
 attacks: Registry[type[Attack]] = Registry(
-    "attack", *(f"clinveil.attacks.{package}" for package in ("vectors", "channel", "text", "models"))
+    "attack",
+    *(f"clinveil.attacks.{package}" for package in ("vectors", "channel", "text", "models")),
 )
 """All attacks, by the name used on the command line and in the report."""
 
 
 def of_release() -> list[type[Attack]]:
     """Return the attacks that every release runs, in the order of the report."""
-    return sorted((attack for _, attack in attacks if attack.on_release), key=lambda attack: attack.order)
+    return sorted(
+        (attack for _, attack in attacks if attack.on_release), key=lambda attack: attack.order
+    )

@@ -39,7 +39,9 @@ class _Graph(NamedTuple):
 
 @helper
 def _slot(state: int, word: int, mask: int) -> int:
-    mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(word + 3) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(word + 3) * np.uint64(
+        0xC2B2AE3D27D4EB4F
+    )
     mixed ^= mixed >> np.uint64(29)
     return int(np.int64(mixed * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(20)) & mask)
 
@@ -65,7 +67,12 @@ def _join(state: int, word: int, target: int, count: int, graph: _Graph) -> int:
     while graph.table[place] >= 0:
         place = (place + 1) & mask
     graph.table[place] = count
-    edges[count, 0], edges[count, 1], edges[count, 2], edges[count, 3] = state, word, target, graph.head[state]
+    edges[count, 0], edges[count, 1], edges[count, 2], edges[count, 3] = (
+        state,
+        word,
+        target,
+        graph.head[state],
+    )
     graph.head[state] = count
     return count + 1
 
@@ -170,7 +177,9 @@ class SuffixAutomaton:
         head, length, link = (np.full(2 * n + 1, value, dtype=np.int32) for value in (-1, 0, 0))
         link[0] = _NONE
         states = _build(ids, _Graph(table, edges, head, length, link, prefix))
-        self._graph = _Graph(table, edges, head[:0], length[:states].copy(), link[:states].copy(), prefix)
+        self._graph = _Graph(
+            table, edges, head[:0], length[:states].copy(), link[:states].copy(), prefix
+        )
         self._reach = np.zeros(states, dtype=np.int32)
 
     def stream(self, ids: SmallInts) -> SmallInts:

@@ -13,7 +13,9 @@ from typing import Literal, cast, get_args
 from clinveil.core.finding import Finding
 from clinveil.stats.findings import unmeasured
 
-Holding = Literal["recipient", "shadow", "pairs-1", "pairs-20", "pairs-200", "stolen-vectors", "stolen-vault"]
+Holding = Literal[
+    "recipient", "shadow", "pairs-1", "pairs-20", "pairs-200", "stolen-vectors", "stolen-vault"
+]
 Target = Literal[
     "names",
     "planted names",
@@ -76,17 +78,24 @@ _NOT_APPLICABLE: Mapping[str, Mapping[Target, str]] = {
 }
 
 
-def tagged(finding: Finding, holding: Holding, target: Target, *, gated: bool | None = None) -> Finding:
+def tagged(
+    finding: Finding, holding: Holding, target: Target, *, gated: bool | None = None
+) -> Finding:
     """Return the finding with its cell of the adversary table recorded in the detail.
 
     Args:
         gated: whether a gate judges it; by default, whether gates judge this adversary.
     """
     is_gated = holding in GATED if gated is None else gated
-    return replace(finding, detail={**finding.detail, "adversary": holding, "target": target, "gated": is_gated})
+    return replace(
+        finding,
+        detail={**finding.detail, "adversary": holding, "target": target, "gated": is_gated},
+    )
 
 
-def gated_only(findings: Iterable[Finding], targets: Collection[Target], kind: str) -> list[Finding]:
+def gated_only(
+    findings: Iterable[Finding], targets: Collection[Target], kind: str
+) -> list[Finding]:
     """Return the findings; those on other targets than these are marked as not judged by a gate.
 
     Findings on targets that do not apply to this kind of release lose their cell of the adversary table.
@@ -149,7 +158,11 @@ def _rows(cells: Mapping[tuple[Holding, Target], list[Finding]]) -> Iterator[Row
     present = [holding for holding in _INCLUDED if any(one == holding for one, _ in cells)]
     for holding in present:
         for target in TARGETS:
-            candidates = [finding for weaker in _INCLUDED[holding] for finding in cells.get((weaker, target), ())]
+            candidates = [
+                finding
+                for weaker in _INCLUDED[holding]
+                for finding in cells.get((weaker, target), ())
+            ]
             if candidates:
                 yield _row(holding, target, candidates)
 
@@ -164,7 +177,9 @@ def _row(holding: Holding, target: Target, candidates: list[Finding]) -> Row:
     by = cast(Holding, top.detail["adversary"])
     interval = top.low, top.high, top.chance
     attack = method_of(top) or top.measure
-    return Row(holding, target, top.value, *interval, top.n, top.unit, gated, attack, by, finding=top)
+    return Row(
+        holding, target, top.value, *interval, top.n, top.unit, gated, attack, by, finding=top
+    )
 
 
 def above_chance(finding: Finding) -> float:
@@ -192,5 +207,6 @@ def not_applicable(kind: str) -> list[Finding]:
     if kind in ("deidentified", "synthetic"):
         pairs.append(("stolen-vectors", "words", _NO_VECTORS))
     return [
-        tagged(unmeasured("attack.not_applicable", why), holding, target, gated=False) for holding, target, why in pairs
+        tagged(unmeasured("attack.not_applicable", why), holding, target, gated=False)
+        for holding, target, why in pairs
     ]

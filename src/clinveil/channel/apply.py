@@ -31,7 +31,9 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 
 PURPOSES = (*SCOPES, "order", "length")  # purposes of subkeys, in the order of `Notes.keys`
 NULL_TEXT, BROKEN_TEXT = "null text", "not valid UTF-8"
-ALIGNMENT = pa.schema([(NOTE_ID, pa.string()), ("start", pa.list_(pa.int32())), ("end", pa.list_(pa.int32()))])
+ALIGNMENT = pa.schema(
+    [(NOTE_ID, pa.string()), ("start", pa.list_(pa.int32())), ("end", pa.list_(pa.int32()))]
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,11 @@ class Obfuscated:
         """Yield each released text with starts and ends of its source words. Raises ValueError without alignment."""
         if self.alignment is None:
             raise ValueError("the notes were not aligned")
-        columns = self.batch.column(TEXT), self.alignment.column("start"), self.alignment.column("end")
+        columns = (
+            self.batch.column(TEXT),
+            self.alignment.column("start"),
+            self.alignment.column("end"),
+        )
         return zip(*(column.to_pylist() for column in columns), strict=True)
 
 
@@ -72,13 +78,21 @@ class Obfuscator:
     def __init__(self, channel: Channel, key: Key, *, align: bool = False) -> None:
         self.channel, policy = channel, channel.policy
         if policy.background > 0 and not channel.speaks[channel.unknown]:
-            raise InputError("background draws need a pool of common words", hint="use --unknown pool")
+            raise InputError(
+                "background draws need a pool of common words", hint="use --unknown pool"
+            )
         if not channel.outputs_are_words:
             why = "an output of the channel is not a single word in lookup form"
             raise InputError(why, hint="build the channel again")
         optional = {ORDER: not policy.keeps_order, LENGTH: policy.length > 0}
-        needed = [*np.unique(channel.row_scopes).tolist(), *(use for use, is_needed in optional.items() if is_needed)]
-        self._secrets = {use: [_secret(key, f"{PURPOSES[use]} {half}") for half in ("left", "right")] for use in needed}
+        needed = [
+            *np.unique(channel.row_scopes).tolist(),
+            *(use for use, is_needed in optional.items() if is_needed),
+        ]
+        self._secrets = {
+            use: [_secret(key, f"{PURPOSES[use]} {half}") for half in ("left", "right")]
+            for use in needed
+        }
         self._tables = tables_of(channel, _secret(key, "word"))
         marks = policy.layout == "keep", policy.layout == "sentences", policy.numbers == "mask"
         rates = float(policy.length), float(policy.background)
@@ -93,18 +107,25 @@ class Obfuscator:
         out = _obfuscate(Notes(*string_buffers(texts), keys, *answers), self._tables, self._options)
         if self._options.locate:
             out = in_order(out, np.ascontiguousarray(keys[:, ORDER]))
-        text = pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(out.offsets), pa.py_buffer(out.data))
+        text = pa.LargeStringArray.from_buffers(
+            len(texts), pa.py_buffer(out.offsets), pa.py_buffer(out.data)
+        )
         field = batch.schema.field(TEXT).with_type(pa.large_string())
         released = batch.set_column(batch.schema.get_field_index(TEXT), field, text)
         alignment = _alignment(batch.column(NOTE_ID), out) if self._options.align else None
-        return Obfuscated(released, tally_of(out.counts.tolist(), batch.num_rows, skipped), alignment)
+        return Obfuscated(
+            released, tally_of(out.counts.tolist(), batch.num_rows, skipped), alignment
+        )
 
     def _keys(self, batch: pa.RecordBatch) -> NDArray[np.uint64]:
         """Return `Notes.keys`: keyed hashes of note and patient ids, and of an empty string for the corpus."""
         ids = _strings(batch, NOTE_ID)
         if ids.null_count:
             raise InputError("a note has no id", hint="every row needs a value in the id column")
-        of = {PATIENT: pc.coalesce(_strings(batch, PATIENT_ID), ids), CORPUS: pa.array([""], pa.large_string())}
+        of = {
+            PATIENT: pc.coalesce(_strings(batch, PATIENT_ID), ids),
+            CORPUS: pa.array([""], pa.large_string()),
+        }
         keys = np.zeros((batch.num_rows, KEYS, 2), dtype=np.uint64)
         for use, halves in self._secrets.items():
             for half, secret in enumerate(halves):
@@ -161,14 +182,19 @@ def _decodes(raw: bytes) -> bool:
 
 def _alignment(ids: pa.Array, out: Released) -> pa.RecordBatch:
     places = pa.array(out.aligned.astype(np.int32))
-    lists = [pa.ListArray.from_arrays(places, pa.array(points[: out.aligned[-1]])) for points in out.places[:2]]
+    lists = [
+        pa.ListArray.from_arrays(places, pa.array(points[: out.aligned[-1]]))
+        for points in out.places[:2]
+    ]
     return pa.record_batch([ids.cast(pa.string()), *lists], schema=ALIGNMENT)
 
 
 _CACHED = 64  # characters of the longest piece of text with cached words
 
 
-def non_ascii_words(texts: pa.LargeStringArray, ids: Mapping[str, int], form_key: SipKey) -> tuple[Ints, Words64]:
+def non_ascii_words(
+    texts: pa.LargeStringArray, ids: Mapping[str, int], form_key: SipKey
+) -> tuple[Ints, Words64]:
     """Return rows (-1 if unknown) and keyed hashes of the non-ASCII words in order: `Notes.rows`, `Notes.forms`.
 
     Their lookup form needs Unicode normalisation and case folding, which the compiled loop does not have.
@@ -222,7 +248,9 @@ def _shuffle(items: Ints, first: int, size: int, bits: Words64, offset: int) -> 
     for i in range(size - 1, 0, -1):
         bound = np.uint64(i + 1)
         # The high half of a 128-bit product: a number below the bound.
-        other = np.int64(((bits[offset + i] >> _32) * bound + ((bits[offset + i] & _LOW) * bound >> _32)) >> _32)
+        other = np.int64(
+            ((bits[offset + i] >> _32) * bound + ((bits[offset + i] & _LOW) * bound >> _32)) >> _32
+        )
         items[first + i], items[first + other] = items[first + other], items[first + i]
 
 

@@ -44,7 +44,9 @@ def build_channel(
         InputError: too few patients or eligible words, or an unreadable word file.
     """
     mechanism, small = mechanism_of(settings), settings.allow_small
-    eligible = output_floor(vectors, settings.min_patients, need=mechanism.need, allow_small=small, counts=counts)
+    eligible = output_floor(
+        vectors, settings.min_patients, need=mechanism.need, allow_small=small, counts=counts
+    )
     table = neighbours(vectors, mechanism.reach, eligible=eligible, threads=threads)
     frequencies = vectors.counts
     if frequencies is None:
@@ -73,12 +75,16 @@ def read_words(path: Path) -> frozenset[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
-        raise InputError("does not exist or is not UTF-8 text", where=path.name, hint="one word per line") from None
+        raise InputError(
+            "does not exist or is not UTF-8 text", where=path.name, hint="one word per line"
+        ) from None
     found: set[str] = set()
     for row, line in enumerate(lines, 1):
         forms = words(line)
         if len(forms) > 1:
-            raise InputError(f"line {row} contains {len(forms)} words", where=path.name, hint="one word per line")
+            raise InputError(
+                f"line {row} contains {len(forms)} words", where=path.name, hint="one word per line"
+            )
         found.update(forms)
     if not found:
         raise UsageError("contains no words", where=path.name, hint="one word per line")
@@ -86,7 +92,12 @@ def read_words(path: Path) -> frozenset[str]:
 
 
 def output_floor(
-    vectors: Vectors, min_patients: int, *, need: int, allow_small: bool, counts: WordCounts | None = None
+    vectors: Vectors,
+    min_patients: int,
+    *,
+    need: int,
+    allow_small: bool,
+    counts: WordCounts | None = None,
 ) -> Mask:
     """Return the words that may be outputs: usable ones that occur in the notes of at least `min_patients` patients.
 
@@ -122,7 +133,10 @@ def _patients(vectors: Vectors, counts: WordCounts | None) -> tuple[int, Ints]:
     if vectors.patients is not None and vectors.n_patients is not None:
         return vectors.n_patients, vectors.patients
     if counts is None:
-        raise InputError("the vectors have no patient counts of their words", hint="pass counts of the notes at hand")
+        raise InputError(
+            "the vectors have no patient counts of their words",
+            hint="pass counts of the notes at hand",
+        )
     known = dict(zip(counts.words, counts.patients.tolist(), strict=True))
     patients = (known.get(word, 0) for word in vectors.words)
     return counts.n_patients, np.fromiter(patients, dtype=np.int64, count=len(vectors))

@@ -109,7 +109,11 @@ class Channel:
 
     def __post_init__(self) -> None:
         n_words = len(self.words)
-        if self.indptr.shape != (n_words + 2,) or self.indptr[0] != 0 or (np.diff(self.indptr) < 0).any():
+        if (
+            self.indptr.shape != (n_words + 2,)
+            or self.indptr[0] != 0
+            or (np.diff(self.indptr) < 0).any()
+        ):
             raise ValueError(f"a channel of {n_words} words needs {n_words + 1} rows")
         if not self.indptr[-1] == self.indices.size == self.probabilities.size:
             raise ValueError("a channel needs one probability for each output")
@@ -117,20 +121,33 @@ class Channel:
             raise ValueError("a channel probability is not positive")
         filled = np.diff(self.indptr) > 0
         # Sum per row: differences of one cumulative sum are less precise than the tolerance.
-        sums = np.add.reduceat(self.probabilities, self.indptr[:-1][filled]) if filled.any() else np.ones(0)
+        sums = (
+            np.add.reduceat(self.probabilities, self.indptr[:-1][filled])
+            if filled.any()
+            else np.ones(0)
+        )
         if not np.allclose(sums, 1.0, atol=SUM_TOLERANCE, rtol=0):
             worst = np.argmax(np.abs(sums - 1.0))
             row = np.flatnonzero(filled)[worst]
-            raise ValueError(f"a channel row does not sum to 1: row {row} sums to {sums[worst]:.6g}")
+            raise ValueError(
+                f"a channel row does not sum to 1: row {row} sums to {sums[worst]:.6g}"
+            )
         if self.indices.size and not 0 <= self.indices.min() <= self.indices.max() < n_words:
             raise ValueError("an output of the channel is not in its vocabulary")
         outputs = np.zeros(n_words, dtype=np.bool_)
         outputs[self.indices] = True
-        if any(self.words[i] not in self.kept for i in np.flatnonzero(outputs & ~self.eligible).tolist()):
+        if any(
+            self.words[i] not in self.kept
+            for i in np.flatnonzero(outputs & ~self.eligible).tolist()
+        ):
             raise ValueError("a word below the rare-word floor is an output of the channel")
         hold_read_only(self, "indptr", "indices", "probabilities", "eligible")
         if self.scopes is not None:
-            if self.scopes.shape != (n_words + 1,) or self.scopes.dtype != np.uint8 or self.scopes.max() >= len(SCOPES):
+            if (
+                self.scopes.shape != (n_words + 1,)
+                or self.scopes.dtype != np.uint8
+                or self.scopes.max() >= len(SCOPES)
+            ):
                 raise ValueError(f"a channel of {n_words} words needs {n_words + 1} scopes")
             hold_read_only(self, "scopes")
 
@@ -141,7 +158,9 @@ class Channel:
         if found.get("as_wanted", True):
             return ()
         share = f"one word has {found['greatest_share']:.0%} of the tokens of its cluster"
-        return (f"The clusters miss their limits: the smallest has {found['fewest_words']} eligible words; {share}.",)
+        return (
+            f"The clusters miss their limits: the smallest has {found['fewest_words']} eligible words; {share}.",
+        )
 
     @cached_property
     def ids(self) -> dict[str, int]:
@@ -176,7 +195,9 @@ class Channel:
         if self.scopes is not None:
             return self.scopes
         if self.policy.scope not in SCOPES:
-            raise ValueError(f"scope {self.policy.scope!r} needs a scope per row: see `build.scoped`")
+            raise ValueError(
+                f"scope {self.policy.scope!r} needs a scope per row: see `build.scoped`"
+            )
         return np.full(len(self.words) + 1, SCOPES.index(self.policy.scope), dtype=np.uint8)
 
     @property
@@ -188,7 +209,9 @@ class Channel:
     def written(self) -> Mask:
         """Possible outputs of known words, (n_words,) bool; pool words count only with background draws."""
         outputs = np.zeros(len(self.words), dtype=np.bool_)
-        outputs[self.indices if self.policy.background else self.indices[self.rows < self.unknown]] = True
+        outputs[
+            self.indices if self.policy.background else self.indices[self.rows < self.unknown]
+        ] = True
         return read_only_view(outputs)
 
     @cached_property
@@ -266,7 +289,12 @@ class Channel:
         chosen[among] = 1.0
         own = matrix.sign()
         everywhere = csr_matrix(chosen[:, None]) @ background
-        wanted = matrix * (1.0 - share) + own.multiply(share * self.pool) + everywhere - own.multiply(everywhere)
+        wanted = (
+            matrix * (1.0 - share)
+            + own.multiply(share * self.pool)
+            + everywhere
+            - own.multiply(everywhere)
+        )
         mixed = csr_matrix(wanted)
         mixed.eliminate_zeros()
         mixed.sort_indices()
@@ -307,7 +335,13 @@ class Channel:
         stays, lengths = ~empty[self.rows], np.where(empty, 0, np.diff(self.indptr))
         indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
         indices, probabilities = self.indices[stays], self.probabilities[stays]
-        return replace(self, indptr=indptr, indices=indices, probabilities=probabilities, kept=self.kept - dropped)
+        return replace(
+            self,
+            indptr=indptr,
+            indices=indices,
+            probabilities=probabilities,
+            kept=self.kept - dropped,
+        )
 
 
 def identity_channel(words: Sequence[str]) -> Channel:
@@ -323,4 +357,6 @@ def usable(words: Sequence[str]) -> Mask:
     Other words (`new_york`, `don't`, `covid19`, `The`, an empty one) occur in imported vectors. As outputs they would
     be split or changed when the release is tokenized again.
     """
-    return np.fromiter((words_of(word) == [word] for word in words), dtype=np.bool_, count=len(words))
+    return np.fromiter(
+        (words_of(word) == [word] for word in words), dtype=np.bool_, count=len(words)
+    )

@@ -45,17 +45,25 @@ def load_channel(path: Path, policy: Policy | None = None) -> Channel:
         if (path / f"{SCOPES}.npy").exists():
             arrays[SCOPES] = np.load(path / f"{SCOPES}.npy", allow_pickle=False)
         kept = frozenset(meta["kept"])
-        fields = {"mechanism": meta["mechanism"], "parameters": meta["parameters"], "policy": policy or Policy()}
+        fields = {
+            "mechanism": meta["mechanism"],
+            "parameters": meta["parameters"],
+            "policy": policy or Policy(),
+        }
         return Channel(words, **arrays, **fields, kept=kept)
     except (OSError, ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
         # Messages of `Channel`, and of NumPy about shapes; others may contain a word.
         why = f": {error}" if type(error) is ValueError else ""
-        raise InputError(f"not a channel folder{why}", where=path.name, hint="create it again") from None
+        raise InputError(
+            f"not a channel folder{why}", where=path.name, hint="create it again"
+        ) from None
 
 
 def channel_digest(channel: Channel) -> str:
     """Return the SHA-256 in hex of words, matrix, floor, mechanism and scopes, as in the manifest."""
-    digest = hashlib.sha256(json.dumps([_meta(channel), list(channel.words)], sort_keys=True).encode())
+    digest = hashlib.sha256(
+        json.dumps([_meta(channel), list(channel.words)], sort_keys=True).encode()
+    )
     for name in _arrays(channel):
         digest.update(np.ascontiguousarray(getattr(channel, name)).data)
     return digest.hexdigest()

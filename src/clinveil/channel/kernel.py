@@ -14,12 +14,16 @@ from clinveil.channel.arrays import Bytes, Notes, Options, Places, Tables, Words
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Ints, SmallInts
 
-Token = tuple[int, int, bool, np.uint64]  # of a word: its start, its end, whether it is ASCII, its table hash
+Token = tuple[
+    int, int, bool, np.uint64
+]  # of a word: its start, its end, whether it is ASCII, its table hash
 
 # Values of `core.tokens.Kind` (a test compares them); numba's cache detects changes in this file only.
 _WORD, _NUMBER, _SPACE, _PUNCT, _IGNORABLE = 1, 2, 3, 4, 5
 # Indices of counters: the fields of `Tally` from `words` to `released`, in order.
-WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED = range(12)
+WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED = range(
+    12
+)
 THINNED, DOUBLED, RELEASED, COUNTERS = range(12, 16)
 # State of the loop: token counts, then bytes written, words released, non-ASCII words read.
 WRITTEN, ALIGNED, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 4)
@@ -28,13 +32,18 @@ OCCURRENCE, NOTE, PATIENT, CORPUS, ORDER, LENGTH = range(6)
 KEYS = 6
 _AGAIN = np.uint64(1 << 32)  # combined with a word's position for its second draw
 _RATE = np.uint64(0xFFFFFFFFFFFFFFFF)  # used instead of a position for a note's length rate
-_COIN, _MIXED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # XORed with the input of background draws
+_COIN, _MIXED = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xC2B2AE3D27D4EB4F),
+)  # XORed with the input of background draws
 _MASK_SIGN, _SPACE_SIGN, _LINE_SIGN = np.uint8(0x23), np.uint8(0x20), np.uint8(0x0A)
 _STOP_SIGN, _EXCLAMATION_SIGN, _QUESTION_SIGN = np.uint8(0x2E), np.uint8(0x21), np.uint8(0x3F)
 _NOTHING = 0  # kind before the first token
 _BLANK, _LINE = 1, 2  # white space since the last token; the maximum counts
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-_8, _11, _13, _16, _17, _21, _32, _56, _64 = (np.uint64(bits) for bits in (8, 11, 13, 16, 17, 21, 32, 56, 64))
+_8, _11, _13, _16, _17, _21, _32, _56, _64 = (
+    np.uint64(bits) for bits in (8, 11, 13, 16, 17, 21, 32, 56, 64)
+)
 _UNIT, _LOW = 2.0**-53, np.uint64(0xFFFFFFFF)
 _V0, _V1 = np.uint64(0x736F6D6570736575), np.uint64(0x646F72616E646F6D)
 _V2, _V3 = np.uint64(0x6C7967656E657261), np.uint64(0x7465646279746573)
@@ -61,14 +70,18 @@ def _round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> tuple[
 
 
 @helper
-def _absorb(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, word: np.uint64) -> tuple[np.uint64, ...]:
+def _absorb(
+    v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, word: np.uint64
+) -> tuple[np.uint64, ...]:
     v0, v1, v2, v3 = _round(v0, v1, v2, v3 ^ word)
     v0, v1, v2, v3 = _round(v0, v1, v2, v3)
     return v0 ^ word, v1, v2, v3
 
 
 @helper
-def _finish(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, last: np.uint64) -> np.uint64:
+def _finish(
+    v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, last: np.uint64
+) -> np.uint64:
     v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, last)
     v2 ^= np.uint64(0xFF)
     for _ in range(4):
@@ -87,7 +100,9 @@ def siphash_word(k0: np.uint64, k1: np.uint64, word: np.uint64) -> np.uint64:
 
 
 @helper
-def siphash(k0: np.uint64, k1: np.uint64, data: Bytes, start: int, end: int, letters: Bytes) -> np.uint64:
+def siphash(
+    k0: np.uint64, k1: np.uint64, data: Bytes, start: int, end: int, letters: Bytes
+) -> np.uint64:
     """Return SipHash-2-4 of letters[data[start:end]]; `letters`, (256,), is the identity or folds case; compiled."""
     v0, v1, v2, v3 = k0 ^ _V0, k1 ^ _V1, k0 ^ _V2, k1 ^ _V3
     word, shift = np.uint64(0), np.uint64(0)
@@ -101,7 +116,9 @@ def siphash(k0: np.uint64, k1: np.uint64, data: Bytes, start: int, end: int, let
 
 
 @kernel
-def hash_strings(k0: np.uint64, k1: np.uint64, data: Bytes, offsets: Ints, letters: Bytes) -> Words64:
+def hash_strings(
+    k0: np.uint64, k1: np.uint64, data: Bytes, offsets: Ints, letters: Bytes
+) -> Words64:
     """Return the SipHash of each string, (n_strings,); compiled."""
     hashes = np.empty(offsets.size - 1, dtype=np.uint64)
     for i in range(hashes.size):
@@ -129,17 +146,27 @@ def _code_point(text: Bytes, i: int) -> tuple[int, int]:
         return (first & 0x1F) << 6 | text[i + 1] & 0x3F, 2
     if first < 0xF0:
         return (first & 0x0F) << 12 | (text[i + 1] & 0x3F) << 6 | text[i + 2] & 0x3F, 3
-    return (first & 7) << 18 | (text[i + 1] & 0x3F) << 12 | (text[i + 2] & 0x3F) << 6 | text[i + 3] & 0x3F, 4
+    return (first & 7) << 18 | (text[i + 1] & 0x3F) << 12 | (text[i + 2] & 0x3F) << 6 | text[
+        i + 3
+    ] & 0x3F, 4
 
 
 @helper
 def _breaks_line(code: int) -> bool:
     """Return whether a code point ends a line, as in `str.splitlines`."""
-    return 0x0A <= code <= 0x0D or 0x1C <= code <= 0x1E or code == 0x85 or code == 0x2028 or code == 0x2029
+    return (
+        0x0A <= code <= 0x0D
+        or 0x1C <= code <= 0x1E
+        or code == 0x85
+        or code == 0x2028
+        or code == 0x2029
+    )
 
 
 @helper
-def _word_end(text: Bytes, i: int, end: int, kinds: Bytes, lower: Bytes) -> tuple[int, int, bool, np.uint64]:
+def _word_end(
+    text: Bytes, i: int, end: int, kinds: Bytes, lower: Bytes
+) -> tuple[int, int, bool, np.uint64]:
     """Return the word at byte i: end, number of code points, whether it is ASCII, and its table hash if so."""
     start, beyond, value = i, 0, _FNV_START
     while i < end:
@@ -195,7 +222,9 @@ def _find(tables: Tables, text: Bytes, start: int, end: int, value: np.uint64) -
 
 
 @helper
-def _look_up(notes: Notes, tables: Tables, token: Token, position: int, state: Ints) -> tuple[int, int, np.uint64]:
+def _look_up(
+    notes: Notes, tables: Tables, token: Token, position: int, state: Ints
+) -> tuple[int, int, np.uint64]:
     """Return a word's row (-1 if unknown), its scope, and the input of the draw: position, or hash of its form."""
     start, end, is_ascii, value = token
     place = state[NON_ASCII]
@@ -211,7 +240,11 @@ def _look_up(notes: Notes, tables: Tables, token: Token, position: int, state: I
         return row, scope, notes.forms[place]
     if row >= 0:
         return row, scope, tables.forms[row]
-    return row, scope, siphash(tables.form_key[0], tables.form_key[1], notes.data, start, end, tables.lower)
+    return (
+        row,
+        scope,
+        siphash(tables.form_key[0], tables.form_key[1], notes.data, start, end, tables.lower),
+    )
 
 
 @helper
@@ -229,10 +262,20 @@ def _draw(tables: Tables, row: int, bits: np.uint64) -> int:
 
 
 @helper
-def _draw_mixed(tables: Tables, row: int, share: float, k0: np.uint64, k1: np.uint64, what: np.uint64) -> int:
+def _draw_mixed(
+    tables: Tables, row: int, share: float, k0: np.uint64, k1: np.uint64, what: np.uint64
+) -> int:
     """Draw an output for a word: with probability `share` from the pool, unless that is the word itself."""
-    known = row < tables.offsets.size - 1 and tables.indptr[row + 1] > tables.indptr[row] and not tables.kept[row]
-    if known and share > 0 and np.float64(siphash_word(k0, k1, what ^ _COIN) >> _11) * _UNIT < share:
+    known = (
+        row < tables.offsets.size - 1
+        and tables.indptr[row + 1] > tables.indptr[row]
+        and not tables.kept[row]
+    )
+    if (
+        known
+        and share > 0
+        and np.float64(siphash_word(k0, k1, what ^ _COIN) >> _11) * _UNIT < share
+    ):
         drawn = _draw(tables, tables.offsets.size - 1, siphash_word(k0, k1, what ^ _MIXED))
         if drawn >= 0 and drawn != row:
             return drawn
@@ -260,9 +303,13 @@ def _draw_word(
     k0, k1 = notes.keys[note, scope, 0], notes.keys[note, scope, 1]
     drawn, again, copies = _draw_mixed(tables, row, how.background, k0, k1, what), -1, 1
     if how.length > 0 and drawn >= 0:
-        copies = _copies(notes.keys[note, LENGTH, 0], notes.keys[note, LENGTH, 1], how.length, position)
+        copies = _copies(
+            notes.keys[note, LENGTH, 0], notes.keys[note, LENGTH, 1], how.length, position
+        )
         if copies == 2:
-            again = drawn if scope else _draw_mixed(tables, row, how.background, k0, k1, what | _AGAIN)
+            again = (
+                drawn if scope else _draw_mixed(tables, row, how.background, k0, k1, what | _AGAIN)
+            )
         state[THINNED] += copies == 0
         state[DOUBLED] += copies == 2
         drawn = drawn if copies else -1
@@ -273,7 +320,9 @@ def _draw_word(
 
 
 @helper
-def _read(text: Bytes, i: int, end: int, tables: Tables) -> tuple[np.int64, int, int, bool, np.uint64]:
+def _read(
+    text: Bytes, i: int, end: int, tables: Tables
+) -> tuple[np.int64, int, int, bool, np.uint64]:
     """Return the token at byte i: kind, end, number of code points, a flag, and the table hash of an ASCII word.
 
     The flag: for white space, whether it breaks a line; for other tokens, whether it is ASCII.
@@ -290,7 +339,14 @@ def _read(text: Bytes, i: int, end: int, tables: Tables) -> tuple[np.int64, int,
 
 
 @helper
-def _place(places: Places, how: Options, state: Ints, source: tuple[int, int], first: np.int64, last: np.int64) -> None:
+def _place(
+    places: Places,
+    how: Options,
+    state: Ints,
+    source: tuple[int, int],
+    first: np.int64,
+    last: np.int64,
+) -> None:
     """Record source (start, end) and released offsets of a word; update the counts."""
     word = state[ALIGNED]
     if how.align:
@@ -303,7 +359,10 @@ def _place(places: Places, how: Options, state: Ints, source: tuple[int, int], f
 @helper
 def _mark(kind: np.int64, is_ascii: bool, how: Options, state: Ints) -> tuple[bool, bool]:
     """Return whether a token that is not a word is masked, and whether it is copied; update the counts."""
-    masked, copied = how.mask_numbers and kind == _NUMBER, how.keep_layout and kind == _PUNCT and is_ascii
+    masked, copied = (
+        how.mask_numbers and kind == _NUMBER,
+        how.keep_layout and kind == _PUNCT and is_ascii,
+    )
     state[NUMBERS if kind == _NUMBER else PUNCT if kind == _PUNCT else OTHER] += 1
     state[MASKED] += masked
     state[COPIED] += copied
@@ -320,7 +379,9 @@ def _space(data: Bytes, written: np.int64, gap: int) -> np.int64:
 
 
 @helper
-def _stop(text: Bytes, start: int, end: int, at_stop: bool, data: Bytes, written: np.int64, state: Ints) -> np.int64:
+def _stop(
+    text: Bytes, start: int, end: int, at_stop: bool, data: Bytes, written: np.int64, state: Ints
+) -> np.int64:
     """Write `.` if a sentence ends at the white space text[start:end]: after a stop, an empty line, or at the end."""
     lines = 0 if start < end else 2
     for i in range(start, end):
@@ -346,13 +407,21 @@ def _obfuscate_note(
         point += points
         if kind == _SPACE:
             gap = max(gap, _LINE if flag else _BLANK)
-            stopped = _stop(notes.data, start, i, at_stop, data, written, state) if is_open else written
+            stopped = (
+                _stop(notes.data, start, i, at_stop, data, written, state) if is_open else written
+            )
             written, is_open = stopped, is_open and stopped == written
             at_stop = False
             continue
-        at_stop = kind == _PUNCT and notes.data[start] in (_STOP_SIGN, _EXCLAMATION_SIGN, _QUESTION_SIGN)
+        at_stop = kind == _PUNCT and notes.data[start] in (
+            _STOP_SIGN,
+            _EXCLAMATION_SIGN,
+            _QUESTION_SIGN,
+        )
         if kind == _WORD:
-            drawn, again = _draw_word(notes, note, tables, how, (start, i, flag, value), position, state)
+            drawn, again = _draw_word(
+                notes, note, tables, how, (start, i, flag, value), position, state
+            )
             position += 1
         else:
             masked, copied = _mark(kind, flag, how, state)
@@ -376,12 +445,16 @@ def _obfuscate_note(
                 _place(places, how, state, (point - points, point), written, written + length)
             written, last, gap = written + length, kind, 0
             state[RELEASED] += not copied
-    state[WRITTEN] = _stop(notes.data, end, end, at_stop, data, written, state) if is_open else written
+    state[WRITTEN] = (
+        _stop(notes.data, end, end, at_stop, data, written, state) if is_open else written
+    )
     return True
 
 
 @kernel
-def obfuscate_texts(notes: Notes, tables: Tables, how: Options, places: Places) -> tuple[Bytes, Ints, Ints, Ints]:
+def obfuscate_texts(
+    notes: Notes, tables: Tables, how: Options, places: Places
+) -> tuple[Bytes, Ints, Ints, Ints]:
     """Return the texts, their offsets, the offsets of notes in `places`, and the counts."""
     n_notes = notes.offsets.size - 1
     n_bytes = notes.offsets[n_notes] - notes.offsets[0]

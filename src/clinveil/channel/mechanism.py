@@ -49,7 +49,12 @@ class Material:
     names: frozenset[str] = field(default=frozenset(), repr=False)
 
     def channel(
-        self, name: str, parameters: Mapping[str, Any], lengths: Ints, outputs: NDArray[np.integer], chances: Doubles
+        self,
+        name: str,
+        parameters: Mapping[str, Any],
+        lengths: Ints,
+        outputs: NDArray[np.integer],
+        chances: Doubles,
     ) -> Channel:
         """Return the channel with these rows and the pool.
 
@@ -61,7 +66,9 @@ class Material:
         np.cumsum([*lengths, len(self.pool[0])], out=indptr[1:])
         indices = np.concatenate([outputs, self.pool[0]]).astype(np.int32)
         all_chances = np.concatenate([chances, self.pool[1]])
-        return Channel(self.vectors.words, indptr, indices, all_chances, self.eligible, name, dict(parameters))
+        return Channel(
+            self.vectors.words, indptr, indices, all_chances, self.eligible, name, dict(parameters)
+        )
 
 
 class Mechanism(Settings):

@@ -62,7 +62,9 @@ class ChannelSettings(Settings):
         "Scope in which a word keeps its replacement (rare: patient, rare words only).",
     )
     rare_below: int = flag(20, "Words with fewer occurrences are rare (scope=rare).", ge=1)
-    layout: Layout = flag("plain", "Words only, words and sentence ends, or keep ASCII punctuation and lines.")
+    layout: Layout = flag(
+        "plain", "Words only, words and sentence ends, or keep ASCII punctuation and lines."
+    )
     numbers: Numbers = flag("drop", "Drop numbers, or write one # per digit; they are never kept.")
     shuffle: Shuffle = flag("none", "Shuffle the released words of each note, or keep their order.")
     vary_length: float = flag(
@@ -74,18 +76,29 @@ class ChannelSettings(Settings):
     drop_words: Path | None = flag(None, "File of words to drop, one per line.")
     drop_stop_words: bool = flag(False, "Drop English function words, except negations.")
     background: float = flag(
-        0.0, "Share of words replaced by a random common word instead of a neighbour.", ge=0, le=0.95
+        0.0,
+        "Share of words replaced by a random common word instead of a neighbour.",
+        ge=0,
+        le=0.95,
     )
-    unknown: Literal["pool", "drop"] = flag("pool", "Replace a word without a vector by a common word, or drop it.")
+    unknown: Literal["pool", "drop"] = flag(
+        "pool", "Replace a word without a vector by a common word, or drop it."
+    )
     min_patients: int = flag(5, "Never release a word used by fewer patients.", ge=1)
-    keep_words: Path | None = flag(None, "File of words to leave unchanged, one per line; the report shows the cost.")
-    allow_small: bool = flag(False, "Allow fewer than 50 patients (paper A: not for small data sets).")
+    keep_words: Path | None = flag(
+        None, "File of words to leave unchanged, one per line; the report shows the cost."
+    )
+    allow_small: bool = flag(
+        False, "Allow fewer than 50 patients (paper A: not for small data sets)."
+    )
 
     @property
     def policy(self) -> Policy:
         """How to write notes with the channel."""
         length, rare_below = self.vary_length, self.rare_below
-        return Policy(self.scope, self.layout, self.numbers, self.shuffle, length, rare_below, self.background)
+        return Policy(
+            self.scope, self.layout, self.numbers, self.shuffle, length, rare_below, self.background
+        )
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
@@ -99,5 +112,7 @@ class ChannelSettings(Settings):
     @classmethod
     def _at_least_two(cls, value: NeighbourRange) -> NeighbourRange:
         if value.low < 2:
-            raise ValueError("N must be at least 2: with one neighbour the replacement is a fixed code")
+            raise ValueError(
+                "N must be at least 2: with one neighbour the replacement is a fixed code"
+            )
         return value

@@ -44,7 +44,9 @@ def fill_slots(data: Bytes, offsets: Ints, slots: SmallInts) -> None:
         value = _START
         for i in range(offsets[row], offsets[row + 1]):
             value = (value ^ np.uint64(data[i])) * _PRIME
-        slot = np.int64((value ^ (value >> np.uint64(32))) & np.uint64(slots.size - 1))  # as `kernel._slot`
+        slot = np.int64(
+            (value ^ (value >> np.uint64(32))) & np.uint64(slots.size - 1)
+        )  # as `kernel._slot`
         while slots[slot] != 0:
             slot = (slot + 1) & (slots.size - 1)
         slots[slot] = row + 1
@@ -53,7 +55,10 @@ def fill_slots(data: Bytes, offsets: Ints, slots: SmallInts) -> None:
 @cache
 def ascii_lower() -> Bytes:
     """Return the lower case of ASCII letters, (256,); 0 for other bytes."""
-    return np.array([ord(chr(b).lower()) if b < 128 and chr(b).isalpha() else 0 for b in range(256)], dtype=np.uint8)
+    return np.array(
+        [ord(chr(b).lower()) if b < 128 and chr(b).isalpha() else 0 for b in range(256)],
+        dtype=np.uint8,
+    )
 
 
 def readonly(array: NDArray[Scalar]) -> NDArray[Scalar]:
@@ -69,14 +74,22 @@ def string_buffers(strings: pa.LargeStringArray) -> tuple[Bytes, Ints]:
     if offsets is None or offsets.size == 0:
         places = np.zeros(1, dtype=np.int64)
     else:
-        places = np.frombuffer(offsets, dtype=np.int64)[strings.offset : strings.offset + len(strings) + 1]
-    letters = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(0, dtype=np.uint8)
+        places = np.frombuffer(offsets, dtype=np.int64)[
+            strings.offset : strings.offset + len(strings) + 1
+        ]
+    letters = (
+        np.frombuffer(data, dtype=np.uint8)
+        if data is not None and data.size
+        else np.zeros(0, dtype=np.uint8)
+    )
     return readonly(letters), readonly(places)
 
 
 def key_words(secret: bytes) -> SipKey:
     """Return the two 64-bit halves of a 16-byte SipHash key."""
-    return np.uint64(int.from_bytes(secret[:8], "little")), np.uint64(int.from_bytes(secret[8:16], "little"))
+    return np.uint64(int.from_bytes(secret[:8], "little")), np.uint64(
+        int.from_bytes(secret[8:16], "little")
+    )
 
 
 def siphash_strings(key: SipKey, data: Bytes, offsets: Ints) -> Words64:
@@ -96,12 +109,17 @@ def alias_tables(channel: Channel) -> tuple[Words64, SmallInts]:
 
 
 @kernel
-def _alias(indptr: Ints, indices: SmallInts, shares: Doubles, limits: Words64, others: SmallInts) -> None:
+def _alias(
+    indptr: Ints, indices: SmallInts, shares: Doubles, limits: Words64, others: SmallInts
+) -> None:
     """Compute Vose's table of each row; `shares` contains the probabilities and is overwritten."""
     order = np.empty(shares.size, dtype=np.int64)
     for row in range(indptr.size - 1):
         start, size = indptr[row], indptr[row + 1] - indptr[row]
-        small, large = start, start + size  # `order`: entries below the mean from the start, others from the end
+        small, large = (
+            start,
+            start + size,
+        )  # `order`: entries below the mean from the start, others from the end
         for j in range(start, start + size):
             shares[j] *= size
             if shares[j] < 1.0:

@@ -57,12 +57,18 @@ class Tally:
         read = self.words == self.known + self.unknown
         written = self.words == self.replaced + self.kept_words + self.dropped
         released = self.released == self.replaced + self.kept_words + self.doubled + self.masked
-        parts = self.masked <= self.numbers and self.copied <= self.punct and self.self_replaced <= self.replaced
+        parts = (
+            self.masked <= self.numbers
+            and self.copied <= self.punct
+            and self.self_replaced <= self.replaced
+        )
         length = self.subsampled <= self.dropped and self.doubled <= self.replaced + self.kept_words
         return read and written and released and parts and length
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+        return Tally(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dictionary."""

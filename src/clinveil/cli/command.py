@@ -25,9 +25,12 @@ from clinveil.core.load_settings import load_settings
 from clinveil.core.locations import RemotePath
 from clinveil.core.settings import NotesSettings, Settings, flag_name
 
-FromSql = Annotated[str | None, typer.Option("--from-sql", help="Read notes with an SQL query instead of NOTES.")]
+FromSql = Annotated[
+    str | None, typer.Option("--from-sql", help="Read notes with an SQL query instead of NOTES.")
+]
 Uri = Annotated[
-    str | None, typer.Option("--uri", help="Database: postgresql://host/db, duckdb:///FILE or sqlite:///FILE.")
+    str | None,
+    typer.Option("--uri", help="Database: postgresql://host/db, duckdb:///FILE or sqlite:///FILE."),
 ]
 COPY = "query"
 
@@ -38,7 +41,9 @@ def with_notes(arguments: dict[str, Any], settings: object) -> Iterator[dict[str
     query, uri = arguments.pop("from_sql", None), arguments.pop("uri", None)
     if query is None and uri is None:
         if arguments.get("notes") is None:
-            raise UsageError("Missing argument 'NOTES'", hint="pass a path, or --from-sql QUERY --uri URI")
+            raise UsageError(
+                "Missing argument 'NOTES'", hint="pass a path, or --from-sql QUERY --uri URI"
+            )
         yield arguments
         return
     if not query or not uri or arguments.get("notes") is not None:
@@ -159,7 +164,9 @@ class Command(Generic[S]):
         typed = {name: value for name, value in typed.items() if value not in (None, ())}
         sets = rest.pop("set_keys", None) or ()
         try:
-            settings = load_settings(self.settings or Settings, typed, rest.pop("config", None), sets)
+            settings = load_settings(
+                self.settings or Settings, typed, rest.pop("config", None), sets
+            )
             json = {"json": rest.pop("json")} if self.findings else {}
             run = Run(self.name, settings, **json)
             with with_notes(rest, settings) if "from_sql" in rest else nullcontext(rest) as given:
@@ -186,18 +193,36 @@ class Command(Generic[S]):
     def _parameters(self) -> list[Parameter]:
         """Return the parameters in the panels of the help page, and in their order."""
         own = list(inspect.signature(self.function, eval_str=True).parameters.values())[1:]
-        made = [("from_sql", FromSql), ("uri", Uri)] if any(p.annotation == NotesOrQuery for p in own) else []
+        made = (
+            [("from_sql", FromSql), ("uri", Uri)]
+            if any(p.annotation == NotesOrQuery for p in own)
+            else []
+        )
         made += [("json", JsonOut)] if self.findings else []
         made += [(name, option(name, field)) for name, field in self.flags().items()]
-        if self.settings and (self.panels is None or self.settings.flags().keys() - self.flags().keys()):
+        if self.settings and (
+            self.panels is None or self.settings.flags().keys() - self.flags().keys()
+        ):
             made += [*([("config", Config)] if self.takes_config else []), ("set_keys", SetKeys)]
         # Notes are optional if a query can replace them.
-        defaults = (None if parameter.annotation == NotesOrQuery else parameter.default for parameter in own)
-        parameters = [p.replace(kind=p.KEYWORD_ONLY, default=value) for p, value in zip(own, defaults, strict=True)]
-        parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in made]
+        defaults = (
+            None if parameter.annotation == NotesOrQuery else parameter.default for parameter in own
+        )
+        parameters = [
+            p.replace(kind=p.KEYWORD_ONLY, default=value)
+            for p, value in zip(own, defaults, strict=True)
+        ]
+        parameters += [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in made
+        ]
         if self.panels is None or "" in self.panels:
             return parameters
-        order = [(name, panel) for panel, names in self.panels.items() for name in names.replace("-", "_").split()]
+        order = [
+            (name, panel)
+            for panel, names in self.panels.items()
+            for name in names.replace("-", "_").split()
+        ]
         known = {parameter.name.removesuffix("_keys"): parameter for parameter in parameters}
         placed = [in_panel(known.pop(name), panel) for name, panel in order if name in known]
         return [*known.values(), *placed]

@@ -23,14 +23,18 @@ if TYPE_CHECKING:
 _WIDE = 160  # columns, if the output is not a terminal
 
 
-def print_findings(command: str, findings: Sequence[Finding], *, seed: int, json_out: str | None, title: str) -> None:
+def print_findings(
+    command: str, findings: Sequence[Finding], *, seed: int, json_out: str | None, title: str
+) -> None:
     """Write findings to `json_out` (a file, or - for stdout), or print a table under a title."""
     if json_out:
         write_findings(json_out, command, findings, seed=seed)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     rows = [list(_cells(finding)) for finding in findings]
-    for index, column in enumerate(("measure", "of", "value", "95 %", "chance", "control", "p", "n")):
+    for index, column in enumerate(
+        ("measure", "of", "value", "95 %", "chance", "control", "p", "n")
+    ):
         # Numbers are never cut; names may take several lines.
         width = max(map(len, (column, *(cells[index] for cells in rows)))) if index > 1 else None
         table.add_column(column, justify="right" if index > 1 else "left", min_width=width)
@@ -69,12 +73,16 @@ def _remarks(findings: Sequence[Finding]) -> Iterable[str]:
     """Yield each remark once, with the measures that it is about."""
     seen: dict[tuple[str, str], dict[str, None]] = {}
     for finding in findings:
-        name = ", ".join(part for part in (_name(finding), str(finding.detail.get("series", ""))) if part)
+        name = ", ".join(
+            part for part in (_name(finding), str(finding.detail.get("series", ""))) if part
+        )
         for kind, text, named in _texts(finding):
             if text:
                 seen.setdefault((kind, text), {}).update({name: None} if named else {})
     lines = [f"{'; '.join(names)} {kind}: {text}".lstrip() for (kind, text), names in seen.items()]
-    methods: dict[str, dict[str, None]] = {}  # of the intervals; if there are several, with the measures of each
+    methods: dict[
+        str, dict[str, None]
+    ] = {}  # of the intervals; if there are several, with the measures of each
     for finding in (f for f in findings if f.method):
         methods.setdefault(finding.method, {})[_name(finding)] = None
     of = (f" of {', '.join(names)}" if len(methods) > 1 else "" for names in methods.values())
@@ -90,7 +98,11 @@ def _texts(finding: Finding) -> Iterator[tuple[str, str, bool]]:
     yield ("not measured" if finding.value is None else "note"), notes.get("why", ""), False
     yield "not checked", notes.get("not_checked", ""), False
     yield "chance", finding.chance_is, False
-    yield "positive control" if finding.control_kind == "positive" else "control", finding.control_is, False
+    yield (
+        "positive control" if finding.control_kind == "positive" else "control",
+        finding.control_is,
+        False,
+    )
     yield "p", finding.p_is, False
 
 

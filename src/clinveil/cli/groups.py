@@ -90,7 +90,10 @@ def group_class(members: Registry[Parsed]) -> type[TyperGroup]:
             if spec is None or spec.origin is None:
                 summary = members.get(cmd_name).help
             else:
-                docstring = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
+                docstring = (
+                    ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8")))
+                    or ""
+                )
                 summary = docstring.partition("\n")[0].rpartition("`: ")[2]
             return TyperCommand(cmd_name, help=summary, short_help=summary)
 
@@ -98,7 +101,9 @@ def group_class(members: Registry[Parsed]) -> type[TyperGroup]:
             """Import a command and return its parser. Raises UsageError for an unknown command."""
             if args and args[0] not in members and not args[0].startswith("-"):
                 near = get_close_matches(args[0], members.names(), n=1)
-                hint = f"did you mean `{near[0]}`?" if near else "one of " + ", ".join(members.names())
+                hint = (
+                    f"did you mean `{near[0]}`?" if near else "one of " + ", ".join(members.names())
+                )
                 raise UsageError(f"there is no command `{args[0]}`", hint=hint)
             name, command, rest = super().resolve_command(ctx, args)
             if name is not None and name in members:

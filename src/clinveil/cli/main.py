@@ -15,7 +15,12 @@ import typer
 
 from clinveil.cli.groups import COMMANDS, group_class
 from clinveil.cli.refusals import wrong_value
-from clinveil.core.errors import ClinveilError, InputWarning, check_interrupt, install_signal_handlers
+from clinveil.core.errors import (
+    ClinveilError,
+    InputWarning,
+    check_interrupt,
+    install_signal_handlers,
+)
 
 _COMPLETION = "_CLINVEIL_COMPLETE"  # set by the shell while it completes a command line
 
@@ -29,7 +34,9 @@ app = typer.Typer(
 
 
 @app.callback()
-def _root(version: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True)) -> None:
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True),
+) -> None:
     if version:
         from importlib.metadata import version as installed
 
@@ -55,14 +62,18 @@ def main(arguments: list[str]) -> int:
     warnings.showwarning = _print_warning
     warnings.simplefilter("once", InputWarning)
     try:
-        result = typer.main.get_command(app).main(arguments, prog_name="clinveil", standalone_mode=False)
+        result = typer.main.get_command(app).main(
+            arguments, prog_name="clinveil", standalone_mode=False
+        )
         check_interrupt()
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except ClinveilError as error:
         return _failed(str(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt) as error:
-        if isinstance(error.__cause__, EOFError):  # the parser reports a truncated file as an interruption
+        if isinstance(
+            error.__cause__, EOFError
+        ):  # the parser reports a truncated file as an interruption
             return _internal(error.__cause__)
         return _failed("interrupted", 130)
     except SystemExit as error:
@@ -73,8 +84,12 @@ def main(arguments: list[str]) -> int:
         return _closed_output()
     except OSError as error:
         full = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-        if error.errno in full or any(os.strerror(code) in str(error) for code in full):  # Arrow has no numbers
-            return _failed("no space left on the disk (free some, then run the same command again)", 5)
+        if error.errno in full or any(
+            os.strerror(code) in str(error) for code in full
+        ):  # Arrow has no numbers
+            return _failed(
+                "no space left on the disk (free some, then run the same command again)", 5
+            )
         why = error.strerror or "Input/output error"
         return _failed(f"a file operation failed: {why} (check the paths of the command)", 2)
     except Exception as error:  # noqa: BLE001  the message may contain note text, so only the location is shown
@@ -100,7 +115,10 @@ def _internal(error: BaseException) -> int:
     frames = traceback.extract_tb(error.__traceback__)
     frame = next((f for f in reversed(frames) if "clinveil" in f.filename), frames[-1])
     location = f"{frame.filename.rpartition('clinveil')[2].lstrip('/')}:{frame.lineno}"
-    return _failed(f"internal error: {type(error).__name__} at {location}; please report it, without note text", 1)
+    return _failed(
+        f"internal error: {type(error).__name__} at {location}; please report it, without note text",
+        1,
+    )
 
 
 def _failed(line: str, code: int) -> int:

@@ -14,7 +14,16 @@ from pydantic.fields import FieldInfo
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
 from clinveil.core.locations import place, refuse_remote
-from clinveil.core.settings import QUIET, SEED, LabelledNotesSettings, Settings, extra_of, flag_name, group, registry_of
+from clinveil.core.settings import (
+    QUIET,
+    SEED,
+    LabelledNotesSettings,
+    Settings,
+    extra_of,
+    flag_name,
+    group,
+    registry_of,
+)
 
 
 def _findings_file(target: str | None) -> str | None:
@@ -23,13 +32,17 @@ def _findings_file(target: str | None) -> str | None:
         return target or None
     path = Path(target)
     if not path.absolute().parent.is_dir():
-        raise UsageError("the folder does not exist", where=f"--json {path.name}", hint="create it first")
+        raise UsageError(
+            "the folder does not exist", where=f"--json {path.name}", hint="create it first"
+        )
     if path.exists():
         try:
             read_findings(path)
         except (InputError, OSError):
             hint = "choose another file"
-            raise UsageError("the file exists and does not contain findings", where=path.name, hint=hint) from None
+            raise UsageError(
+                "the file exists and does not contain findings", where=path.name, hint=hint
+            ) from None
     return target
 
 
@@ -38,27 +51,43 @@ def _here(path: Path | None) -> Path | None:
 
 
 WIDTH = 80  # of a help text
-_JSON = typer.Option("--json", help="Write findings as JSON to a file (- for stdout).", callback=_findings_file)
+_JSON = typer.Option(
+    "--json", help="Write findings as JSON to a file (- for stdout).", callback=_findings_file
+)
 JsonOut = Annotated[str | None, _JSON]
 _NOTES = "Notes: a file, a folder, a quoted pattern of part files, or a URL (s3://…)."
-Notes = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)]
-NotesOrQuery = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)]
+Notes = Annotated[
+    Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)
+]
+NotesOrQuery = Annotated[
+    Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)
+]
 """The notes of a command that also takes `--from-sql`; the function always gets a path (`from_sql.py`)."""
 Out = Annotated[
-    Path, typer.Option("-o", "--out", help="Where to write the result.", callback=_here, show_default=False)
+    Path,
+    typer.Option(
+        "-o", "--out", help="Where to write the result.", callback=_here, show_default=False
+    ),
 ]
 OutOrPlan = Annotated[
-    Path | None, typer.Option("-o", "--out", help="Folder of the release (default: print the plan).", callback=_here)
+    Path | None,
+    typer.Option(
+        "-o", "--out", help="Folder of the release (default: print the plan).", callback=_here
+    ),
 ]
-_OUT = typer.Option("-o", "--out", help="Where to write the result: a path or a URL.", parser=place, metavar="PLACE")
+_OUT = typer.Option(
+    "-o", "--out", help="Where to write the result: a path or a URL.", parser=place, metavar="PLACE"
+)
 OutOrStore = Annotated[Path, _OUT]
 _VECTORS = "Use these word vectors (default: train them on NOTES)."
 VectorsGiven = Annotated[Path | None, typer.Option("--vectors", help=_VECTORS)]
 Vault = Annotated[
-    Path | None, typer.Option("--vault", help="Folder for secret files (default: OUT.vault).", callback=_here)
+    Path | None,
+    typer.Option("--vault", help="Folder for secret files (default: OUT.vault).", callback=_here),
 ]
 Config = Annotated[
-    Path | None, typer.Option("--config", help="Read settings from a TOML file; --set and flags override it.")
+    Path | None,
+    typer.Option("--config", help="Read settings from a TOML file; --set and flags override it."),
 ]
 _SET = "Set any other setting (clinveil init-config lists them); repeatable."
 SetKeys = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=_SET)]
@@ -82,13 +111,22 @@ def in_panel(parameter: Parameter, panel: str) -> Parameter:
 
 def option(name: str, field: FieldInfo) -> Any:
     """Return the option of a field."""
-    extra, dashed, registry = extra_of(field), flag_name(name, field).removeprefix("--"), registry_of(field)
+    extra, dashed, registry = (
+        extra_of(field),
+        flag_name(name, field).removeprefix("--"),
+        registry_of(field),
+    )
     single = None if get_origin(field.annotation) is tuple else registry  # a choice of one name
     kind: Any = _flag_type(field.annotation) if single is None else Literal[single.names()]
     on_by_default = kind is bool and field.default is True
-    flags = [f"--{dashed}/--no-{dashed}" if on_by_default else f"--{dashed}", str(extra.get("short", ""))]
+    flags = [
+        f"--{dashed}/--no-{dashed}" if on_by_default else f"--{dashed}",
+        str(extra.get("short", "")),
+    ]
     default = field.default
-    shown: str | bool = "on" if default is True else False if default in (None, (), False) else str(default)
+    shown: str | bool = (
+        "on" if default is True else False if default in (None, (), False) else str(default)
+    )
     help = field.description or ""
     if registry is not None and get_origin(field.annotation) is tuple:
         names = f" One or more of {', '.join(registry.names())}."

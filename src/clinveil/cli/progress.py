@@ -55,10 +55,17 @@ class Work:
     def line(self) -> str:
         """Return `stage 3/7, vectors: 4 of 20 passes, 0:01:00 elapsed, about 0:04:00 left`."""
         left = self.count.left if self.count and self.count.total else self.time.left
-        parts = [f"{duration(self.time.elapsed)} elapsed", *([f"about {duration(left)} left"] if left else [])]
+        parts = [
+            f"{duration(self.time.elapsed)} elapsed",
+            *([f"about {duration(left)} left"] if left else []),
+        ]
         if self.count:
             of = "" if self.count.total is None else f" of {self.count.total:,}"
-            rate = f" ({self.count.rate:,.0f}/s)" if not self.label and (self.count.rate or 0) >= 1 else ""
+            rate = (
+                f" ({self.count.rate:,.0f}/s)"
+                if not self.label and (self.count.rate or 0) >= 1
+                else ""
+            )
             parts.insert(0, f"{self.count.done:,}{of} {self.what}{rate}")
         return (f"{self.label}: " if self.label else "") + ", ".join(parts)
 
@@ -85,7 +92,9 @@ class Speaker:
             self._bar.console.print(line, markup=False, highlight=False)
 
     @contextmanager
-    def stage(self, name: str, number: int, n_stages: int, seconds: float | None = None) -> Iterator[None]:
+    def stage(
+        self, name: str, number: int, n_stages: int, seconds: float | None = None
+    ) -> Iterator[None]:
         """Show the running stage: its number, elapsed and remaining time."""
         work = Work(Countdown(None, seconds), f"stage {number}/{n_stages}, {name}")
         with self._showing(work):
@@ -100,7 +109,10 @@ class Speaker:
             with self._showing(Work(count, what=what, count=count)):
                 yield count.update
             return
-        outer = stage.what, stage.count  # shown again after a count within a count, as of a first pass
+        outer = (
+            stage.what,
+            stage.count,
+        )  # shown again after a count within a count, as of a first pass
         stage.what, stage.count = what, count
         try:
             yield count.update

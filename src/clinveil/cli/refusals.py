@@ -48,10 +48,16 @@ def wrong_value(message: str) -> str:
 
 
 def _refusal(
-    command: str, option: str, typed: Sequence[str], flags: Sequence[str], settings: type[Settings] | None
+    command: str,
+    option: str,
+    typed: Sequence[str],
+    flags: Sequence[str],
+    settings: type[Settings] | None,
 ) -> UsageError:
     keys = {name: field for name, (_, _, field) in keys_of(settings).items()} if settings else {}
-    shorts = {str(extra_of(field).get("short")): name for name, field in keys.items() if "." not in name}
+    shorts = {
+        str(extra_of(field).get("short")): name for name, field in keys.items() if "." not in name
+    }
     name = shorts.get(option) or option.lstrip("-").replace("-", "_")
     off = name.startswith("no_") and name not in keys
     name = name.removeprefix("no_") if off else name
@@ -60,10 +66,14 @@ def _refusal(
         joined = [word.partition("=")[2] for word in typed if word.startswith(f"{option}=")]
         value = next((value for value in (*joined, *after) if not value.startswith("--")), "VALUE")
         value = value if keys[name].annotation is not bool else "false" if off else "true"
-        return UsageError(f"{option} is a setting of {command}, not a flag", hint=f"use --set {name}={value}")
+        return UsageError(
+            f"{option} is a setting of {command}, not a flag", hint=f"use --set {name}={value}"
+        )
     dashed = [f"--{key.replace('_', '-')}" for key in keys if "." not in key]
     near = get_close_matches(option, [*flags, *dashed], n=1)
     if not near:
-        return UsageError(f"{command} has no option {option}", hint=f"see clinveil {command} --help")
+        return UsageError(
+            f"{command} has no option {option}", hint=f"see clinveil {command} --help"
+        )
     shown = near[0] if near[0] in flags else f"--set {near[0].lstrip('-').replace('-', '_')}"
     return UsageError(f"{command} has no option {option}", hint=f"did you mean {shown}?")

@@ -52,7 +52,9 @@ def helper(function: F) -> F:
 
 def at_most_cores(workers: int) -> int:
     """Return `workers`, or the number of cores that this process may use if there are fewer."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return min(workers, cores)
 
 

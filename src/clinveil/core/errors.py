@@ -30,10 +30,16 @@ class ClinveilError(Exception):
         super().__init__(" ".join(f"{place}{what}{suggestion}".split()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.args, vars(self))  # the constructor of a subclass may take other arguments
+        return _restored, (
+            type(self),
+            self.args,
+            vars(self),
+        )  # the constructor of a subclass may take other arguments
 
 
-def _restored(kind: type[ClinveilError], args: tuple[str, ...], state: dict[str, Any]) -> ClinveilError:
+def _restored(
+    kind: type[ClinveilError], args: tuple[str, ...], state: dict[str, Any]
+) -> ClinveilError:
     """Rebuild an error that another process sent."""
     error = kind.__new__(kind, *args)
     vars(error).update(state)

@@ -54,7 +54,9 @@ class Maker:
         listed: Any = marker.get("files")
         fits = isinstance(listed, list) and all(isinstance(name, str) for name in listed)
         if not fits or (marker.get("schema"), marker.get("command")) != (SCHEMA, self.command):
-            raise UsageError(f"not an output folder of clinveil {self.command}", where=place.name, hint=HINT)
+            raise UsageError(
+                f"not an output folder of clinveil {self.command}", where=place.name, hint=HINT
+            )
         refuse_more(place, files_in(place), {MARKER, *listed})
 
 
@@ -80,7 +82,9 @@ def refuse_more(place: Path, files: Iterable[str], own: Iterable[str]) -> None:
     if more := len(set(files) - set(own)):
         what = f"{more} files" if more > 1 else "a file"
         hint = "move them elsewhere or use another path"
-        raise UsageError(f"contains {what} that clinveil did not write", where=place.name, hint=hint)
+        raise UsageError(
+            f"contains {what} that clinveil did not write", where=place.name, hint=hint
+        )
 
 
 @contextmanager
@@ -109,7 +113,9 @@ def refuse_nameless(out: Path) -> None:
     except UnicodeEncodeError:
         raise UsageError("the name of OUT is not valid UTF-8", hint="use another path") from None
     if out.name in ("", ".."):
-        raise UsageError("OUT has no name of its own (., .. or /)", hint="use the path of a new file or folder")
+        raise UsageError(
+            "OUT has no name of its own (., .. or /)", hint="use the path of a new file or folder"
+        )
 
 
 def private_folder(path: Path) -> Path:
@@ -119,14 +125,18 @@ def private_folder(path: Path) -> Path:
     for any other folder, for one that everyone may write to (such as /tmp), for a file, and inside a release.
     """
     if any((above / "manifest.sig").exists() for above in path.absolute().parents):
-        raise UsageError("is inside a release, which is handed over", where=path.name, hint="use another path")
+        raise UsageError(
+            "is inside a release, which is handed over", where=path.name, hint="use another path"
+        )
     if path.exists():
         if not path.is_dir():
             raise UsageError("not a folder", where=path.name, hint="use another path")
         mode = path.stat().st_mode
         if mode & stat.S_ISVTX or (mode & 0o077 and any(path.iterdir())):
             hint = "use a new folder, or one that only you can open (chmod 700)"
-            raise UsageError("other users can open this folder, and it is in use", where=path.name, hint=hint)
+            raise UsageError(
+                "other users can open this folder, and it is in use", where=path.name, hint=hint
+            )
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     if stat.S_IMODE(path.stat().st_mode) != 0o700:
         path.chmod(0o700)
@@ -242,7 +252,11 @@ def refuse_nested(**places: Path | None) -> None:
 
     Each keyword is the path's name in the message, such as `OUT`; None for an unused path.
     """
-    here = {role: path for role, path in places.items() if path is not None and not isinstance(path, RemotePath)}
+    here = {
+        role: path
+        for role, path in places.items()
+        if path is not None and not isinstance(path, RemotePath)
+    }
     plain = {role: path for role, path in here.items() if not is_pattern(path)}
     for role, path in here.items():
         for file in files_of(path) if is_pattern(path) else ():
@@ -250,7 +264,11 @@ def refuse_nested(**places: Path | None) -> None:
     given = [(role.replace("_", " "), path.resolve()) for role, path in plain.items()]
     for (role, path), (outer_role, outer) in permutations(given, 2):
         if _same(path, outer):
-            raise UsageError(f"{role} and {outer_role} are the same path", where=path.name, hint="use different paths")
+            raise UsageError(
+                f"{role} and {outer_role} are the same path",
+                where=path.name,
+                hint="use different paths",
+            )
         if any(_same(parent, outer) for parent in path.parents):
             what = f"{role} is inside {outer_role}"
             raise UsageError(what, where=path.name, hint="use a path outside it")
@@ -291,7 +309,9 @@ def locked(path: Path, of: Path | None = None, wait: float = 0.0) -> Iterator[No
     place, until = (of or path.parent).absolute().name, time.monotonic() + wait
     while (descriptor := _lock(path, place)) is None:
         if time.monotonic() >= until:
-            raise UsageError("another run is using this folder", where=place, hint="wait until it ends")
+            raise UsageError(
+                "another run is using this folder", where=place, hint="wait until it ends"
+            )
         time.sleep(0.05)
     try:
         yield
@@ -312,8 +332,12 @@ def _lock(path: Path, place: str) -> int | None:
     except OSError:
         os.close(descriptor)
         hint = "use a path on another file system"
-        raise UsageError("this file system does not support file locks", where=place, hint=hint) from None
-    with suppress(FileNotFoundError):  # the previous run may have removed the file between our open and our lock
+        raise UsageError(
+            "this file system does not support file locks", where=place, hint=hint
+        ) from None
+    with suppress(
+        FileNotFoundError
+    ):  # the previous run may have removed the file between our open and our lock
         if os.path.samestat(path.stat(), os.fstat(descriptor)):
             return descriptor
     os.close(descriptor)
@@ -321,7 +345,9 @@ def _lock(path: Path, place: str) -> int | None:
 
 
 def _open_lock(path: Path, place: str) -> int:
-    foreign = UsageError(f"contains a {path.name} that clinveil did not write", where=place, hint="move it elsewhere")
+    foreign = UsageError(
+        f"contains a {path.name} that clinveil did not write", where=place, hint="move it elsewhere"
+    )
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError:

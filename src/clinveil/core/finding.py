@@ -73,14 +73,22 @@ class Finding:
 
     def __post_init__(self) -> None:
         fits = all(isinstance(getattr(self, name), str) for name in _LABELS)
-        fits &= self.better in (None, "lower", "higher") and self.control_kind in (None, "negative", "positive")
+        fits &= self.better in (None, "lower", "higher") and self.control_kind in (
+            None,
+            "negative",
+            "positive",
+        )
         if not fits or self.n is None or not isinstance(self.detail, Mapping):
             raise ValueError("a finding has a field of the wrong type")
         if "." not in self.measure:
             raise ValueError(f"a measure must be named group.name, got {self.measure!r}")
-        object.__setattr__(self, "detail", MappingProxyType({k: _plain(v) for k, v in self.detail.items()}))
+        object.__setattr__(
+            self, "detail", MappingProxyType({k: _plain(v) for k, v in self.detail.items()})
+        )
         if duplicates := sorted(_FIELDS & self.detail.keys()):
-            raise ValueError(f"{self.measure}: pass {', '.join(duplicates)} as a field, not in detail")
+            raise ValueError(
+                f"{self.measure}: pass {', '.join(duplicates)} as a field, not in detail"
+            )
         for name, kind in _NUMBERS.items():  # convert NumPy scalars too
             number = getattr(self, name)
             if number is not None:
@@ -88,7 +96,9 @@ class Finding:
         numbers = [self.value, self.low, self.high, self.chance, self.control, self.p]
         numbers += [v for v in self.detail.values() if isinstance(v, float)]
         if any(v is not None and not math.isfinite(v) for v in numbers):
-            raise ValueError(f"{self.measure}: NaN or infinity in a finding; use None and give detail['why']")
+            raise ValueError(
+                f"{self.measure}: NaN or infinity in a finding; use None and give detail['why']"
+            )
         if not 0 <= (self.count or 0) <= self.n:
             raise ValueError(f"{self.measure}: n must be at least 0, and count between 0 and n")
         if self.p is not None and not 0 <= self.p <= 1:
@@ -114,7 +124,17 @@ class Finding:
 
 
 _ORDER = ("measure", "value", "low", "high", "n", "chance", "control", "better", "source")
-_TYPED = ("unit", "count", "p", "p_is", "method", "chance_is", "control_is", "control_kind", "question")
+_TYPED = (
+    "unit",
+    "count",
+    "p",
+    "p_is",
+    "method",
+    "chance_is",
+    "control_is",
+    "control_kind",
+    "question",
+)
 _LABELS = ("measure", "source", "unit", "p_is", "method", "chance_is", "control_is", "question")
 _NUMBERS: Mapping[str, type[float] | type[int]] = {
     **dict.fromkeys(("value", "low", "high", "chance", "control", "p"), float),
@@ -122,7 +142,18 @@ _NUMBERS: Mapping[str, type[float] | type[int]] = {
 }
 # Names that a detail may not have, because they are fields.
 _FIELDS = frozenset(
-    {"count", "p", "p_is", "interval", "chance", "chance_is", "control", "control_is", "unit", "question"}
+    {
+        "count",
+        "p",
+        "p_is",
+        "interval",
+        "chance",
+        "chance_is",
+        "control",
+        "control_is",
+        "unit",
+        "question",
+    }
 )
 
 
@@ -156,9 +187,16 @@ def document(command: str, findings: Iterable[Finding], *, seed: int | None) -> 
     }
 
 
-def write_findings(target: str | Path, command: str, findings: Iterable[Finding], *, seed: int | None) -> None:
+def write_findings(
+    target: str | Path, command: str, findings: Iterable[Finding], *, seed: int | None
+) -> None:
     """Write the findings document atomically to a file (0600), or to stdout for `-`."""
-    text = json.dumps(document(command, findings, seed=seed), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = (
+        json.dumps(
+            document(command, findings, seed=seed), indent=2, ensure_ascii=False, allow_nan=False
+        )
+        + "\n"
+    )
     if str(target) == "-":
         sys.stdout.write(text)
         return

@@ -62,7 +62,13 @@ class Trainer(ABC, Generic[N, B]):
     hint: str = ""
 
     def __init__(
-        self, network: N, optimizer: torch.optim.Optimizer, device: torch.device, *, steps_per_epoch: int, steps: int
+        self,
+        network: N,
+        optimizer: torch.optim.Optimizer,
+        device: torch.device,
+        *,
+        steps_per_epoch: int,
+        steps: int,
     ) -> None:
         self.network, self.optimizer, self.device = network, optimizer, device
         self.steps_per_epoch, self.steps = steps_per_epoch, steps
@@ -105,7 +111,9 @@ class Trainer(ABC, Generic[N, B]):
 
     def keep(self) -> None:
         """Store the current weights as the best ones."""
-        self.best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
+        self.best = {
+            name: value.detach().clone() for name, value in self.network.state_dict().items()
+        }
 
     @property
     def done(self) -> bool:
@@ -132,7 +140,9 @@ class Trainer(ABC, Generic[N, B]):
 
     def autocast(self) -> AbstractContextManager[object]:
         """Return a context in which the network runs in the chosen precision."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
+        return torch.autocast(
+            self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"
+        )
 
     def look(self) -> None:
         """Measure the validation loss, store the weights if they are the best, and stop when patience is exhausted."""
@@ -179,7 +189,11 @@ class Trainer(ABC, Generic[N, B]):
         epoch = progress.step % self.steps_per_epoch == 0 or progress.step == self.steps
         if epoch:
             self.after_epoch()
-        if epoch or self.stopped or (self.look_every is not None and progress.step % self.look_every == 0):
+        if (
+            epoch
+            or self.stopped
+            or (self.look_every is not None and progress.step % self.look_every == 0)
+        ):
             self.look()
 
     def _update(self, loss: Tensor) -> None:

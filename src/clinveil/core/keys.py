@@ -19,11 +19,16 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import private_bytes
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
 
 T = TypeVar("T")
 KEY_BYTES = 32
-TEST_SEED = "TEST SEED: not for release"  # printed and written wherever a key comes from a public seed
+TEST_SEED = (
+    "TEST SEED: not for release"  # printed and written wherever a key comes from a public seed
+)
 
 
 class Key:
@@ -50,7 +55,10 @@ class Key:
     @classmethod
     def from_seed(cls, seed: int) -> Key:
         """Return the key of a public seed; anyone can reproduce it, so never use it for a release."""
-        return cls(hashlib.blake2b(b"clinveil test seed %d" % seed, digest_size=KEY_BYTES).digest(), test_seed=seed)
+        return cls(
+            hashlib.blake2b(b"clinveil test seed %d" % seed, digest_size=KEY_BYTES).digest(),
+            test_seed=seed,
+        )
 
     @classmethod
     def load(cls, path: Path) -> Key:
@@ -58,13 +66,17 @@ class Key:
         try:
             return cls(path.read_bytes())
         except OSError:
-            raise InputError("cannot read the key file", where=path.name, hint="pass the vault's key.bin") from None
+            raise InputError(
+                "cannot read the key file", where=path.name, hint="pass the vault's key.bin"
+            ) from None
 
     def save(self, path: Path) -> None:
         """Write the raw bytes with mode 0600, atomically. Raises FileExistsError for an existing file."""
         if path.exists():
             raise FileExistsError(path.name)
-        private_bytes(path, self._secret)  # a killed run leaves no empty key, with which it could not be resumed
+        private_bytes(
+            path, self._secret
+        )  # a killed run leaves no empty key, with which it could not be resumed
 
     @property
     def commitment(self) -> str:
@@ -75,7 +87,9 @@ class Key:
         """Return `size` bytes (at most 64) derived for this purpose alone (keyed BLAKE2b, RFC 7693)."""
         subkey = self._known.get((purpose, size))
         if subkey is None:
-            hashed = hashlib.blake2b(purpose.encode(), digest_size=size, key=self._secret, person=b"clinveil-subkey")
+            hashed = hashlib.blake2b(
+                purpose.encode(), digest_size=size, key=self._secret, person=b"clinveil-subkey"
+            )
             subkey = self._known[purpose, size] = hashed.digest()
         return subkey
 
@@ -99,7 +113,9 @@ class Key:
 
 def _chain(secret: bytes, path: Sequence[str], size: int) -> bytes:
     # Each part is preceded by its length, so that ("ab", "c") and ("a", "bc") differ.
-    message = b"".join(len(part := p.encode("utf-8", "surrogatepass")).to_bytes(8, "little") + part for p in path)
+    message = b"".join(
+        len(part := p.encode("utf-8", "surrogatepass")).to_bytes(8, "little") + part for p in path
+    )
     return hashlib.blake2b(message, digest_size=size, key=secret).digest()
 
 
@@ -114,7 +130,9 @@ class Stream:
     def uint64(self) -> int:
         """Return the next 64 random bits."""
         if not self._block:
-            self._block = hashlib.blake2b(self._counter.to_bytes(8, "little"), key=self._secret).digest()
+            self._block = hashlib.blake2b(
+                self._counter.to_bytes(8, "little"), key=self._secret
+            ).digest()
             self._counter += 1
         head, self._block = self._block[:8], self._block[8:]
         return int.from_bytes(head, "little")
@@ -167,7 +185,11 @@ class SigningKey:
             private = None
         if not isinstance(private, Ed25519PrivateKey):
             hint = "create one with openssl genpkey -algorithm ed25519"
-            raise InputError("is not an unencrypted Ed25519 private key in PEM format", where=path.name, hint=hint)
+            raise InputError(
+                "is not an unencrypted Ed25519 private key in PEM format",
+                where=path.name,
+                hint=hint,
+            )
         return cls(private)
 
     def sign(self, data: bytes) -> bytes:

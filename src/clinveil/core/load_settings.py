@@ -18,7 +18,9 @@ from clinveil.core.settings import Settings, Values, extra_of, flag_name, sectio
 S = TypeVar("S", bound=Settings)
 
 
-def load_settings(model: type[S], flags: Mapping[str, Any], config: Path | None = None, sets: Sequence[str] = ()) -> S:
+def load_settings(
+    model: type[S], flags: Mapping[str, Any], config: Path | None = None, sets: Sequence[str] = ()
+) -> S:
     """Return settings from a TOML file, from `--set key=value`, and from flags; a later source wins.
 
     Raises UsageError with one line for the first mistake.
@@ -40,8 +42,14 @@ def load_settings(model: type[S], flags: Mapping[str, Any], config: Path | None 
     for name, value in (*file.items(), *typed.items(), *given.items()):
         into, leaf, _ = keys[name]
         if name in sections(model, tables=True) and not isinstance(value, Mapping | Settings):
-            raise UsageError(f"{sources[name]} is a table, not a value", hint=f"set its keys, such as {name}.KEY")
-        (values.setdefault(into, {}) if into and isinstance(values.get(into, {}), dict) else values)[leaf] = value
+            raise UsageError(
+                f"{sources[name]} is a table, not a value", hint=f"set its keys, such as {name}.KEY"
+            )
+        (
+            values.setdefault(into, {})
+            if into and isinstance(values.get(into, {}), dict)
+            else values
+        )[leaf] = value
     model.refuse_given(sources, values)
     try:
         return model.model_validate(values)
@@ -64,7 +72,9 @@ def _first_mistake(error: ValidationError, keys: Mapping[str, Key]) -> str:
     location = [str(name) for name in first["loc"]]
     if first["type"] == "extra_forbidden":
         return f"unknown setting {'.'.join(location)}"
-    message = first["msg"].removeprefix("Value error, ")  # a rule over several settings has no location
+    message = first["msg"].removeprefix(
+        "Value error, "
+    )  # a rule over several settings has no location
     if (dotted := ".".join(location[:2])) in keys and keys[dotted][0]:
         return f"{dotted}: {message}"
     if location and location[0] in {into for into, _, _ in keys.values()}:  # a rule within a table
@@ -102,8 +112,14 @@ def _named(keys: Mapping[str, Key], name: str, where: str) -> str:
 def _refuse_foreign(keys: Mapping[str, Key], names: Iterable[str], where: str = "") -> None:
     for name in names:
         if name not in keys:
-            near = get_close_matches(name, keys, n=1) or [key for key in keys if key.endswith(f".{name}")]
-            hint = f"did you mean {near[0]}?" if near else "clinveil init-config lists the settings of a command"
+            near = get_close_matches(name, keys, n=1) or [
+                key for key in keys if key.endswith(f".{name}")
+            ]
+            hint = (
+                f"did you mean {near[0]}?"
+                if near
+                else "clinveil init-config lists the settings of a command"
+            )
             raise UsageError(f"this command has no setting {name}", where=where, hint=hint)
 
 
@@ -132,11 +148,17 @@ def _read_toml(keys: Mapping[str, Key], config: Path) -> Values:
     nests = {key.partition(".")[0] for key in keys if "." in key}
     for name, value in read.items():
         nested = isinstance(value, dict) and name in nests
-        values |= {f"{name}.{leaf}": inner for leaf, inner in value.items()} if nested else {name: value}
+        values |= (
+            {f"{name}.{leaf}": inner for leaf, inner in value.items()} if nested else {name: value}
+        )
     named = {name: _named(keys, name, config.name) for name in values}
     stored = {name: keys[key][:2] for name, key in named.items()}
     if twice := [name for name, place in stored.items() if [*stored.values()].count(place) > 1]:
-        raise UsageError(f"{' and '.join(twice)} are the same setting", where=config.name, hint="keep one of them")
+        raise UsageError(
+            f"{' and '.join(twice)} are the same setting",
+            where=config.name,
+            hint="keep one of them",
+        )
     values = {named[name]: value for name, value in values.items()}
     for name, value in values.items():
         if not _fits(value, keys[name][2].annotation):
@@ -144,7 +166,10 @@ def _read_toml(keys: Mapping[str, Key], config: Path) -> Values:
     return values
 
 
-_KIND, _KIND_HINT = "a value of the wrong type", "clinveil init-config lists the settings with their defaults"
+_KIND, _KIND_HINT = (
+    "a value of the wrong type",
+    "clinveil init-config lists the settings with their defaults",
+)
 
 
 def _fits(value: Any, kind: Any) -> bool:

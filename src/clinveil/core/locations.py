@@ -23,14 +23,28 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/?]*)(/?[^?]*)(?:\?(.*))?", r
 # A URL after `Path` collapsed its slashes; a drive has one letter.
 _COLLAPSED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # Options that a URL may have; any other one may be a secret.
-_OPTIONS = frozenset({"endpoint_override", "scheme", "region", "anonymous", "tls_verify", "replication"})
-_OPTIONS |= {f"{service}_storage_{what}" for service in ("blob", "dfs") for what in ("authority", "scheme")}
+_OPTIONS = frozenset(
+    {"endpoint_override", "scheme", "region", "anonymous", "tls_verify", "replication"}
+)
+_OPTIONS |= {
+    f"{service}_storage_{what}" for service in ("blob", "dfs") for what in ("authority", "scheme")
+}
 _ARROW = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
-_ENVIRONMENT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID")
+_ENVIRONMENT = (
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ACCESS_KEY_ID",
+)
 _TIMEOUT, _ATTEMPTS = 10.0, 3
 # Patterns of store errors (Arrow has no types for them) with our message and hint.
 _ERRORS = (
-    (r"NO_SUCH_BUCKET|bucket does not exist|ContainerNotFound", "the bucket does not exist", "check its name"),
+    (
+        r"NO_SUCH_BUCKET|bucket does not exist|ContainerNotFound",
+        "the bucket does not exist",
+        "check its name",
+    ),
     (
         r"ACCESS_DENIED|Forbidden|status 403|HTTP status 40[13]|INVALID_ACCESS_KEY|SIGNATURE|PermissionError|EXPIRED",
         "the store denied access",
@@ -125,7 +139,9 @@ class RemotePath(type(Path())):  # type: ignore[misc]
         scheme, host, _, query = self._parts_of_url
         with failing(self.name):
             # One per process, because connections do not survive a fork, and per environment.
-            return _system(scheme, host, query, os.getpid(), tuple(map(os.environ.get, _ENVIRONMENT))), _path(self)
+            return _system(
+                scheme, host, query, os.getpid(), tuple(map(os.environ.get, _ENVIRONMENT))
+            ), _path(self)
 
     def child(self, relative: str) -> RemotePath:
         """Return the location of a relative path below it."""
@@ -178,7 +194,11 @@ class RemotePath(type(Path())):  # type: ignore[misc]
 def place(given: str | Path) -> Path:
     """Return the local or remote path that a user passed; `file://` is local. Raises UsageError like `RemotePath`."""
     if isinstance(given, str) and _URL.fullmatch(given):
-        return Path(given.removeprefix("file://")) if given.startswith("file:///") else RemotePath(given)
+        return (
+            Path(given.removeprefix("file://"))
+            if given.startswith("file:///")
+            else RemotePath(given)
+        )
     return given if isinstance(given, RemotePath) else Path(given)
 
 
@@ -225,7 +245,11 @@ def files_of(place: Path) -> list[Path]:
             inside = (Path(parent, name) for parent, _, names in os.walk(path) for name in names)
             paths.update([path] if path.is_file() else filter(Path.is_file, inside))
     names = {below(file, root): file for file in paths}
-    return [names[name] for name in sorted(names) if not any(part.startswith((".", "_")) for part in name.split("/"))]
+    return [
+        names[name]
+        for name in sorted(names)
+        if not any(part.startswith((".", "_")) for part in name.split("/"))
+    ]
 
 
 def _stored_files(place: RemotePath) -> list[tuple[RemotePath, int, int]]:
@@ -237,11 +261,18 @@ def _stored_files(place: RemotePath) -> list[tuple[RemotePath, int, int]]:
     system, path = root.system()
     with failing(place.name):
         infos = system.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
-        if not infos and system.get_file_info(path.partition("/")[0] or "/").type == FileType.NotFound:
+        if (
+            not infos
+            and system.get_file_info(path.partition("/")[0] or "/").type == FileType.NotFound
+        ):
             raise InputError("the bucket does not exist", where=place.name, hint="check its name")
     fits = re.compile(_regex(below(place, root)) if place.pattern else ".*", re.DOTALL).fullmatch
     path = path.strip("/")
-    files = [(info.path.strip("/")[len(path) :].lstrip("/"), info) for info in infos if info.type == FileType.File]
+    files = [
+        (info.path.strip("/")[len(path) :].lstrip("/"), info)
+        for info in infos
+        if info.type == FileType.File
+    ]
     matching = sorted((name, info) for name, info in files if fits(name))
     return [(root.child(name), info.size or 0, info.mtime_ns or 0) for name, info in matching]
 
@@ -255,7 +286,9 @@ def listing(place: RemotePath) -> Iterator[str]:
         yield f"{info.size}\0{info.mtime_ns}"
     else:
         root = root_of(place) if place.pattern else place
-        yield from (f"{below(file, root)}\0{size}\0{time}" for file, size, time in _stored_files(place))
+        yield from (
+            f"{below(file, root)}\0{size}\0{time}" for file, size, time in _stored_files(place)
+        )
 
 
 @contextmanager
@@ -266,7 +299,9 @@ def failing(where: str, *, writing: bool = False) -> Iterator[None]:
     except OSError as error:
         raise failure(error, where, writing=writing) from None
     except ValueError:  # also Arrow's own
-        raise UsageError("not a valid URL", where=where, hint="use for example s3://bucket/notes/*.parquet") from None
+        raise UsageError(
+            "not a valid URL", where=where, hint="use for example s3://bucket/notes/*.parquet"
+        ) from None
 
 
 def failure(error: BaseException, where: str, *, writing: bool = False) -> ClinveilError:
@@ -276,7 +311,11 @@ def failure(error: BaseException, where: str, *, writing: bool = False) -> Clinv
     for pattern, what, hint in _ERRORS:
         if re.search(pattern, text):
             return kind(what, where=where, hint=hint)
-    return kind(f"the store could not {'write' if writing else 'read'} it", where=where, hint="check the URL")
+    return kind(
+        f"the store could not {'write' if writing else 'read'} it",
+        where=where,
+        hint="check the URL",
+    )
 
 
 def is_failure_of_store(error: BaseException) -> bool:
@@ -293,12 +332,19 @@ def _checked(url: str) -> str:
         raise UsageError("the URL contains a password", where=f"{match[1]}://…", hint=hint)
     if unknown := _options(match[4] or "").keys() - _OPTIONS:
         what = f"{len(unknown)} unknown {'options' if len(unknown) > 1 else 'option'} in the URL"
-        raise UsageError(what, where=f"{match[1]}://…", hint=f"supported: {', '.join(sorted(_OPTIONS))}; no secrets")
+        raise UsageError(
+            what,
+            where=f"{match[1]}://…",
+            hint=f"supported: {', '.join(sorted(_OPTIONS))}; no secrets",
+        )
     return url
 
 
 def _options(query: str) -> dict[str, str]:
-    return {key: value for key, _, value in (option.partition("=") for option in query.split("&") if option)}
+    return {
+        key: value
+        for key, _, value in (option.partition("=") for option in query.split("&") if option)
+    }
 
 
 def _path(place: RemotePath) -> str:
@@ -319,7 +365,9 @@ def _system(scheme: str, host: str, query: str, *_: Any) -> Any:
     if scheme == "s3":
         return _s3(fs, host, options)
     if scheme not in _ARROW:
-        raise UsageError(f"unsupported URL scheme {scheme}://", hint=f"use one of {', '.join(sorted(_ARROW))}")
+        raise UsageError(
+            f"unsupported URL scheme {scheme}://", hint=f"use one of {', '.join(sorted(_ARROW))}"
+        )
     try:
         url = f"{'gs' if scheme == 'gcs' else scheme}://{host}/" + f"?{query}" * bool(query)
         return fs.FileSystem.from_uri(url)[0]
@@ -335,7 +383,11 @@ def _s3(fs: Any, bucket: str, options: Mapping[str, str]) -> Any:
     address = options.get("endpoint_override") or default
     scheme_of_endpoint, _, host = (address or "").rpartition("://")
     more: dict[str, Any] = {"anonymous": True} if options.get("anonymous") == "true" else {}
-    region = options.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    region = (
+        options.get("region")
+        or os.environ.get("AWS_REGION")
+        or os.environ.get("AWS_DEFAULT_REGION")
+    )
     if address:
         more["endpoint_override"] = host.rstrip("/")
         more["scheme"] = options.get("scheme") or scheme_of_endpoint or "https"
@@ -357,7 +409,10 @@ def _regex(pattern: str) -> str:
             translated, at = translated + "[^/]*", at + 1
         elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
             inner = pattern[at + 1 : end].replace("\\", "\\\\")
-            translated, at = f"{translated}[{'^' + inner[1:] if inner[0] == '!' else inner}]", end + 1
+            translated, at = (
+                f"{translated}[{'^' + inner[1:] if inner[0] == '!' else inner}]",
+                end + 1,
+            )
         else:
             translated, at = translated + re.escape(pattern[at]), at + 1
     return translated + "(?:/.*)?"

@@ -45,14 +45,21 @@ def device_named(name: str) -> torch.device:
     if kind not in ("cpu", "cuda"):
         raise UsageError(f"--device={name}: unknown device", hint="use cpu, cuda or cuda:1")
     if kind == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"--device={name}: PyTorch finds no GPU on this machine", hint="use --device=cpu")
+        raise UsageError(
+            f"--device={name}: PyTorch finds no GPU on this machine", hint="use --device=cpu"
+        )
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UsageError(f"--device={name}: unknown device", hint="use cpu, cuda or cuda:1") from None
+        raise UsageError(
+            f"--device={name}: unknown device", hint="use cpu, cuda or cuda:1"
+        ) from None
     if device.index is not None and kind == "cuda" and device.index >= torch.cuda.device_count():
         count = torch.cuda.device_count()
-        raise UsageError(f"--device={name}: this machine has {count} GPUs, numbered from 0", hint="use a lower number")
+        raise UsageError(
+            f"--device={name}: this machine has {count} GPUs, numbered from 0",
+            hint="use a lower number",
+        )
     return device
 
 
@@ -65,10 +72,15 @@ def seeded(seed: int, *, threads: int = 1) -> Iterator[None]:
     reach that range, where processors are up to ten times slower.
     """
     need_torch()
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic only with a fixed workspace
+    os.environ.setdefault(
+        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
+    )  # cuBLAS is deterministic only with a fixed workspace
     import torch
 
-    threads_before, deterministic_before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    threads_before, deterministic_before = (
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+    )
     memory: Any = torch.utils.deterministic
     filled_before = memory.fill_uninitialized_memory
     flushed_before = not bool(torch.full((), 1e-39) * 1)

@@ -19,7 +19,9 @@ T = TypeVar("T")
 class Showing(Protocol):
     """A `Say` that can show a count, and which stage of a plan is running."""
 
-    def count(self, what: str, total: int | None = None) -> AbstractContextManager[Callable[[int], None]]:
+    def count(
+        self, what: str, total: int | None = None
+    ) -> AbstractContextManager[Callable[[int], None]]:
         """Return a function that takes the number of items done so far."""
 
     def stage(
@@ -39,7 +41,10 @@ class Countdown:
     """
 
     def __init__(
-        self, total: int | None = None, seconds: float | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        total: int | None = None,
+        seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.total, self.done = total, 0
         self._seconds, self._clock = seconds, clock
@@ -77,7 +82,11 @@ class Countdown:
 
 
 def track(
-    items: Iterable[T], what: str, say: Say, total: int | None = None, size: Callable[[T], int] = lambda _: 1
+    items: Iterable[T],
+    what: str,
+    say: Say,
+    total: int | None = None,
+    size: Callable[[T], int] = lambda _: 1,
 ) -> Iterator[T]:
     """Yield the items; their number, or the sum of their sizes, is shown where `say` can show it.
 

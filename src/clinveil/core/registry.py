@@ -64,7 +64,9 @@ class Registry(Generic[T]):
         if name not in self._registered and name in self._entry_points():
             self._registered[name] = self._entry_points()[name].load()
         if name not in self._registered:
-            raise UsageError(f"unknown {self.kind} {name!r}", hint="use one of " + ", ".join(self.names()))
+            raise UsageError(
+                f"unknown {self.kind} {name!r}", hint="use one of " + ", ".join(self.names())
+            )
         return self._registered[name]
 
     def __contains__(self, name: object) -> bool:
@@ -75,7 +77,9 @@ class Registry(Generic[T]):
         return ((name, self.get(name)) for name in self.names())
 
     def _files(self) -> dict[str, str]:
-        return {name: module for package in self._packages for name, module in _modules(package).items()}
+        return {
+            name: module for package in self._packages for name, module in _modules(package).items()
+        }
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         kind = self.kind.replace(" ", "_")
@@ -86,7 +90,9 @@ class Registry(Generic[T]):
 def _modules(package: str) -> dict[str, str]:
     """Return the modules of a package by registry name."""
     modules = (module.name for module in iter_modules(import_module(package).__path__))
-    return {name.replace("_", "-"): f"{package}.{name}" for name in modules if not name.startswith("_")}
+    return {
+        name.replace("_", "-"): f"{package}.{name}" for name in modules if not name.startswith("_")
+    }
 
 
 @cache

@@ -73,7 +73,9 @@ def _hashed(root: Path, paths: Iterable[Path], over: Callable[..., Iterable[str]
 def code_version() -> str:
     """Return the SHA-256 of our source files and word lists: a run is resumed only with the same code."""
     package = Path(str(files("clinveil")))
-    return _hashed(package, (path for path in package.rglob("*") if path.parent.name != "__pycache__"))
+    return _hashed(
+        package, (path for path in package.rglob("*") if path.parent.name != "__pycache__")
+    )
 
 
 def run_hash(settings: Settings, *inputs: Path | str | None, free: Collection[str] = FREE) -> str:
@@ -85,7 +87,9 @@ def run_hash(settings: Settings, *inputs: Path | str | None, free: Collection[st
     """
     values = settings.flat(free)
     hashed = [fingerprint(given) if isinstance(given, Path) else given for given in inputs]
-    return hashlib.sha256(json.dumps([code_version(), values, hashed], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps([code_version(), values, hashed], sort_keys=True).encode()
+    ).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -155,14 +159,20 @@ class RunFolder:
         """Remove scratch, record the run's status and files, and remove the run that it replaced if it succeeded."""
         for name in self.kind.scratch:
             remove(self.root / name)
-        state = {**(_state(self.root, self.kind) or {}), "status": status, "files": sorted(files_in(self.root))}
+        state = {
+            **(_state(self.root, self.kind) or {}),
+            "status": status,
+            "files": sorted(files_in(self.root)),
+        }
         private_text(self.vault / STATE, json.dumps(state))
         if status == "finished" and _state(self.aside, self.kind):
             _discard(self.aside, self.root)
 
 
 @contextmanager
-def run_folder(root: Path, kind: Kind, asked: str = "", *, force: bool = False) -> Iterator[RunFolder]:
+def run_folder(
+    root: Path, kind: Kind, asked: str = "", *, force: bool = False
+) -> Iterator[RunFolder]:
     """Open a new or resumed folder for one run, locked against other runs.
 
     A run that fails before its first output restores the previous content. So does a new run that fails with
@@ -178,7 +188,11 @@ def run_folder(root: Path, kind: Kind, asked: str = "", *, force: bool = False) 
     """
     refuse_nameless(root)
     if root.is_symlink() and not root.exists():
-        raise UsageError("is a link to a missing folder", where=root.name, hint="create the folder or use another path")
+        raise UsageError(
+            "is a link to a missing folder",
+            where=root.name,
+            hint="create the folder or use another path",
+        )
     clear_leftovers(root)
     folder = RunFolder(root, kind, _enter(RunFolder(root, kind), asked, force=force))
     existed = root.is_dir()
@@ -192,8 +206,15 @@ def run_folder(root: Path, kind: Kind, asked: str = "", *, force: bool = False) 
                 for name in kind.scratch:
                     remove(root / name)
         except BaseException as error:
-            if (_state(root, kind) or {}).get("status", "running") == "running":  # the run did not finish
-                _undo(folder, before, new=bool(asked) and isinstance(error, InputError | UsageError), existed=existed)
+            if (_state(root, kind) or {}).get(
+                "status", "running"
+            ) == "running":  # the run did not finish
+                _undo(
+                    folder,
+                    before,
+                    new=bool(asked) and isinstance(error, InputError | UsageError),
+                    existed=existed,
+                )
             raise
 
 
@@ -204,7 +225,9 @@ def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
     kept = {root.name} if root.is_file() else _kept(root) - first
     if not kept:
         return False
-    foreign = UsageError(f"already exists and is not a {kind.what}", where=root.name, hint="use another path")
+    foreign = UsageError(
+        f"already exists and is not a {kind.what}", where=root.name, hint="use another path"
+    )
     if kind.known is not None:
         names = {Path(name).parts[0] for name in kept} - {*kind.notes, *kind.scratch}
         if not kind.known(_marked(root, kind), names):
@@ -232,7 +255,11 @@ def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
     elif _state(folder.aside, kind):
         _discard(root, root)
     else:
-        raise UsageError("this name is needed to keep the old run", where=folder.aside.name, hint="move it elsewhere")
+        raise UsageError(
+            "this name is needed to keep the old run",
+            where=folder.aside.name,
+            hint="move it elsewhere",
+        )
     return False
 
 
@@ -278,13 +305,21 @@ def _discard(folder: Path, root: Path) -> None:
 def _undo(folder: RunFolder, before: set[str], *, new: bool, existed: bool) -> None:
     """Restore the folder's previous content, unless there is output that the next run can resume from."""
     created = files_in(folder.root) - before
-    if new and not folder.resumed and not any((folder.root / name).exists() for name in folder.kind.costly):
+    if (
+        new
+        and not folder.resumed
+        and not any((folder.root / name).exists() for name in folder.kind.costly)
+    ):
         remove(folder.root)
     elif created <= folder.kind.first:
         for name in created:
             remove(folder.root / name)
         for place in (folder.vault, folder.root):
-            if place.is_dir() and not any(place.iterdir()) and not (existed and place == folder.root):
+            if (
+                place.is_dir()
+                and not any(place.iterdir())
+                and not (existed and place == folder.root)
+            ):
                 place.rmdir()
     if not folder.root.exists() and _state(folder.aside, folder.kind):
         folder.aside.replace(folder.root)
@@ -294,14 +329,24 @@ def _refuse_foreign(root: Path, kind: Kind, state: Mapping[str, Any]) -> None:
     """Raise UsageError if the folder contains files that its run did not write, since they would be deleted."""
     names = _kept(root)
     own = {*kind.own, *kind.scratch, *kind.stale}
-    below = {name for name in names if any(str(above) in own for above in (Path(name), *Path(name).parents))}
-    refuse_more(root, names, {*kind.first, *({*own, *state["files"]} if "files" in state else below)})
+    below = {
+        name
+        for name in names
+        if any(str(above) in own for above in (Path(name), *Path(name).parents))
+    }
+    refuse_more(
+        root, names, {*kind.first, *({*own, *state["files"]} if "files" in state else below)}
+    )
 
 
 def _state(root: Path, kind: Kind) -> dict[str, Any] | None:
     """Return the recorded state of a folder's run; None if it is not a run of this kind."""
     state = read_json(root / kind.at(STATE))
-    if not isinstance(state, dict) or not all(isinstance(state.get(name), str) for name in ("status", "run")):
+    if not isinstance(state, dict) or not all(
+        isinstance(state.get(name), str) for name in ("status", "run")
+    ):
         return None
     names = state.get("files", [])
-    return state if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
+    return (
+        state if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
+    )

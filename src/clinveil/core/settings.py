@@ -32,7 +32,9 @@ def flag(default: Any, help: str, *, short: str = "", name: str = "", **constrai
     return Field(default, description=help, json_schema_extra=extra or None, **constraints)  # type: ignore[arg-type]
 
 
-def choice(registry: Registry[Any], default: str | tuple[str, ...], help: str, *, name: str = "") -> Any:
+def choice(
+    registry: Registry[Any], default: str | tuple[str, ...], help: str, *, name: str = ""
+) -> Any:
     """Define a setting that names one implementation of a registry, or several if the field is a tuple.
 
     Args:
@@ -52,7 +54,9 @@ def own_settings(of: str, *, here: tuple[str, ...] = ()) -> Any:
         of: the name of the choice.
         here: implementations without settings of their own; they are not imported.
     """
-    return Field(None, json_schema_extra={"settings_of": of, "here": list(here)}, validate_default=False)
+    return Field(
+        None, json_schema_extra={"settings_of": of, "here": list(here)}, validate_default=False
+    )
 
 
 def group(kind: type[Settings]) -> Any:
@@ -76,7 +80,9 @@ class Settings(BaseModel):
     A subclass in which two groups define the same name raises ValueError.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True
+    )
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -115,8 +121,12 @@ class Settings(BaseModel):
     def _into_groups(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        unset = {name for name, field in cls.model_fields.items() if "Path" in str(field.annotation)}
-        return _grouped(cls, {k: v for k, v in values.items() if v != "" or k not in unset})  # as init-config writes
+        unset = {
+            name for name, field in cls.model_fields.items() if "Path" in str(field.annotation)
+        }
+        return _grouped(
+            cls, {k: v for k, v in values.items() if v != "" or k not in unset}
+        )  # as init-config writes
 
 
 def registry_of(field: FieldInfo) -> Registry[Any] | None:
@@ -131,14 +141,26 @@ def extra_of(field: FieldInfo) -> Values:
 
 def _groups(model: type[Settings], *, tables: bool = False) -> dict[str, type[Settings]]:
     """Return the groups of a model, or its tables."""
-    fields = {name: field for name, field in model.model_fields.items() if bool(extra_of(field).get("table")) == tables}
+    fields = {
+        name: field
+        for name, field in model.model_fields.items()
+        if bool(extra_of(field).get("table")) == tables
+    }
     kinds = {name: field.annotation for name, field in fields.items()}
-    return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Settings)}
+    return {
+        name: kind
+        for name, kind in kinds.items()
+        if isinstance(kind, type) and issubclass(kind, Settings)
+    }
 
 
 def sections(model: type[Settings], *, tables: bool = False) -> dict[str, type[Settings]]:
     """Return the groups of a model with a name that is part of keys (`vectors` of `vectors.dim`), or its tables."""
-    return {name: kind for name, kind in _groups(model, tables=tables).items() if name not in _choices(model).values()}
+    return {
+        name: kind
+        for name, kind in _groups(model, tables=tables).items()
+        if name not in _choices(model).values()
+    }
 
 
 def _choices(model: type[Settings]) -> dict[str, str]:
@@ -155,7 +177,11 @@ def _settings_of(model: type[Settings], choice: str, name: str) -> type[Settings
     if name in extra_of(model.model_fields[_choices(model)[choice]]).get("here", ()):
         return Settings
     made = registry.get(name)
-    own = made if isinstance(made, type) and issubclass(made, Settings) else getattr(made, "Settings", None)
+    own = (
+        made
+        if isinstance(made, type) and issubclass(made, Settings)
+        else getattr(made, "Settings", None)
+    )
     return _beyond(own or Settings, frozenset(model.model_fields))
 
 
@@ -164,15 +190,25 @@ def _beyond(own: type[Settings], shared: frozenset[str]) -> type[Settings]:
     """Return a settings class without the shared fields."""
     if not shared & own.model_fields.keys():
         return own
-    kept: Any = {name: (f.annotation, f) for name, f in own.model_fields.items() if name not in shared}
+    kept: Any = {
+        name: (f.annotation, f) for name, f in own.model_fields.items() if name not in shared
+    }
     return create_model(own.__name__, __base__=Settings, **kept)
 
 
 def _behind(model: type[Settings], choice: str, *, ours: bool = False) -> dict[str, FieldInfo]:
     """Return the settings of all implementations of a choice, or of ours, each name once."""
     registry = registry_of(model.model_fields[choice])
-    names = [name for name in registry.names() if not ours or name in registry.ours()] if registry else []
-    return {leaf: field for name in names for leaf, field in _settings_of(model, choice, name).flags().items()}
+    names = (
+        [name for name in registry.names() if not ours or name in registry.ours()]
+        if registry
+        else []
+    )
+    return {
+        leaf: field
+        for name in names
+        for leaf, field in _settings_of(model, choice, name).flags().items()
+    }
 
 
 def _leaves(model: type[Settings], *, own: bool) -> Iterator[tuple[str, FieldInfo]]:
@@ -198,14 +234,18 @@ def _values(settings: Settings, mode: Literal["json", "python"]) -> Iterator[tup
     """Yield names and values, in the order of `Settings.flags`."""
     model = type(settings)
     groups, choices = _groups(model), _choices(model)
-    plain = settings.model_dump(mode="json", exclude={*groups}) if mode == "json" else dict(settings)
+    plain = (
+        settings.model_dump(mode="json", exclude={*groups}) if mode == "json" else dict(settings)
+    )
     for name in model.model_fields:
         if name not in groups:
             yield name, plain[name]
         elif name not in choices.values():
             yield from _values(getattr(settings, name), mode)
         if name in choices:
-            others = {leaf: field.default for leaf, field in _behind(model, name, ours=True).items()}
+            others = {
+                leaf: field.default for leaf, field in _behind(model, name, ours=True).items()
+            }
             yield from (others | dict(_values(getattr(settings, choices[name]), mode))).items()
 
 
@@ -215,7 +255,11 @@ def _grouped(model: type[Settings], values: Values) -> Values:
     for name, field in model.model_fields.items():
         registry, given = registry_of(field), values.get(name, ())
         names = (given,) if isinstance(given, str) else given
-        if registry and isinstance(names, list | tuple) and not all(one in registry for one in names):
+        if (
+            registry
+            and isinstance(names, list | tuple)
+            and not all(one in registry for one in names)
+        ):
             raise ValueError(f"{flag_name(name, field)}: one of {', '.join(registry.names())}")
     for name, group in _groups(model).items():
         if name not in choices.values():
@@ -244,12 +288,20 @@ def _refuse_others(model: type[Settings], choice: str, values: Values, own: type
     """Remove settings of other implementations that have their default; raise ValueError for other values."""
     registry = registry_of(model.model_fields[choice])
     assert registry is not None
-    for leaf, field in _behind(model, choice).items() if values.keys() - model.model_fields.keys() else ():
+    for leaf, field in (
+        _behind(model, choice).items() if values.keys() - model.model_fields.keys() else ()
+    ):
         if leaf in own.flags() or leaf not in values:
             continue
         if values.pop(leaf) != field.default:
-            having = [name for name in registry.names() if leaf in _settings_of(model, choice, name).flags()]
-            raise ValueError(f"{flag_name(leaf)} requires {flag_name(choice)} {' or '.join(having)}")
+            having = [
+                name
+                for name in registry.names()
+                if leaf in _settings_of(model, choice, name).flags()
+            ]
+            raise ValueError(
+                f"{flag_name(leaf)} requires {flag_name(choice)} {' or '.join(having)}"
+            )
 
 
 # Settings of many commands, used as `force: bool = FORCE`.
@@ -270,11 +322,18 @@ class NotesSettings(Settings):
     )
     id: str | None = flag(None, "Column of the unique note id (default: guessed).", min_length=1)
     patient: str | None = flag(None, "Column of the patient id (default: guessed).", min_length=1)
-    preset: Literal["auto", "none", "mimic3", "mimic4", "omop"] = flag("auto", "Column names of a known source.")
+    preset: Literal["auto", "none", "mimic3", "mimic4", "omop"] = flag(
+        "auto", "Column names of a known source."
+    )
     encoding: str = flag("utf-8", "Character encoding of text files.")
-    delimiter: str = flag("auto", "Character between the fields of .csv and .tsv files, or auto, or tab.")
+    delimiter: str = flag(
+        "auto", "Character between the fields of .csv and .tsv files, or auto, or tab."
+    )
     max_note_bytes: int = flag(
-        10_000_000, "Reject larger notes (damaged file or decompression bomb).", ge=1_000, le=2**31 - 1
+        10_000_000,
+        "Reject larger notes (damaged file or decompression bomb).",
+        ge=1_000,
+        le=2**31 - 1,
     )
 
     @field_validator("text", mode="before")

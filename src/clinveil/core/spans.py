@@ -48,7 +48,9 @@ class _Fields(NamedTuple):
     why: str = ""
 
 
-class Span(_Fields):  # a tuple for speed: a note has dozens, which are sorted and sent between processes
+class Span(
+    _Fields
+):  # a tuple for speed: a note has dozens, which are sorted and sent between processes
     """A half-open range [start, end) of one note, in Unicode code points.
 
     Attributes:
@@ -64,7 +66,13 @@ class Span(_Fields):  # a tuple for speed: a note has dozens, which are sorted a
     __slots__ = ()
 
     def __new__(
-        cls, start: int, end: int, label: str, detector: str = "gold", score: float = 1.0, why: str = ""
+        cls,
+        start: int,
+        end: int,
+        label: str,
+        detector: str = "gold",
+        score: float = 1.0,
+        why: str = "",
     ) -> Self:
         """Check and create a span. Raises InputError as above."""
         if not 0 <= start < end:
@@ -92,7 +100,9 @@ def splice(text: str, spans: Sequence[Span], replacements: Iterable[str]) -> str
     position = 0
     for span, replacement in zip(spans, replacements, strict=True):
         if span.start < position or span.end > len(text):
-            raise InputError(f"the span [{span.start}, {span.end}) overlaps the previous one or exceeds the text")
+            raise InputError(
+                f"the span [{span.start}, {span.end}) overlaps the previous one or exceeds the text"
+            )
         pieces += (text[position : span.start], replacement)
         position = span.end
     return "".join([*pieces, text[position:]])

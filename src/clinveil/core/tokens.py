@@ -42,7 +42,14 @@ IGNORABLE = (
     (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
 """Ranges of Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties, which unicodedata does not contain."""
-_MAJOR = {"L": Kind.WORD, "M": Kind.WORD, "N": Kind.NUMBER, "Z": Kind.SPACE, "P": Kind.PUNCT, "S": Kind.PUNCT}
+_MAJOR = {
+    "L": Kind.WORD,
+    "M": Kind.WORD,
+    "N": Kind.NUMBER,
+    "Z": Kind.SPACE,
+    "P": Kind.PUNCT,
+    "S": Kind.PUNCT,
+}
 
 
 @cache
@@ -131,7 +138,9 @@ def words(text: str) -> list[str]:
         if run.isascii():
             forms.append(run.lower())
         else:
-            forms.extend(_run_words(run) if len(run) <= _CACHED_RUN else _run_words.__wrapped__(run))
+            forms.extend(
+                _run_words(run) if len(run) <= _CACHED_RUN else _run_words.__wrapped__(run)
+            )
     return forms
 
 

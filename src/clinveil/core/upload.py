@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clinveil.core.errors import DiskError, UsageError, check_interrupt
-from clinveil.core.files import HINT, MARKER, SCHEMA, files_in, mark, private_folder, private_text, remove
+from clinveil.core.files import (
+    HINT,
+    MARKER,
+    SCHEMA,
+    files_in,
+    mark,
+    private_folder,
+    private_text,
+    remove,
+)
 from clinveil.core.locations import RemotePath, failing
 from clinveil.core.types import Say
 
@@ -47,16 +56,22 @@ def through(
         return make(out)
     if vault is None or isinstance(vault, RemotePath):
         hint = "pass --vault FOLDER with a local folder; secrets are never uploaded"
-        raise UsageError("OUT is in an object store, so a vault is required", where=out.name, hint=hint)
+        raise UsageError(
+            "OUT is in an object store, so a vault is required", where=out.name, hint=hint
+        )
     ready(out, command=command, force=force)
     question = asked()
     scratch = private_folder(vault.with_name(f"{vault.name}.upload"))
     made, record = scratch / out.name, scratch / ASKED
     try:
-        exists = made.exists() and record.is_file() and record.read_text(encoding="utf-8") == question
+        exists = (
+            made.exists() and record.is_file() and record.read_text(encoding="utf-8") == question
+        )
         if made.exists() and not exists and not force:
             what = "contains the output of another run that was not uploaded"
-            raise UsageError(what, where=scratch.name, hint="move it elsewhere or replace it with --force")
+            raise UsageError(
+                what, where=scratch.name, hint="move it elsewhere or replace it with --force"
+            )
         if not exists:
             remove(made)
         result = None if exists else make(made)
@@ -65,7 +80,9 @@ def through(
         send(made, out, command=command, force=force)
         remove(scratch)
     except DiskError as error:
-        complete = f"the complete output is in {scratch.name}; run the same command again to upload it"
+        complete = (
+            f"the complete output is in {scratch.name}; run the same command again to upload it"
+        )
         hint = complete if record.exists() else error.hint
         raise DiskError(error.what, where=error.where, hint=hint) from None
     finally:
@@ -100,12 +117,16 @@ def send(local: Path, out: RemotePath, *, command: str, force: bool) -> None:
     with failing(out.name, writing=True):
         if local.is_file():
             if not force and system.get_file_info(path).type.name != "NotFound":
-                raise UsageError("already exists", where=out.name, hint="use another path or --force")
+                raise UsageError(
+                    "already exists", where=out.name, hint="use another path or --force"
+                )
             _put(system, local, path)
             return
         _refuse_foreign(system, path, out.name, command, force=force)
         # A folder that was downloaded from a store has a marker and `_SUCCESS` of its own.
-        files = sorted(name for name in files_in(local) - {MARKER, SUCCESS} if not name.endswith("/"))
+        files = sorted(
+            name for name in files_in(local) - {MARKER, SUCCESS} if not name.endswith("/")
+        )
         for name in [SUCCESS, *sorted(_below(system, path) - {*files, MARKER, SUCCESS})]:
             if system.get_file_info(f"{path}/{name}").type.name == "File":
                 system.delete_file(f"{path}/{name}")

@@ -105,7 +105,9 @@ def find_preset(names: Sequence[str], wanted: str, where: str) -> Preset | None:
 
 def no_errors(flags: pa.Array) -> pa.BooleanArray:
     """Return for each row whether its error flag is not 1. A null flag is not an error."""
-    values = pc.cast(flags.dictionary_decode() if pa.types.is_dictionary(flags.type) else flags, pa.string())
+    values = pc.cast(
+        flags.dictionary_decode() if pa.types.is_dictionary(flags.type) else flags, pa.string()
+    )
     wrong = pc.is_in(pc.utf8_trim_whitespace(values), pa.array(["1", "1.0", "true"]))
     return pc.invert(pc.fill_null(wrong, False))
 
@@ -126,10 +128,16 @@ def candidates(names: Sequence[str], given: Collection[str] = ()) -> str:
     more = [f"{len(shown) - _SHOWN} more"] * (len(shown) > _SHOWN)
     if others:
         at = ", ".join(others[:_SHOWN]) + ", …" * (len(others) > _SHOWN)
-        more.append(f"{len(others)} of {'another name' if len(others) == 1 else 'other names'} (column {at})")
+        more.append(
+            f"{len(others)} of {'another name' if len(others) == 1 else 'other names'} (column {at})"
+        )
     listed = ", ".join(shown[:_SHOWN])
     text = " and ".join([f"columns: {listed}"] * bool(shown) + more)
-    return text + "; other names are hidden, as they may be data: look at the file's first row" * bool(others)
+    return (
+        text
+        + "; other names are hidden, as they may be data: look at the file's first row"
+        * bool(others)
+    )
 
 
 @dataclass(frozen=True)
@@ -176,8 +184,13 @@ def resolve(
     if isinstance(settings, LabelledNotesSettings):
         label = label or settings.label
     named = {name for name in given.values() if name} | {*keep, *label}
-    roles = {role: _required(names, name, role, where, named) if name else None for role, name in given.items()}
-    usual = {"text": preset.text, "id": preset.note_id, "patient": preset.patient_id} if preset else {}
+    roles = {
+        role: _required(names, name, role, where, named) if name else None
+        for role, name in given.items()
+    }
+    usual = (
+        {"text": preset.text, "id": preset.note_id, "patient": preset.patient_id} if preset else {}
+    )
     known = {role: column for role, name in usual.items() if (column := _match(names, name))}
     guessed = []
     for role in roles:
@@ -203,7 +216,9 @@ def resolve(
     return Resolved(columns, tuple(guessed), preset, flag)
 
 
-def _required(names: Sequence[str], name: str, role: str, where: str, shown: Collection[str]) -> str:
+def _required(
+    names: Sequence[str], name: str, role: str, where: str, shown: Collection[str]
+) -> str:
     if name not in names:
         hint = f"pass --{role} NAME; {candidates(names, shown)}"
         raise InputError(f"no column {name!r}", where=where, hint=hint)
@@ -215,7 +230,9 @@ def _match(names: Sequence[str], lower: str) -> str | None:
     return matches[0] if len(matches) == 1 else None
 
 
-def _guess(names: Sequence[str], role: str, taken: set[str], where: str, shown: Collection[str]) -> str | None:
+def _guess(
+    names: Sequence[str], role: str, taken: set[str], where: str, shown: Collection[str]
+) -> str | None:
     matches = [name for name in names if bare(name) in USUAL[role] and name not in taken]
     if role == "patient" and not matches:  # a record number belongs to one patient
         matches = [name for name in names if bare(name) == "mrn" and name not in taken]
@@ -229,7 +246,11 @@ def _guess(names: Sequence[str], role: str, taken: set[str], where: str, shown: 
 
 
 def _kept(
-    names: Sequence[str], flags: dict[str, str], roles: dict[str, str | None], where: str, shown: Collection[str]
+    names: Sequence[str],
+    flags: dict[str, str],
+    roles: dict[str, str | None],
+    where: str,
+    shown: Collection[str],
 ) -> tuple[str, ...]:
     for name, flag in flags.items():
         _required(names, name, flag, where, shown)

@@ -113,12 +113,18 @@ def rows(source: Corpus | Iterable[pa.RecordBatch]) -> Iterator[Note]:
     return (note for note, _ in rows_with(source))
 
 
-def rows_with(source: Corpus | Iterable[pa.RecordBatch], *columns: str) -> Iterator[tuple[Note, tuple[Any, ...]]]:
+def rows_with(
+    source: Corpus | Iterable[pa.RecordBatch], *columns: str
+) -> Iterator[tuple[Note, tuple[Any, ...]]]:
     """Yield notes like `rows`, each with its values in additional columns. Raises KeyError for a missing column."""
     for batch in source if isinstance(source, Iterable) else source.batches():
         ids, texts = batch.column(NOTE_ID).to_pylist(), batch.column(TEXT).to_pylist()
         patients = batch.column(PATIENT_ID).to_pylist() if PATIENT_ID in batch.schema.names else ids
-        others = zip(*(batch.column(name).to_pylist() for name in columns), strict=True) if columns else [()] * len(ids)
+        others = (
+            zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+            if columns
+            else [()] * len(ids)
+        )
         for note_id, patient, text, values in zip(ids, patients, texts, others, strict=True):
             if text is not None:
                 yield Note(note_id, note_id if patient is None else patient, text), values
@@ -141,7 +147,10 @@ class Rebatcher:
         start = 0
         while start < batch.num_rows:
             before = int(ends[start - 1]) if start else 0
-            fitting = int(np.searchsorted(ends, before + self._max_bytes - self._bytes, side="right")) - start
+            fitting = (
+                int(np.searchsorted(ends, before + self._max_bytes - self._bytes, side="right"))
+                - start
+            )
             take = min(fitting, self._limit - self._rows, batch.num_rows - start)
             if take <= 0 and self._rows:
                 yield from self.flush()
@@ -209,7 +218,9 @@ class Accounting:
         return self.read == self.written + sum(self.skipped.values())
 
     def __add__(self, other: Accounting) -> Accounting:
-        return Accounting(self.read + other.read, self.written + other.written, self.skipped + other.skipped)
+        return Accounting(
+            self.read + other.read, self.written + other.written, self.skipped + other.skipped
+        )
 
 
 def corpus_of_texts(texts: Iterable[str]) -> MemoryCorpus:

@@ -49,7 +49,14 @@ RATES: Mapping[str, Rate] = {
     "measure": Rate("check and report", 35.0, 65.0, "million words measured"),
     "rest": Rate("check and report", 9.0, 0.0, "release"),
 }
-STAGES = ("read and count", "replace PHI", "train vectors", "find neighbours", "replace words", "check and report")
+STAGES = (
+    "read and count",
+    "replace PHI",
+    "train vectors",
+    "find neighbours",
+    "replace words",
+    "check and report",
+)
 CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
 HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
 # Libraries and buffers; then per word type the two float32 matrices of training, a dictionary (measured: 1,200 bytes at
@@ -134,9 +141,15 @@ def estimate(
     }
     left_out = {name for name, enabled in (("identifiers", phi), ("vectors", train)) if not enabled}
     steps = {
-        name: 0.0 if name in left_out else rate.fixed + rate.each * units[rate.unit] / (at_once if rate.shared else 1)
+        name: 0.0
+        if name in left_out
+        else rate.fixed + rate.each * units[rate.unit] / (at_once if rate.shared else 1)
         for name, rate in RATES.items()
     }
-    stages = {stage: sum(s for name, s in steps.items() if RATES[name].stage == stage) for stage in STAGES}
-    memory = FIXED_BYTES + (n_types or types_of(n_words)) * (4 * FLOATS_PER_TYPE * dim + DICTIONARY_PER_TYPE)
+    stages = {
+        stage: sum(s for name, s in steps.items() if RATES[name].stage == stage) for stage in STAGES
+    }
+    memory = FIXED_BYTES + (n_types or types_of(n_words)) * (
+        4 * FLOATS_PER_TYPE * dim + DICTIONARY_PER_TYPE
+    )
     return Estimate(stages, memory, workers, steps)

@@ -32,7 +32,9 @@ class Source(Protocol):
     def optional_keys(self) -> frozenset[str]:
         """Columns that some rows lack, if the format has no header (JSON lines)."""
 
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the given columns, from the start.
 
         If the format has no column types, `ids` are numbers or text, `texts` are text, and `kept` have any type.
@@ -106,7 +108,9 @@ def suffix_of(path: Path) -> str:
     return next((s for s in sorted(suffixes(), key=len, reverse=True) if name.endswith(s)), "")
 
 
-def open_source(path: Path, encoding: str, row_bytes: int = ROW_BYTES, delimiter: str = "auto") -> tuple[Source, str]:
+def open_source(
+    path: Path, encoding: str, row_bytes: int = ROW_BYTES, delimiter: str = "auto"
+) -> tuple[Source, str]:
     """Open a path; return its source and suffix. A folder contains .txt or .xml files, or our own `notes.parquet`.
 
     Raises InputError if it does not exist, is empty or damaged, or has a row of more than `row_bytes` (not checked for
@@ -119,7 +123,11 @@ def open_source(path: Path, encoding: str, row_bytes: int = ROW_BYTES, delimiter
     suffix = suffix_of(path)
     if path.is_dir():  # .txt files take precedence, also in an empty folder
         txt = any(item.suffix.lower() == ".txt" for item in path.rglob("*"))
-        suffix = "" if txt else next((kind for kind in folder_suffixes() if any(path.rglob(f"*{kind}"))), "")
+        suffix = (
+            ""
+            if txt
+            else next((kind for kind in folder_suffixes() if any(path.rglob(f"*{kind}"))), "")
+        )
     if not suffix and not path.is_dir():
         hint = "use one of " + ", ".join(suffixes()) + ", or a folder"
         raise InputError("unknown file type", where=path.name, hint=hint)

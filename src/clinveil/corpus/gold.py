@@ -77,11 +77,15 @@ class Scheme:
         positions, pairs = offset_map(text, self.offsets), list[tuple[Span, Mark]]()
         for mark in marks:
             start, end = _inside(mark, positions)
-            repeated, actual = (" ".join(value.split())[:_COMPARED] for value in (mark.text or "", text[start:end]))
+            repeated, actual = (
+                " ".join(value.split())[:_COMPARED] for value in (mark.text or "", text[start:end])
+            )
             if mark.text is not None and repeated != actual:
                 other = "bytes or utf16" if self.offsets == "codepoints" else "codepoints"
                 hint = f"use the annotated notes, or try --offsets {other}"
-                raise InputError("the span's text differs from the note", where=mark.where, hint=hint)
+                raise InputError(
+                    "the span's text differs from the note", where=mark.where, hint=hint
+                )
             if label := self._label(mark, text[start:end]):
                 pairs.append((Span(start, end, label), mark))
         pairs.sort(key=lambda pair: pair[0])
@@ -108,13 +112,17 @@ def _inside(mark: Mark, positions: Sequence[int]) -> tuple[int, int]:
     """Return start and end in code points. Raises InputError."""
     last = positions[len(positions) - 1]
     if not 0 <= mark.start < mark.end:
-        raise InputError("a span needs 0 <= start < end", where=mark.where, hint="correct its offsets")
+        raise InputError(
+            "a span needs 0 <= start < end", where=mark.where, hint="correct its offsets"
+        )
     if mark.end > last:
         what = f"the span ends at {mark.end}, but the note ends at {last}"
         raise InputError(what, where=mark.where, hint="check --offsets")
     start, end = (bisect_left(positions, offset) for offset in (mark.start, mark.end))
     if [positions[start], positions[end]] != [mark.start, mark.end]:
-        raise InputError("the span begins or ends within a character", where=mark.where, hint="check --offsets")
+        raise InputError(
+            "the span begins or ends within a character", where=mark.where, hint="check --offsets"
+        )
     return start, end
 
 
@@ -135,7 +143,9 @@ def form(label: str) -> str:
 @cache
 def known_labels() -> Mapping[str, str]:
     """Return our labels by the names of other schemes, normalised with `form`."""
-    table = tomllib.loads(files("clinveil.corpus").joinpath("gold_labels.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(
+        files("clinveil.corpus").joinpath("gold_labels.toml").read_text(encoding="utf-8")
+    )
     return {form(name): str(ours) for name, ours in table["labels"].items()}
 
 
@@ -144,7 +154,9 @@ def read_labels(path: Path) -> Mapping[str, str]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise InputError("not a TOML file", where=path.name, hint='write lines such as THEIRS = "NAME"') from None
+        raise InputError(
+            "not a TOML file", where=path.name, hint='write lines such as THEIRS = "NAME"'
+        ) from None
     for ours in table.values():
         if not isinstance(ours, str) or (ours and ours not in LABELS and ours != OVER_89):
             hint = "use one of " + ", ".join(LABELS) + ', or "" for none'
@@ -188,7 +200,9 @@ def read_spans(path: str | Path, scheme: Scheme | None = None) -> GoldSpans:
     return GoldSpans(path.name, marks, scheme or Scheme())
 
 
-def spans_of(spans: Mapping[str, Sequence[tuple[int, int, str]]], name: str = "the spans") -> GoldSpans:
+def spans_of(
+    spans: Mapping[str, Sequence[tuple[int, int, str]]], name: str = "the spans"
+) -> GoldSpans:
     """Return the spans of a mapping from note ids to (start, end, label). Raises InputError for other shapes."""
     try:
         marks = {
@@ -212,7 +226,9 @@ def _marks(path: Path) -> Iterator[tuple[str, Mark | None]]:
             return _xml(note_files(path, ".xml"))
     elif path.name.lower().endswith((".jsonl", ".jsonl.gz", ".jsonl.zst")):
         lines = enumerate(byte_lines(path), start=1)
-        return (_of_line(line, f"{path.name}, line {number}") for number, line in lines if line.strip())
+        return (
+            _of_line(line, f"{path.name}, line {number}") for number, line in lines if line.strip()
+        )
     elif path.name.lower().endswith(".xml"):
         return _xml([(path, path.name[: -len(".xml")])])
     raise InputError("unknown format of spans", where=path.name, hint=_FORMATS)
@@ -224,13 +240,19 @@ def _of_line(line: bytes, where: str) -> tuple[str, Mark | None]:
         note_id = record["note_id"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError("not a JSON object with a note_id", where=where, hint=_SHAPE) from None
-    note_id = str(note_id) if isinstance(note_id, int) and not isinstance(note_id, bool) else note_id
+    note_id = (
+        str(note_id) if isinstance(note_id, int) and not isinstance(note_id, bool) else note_id
+    )
     if isinstance(note_id, str) and not {"start", "end", "label"} & record.keys():
         return note_id, None
     start, end, label, text = (record.get(key) for key in ("start", "end", "label", "text"))
-    numbers = all(isinstance(offset, int) and not isinstance(offset, bool) for offset in (start, end))
+    numbers = all(
+        isinstance(offset, int) and not isinstance(offset, bool) for offset in (start, end)
+    )
     if not (numbers and isinstance(label, str) and isinstance(note_id, str)):
-        raise InputError("a span needs a note_id, two whole numbers and a label", where=where, hint=_SHAPE)
+        raise InputError(
+            "a span needs a note_id, two whole numbers and a label", where=where, hint=_SHAPE
+        )
     return note_id, Mark(start, end, label, where, text if isinstance(text, str) else None)
 
 
@@ -247,7 +269,9 @@ def _brat(folder: Path) -> Iterator[tuple[str, Mark | None]]:
                 raise InputError("not a line of BRAT standoff", where=where, hint=hint)
             fragments = [tuple(map(int, part.split())) for part in match["offsets"].split(";")]
             text = match["text"] if len(fragments) == 1 else None
-            yield from ((note_id, Mark(start, end, match["label"], where, text)) for start, end in fragments)
+            yield from (
+                (note_id, Mark(start, end, match["label"], where, text)) for start, end in fragments
+            )
 
 
 def _xml(notes: Iterable[tuple[Path, str]]) -> Iterator[tuple[str, Mark | None]]:

@@ -85,7 +85,9 @@ class HeldOutPatients:
         if earlier is None:
             return self
         training = self.training | (earlier.training - self.patients)
-        return HeldOutPatients(self.patients | (earlier.patients - self.training), training, self.unread)
+        return HeldOutPatients(
+            self.patients | (earlier.patients - self.training), training, self.unread
+        )
 
     def write(self, vault: Path) -> None:
         """Write the sides of all patients to a vault."""
@@ -108,7 +110,9 @@ class HeldOutPatients:
             hint = "restore it from a backup"
             raise InputError(f"{TABLE} cannot be read", where=vault.name, hint=hint) from None
         sides: dict[bool, set[str]] = {True: set(), False: set()}
-        for patient, held_out in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        for patient, held_out in zip(
+            *(column.to_pylist() for column in table.columns), strict=True
+        ):
             sides[held_out].add(patient)
         return cls(frozenset(sides[True]), frozenset(sides[False]), unread)
 

@@ -170,10 +170,14 @@ class Diagnoses:
         masks: dict[str, int] = {}
         for row in self.rows():
             index = table.class_of(row.code)
-            masks[row.admission] = masks.get(row.admission, 0) | (0 if index is None else 1 << index)
+            masks[row.admission] = masks.get(row.admission, 0) | (
+                0 if index is None else 1 << index
+            )
         if not masks:
             hint = "use MIMIC's DIAGNOSES_ICD table"
-            raise InputError("no row has an admission and an ICD-9 code", where=self.path.name, hint=hint)
+            raise InputError(
+                "no row has an admission and an ICD-9 code", where=self.path.name, hint=hint
+            )
         return masks
 
 
@@ -213,7 +217,9 @@ class LabelledNotes:
             if labelled.num_rows:
                 yield labelled
         if not written:
-            reasons = ", ".join(f"{reason}: {count}" for reason, count in self.skipped.most_common())
+            reasons = ", ".join(
+                f"{reason}: {count}" for reason, count in self.skipped.most_common()
+            )
             hint = "check that notes and diagnoses come from the same source"
             raise InputError(f"no note gets a label ({reasons})", hint=hint)
 
@@ -234,7 +240,11 @@ class LabelledNotes:
             elif admission is None:
                 self.skipped["no admission"] += 1
             else:
-                self.skipped["an admission without diagnoses" if mask is None else "no diagnosis with a label"] += 1
+                self.skipped[
+                    "an admission without diagnoses"
+                    if mask is None
+                    else "no diagnosis with a label"
+                ] += 1
         return cells
 
 

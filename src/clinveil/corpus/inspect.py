@@ -55,28 +55,65 @@ class Inspection:
     def findings(self) -> list[Finding]:
         """Return the counts as findings of the group `corpus`, with column names and stages in their details."""
         columns = self.columns
-        roles = {"text": columns.text, "id": columns.note_id, "patient": columns.patient_id, "preset": self.preset}
+        roles = {
+            "text": columns.text,
+            "id": columns.note_id,
+            "patient": columns.patient_id,
+            "preset": self.preset,
+        }
         lists = {"guessed": self.guessed, "kept": columns.keep, "dropped": columns.dropped}
         cost = self.estimate
 
-        def count(name: str, value: float, n: int, unit: str = "notes", **detail: str | int | float | None) -> Finding:
-            return Finding(f"corpus.{name}", value, n, source="docs: inspect", detail=detail, unit=unit)
+        def count(
+            name: str, value: float, n: int, unit: str = "notes", **detail: str | int | float | None
+        ) -> Finding:
+            return Finding(
+                f"corpus.{name}", value, n, source="docs: inspect", detail=detail, unit=unit
+            )
 
         return [
-            count("rows", self.rows, self.rows, "notes", **roles, **{k: ", ".join(v) for k, v in lists.items()}),
-            *(count("skipped", n, self.rows + n, reason=reason) for reason, n in self.skipped.items()),
+            count(
+                "rows",
+                self.rows,
+                self.rows,
+                "notes",
+                **roles,
+                **{k: ", ".join(v) for k, v in lists.items()},
+            ),
+            *(
+                count("skipped", n, self.rows + n, reason=reason)
+                for reason, n in self.skipped.items()
+            ),
             count("patients", self.patients, self.rows),
-            *(count(k, getattr(self, k), self.rows) for k in ("null", "empty", "wordless", "marked_up", "not_english")),
+            *(
+                count(k, getattr(self, k), self.rows)
+                for k in ("null", "empty", "wordless", "marked_up", "not_english")
+            ),
             count("words", self.words, self.words, unit="words"),
             count("types", self.types, self.words, unit="words"),
-            count("rare_types", self.rare_types, self.types, unit="types", fewer_patients_than=RARE_BELOW),
+            count(
+                "rare_types",
+                self.rare_types,
+                self.types,
+                unit="types",
+                fewer_patients_than=RARE_BELOW,
+            ),
             count("exact_duplicates", self.exact_duplicates, self.rows),
-            count("release_seconds", cost.seconds, self.words, "words", workers=cost.workers, **cost.stages),
+            count(
+                "release_seconds",
+                cost.seconds,
+                self.words,
+                "words",
+                workers=cost.workers,
+                **cost.stages,
+            ),
             count("release_bytes", cost.memory, self.types, unit="types"),
         ]
 
 
-_ENOUGH = (0,) * RARE_BELOW  # of every word that is not rare, so that memory depends on the vocabulary only
+_ENOUGH = (
+    0,
+) * RARE_BELOW  # of every word that is not rare, so that memory depends on the vocabulary only
 
 
 @dataclass
@@ -113,7 +150,9 @@ class _Tally:
             for word in set(sequence):
                 known = self.users.get(word, ())
                 if len(known) < RARE_BELOW and patient not in known:
-                    self.users[word] = _ENOUGH if len(known) + 1 == RARE_BELOW else (*known, patient)
+                    self.users[word] = (
+                        _ENOUGH if len(known) + 1 == RARE_BELOW else (*known, patient)
+                    )
 
 
 def inspect(corpus: Corpus) -> Inspection:
@@ -139,5 +178,7 @@ def inspect(corpus: Corpus) -> Inspection:
         columns=corpus.columns,
         guessed=opened.guessed if opened else (),
         preset=opened.preset if opened else None,
-        estimate=estimate(round(tally.characters / CHARACTERS_PER_WORD), types),  # as in the plan of a release
+        estimate=estimate(
+            round(tally.characters / CHARACTERS_PER_WORD), types
+        ),  # as in the plan of a release
     )

@@ -50,13 +50,22 @@ from clinveil.corpus.several_texts import (
     with_row_as_patient,
 )
 from clinveil.corpus.sql import QueryPath
-from clinveil.corpus.streams import LARGER_NOTES, ROW_BYTES, byte_lines, codec_name, decoded, row_limit
+from clinveil.corpus.streams import (
+    LARGER_NOTES,
+    ROW_BYTES,
+    byte_lines,
+    codec_name,
+    decoded,
+    row_limit,
+)
 from clinveil.corpus.uniqueness import Hashes, hashes, repeated
 
 ENTERED_IN_ERROR = "entered in error"
 MANIFEST = "manifest.json"  # of a release
 AS_GUESSED = NotesSettings()
-AS_BATCHES = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")  # of a file of our batches
+AS_BATCHES = NotesSettings(
+    text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none"
+)  # of a file of our batches
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,9 @@ class NotesCorpus:
         patient = (columns.patient_id,) if columns.patient_id else ()
         flag = (self._error_flag,) if self._error_flag else ()
         ids: list[Hashes] = []
-        for raw in self._source.read((columns.note_id, *patient, *flag), (columns.text,), columns.keep):
+        for raw in self._source.read(
+            (columns.note_id, *patient, *flag), (columns.text,), columns.keep
+        ):
             batch = to_roles(raw, columns, self.name, rows, self._per_row)
             longer = np.flatnonzero(text_bytes(batch) > self._max_bytes)
             if longer.size:
@@ -111,7 +122,9 @@ class NotesCorpus:
                 where = f"{self.name}, row {(rows + longer[0]) // self._per_row + 1}"
                 raise InputError(what, where=where, hint=f"split it or raise {LARGER_NOTES}")
             per_row = self._per_row
-            numbers: Sequence[int] = [row // per_row + 1 for row in range(rows, rows + raw.num_rows)]
+            numbers: Sequence[int] = [
+                row // per_row + 1 for row in range(rows, rows + raw.num_rows)
+            ]
             rows += raw.num_rows
             ids.append(hashes(batch.column(NOTE_ID).to_pylist()))
             if self._error_flag:
@@ -125,15 +138,21 @@ class NotesCorpus:
                     self.skipped[NOT_ENGLISH] += left_out
             yield visible_texts(batch) if self._without_markup else batch
         if not rows and not self._may_be_empty:
-            raise InputError("contains no notes", where=self.name, hint="check the file; it has only a header")
+            raise InputError(
+                "contains no notes", where=self.name, hint="check the file; it has only a header"
+            )
         if repeats := repeated(ids, self.ids):
             first, again = ((number - 1) // self._per_row + 1 for number in repeats)
             what, where = f"duplicate id, already used in row {first}", f"{self.name}, row {again}"
-            raise InputError(what, where=where, hint="ids must be unique; choose another column with --id")
+            raise InputError(
+                what, where=where, hint="ids must be unique; choose another column with --id"
+            )
 
     def of_part(self, name: str, source: Source) -> NotesCorpus:
         """Return a corpus with the same columns over another part file, which may have no rows."""
-        return replace(self, name=name, skipped=Counter(), seen=Screened(), _source=source, _may_be_empty=True)
+        return replace(
+            self, name=name, skipped=Counter(), seen=Screened(), _source=source, _may_be_empty=True
+        )
 
     def without_markup(self) -> NotesCorpus:
         """Return a corpus of what is displayed of marked-up notes."""
@@ -177,7 +196,14 @@ def corpus_of(
         if not isinstance(source, NoRows):  # sources of parts have one row per note already
             source = of_several(source, settings, name)
         keep = (*keep, TEXT_COLUMN)
-    resolved = resolve(source.names, single(settings), name, label=label, keep=keep, optional_keys=source.optional_keys)
+    resolved = resolve(
+        source.names,
+        single(settings),
+        name,
+        label=label,
+        keep=keep,
+        optional_keys=source.optional_keys,
+    )
     columns = resolved.columns if per_row == 1 else with_row_as_patient(resolved.columns)
     return NotesCorpus(
         columns,
@@ -192,7 +218,15 @@ def corpus_of(
     )
 
 
-__all__ = ["ENTERED_IN_ERROR", "NotesCorpus", "OpenedCorpus", "PartedCorpus", "corpus_of", "joined", "open_corpus"]
+__all__ = [
+    "ENTERED_IN_ERROR",
+    "NotesCorpus",
+    "OpenedCorpus",
+    "PartedCorpus",
+    "corpus_of",
+    "joined",
+    "open_corpus",
+]
 LINES = (".txt", ".txt.gz", ".txt.zst")
 
 
@@ -225,11 +259,15 @@ class PartedCorpus:
 
     def without_markup(self) -> PartedCorpus:
         """Return a corpus of what is displayed of marked-up notes."""
-        return replace(self, skipped=Counter(), parts=tuple(part.without_markup() for part in self.parts))
+        return replace(
+            self, skipped=Counter(), parts=tuple(part.without_markup() for part in self.parts)
+        )
 
     def screened(self, language: str) -> PartedCorpus:
         """Return a corpus without the notes that the detectors cannot read, like `NotesCorpus.screened`."""
-        return replace(self, skipped=Counter(), parts=tuple(part.screened(language) for part in self.parts))
+        return replace(
+            self, skipped=Counter(), parts=tuple(part.screened(language) for part in self.parts)
+        )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows of all parts, in order. Raises InputError for a duplicate id, within or across parts."""
@@ -241,7 +279,9 @@ class PartedCorpus:
                 yield batch
             self.skipped.update(part.skipped)
         if not any(map(len, ids)) and not self.skipped:
-            raise InputError("contains no notes", where=self.name, hint="check the path; no part has a row")
+            raise InputError(
+                "contains no notes", where=self.name, hint="check the path; no part has a row"
+            )
         self.refuse_repeats(ids)
 
     def refuse_repeats(self, ids: Sequence[Hashes]) -> None:
@@ -254,7 +294,8 @@ class PartedCorpus:
             sizes = [sum(map(len, part.ids())) for part in self.parts]
             at = [bisect_left(list(accumulate(sizes)), number) for number in rows]
             (first, row), (second, again) = (
-                (self.parts[index].name, number - sum(sizes[:index])) for index, number in zip(at, rows, strict=True)
+                (self.parts[index].name, number - sum(sizes[:index]))
+                for index, number in zip(at, rows, strict=True)
             )
             what = f"duplicate id, already used in {first}, row {row}"
             hint = "ids must be unique across all parts; choose another column with --id"
@@ -286,7 +327,9 @@ def open_corpus(
     Warns with InputWarning about skipped files.
     """
     if isinstance(path, QueryPath):
-        return corpus_of(path.source, settings, label=label, keep=keep, name="the query", suffix=".parquet")
+        return corpus_of(
+            path.source, settings, label=label, keep=keep, name="the query", suffix=".parquet"
+        )
     path, settings = _of_release(place(path), settings)
     codec_name(settings.encoding)  # reject an unknown encoding even if the format does not use it
     if parts := delta_files(path) if is_delta(path) else part_files(path):
@@ -307,12 +350,21 @@ def _of_release(path: Path, settings: NotesSettings) -> tuple[Path, NotesSetting
     if not isinstance(file, str) or Path(file).name != file or path not in (folder, folder / file):
         return path, settings
     assert notes is not None
-    roles = {role: name for role in ("text", "id", "patient") if isinstance(name := notes.get(role), str) and name}
+    roles = {
+        role: name
+        for role in ("text", "id", "patient")
+        if isinstance(name := notes.get(role), str) and name
+    }
     return folder / file, settings.but(preset="none", **({"patient": None} | roles))
 
 
 def _open_parts(
-    files: Sequence[PartFile], settings: NotesSettings, *, label: tuple[str, ...], keep: tuple[str, ...], name: str
+    files: Sequence[PartFile],
+    settings: NotesSettings,
+    *,
+    label: tuple[str, ...],
+    keep: tuple[str, ...],
+    name: str,
 ) -> PartedCorpus:
     """Open part files as one corpus; column roles are assigned once for all.
 
@@ -339,14 +391,20 @@ def _opened(file: PartFile, settings: NotesSettings) -> Source:
         limit = row_limit(settings.max_note_bytes)
         source, _ = open_source(file.path, settings.encoding, limit, settings.delimiter)
         source = of_several(source, settings, file.name)
-        duplicates = source.optional_keys.intersection(file.keys) or set(source.names).intersection(file.keys)
+        duplicates = source.optional_keys.intersection(file.keys) or set(source.names).intersection(
+            file.keys
+        )
     except InputError as error:
         return NoRows(error=error)
     if duplicates:
         what = "a column has the same name as a key of the folder (key=value)"
         raise InputError(what, where=file.name, hint="rename one of the two")
-    missing = {name: pa.scalar(None, kind) for name, kind in file.fills.items() if name not in source.names}
-    return with_constants(source, missing | {key: pa.scalar(value, pa.string()) for key, value in file.keys.items()})
+    missing = {
+        name: pa.scalar(None, kind) for name, kind in file.fills.items() if name not in source.names
+    }
+    return with_constants(
+        source, missing | {key: pa.scalar(value, pa.string()) for key, value in file.keys.items()}
+    )
 
 
 def open_text(path: Path) -> Corpus:
@@ -361,11 +419,16 @@ def open_text(path: Path) -> Corpus:
 
     def batches() -> Iterator[pa.RecordBatch]:
         lines, empty = enumerate(byte_lines(path), start=1), True
-        while some := [(f"line {n}", f"line {n}", decoded(line, path.name)) for n, line in islice(lines, BATCH_ROWS)]:
+        while some := [
+            (f"line {n}", f"line {n}", decoded(line, path.name))
+            for n, line in islice(lines, BATCH_ROWS)
+        ]:
             empty = False
             yield from memory_corpus(some).batches()
         if empty:
-            raise InputError("the file is empty", where=path.name, hint="use a file with one text per line")
+            raise InputError(
+                "the file is empty", where=path.name, hint="use a file with one text per line"
+            )
 
     return MemoryCorpus(batches)
 

@@ -24,7 +24,9 @@ class NoRows:
     optional_keys: frozenset[str] = frozenset()
     error: InputError | None = None
 
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield no rows, or raise the error."""
         if self.error is not None:
             raise self.error.with_traceback(None)
@@ -35,7 +37,11 @@ def all_columns(sources: Collection[Source]) -> NoRows:
     """Return the distinct columns of all parts; those that some parts lack are optional."""
     names = tuple(dict.fromkeys(name for source in sources for name in source.names))
     in_all = frozenset.intersection(*(frozenset(source.names) for source in sources))
-    return NoRows(names, frozenset(names) - in_all | frozenset().union(*(source.optional_keys for source in sources)))
+    return NoRows(
+        names,
+        frozenset(names) - in_all
+        | frozenset().union(*(source.optional_keys for source in sources)),
+    )
 
 
 @dataclass(frozen=True)
@@ -58,10 +64,14 @@ class WithConstants:
         """Those of the source."""
         return self.source.optional_keys
 
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """All rows of the columns named."""
         wanted = list(dict.fromkeys((*ids, *texts, *kept)))
-        ids, texts, kept = ([n for n in names if n not in self.constants] for names in (ids, texts, kept))
+        ids, texts, kept = (
+            [n for n in names if n not in self.constants] for names in (ids, texts, kept)
+        )
         if not (ids or texts or kept):  # one column is needed for the number of rows
             ids = [self.source.names[0]]
         for batch in self.source.read(ids, texts, kept):
@@ -76,7 +86,9 @@ def with_constants(source: Source, constants: Mapping[str, pa.Scalar]) -> Source
     """Return the source with constant columns, or the source itself if there are none."""
     if not constants:
         return source
-    inner, before = (source.source, source.constants) if isinstance(source, WithConstants) else (source, {})
+    inner, before = (
+        (source.source, source.constants) if isinstance(source, WithConstants) else (source, {})
+    )
     return WithConstants(inner, {**before, **constants})
 
 
@@ -89,18 +101,24 @@ def refuse_other_names(names: Mapping[str, Source]) -> None:
     for name, source in others:
         lacks = [column for column in model.names if column not in source.names]
         more = [column for column in source.names if column not in model.names]
-        counts = [f"{len(some)} {'column' if len(some) == 1 else 'columns'}" for some in (lacks, more)]
+        counts = [
+            f"{len(some)} {'column' if len(some) == 1 else 'columns'}" for some in (lacks, more)
+        ]
         if lacks or more:
             parts = [f"lacks {counts[0]} of {first} ({candidates(lacks)})"] * bool(lacks)
             parts += [f"has {counts[1]} that {first} lacks ({candidates(more)})"] * bool(more)
-            raise InputError("; ".join(parts), where=name, hint="all parts must have the same columns")
+            raise InputError(
+                "; ".join(parts), where=name, hint="all parts must have the same columns"
+            )
 
 
 def refuse_missing(sources: Mapping[str, Source], columns: Columns) -> None:
     """Raise InputError for the first JSON lines part without the text, id or patient column of the others."""
     roles = {"text": columns.text, "id": columns.note_id, "patient": columns.patient_id}
     for name, source in sources.items():
-        if lacks := [role for role, column in roles.items() if column and column not in source.names]:
+        if lacks := [
+            role for role, column in roles.items() if column and column not in source.names
+        ]:
             what = f"has no {' and no '.join(lacks)} column, unlike other parts"
             raise InputError(what, where=name, hint="all parts must have the same columns")
 
@@ -119,9 +137,15 @@ def typed(sources: Mapping[str, Source], suffix: str, kept: Sequence[str]) -> di
             first, wanted = model.setdefault(column, (name, kind))
             if kind != wanted:
                 what = f"a kept column has type {kind} here and {wanted} in {first}"
-                raise InputError(what, where=name, hint="use one type in all parts, or do not keep the column")
+                raise InputError(
+                    what, where=name, hint="use one type in all parts, or do not keep the column"
+                )
     nulls = {
-        name: {c: pa.scalar(None, model[c][1]) for c, kind in of_part.items() if pa.types.is_null(kind) and c in model}
+        name: {
+            c: pa.scalar(None, model[c][1])
+            for c, kind in of_part.items()
+            if pa.types.is_null(kind) and c in model
+        }
         for name, of_part in types.items()
     }
     return {name: with_constants(source, nulls[name]) for name, source in sources.items()}
@@ -129,7 +153,15 @@ def typed(sources: Mapping[str, Source], suffix: str, kept: Sequence[str]) -> di
 
 def _types(source: Source, kept: Sequence[str]) -> dict[str, pa.DataType]:
     """Return the types of the kept columns as used in a corpus, as far as they are known before reading."""
-    own, added = (source.source, source.constants) if isinstance(source, WithConstants) else (source, {})
+    own, added = (
+        (source.source, source.constants) if isinstance(source, WithConstants) else (source, {})
+    )
     types = {**getattr(own, "types", {}), **{name: value.type for name, value in added.items()}}
-    values = {c: kind.value_type if pa.types.is_dictionary(kind) else kind for c, kind in types.items() if c in kept}
-    return {c: pa.string() if pa.types.is_large_string(kind) else kind for c, kind in values.items()}
+    values = {
+        c: kind.value_type if pa.types.is_dictionary(kind) else kind
+        for c, kind in types.items()
+        if c in kept
+    }
+    return {
+        c: pa.string() if pa.types.is_large_string(kind) else kind for c, kind in values.items()
+    }

@@ -41,7 +41,9 @@ class PartFacts:
     seen: Screened = field(default_factory=Screened, repr=False)
 
 
-def part_facts(part: NotesCorpus, also: Callable[[pa.RecordBatch], None] = lambda _: None) -> PartFacts:
+def part_facts(
+    part: NotesCorpus, also: Callable[[pa.RecordBatch], None] = lambda _: None
+) -> PartFacts:
     """Read a part completely; `also` is called with each batch. Raises InputError if the part is damaged."""
     ids = []
     for batch in part.batches():
@@ -50,14 +52,23 @@ def part_facts(part: NotesCorpus, also: Callable[[pa.RecordBatch], None] = lambd
     source: Any = part._source
     constants = source.constants.items() if isinstance(source, WithConstants) else ()
     flags = [part._error_flag, part._without_markup, part._language]
-    layout = [asdict(part.columns), part.suffix, flags, {name: value.as_py() for name, value in constants}]
+    layout = [
+        asdict(part.columns),
+        part.suffix,
+        flags,
+        {name: value.as_py() for name, value in constants},
+    ]
     path = getattr(source, "source", source).path
-    digest = sha256(json.dumps(layout, sort_keys=True).encode() + fingerprint(path).encode()).hexdigest()
+    digest = sha256(
+        json.dumps(layout, sort_keys=True).encode() + fingerprint(path).encode()
+    ).hexdigest()
     all_ids = joined(ids)
     return PartFacts(part.name, len(all_ids), digest, all_ids, part.seen)
 
 
-def facts_of(corpus: PartedCorpus, over: Map, say: Say, broken: Broken) -> tuple[PartedCorpus, tuple[PartFacts, ...]]:
+def facts_of(
+    corpus: PartedCorpus, over: Map, say: Say, broken: Broken
+) -> tuple[PartedCorpus, tuple[PartFacts, ...]]:
     """Return the readable parts and their facts; others are recorded in `broken`.
 
     Raises InputError for equal ids, and for notes that the detectors cannot read.
@@ -86,7 +97,9 @@ def digest_of(facts: Sequence[PartFacts]) -> str:
 def names_of(corpus: PartedCorpus) -> list[str]:
     """Return an output file name for each part: its own if all are distinct and have the right suffix, else numbers."""
     names = [part.name for part in corpus.parts]
-    usable = all(Path(name).name == name and suffix_of(Path(name)) == corpus.suffix for name in names)
+    usable = all(
+        Path(name).name == name and suffix_of(Path(name)) == corpus.suffix for name in names
+    )
     if usable and len(set(names)) == len(names):
         return names
     return [f"part-{number:05d}{corpus.suffix}" for number in range(1, len(names) + 1)]

@@ -62,7 +62,9 @@ def part_files(path: Path) -> tuple[PartFile, ...]:
         return ()
     if not pattern and not isinstance(path, RemotePath):
         kinds = (".txt", *folder_suffixes())
-        if (path / OWN).is_file() or any(item.name.lower().endswith(kinds) for item in path.rglob("*")):
+        if (path / OWN).is_file() or any(
+            item.name.lower().endswith(kinds) for item in path.rglob("*")
+        ):
             return ()
     root = root_of(path) if pattern else path
     files = [file for file in files_of(path) if not file.name.lower().endswith(_CHECKSUM)]
@@ -70,7 +72,9 @@ def part_files(path: Path) -> tuple[PartFile, ...]:
     if (pattern or isinstance(path, RemotePath)) and not known:
         empty = "no file matches the pattern" if pattern else "the folder is empty"
         hint = f"use a quoted pattern of {', '.join(suffixes())} files"
-        raise InputError("no file of a supported type" if files else empty, where=path.name, hint=hint)
+        raise InputError(
+            "no file of a supported type" if files else empty, where=path.name, hint=hint
+        )
     if known and (others := len(files) - len(known)):
         count = f"{others} files" if others > 1 else "1 file"
         warnings.warn(f"{path.name}: skipped {count} of other types", InputWarning, stacklevel=3)
@@ -89,11 +93,17 @@ def _refuse_delta(files: Sequence[Path], root: Path, where: str) -> None:
     """Raise InputError for files inside a Delta table: only its log tells which ones are current."""
     inside = {below(file, root).rpartition("/")[0] for file in files}
     # A table's root is above its `key=value` folders.
-    plain = {"/".join(takewhile(lambda name: "=" not in name, folder.split("/"))) for folder in inside} - {""}
-    folders = [root.child(folder) if isinstance(root, RemotePath) else root / folder for folder in plain]
+    plain = {
+        "/".join(takewhile(lambda name: "=" not in name, folder.split("/"))) for folder in inside
+    } - {""}
+    folders = [
+        root.child(folder) if isinstance(root, RemotePath) else root / folder for folder in plain
+    ]
     above = root.above() if isinstance(root, RemotePath) else list(root.absolute().parents)
     if any(map(is_delta, [*folders, root, *above])):
-        raise InputError("the files belong to a Delta table", where=where, hint="pass the table's folder")
+        raise InputError(
+            "the files belong to a Delta table", where=where, hint="pass the table's folder"
+        )
 
 
 def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
@@ -104,15 +114,21 @@ def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
     times = Counter(file.name for file in files)
     first: list[str] | None = None
     for number, file in enumerate(files, start=1):
-        if file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(root)):
+        if file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(
+            os.path.realpath(root)
+        ):
             hint = "copy the notes or remove the link"
             raise InputError("a link points outside the folder", where=where, hint=hint)
-        name = file.name if times[file.name] == 1 else f"{file.name} (part {number} of {len(files)})"
+        name = (
+            file.name if times[file.name] == 1 else f"{file.name} (part {number} of {len(files)})"
+        )
         keys = _keys(below(file, root).split("/")[:-1], name)
         first = list(keys) if first is None else first
         if list(keys) != first:
             what = "its folder names have other keys than those of the first part"
-            raise InputError(what, where=name, hint="use a pattern with the same folder levels for all parts")
+            raise InputError(
+                what, where=name, hint="use a pattern with the same folder levels for all parts"
+            )
         yield PartFile(file, kinds[0], name, keys)
 
 
@@ -121,9 +137,13 @@ def _keys(folders: Sequence[str], where: str) -> dict[str, str | None]:
     try:
         keys = {decoded(key): None if value == _NULL else decoded(value) for key, value in pairs}
     except UnicodeError:
-        raise InputError("the folder name is not valid UTF-8", where=where, hint="rename it") from None
+        raise InputError(
+            "the folder name is not valid UTF-8", where=where, hint="rename it"
+        ) from None
     if len(keys) < len(pairs):
-        raise InputError("two folders of its path have the same key", where=where, hint="rename one")
+        raise InputError(
+            "two folders of its path have the same key", where=where, hint="rename one"
+        )
     return keys
 
 
@@ -140,15 +160,24 @@ def delta_files(table: Path) -> tuple[PartFile, ...]:
         InputError: an unreadable log, an empty table, deleted rows still in the files, or renamed columns.
     """
     opened = _delta_table(table)
-    if "deletionVectors" in (opened.protocol().reader_features or []) and pa.table(opened.deletion_vectors()).num_rows:
+    if (
+        "deletionVectors" in (opened.protocol().reader_features or [])
+        and pa.table(opened.deletion_vectors()).num_rows
+    ):
         hint = "purge them first: REORG TABLE … APPLY (PURGE)"
-        raise InputError("the table's files still contain deleted rows", where=table.name, hint=hint)
+        raise InputError(
+            "the table's files still contain deleted rows", where=table.name, hint=hint
+        )
     if opened.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
         hint = "write the table without column mapping"
-        raise InputError("the table uses column mapping, which is not supported", where=table.name, hint=hint)
+        raise InputError(
+            "the table uses column mapping, which is not supported", where=table.name, hint=hint
+        )
     adds = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
     if not adds:
-        raise InputError("the table is empty", where=table.name, hint="its current version has no files")
+        raise InputError(
+            "the table is empty", where=table.name, hint="its current version has no files"
+        )
     keys = list(opened.metadata().partition_columns)
     schema = pa.schema(opened.schema().to_arrow())
     own = {field.name: field.type for field in schema if field.name not in keys}
@@ -157,11 +186,15 @@ def delta_files(table: Path) -> tuple[PartFile, ...]:
         below = decoded(add["path"])
         if "://" in below or below.startswith("/") or ".." in below.split("/"):
             hint = "copy the table, with all its files, to one folder"
-            raise InputError("the log refers to files in another folder", where=table.name, hint=hint)
+            raise InputError(
+                "the log refers to files in another folder", where=table.name, hint=hint
+            )
         path = table.child(below) if isinstance(table, RemotePath) else table / below
         values = {key: add.get(f"partition.{key}") for key in keys}
         values = {key: None if value is None else str(value) for key, value in values.items()}
-        parts.append(PartFile(path, ".parquet", f"{table.name} (part {number} of {len(adds)})", values, own))
+        parts.append(
+            PartFile(path, ".parquet", f"{table.name} (part {number} of {len(adds)})", values, own)
+        )
     return tuple(parts)
 
 

@@ -63,17 +63,25 @@ class Patient:
     date_shift: int | None = None
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{len(getattr(self, attribute))} {attribute}" for attribute in LISTS.values())
+        counts = ", ".join(
+            f"{len(getattr(self, attribute))} {attribute}" for attribute in LISTS.values()
+        )
         return f"Patient({len(self.name)} name tokens, {counts})"
 
 
 def patients_batch(patients: Sequence[Patient]) -> pa.RecordBatch:
     """Return the patients as a record batch of `PATIENTS_SCHEMA`."""
-    columns: list[list[Any]] = [[p.patient_id for p in patients], [" ".join(p.name) for p in patients]]
+    columns: list[list[Any]] = [
+        [p.patient_id for p in patients],
+        [" ".join(p.name) for p in patients],
+    ]
     columns += [[list(getattr(p, attribute)) for p in patients] for attribute in LISTS.values()]
     columns.append([p.birth_date for p in patients])
     columns.append([p.date_shift for p in patients])
-    arrays = [pa.array(values, type=field.type) for values, field in zip(columns, PATIENTS_SCHEMA, strict=True)]
+    arrays = [
+        pa.array(values, type=field.type)
+        for values, field in zip(columns, PATIENTS_SCHEMA, strict=True)
+    ]
     return pa.record_batch(arrays, schema=PATIENTS_SCHEMA)
 
 
@@ -117,7 +125,9 @@ class Patients(Mapping[str, Patient]):
 
     def take(self, rows: NDArray[np.int64]) -> list[Patient]:
         """Return the patients of some rows, counted from 0."""
-        return [patient for batch in self._table.take(rows).to_batches() for patient in _patients(batch)]
+        return [
+            patient for batch in self._table.take(rows).to_batches() for patient in _patients(batch)
+        ]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._ids.to_pylist())
@@ -161,18 +171,28 @@ def _checked(path: Path) -> Iterator[Patient]:
     shifts = set[bool]()
     for row, patient in enumerate(_rows(path), 1):
         if not patient.patient_id:
-            raise InputError(f"row {row} has no patient_id", where=path.name, hint="every patient needs an id")
+            raise InputError(
+                f"row {row} has no patient_id", where=path.name, hint="every patient needs an id"
+            )
         if not patient.name:
-            raise InputError(f"row {row} has no name", where=path.name, hint="remove patients without a name")
+            raise InputError(
+                f"row {row} has no name", where=path.name, hint="remove patients without a name"
+            )
         if patient.patient_id in ids:
-            raise InputError(f"row {row} repeats a patient_id", where=path.name, hint="write one row per patient")
+            raise InputError(
+                f"row {row} repeats a patient_id", where=path.name, hint="write one row per patient"
+            )
         if patient.date_shift is not None and not 1 <= abs(patient.date_shift) <= LARGEST_SHIFT:
             hint = f"use 1 to {LARGEST_SHIFT} days in either direction"
             raise InputError(f"row {row} has an invalid date_shift", where=path.name, hint=hint)
         shifts.add(patient.date_shift is None)
         if len(shifts) > 1:
             hint = "give every patient of the table an offset, or remove the column"
-            raise InputError(f"the column date_shift has gaps (first seen at row {row})", where=path.name, hint=hint)
+            raise InputError(
+                f"the column date_shift has gaps (first seen at row {row})",
+                where=path.name,
+                hint=hint,
+            )
         ids.add(patient.patient_id)
         yield patient
 
@@ -184,7 +204,9 @@ def _rows(path: Path) -> Iterator[Patient]:
     except (OSError, pa.ArrowInvalid, OverflowError, UnicodeDecodeError):
         refuse_other_encoding(path)
         hint = "write known patients as Parquet, or as CSV with a header"
-        raise InputError("missing, damaged, or not a Parquet or CSV file", where=path.name, hint=hint) from None
+        raise InputError(
+            "missing, damaged, or not a Parquet or CSV file", where=path.name, hint=hint
+        ) from None
 
 
 def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
@@ -198,7 +220,9 @@ def _csv(path: Path) -> Iterator[pa.RecordBatch]:
 
     types = dict.fromkeys(PATIENTS_SCHEMA.names, pa.string())
     options = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
-    table = csv.read_csv(path, convert_options=options, parse_options=csv.ParseOptions(newlines_in_values=True))
+    table = csv.read_csv(
+        path, convert_options=options, parse_options=csv.ParseOptions(newlines_in_values=True)
+    )
     yield from table.select(_known(table.column_names, path)).to_batches()
 
 
@@ -216,9 +240,19 @@ def _patients(batch: pa.RecordBatch, path: Path = Path()) -> Iterator[Patient]:
     births = _births(batch, path)
     shifts = _shifts(batch, path)
     for identity, name, *groups, born, shift in zip(*texts, *lists, births, shifts, strict=True):
-        codes, numbers, phones, emails, addresses = (tuple(item for item in group or () if item) for group in groups)
+        codes, numbers, phones, emails, addresses = (
+            tuple(item for item in group or () if item) for group in groups
+        )
         yield Patient(
-            identity or "", tuple((name or "").split()), codes, numbers, phones, emails, addresses, born, shift
+            identity or "",
+            tuple((name or "").split()),
+            codes,
+            numbers,
+            phones,
+            emails,
+            addresses,
+            born,
+            shift,
         )
 
 
@@ -229,7 +263,11 @@ def _texts(array: pa.Array, name: str, path: Path) -> list[str | None]:
     if pa.types.is_integer(array.type) and name != "name":
         array = array.cast(pa.string())
     if not (is_text(array.type) or pa.types.is_null(array.type)):
-        raise InputError(f"the column {name} is {array.type}, not text", where=path.name, hint="cast it to string")
+        raise InputError(
+            f"the column {name} is {array.type}, not text",
+            where=path.name,
+            hint="cast it to string",
+        )
     return list(array.to_pylist())
 
 
@@ -243,7 +281,9 @@ def _lists(batch: pa.RecordBatch, name: str, path: Path) -> list[Any]:
         if not (is_text(inner) or pa.types.is_integer(inner) or pa.types.is_null(inner)):
             what = f"the column {name} is a list of {inner}, not of text"
             raise InputError(what, where=path.name, hint="cast it to a list of strings")
-        return [items and [None if i is None else str(i) for i in items] for items in array.to_pylist()]
+        return [
+            items and [None if i is None else str(i) for i in items] for items in array.to_pylist()
+        ]
     return [text and [text] for text in _texts(array, name, path)]
 
 
@@ -252,12 +292,16 @@ def _births(batch: pa.RecordBatch, path: Path) -> list[date | None]:
         return [None] * batch.num_rows
     array = batch.column("birth_date")
     try:
-        if not (is_text(array.type) or pa.types.is_temporal(array.type) or pa.types.is_null(array.type)):
+        if not (
+            is_text(array.type) or pa.types.is_temporal(array.type) or pa.types.is_null(array.type)
+        ):
             raise pa.ArrowInvalid
         return list(pc.cast(array, pa.date32(), safe=False).to_pylist())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         hint = "use dates, or text as YYYY-MM-DD"
-        raise InputError("the column birth_date does not contain dates", where=path.name, hint=hint) from None
+        raise InputError(
+            "the column birth_date does not contain dates", where=path.name, hint=hint
+        ) from None
 
 
 TABLES = (".parquet", ".csv")
@@ -272,7 +316,9 @@ def _shifts(batch: pa.RecordBatch, path: Path) -> list[int | None]:
         return list(pc.cast(batch.column("date_shift"), pa.int32()).to_pylist())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         hint = "use whole numbers of days, such as -120"
-        raise InputError("the column date_shift does not contain whole numbers", where=path.name, hint=hint) from None
+        raise InputError(
+            "the column date_shift does not contain whole numbers", where=path.name, hint=hint
+        ) from None
 
 
 def read_names(path: Path) -> list[tuple[str, ...]]:
@@ -290,8 +336,12 @@ def read_names(path: Path) -> list[tuple[str, ...]]:
     except (OSError, UnicodeDecodeError):
         hint = "write one full name per line"
         raise InputError("cannot be read as UTF-8 text", where=path.name, hint=hint) from None
-    if number := next((number for number, line in enumerate(lines, 1) if _SEPARATOR.search(line)), 0):
-        raise InputError(f"line {number} has columns, as a table has", where=path.name, hint=_NO_TABLE)
+    if number := next(
+        (number for number, line in enumerate(lines, 1) if _SEPARATOR.search(line)), 0
+    ):
+        raise InputError(
+            f"line {number} has columns, as a table has", where=path.name, hint=_NO_TABLE
+        )
     names = [tokens for line in lines if (tokens := tuple(line.split()))]
     if not names:
         raise InputError("contains no names", where=path.name, hint="write one full name per line")
@@ -324,13 +374,21 @@ def read_codes(path: Path) -> dict[str, str]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, strict=True)
             if not {"code", "description"} <= set(rows.fieldnames or ()):
-                raise InputError("the columns code and description are missing", where=path.name, hint=hint)
+                raise InputError(
+                    "the columns code and description are missing", where=path.name, hint=hint
+                )
             for row in rows:
                 code, description = ((row[key] or "").strip() for key in ("code", "description"))
                 if not code or not description:
-                    raise InputError(f"line {rows.line_num} has no code or no description", where=path.name, hint=hint)
+                    raise InputError(
+                        f"line {rows.line_num} has no code or no description",
+                        where=path.name,
+                        hint=hint,
+                    )
                 if code in codes:
-                    raise InputError(f"line {rows.line_num} repeats a code", where=path.name, hint="remove it")
+                    raise InputError(
+                        f"line {rows.line_num} repeats a code", where=path.name, hint="remove it"
+                    )
                 codes[code] = description
     except (OSError, UnicodeDecodeError, csv.Error):
         raise InputError("cannot be read as CSV in UTF-8", where=path.name, hint=hint) from None

@@ -20,7 +20,9 @@ UNWANTED = "not of the notes asked for"
 _WHOLE = re.compile(r"([0-9]+)\.0+")  # a whole number that a table library wrote as a float
 
 
-def to_roles(raw: pa.RecordBatch, columns: Columns, where: str, rows: int, per_row: int = 1) -> pa.RecordBatch:
+def to_roles(
+    raw: pa.RecordBatch, columns: Columns, where: str, rows: int, per_row: int = 1
+) -> pa.RecordBatch:
     """Return a batch with the fields of `ROLE_FIELDS`, then the kept columns, reduced to plain values.
 
     Args:
@@ -40,13 +42,16 @@ def to_roles(raw: pa.RecordBatch, columns: Columns, where: str, rows: int, per_r
     kept = [place.kept(raw.column(name), name) for name in columns.keep]
     # The source's metadata may contain data.
     marks = [
-        (raw.schema.field(name).metadata or {}).get(b"clinveil") == JSON_MARK[b"clinveil"] for name in columns.keep
+        (raw.schema.field(name).metadata or {}).get(b"clinveil") == JSON_MARK[b"clinveil"]
+        for name in columns.keep
     ]
     fields = [
         pa.field(name, column.type, metadata=JSON_MARK if marked else None)
         for name, column, marked in zip(columns.keep, kept, marks, strict=True)
     ]
-    return pa.record_batch([note_ids, patients, text, *kept], schema=pa.schema([*ROLE_FIELDS, *fields]))
+    return pa.record_batch(
+        [note_ids, patients, text, *kept], schema=pa.schema([*ROLE_FIELDS, *fields])
+    )
 
 
 def id_column(raw: pa.RecordBatch, name: str, where: str, rows: int = 0) -> pa.Array:
@@ -65,7 +70,11 @@ class _Place:
         column = _plain(column)
         if not is_text(column.type):
             what = f"column {name!r} contains {_kind(column.type)}, not text"
-            raise InputError(what, where=self._where, hint="choose another column with --text, or store it as a string")
+            raise InputError(
+                what,
+                where=self._where,
+                hint="choose another column with --text, or store it as a string",
+            )
         return self._valid(pc.cast(column, pa.large_string()))
 
     def ids(self, column: pa.Array, name: str) -> pa.Array:
@@ -89,10 +98,14 @@ class _Place:
 
     def kept(self, column: pa.Array, name: str) -> pa.Array:
         try:
-            column = plain_array(column)  # a dictionary may contain values of rows that are not included
+            column = plain_array(
+                column
+            )  # a dictionary may contain values of rows that are not included
         except TypeError:
             what = f"kept column {name!r} has an unsupported type"
-            raise InputError(what, where=self._where, hint="store it as plain values, or do not keep it") from None
+            raise InputError(
+                what, where=self._where, hint="store it as plain values, or do not keep it"
+            ) from None
         if pa.types.is_large_string(column.type):
             column = pc.cast(column, pa.string())
         return self._valid(column)
@@ -117,12 +130,16 @@ def _is_valid(column: pa.Array) -> bool:
 
 def _kind(kind: pa.DataType) -> str:
     """Return the type for messages; the keys of a nested type may be data and are not shown."""
-    return "nested values" if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) else str(kind)
+    return (
+        "nested values" if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) else str(kind)
+    )
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a type is text."""
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def _plain(column: pa.Array) -> pa.Array:
@@ -140,7 +157,11 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         value = plain_type(item.type)
         if not pa.types.is_nested(value):
             return make(pa.field(item.name, value, nullable=item.nullable))
-    if pa.types.is_nested(kind) or pa.types.is_run_end_encoded(kind) or isinstance(kind, pa.BaseExtensionType):
+    if (
+        pa.types.is_nested(kind)
+        or pa.types.is_run_end_encoded(kind)
+        or isinstance(kind, pa.BaseExtensionType)
+    ):
         raise TypeError
     return kind
 
@@ -182,6 +203,8 @@ def as_text(values: pa.Array) -> list[str | None]:
     """
     values = _plain(values)
     if pa.types.is_nested(values.type):
-        raise InputError("the id column contains lists or records", hint="ids must be text or whole numbers")
+        raise InputError(
+            "the id column contains lists or records", hint="ids must be text or whole numbers"
+        )
     texts = [(text or "").strip() for text in pc.cast(values, pa.string()).to_pylist()]
     return [(whole[1] if (whole := _WHOLE.fullmatch(text)) else text) or None for text in texts]

@@ -60,11 +60,15 @@ class Screened:
     def refuse(self) -> None:
         """Raise InputError for notes in RTF or with encoded blocks, and for many notes in another language."""
         if self.counts.get(RTF):
-            hint = "convert them to plain text or HTML first, for example with pandoc or LibreOffice"
+            hint = (
+                "convert them to plain text or HTML first, for example with pandoc or LibreOffice"
+            )
             raise self._error(RTF, "notes in RTF, whose control words hide identifiers", hint)
         if self.counts.get(ENCODED):
             hint = "decode the block, or remove it from the text, for example if it is an image"
-            raise self._error(ENCODED, "notes with a base64 block, which no detector can read", hint)
+            raise self._error(
+                ENCODED, "notes with a base64 block, which no detector can read", hint
+            )
         if self.counts.get(NOT_ENGLISH, 0) > MOST_LEFT_OUT * self.notes:
             what = "notes not in English, the only language of the detectors"
             hint = "leave them out, or accept that identifiers remain with --set language=any"
@@ -75,9 +79,13 @@ class Screened:
         rows: dict[str, list[str]] = {}
         for name, row in self.first[reason]:
             rows.setdefault(name, []).append(str(row))
-        places = [f"{name}, row{'s' * (len(rows[name]) > 1)} {', '.join(rows[name])}" for name in rows]
+        places = [
+            f"{name}, row{'s' * (len(rows[name]) > 1)} {', '.join(rows[name])}" for name in rows
+        ]
         more = ", …" if count > len(self.first[reason]) else ""
-        return InputError(f"{count:,} of {self.notes:,} {what}", where="; ".join(places) + more, hint=hint)
+        return InputError(
+            f"{count:,} of {self.notes:,} {what}", where="; ".join(places) + more, hint=hint
+        )
 
 
 def screened(

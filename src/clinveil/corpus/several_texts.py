@@ -81,7 +81,9 @@ class SeveralTexts:
         lines: Any = self.source
         lines.take_types({name: of for name, of in kinds.items() if name != TEXT_COLUMN})
 
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield all notes of the given columns; the first id is that of the note."""
         wanted = tuple(dict.fromkeys((*ids, *texts, *kept)))
         own_ids = tuple(name for name in ids if name != ROW)
@@ -96,7 +98,9 @@ class SeveralTexts:
         rows = np.repeat(np.arange(batch.num_rows), n_texts)
         notes = batch.take(pa.array(rows))
         of_text = np.tile(np.arange(n_texts), batch.num_rows)
-        columns = {name: notes.column(name) for name in batch.schema.names if name not in self.texts}
+        columns = {
+            name: notes.column(name) for name in batch.schema.names if name not in self.texts
+        }
         names = pa.array(self.texts, pa.string()).take(pa.array(of_text))
         columns[ROW] = _as_ids(columns[note_id])
         columns[note_id] = pc.binary_join_element_wise(columns[ROW], names, "-")
@@ -105,11 +109,16 @@ class SeveralTexts:
             cells = pa.concat_arrays([self._text(batch.column(name), name) for name in self.texts])
             columns[TEXT] = cells.take(pa.array(of_text * batch.num_rows + rows))
         fields = [
-            notes.schema.field(name) if name in notes.schema.names and name not in (note_id, TEXT) else None
+            notes.schema.field(name)
+            if name in notes.schema.names and name not in (note_id, TEXT)
+            else None
             for name in columns
         ]
         schema = pa.schema(
-            [own or pa.field(name, columns[name].type) for own, name in zip(fields, columns, strict=True)]
+            [
+                own or pa.field(name, columns[name].type)
+                for own, name in zip(fields, columns, strict=True)
+            ]
         )
         assert all(len(column) == n_notes for column in columns.values())
         return pa.record_batch(list(columns.values()), schema=schema)
@@ -137,7 +146,9 @@ def _as_ids(column: pa.Array) -> pa.Array:
 
 def of_several(source: Source, settings: NotesSettings, where: str) -> Source:
     """Return the source with one row per note if the settings name several text columns."""
-    return SeveralTexts(source, settings.text, where) if isinstance(settings.text, tuple) else source
+    return (
+        SeveralTexts(source, settings.text, where) if isinstance(settings.text, tuple) else source
+    )
 
 
 def single(settings: NotesSettings) -> NotesSettings:

@@ -23,7 +23,9 @@ from clinveil.corpus.corpus import BATCH_ROWS
 
 WHERE = "--from-sql"
 PART_BYTES = 128 << 20
-_URI = re.compile(r"(?P<kind>[a-z]+)://(?P<host>[^/?]*)(?P<path>/?[^?]*)(?:\?(?P<query>.*))?", re.DOTALL)
+_URI = re.compile(
+    r"(?P<kind>[a-z]+)://(?P<host>[^/?]*)(?P<path>/?[^?]*)(?:\?(?P<query>.*))?", re.DOTALL
+)
 _DAMAGED = "the file is not a database of this type, or is damaged"
 _SHELL = "test the query in the database's own shell"
 _CAME = "set PGPASSWORD or ~/.pgpass; see docs/large-data.md"
@@ -32,11 +34,27 @@ _REACH = "the database cannot be reached, or the connection was lost"
 _ERRORS = (
     (r"^28|password|authentication", "the database denied access to this user", _CAME),
     (r"^3D000|database .* does not exist", "the database does not exist", "check --uri"),
-    (r"^42501|^25006|permission denied|read-?only", "the query needs write access or other permissions", _SHELL),
-    (r"^42P01|no such table|table with name|relation .* does not exist", "unknown table in the query", _SHELL),
-    (r"^42703|no such column|referenced column|column .* does not exist", "unknown column in the query", _SHELL),
+    (
+        r"^42501|^25006|permission denied|read-?only",
+        "the query needs write access or other permissions",
+        _SHELL,
+    ),
+    (
+        r"^42P01|no such table|table with name|relation .* does not exist",
+        "unknown table in the query",
+        _SHELL,
+    ),
+    (
+        r"^42703|no such column|referenced column|column .* does not exist",
+        "unknown column in the query",
+        _SHELL,
+    ),
     (r"^42|syntax error|parser error|incomplete input", "invalid SQL query", _SHELL),
-    (r"^08|^57P|connect|terminat|server closed|translate host|timeout", _REACH, "try again; nothing was written"),
+    (
+        r"^08|^57P|connect|terminat|server closed|translate host|timeout",
+        _REACH,
+        "try again; nothing was written",
+    ),
     (r"not a database|not a valid|malformed|corrupt", _DAMAGED, "check --uri"),
 )
 
@@ -67,14 +85,21 @@ class SqlSource:
             raise UsageError(what, where="--uri", hint=f"remove it and {_CAME}")
         with self._run(self._select("*") + " LIMIT 0") as (names, _):
             if len(set(names)) < len(names):
-                raise InputError("duplicate column name in the query", where=WHERE, hint="rename one with AS")
+                raise InputError(
+                    "duplicate column name in the query", where=WHERE, hint="rename one with AS"
+                )
             object.__setattr__(self, "names", tuple(names))
 
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the given columns."""
         wanted = list(dict.fromkeys((*ids, *texts, *kept)))
         order = f" ORDER BY {_quoted(self.order)}" if self.order else ""
-        with self._run(self._select(", ".join(map(_quoted, wanted)) or "*") + order) as (_, batches):
+        with self._run(self._select(", ".join(map(_quoted, wanted)) or "*") + order) as (
+            _,
+            batches,
+        ):
             while (batch := _translated(lambda: next(batches, None))) is not None:
                 yield batch
 
@@ -129,7 +154,9 @@ def copy_notes(source: SqlSource, folder: Path) -> None:
         for batch in source.read(source.names):
             rows += batch.num_rows
             if writer is None:
-                writer = pq.ParquetWriter(folder / f"part-{number:05}.parquet", batch.schema, compression="zstd")
+                writer = pq.ParquetWriter(
+                    folder / f"part-{number:05}.parquet", batch.schema, compression="zstd"
+                )
             writer.write_batch(batch)
             size += batch.nbytes
             if size >= PART_BYTES:
@@ -168,7 +195,9 @@ def _translated(action: Callable[[], Any]) -> Any:
             if (state and re.match(of_state, state)) or (not state and re.search(pattern, words)):
                 raise InputError(what, where=WHERE, hint=hint) from None
         code = f" (SQLSTATE {state})" if state else ""
-        raise InputError(f"the database rejected the query{code}", where=WHERE, hint=_SHELL) from None
+        raise InputError(
+            f"the database rejected the query{code}", where=WHERE, hint=_SHELL
+        ) from None
 
 
 Rows = tuple[list[str], Iterator[pa.RecordBatch]]
@@ -196,8 +225,14 @@ def _duckdb(uri: str, query: str) -> Iterator[Rows]:
     # Otherwise DuckDB downloads extensions for unknown functions in a query.
     offline = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     with closing(duckdb.connect(str(_file(uri)), read_only=True, config=offline)) as connection:
-        relation = connection.sql(query)  # a relation is streamed; the result of `execute` is held in memory
-        read = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader
+        relation = connection.sql(
+            query
+        )  # a relation is streamed; the result of `execute` is held in memory
+        read = (
+            relation.to_arrow_reader
+            if hasattr(relation, "to_arrow_reader")
+            else relation.fetch_arrow_reader
+        )
         reader = read(BATCH_ROWS)
         yield reader.schema.names, iter(reader)
 
@@ -207,7 +242,9 @@ def _sqlite(uri: str, query: str) -> Iterator[Rows]:
     """Run a query in SQLite; all values become text, because a column may mix numbers and text."""
     import sqlite3
 
-    with closing(sqlite3.connect(f"{_file(uri).absolute().as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(
+        sqlite3.connect(f"{_file(uri).absolute().as_uri()}?mode=ro", uri=True)
+    ) as connection:
         cursor = connection.execute(query)
         names = [column[0] for column in cursor.description]
         yield names, _as_text(names, cursor)
@@ -216,9 +253,16 @@ def _sqlite(uri: str, query: str) -> Iterator[Rows]:
 def _as_text(names: list[str], cursor: Any) -> Iterator[pa.RecordBatch]:
     while rows := cursor.fetchmany(BATCH_ROWS):
         if any(isinstance(value, bytes) for row in rows for value in row):
-            raise InputError("a column contains bytes", where=WHERE, hint="omit it, or CAST it AS TEXT")
-        texts = ([None if value is None else str(value) for value in column] for column in zip(*rows, strict=True))
-        yield pa.record_batch([pa.array(column, pa.large_string()) for column in texts], names=names)
+            raise InputError(
+                "a column contains bytes", where=WHERE, hint="omit it, or CAST it AS TEXT"
+            )
+        texts = (
+            [None if value is None else str(value) for value in column]
+            for column in zip(*rows, strict=True)
+        )
+        yield pa.record_batch(
+            [pa.array(column, pa.large_string()) for column in texts], names=names
+        )
 
 
 def _file(uri: str) -> Path:
@@ -226,7 +270,11 @@ def _file(uri: str) -> Path:
     parts = _parts(uri)
     path = Path(parts["host"] + parts["path"] if parts["host"] else parts["path"][1:])
     if not path.is_file():
-        raise InputError("database file not found", where=path.name, hint="check --uri: three slashes, then the path")
+        raise InputError(
+            "database file not found",
+            where=path.name,
+            hint="check --uri: three slashes, then the path",
+        )
     return path
 
 

@@ -26,7 +26,9 @@ _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def codec_name(encoding: str) -> str:
     """Return Python's name of an encoding. Raises UsageError for an unknown text encoding."""
     try:
-        "".encode(encoding)  # rejects unknown names and codecs that are not for text, such as base64
+        "".encode(
+            encoding
+        )  # rejects unknown names and codecs that are not for text, such as base64
         if not encoding.isprintable() or encoding != encoding.strip():
             raise ValueError  # Python accepts a line break in the name, which would corrupt a log
         return codecs.lookup(encoding).name
@@ -65,7 +67,9 @@ class ByteReader:
     def __init__(self, path: Path, encoding: str = "utf-8") -> None:
         self._path, self._name, self._encoding = path, path.name, codec_name(encoding)
         self._start, self._lines = True, 0
-        self._decoder = None if self._encoding == "utf-8" else codecs.getincrementaldecoder(self._encoding)()
+        self._decoder = (
+            None if self._encoding == "utf-8" else codecs.getincrementaldecoder(self._encoding)()
+        )
         self._compressed = path.suffix.lower() in _COMPRESSION
         self._file = self._guard(lambda: _open(path))
 
@@ -77,7 +81,9 @@ class ByteReader:
             if self._start and data:
                 self._start = False
                 if data.startswith(_UTF16_BOMS):
-                    raise InputError("the file is UTF-16", where=self._name, hint="pass --set encoding=utf-16")
+                    raise InputError(
+                        "the file is UTF-16", where=self._name, hint="pass --set encoding=utf-16"
+                    )
                 data = data.removeprefix(_BOM)
             if data or not raw:
                 return data
@@ -100,13 +106,22 @@ class ByteReader:
         except (OSError, pa.ArrowException) as error:
             if isinstance(self._path, RemotePath) and is_failure_of_store(error):
                 raise failure(error, self._name) from None
-            what = "the compressed file is truncated or damaged" if self._compressed else "the file cannot be read"
+            what = (
+                "the compressed file is truncated or damaged"
+                if self._compressed
+                else "the file cannot be read"
+            )
             raise InputError(what, where=self._name, hint="copy it again from its source") from None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self._file.close()
 
 

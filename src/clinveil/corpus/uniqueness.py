@@ -13,7 +13,9 @@ Hashes = NDArray[np.uint64]
 
 def hashes(values: Iterable[object]) -> Hashes:
     """Return 64-bit hashes of texts, or of other values as texts: shape (n,)."""
-    raw = b"".join(blake2b(str(v).encode("utf-8", "surrogatepass"), digest_size=8).digest() for v in values)
+    raw = b"".join(
+        blake2b(str(v).encode("utf-8", "surrogatepass"), digest_size=8).digest() for v in values
+    )
     return np.frombuffer(raw, dtype="<u8").astype(np.uint64)
 
 
@@ -30,10 +32,14 @@ def n_distinct(batches: Sequence[Hashes]) -> int:
 def places(keys: Hashes, wanted: Hashes) -> NDArray[np.int64]:
     """Return the index of each hash among ascending keys, -1 where it is missing."""
     index = np.searchsorted(keys, wanted)
-    return np.where((index < keys.size) & (np.append(keys, np.uint64(0))[index] == wanted), index, -1)
+    return np.where(
+        (index < keys.size) & (np.append(keys, np.uint64(0))[index] == wanted), index, -1
+    )
 
 
-def repeated(batches: Sequence[Hashes], again: Callable[[], Iterator[list[str]]]) -> tuple[int, int] | None:
+def repeated(
+    batches: Sequence[Hashes], again: Callable[[], Iterator[list[str]]]
+) -> tuple[int, int] | None:
     """Return the first two rows with the same id, counted from 1; None if all ids are unique.
 
     Args:

@@ -16,4 +16,6 @@ def refuse_other_encoding(path: Path) -> None:
             while file.read(1 << 20):
                 """Only decoded."""
     except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text", where=path.name, hint="save the list as UTF-8") from None
+        raise InputError(
+            "is not UTF-8 text", where=path.name, hint="save the list as UTF-8"
+        ) from None

@@ -44,10 +44,14 @@ class Writer:
 
     def _put(self, batch: pa.RecordBatch) -> None:
         named = source_names(self.columns, self.suffix)
-        schema = pa.schema([batch.schema.field(role).with_name(name) for name, role in named.items()])
+        schema = pa.schema(
+            [batch.schema.field(role).with_name(name) for name, role in named.items()]
+        )
         if self._sink is None:
             self._sink = format_of(self.suffix).sink(self.path, schema, self.suffix)
-        self._sink.write_batch(pa.record_batch([batch.column(role) for role in named.values()], schema=schema))
+        self._sink.write_batch(
+            pa.record_batch([batch.column(role) for role in named.values()], schema=schema)
+        )
 
     def close(self) -> None:
         """Write the remaining rows and finish the file; a file without rows still gets its header."""
@@ -62,7 +66,12 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         if error is None:
             self.close()
         elif self._sink is not None:
@@ -91,7 +100,9 @@ def place_in(part: Path, out: Path, own: str) -> tuple[Path, str]:
     return part / f"notes{own}", own
 
 
-def write_corpus(batches: Iterable[pa.RecordBatch], path: Path, columns: Columns, suffix: str) -> int:
+def write_corpus(
+    batches: Iterable[pa.RecordBatch], path: Path, columns: Columns, suffix: str
+) -> int:
     """Write all batches to a path; return the number of rows. Raises like `Writer`."""
     with Writer(path, columns, suffix) as writer:
         for batch in batches:

@@ -12,7 +12,13 @@ from functools import cache, lru_cache, reduce
 from operator import or_
 from typing import Final, NamedTuple
 
-from clinveil.lexicons.names import all_given_names, name_form, surnames, world_given, world_surnames
+from clinveil.lexicons.names import (
+    all_given_names,
+    name_form,
+    surnames,
+    world_given,
+    world_surnames,
+)
 from clinveil.lexicons.words import is_word, word_list
 
 USUAL_GIVEN = 0.01  # percent of the census population; about 780 first names
@@ -59,18 +65,29 @@ def lexical_classes(word: str) -> int:
 
 def _hyphenated(parts: list[str]) -> int:
     known = word_list("syllables")  # of given names: Sung-min, Mei-ling; not so-so
-    if len(parts) == 2 and parts[0].lower() != parts[1].lower() and all(part.lower() in known for part in parts):
+    if (
+        len(parts) == 2
+        and parts[0].lower() != parts[1].lower()
+        and all(part.lower() in known for part in parts)
+    ):
         return LexicalClass.GIVEN | LexicalClass.FOREIGN_ONLY
     kinds = [lexical_classes(part) for part in parts if part.lower() not in PARTICLES]
     if not any(kind & LexicalClass.WORD for kind in kinds) and kinds:
         return reduce(or_, kinds)
-    if not all(kind & LexicalClass.NAME or not kind & LexicalClass.WORD for kind in kinds) or not kinds:
+    if (
+        not all(kind & LexicalClass.NAME or not kind & LexicalClass.WORD for kind in kinds)
+        or not kinds
+    ):
         return LexicalClass.WORD
     if all(kind & LexicalClass.WORD for kind in kinds):
         familiar = all(kind & LexicalClass.FAMILIAR for kind in kinds)
         return LexicalClass.WORD | (reduce(or_, kinds) if familiar else LexicalClass.NOTHING)
     sure = any(kind & LexicalClass.NAME and not kind & LexicalClass.WORD for kind in kinds)
-    return reduce(or_, kinds) & ~(LexicalClass.WORD | LexicalClass.FUNCTION) if sure else LexicalClass.WORD
+    return (
+        reduce(or_, kinds) & ~(LexicalClass.WORD | LexicalClass.FUNCTION)
+        if sure
+        else LexicalClass.WORD
+    )
 
 
 def is_not_word(word: str) -> bool:
@@ -136,4 +153,6 @@ def _other_classes(form: str, classes: int) -> int:
     # Inflection rules apply only to rare names: Roberts is not an inflected form of a verb "robert".
     exact = form in _tables().words
     usual = classes & LexicalClass.USUAL_GIVEN or surnames().get(form, 0.0) >= FAMILIAR_FAMILY
-    return other | (LexicalClass.WORD if exact or (is_word(form) and not usual) else LexicalClass.NOTHING)
+    return other | (
+        LexicalClass.WORD if exact or (is_word(form) and not usual) else LexicalClass.NOTHING
+    )

@@ -87,7 +87,9 @@ def _sampled(text: str) -> str:
 
 
 def _is_abbreviation(word: str) -> bool:
-    return (len(word) == 1 and word.isascii()) or (len(word) <= _LONGEST_ABBREVIATION and word.isupper())
+    return (len(word) == 1 and word.isascii()) or (
+        len(word) <= _LONGEST_ABBREVIATION and word.isupper()
+    )
 
 
 @lru_cache(maxsize=1 << 16)

@@ -21,7 +21,9 @@ from types import MappingProxyType
 from typing import Literal
 
 # Letters that Unicode does not decompose into a base letter and an accent.
-_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
+_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
+)
 Gender = Literal["female", "male", ""]
 HELD_OUT_ONE_IN = 5
 _PIECE = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -35,7 +37,9 @@ def name_form(word: str) -> str:
     """
     if word.isascii():
         return word.lower() if word.isalpha() else "".join(filter(str.isalpha, word.lower()))
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", word).casefold()).translate(_LETTERS)
+    folded = unicodedata.normalize(
+        "NFKD", unicodedata.normalize("NFKC", word).casefold()
+    ).translate(_LETTERS)
     return "".join(c for c in folded if c.isalpha())
 
 
@@ -68,7 +72,10 @@ def gender_of(form: str) -> Gender:
 
 
 def _read(name: str) -> Mapping[str, float]:
-    rows = (line.split() for line in files("names").joinpath(name).read_text(encoding="ascii").splitlines())
+    rows = (
+        line.split()
+        for line in files("names").joinpath(name).read_text(encoding="ascii").splitlines()
+    )
     return MappingProxyType({row[0].lower(): float(row[1]) for row in rows if row})
 
 

@@ -20,7 +20,8 @@ _ENDINGS = (
     ("y", ("", "e")), ("d", ("",)),
 )  # fmt: skip
 _ENDINGS_BY_LETTER = {
-    letter: [row for row in _ENDINGS if row[0][-1] == letter] for letter in {ending[-1] for ending, _ in _ENDINGS}
+    letter: [row for row in _ENDINGS if row[0][-1] == letter]
+    for letter in {ending[-1] for ending, _ in _ENDINGS}
 }
 # Suffixes that short names also have (Nagy is not "naggy"): they apply only to longer stems.
 _OF_NAMES = frozenset(("al", "or", "en", "y", "er", "ers", "ish", "ist", "est"))
@@ -59,7 +60,11 @@ def is_word(form: str) -> bool:
     if form in known or _LEARNED.fullmatch(form):
         return True
     endings = _ENDINGS_BY_LETTER.get(form[-1:], ())
-    return any(_has_stem(form, ending, repairs, known) for ending, repairs in endings if form.endswith(ending))
+    return any(
+        _has_stem(form, ending, repairs, known)
+        for ending, repairs in endings
+        if form.endswith(ending)
+    )
 
 
 def _has_stem(form: str, ending: str, repairs: tuple[str, ...], known: frozenset[str]) -> bool:

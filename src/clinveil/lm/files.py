@@ -23,15 +23,25 @@ from clinveil.lm.recipe import NeuralKind, Recipe, kind_of
 from clinveil.lm.vocabulary import Vocabulary, digest, vocabulary_of
 
 SCHEMA = "clinveil.model/1"
-README = "SECRET: a language model remembers the notes that it was trained on. None of this may leave.\n"
+README = (
+    "SECRET: a language model remembers the notes that it was trained on. None of this may leave.\n"
+)
 
 
 def save_model(model: LanguageModel, folder: Path, about: Mapping[str, Any]) -> None:
     """Write a model to a new or private folder."""
     private_folder(folder)
     private_text(folder / "SECRET.txt", README)
-    private_text(folder / "vocabulary.json", json.dumps(model.vocabulary.as_dict(), ensure_ascii=False) + "\n")
-    meta: dict[str, Any] = {"schema": SCHEMA, "version": version("clinveil"), "kind": model.kind, "about": dict(about)}
+    private_text(
+        folder / "vocabulary.json",
+        json.dumps(model.vocabulary.as_dict(), ensure_ascii=False) + "\n",
+    )
+    meta: dict[str, Any] = {
+        "schema": SCHEMA,
+        "version": version("clinveil"),
+        "kind": model.kind,
+        "about": dict(about),
+    }
     meta["vocabulary_sha256"] = digest(model.vocabulary)
     meta |= model.save(folder, meta["vocabulary_sha256"])
     private_text(folder / "model.json", json.dumps(meta, indent=1) + "\n")
@@ -48,11 +58,15 @@ def load_model(folder: Path, *, device: str = "cpu") -> tuple[LanguageModel, dic
         raise InputError("contains no language model of clinveil", where=folder.name, hint=hint)
     vocabulary = vocabulary_of(_json(folder, "vocabulary.json"))
     if digest(vocabulary) != meta.get("vocabulary_sha256"):
-        raise InputError("its vocabulary is not the one that the model was trained with", where=folder.name)
+        raise InputError(
+            "its vocabulary is not the one that the model was trained with", where=folder.name
+        )
     try:
         kind = kind_of(str(meta.get("kind")))
     except UsageError:
-        raise InputError("contains a language model of an unknown kind", where=folder.name, hint=hint) from None
+        raise InputError(
+            "contains a language model of an unknown kind", where=folder.name, hint=hint
+        ) from None
     if isinstance(kind, NeuralKind):
         return _neural(kind, folder, vocabulary, meta, device), meta["about"]
     return kind.load(folder, vocabulary, meta), meta["about"]
@@ -83,4 +97,6 @@ def _json(folder: Path, name: str) -> dict[str, Any]:
     try:
         return dict(json.loads((folder / name).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RecursionError):
-        raise InputError(f"has no readable {name}", where=folder.name, hint="pass the folder of a model") from None
+        raise InputError(
+            f"has no readable {name}", where=folder.name, hint="pass the folder of a model"
+        ) from None

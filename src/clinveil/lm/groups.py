@@ -42,7 +42,9 @@ def groups_of(
         expected = (of_label.T @ share).T @ frequencies
         return np.asarray(np.log(((counts.T @ share).T + PRIOR) / (expected + PRIOR)))
 
-    share = np.random.default_rng(0).dirichlet(np.ones(int(np.clip(np.unique(patients).size // fewest, 1, GROUPS))), n)
+    share = np.random.default_rng(0).dirichlet(
+        np.ones(int(np.clip(np.unique(patients).size // fewest, 1, GROUPS))), n
+    )
     for _ in range(PASSES):
         logs = counts @ ratios_of(share).T
         share = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -60,7 +62,9 @@ def classes_of(notes: EncodedNotes, size: int) -> Ints:
     following = csr_matrix((notes.weights[1:], (notes.ids[:-1], notes.ids[1:])), shape=(size, size))
     both = hstack([normalize(following.sqrt()), normalize(following.T.tocsr().sqrt())]).tocsr()
     axes = min(AXES, size - 1)
-    places = TruncatedSVD(axes, random_state=0).fit_transform(both) if axes > 1 else np.zeros((size, 1))
+    places = (
+        TruncatedSVD(axes, random_state=0).fit_transform(both) if axes > 1 else np.zeros((size, 1))
+    )
     distinct = len(np.unique(places.round(9), axis=0))
     weights = np.log2(2 + np.bincount(notes.ids, notes.weights, size))
     clusters = KMeans(min(CLASSES, distinct), n_init=1, random_state=0)

@@ -66,7 +66,12 @@ class History:
         """Append one token to each of the first lanes."""
         window, sections, counts = (part[..., : len(ids)] for part in self.parts)
         lines, sentences, place, opening, earlier = counts
-        ids, mark, before, first = self._shapes[ids], self._marks[ids], self._marks[window[0]], place == 0
+        ids, mark, before, first = (
+            self._shapes[ids],
+            self._marks[ids],
+            self._marks[window[0]],
+            place == 0,
+        )
         heading, sentence = mark == HEADING, (mark == ENDS) & (before != SHORT)
         # MTSamples has a comma in place of a line break.
         line = (mark == LINE) | ((mark == COMMA) & first & (before == ENDS))

@@ -48,7 +48,9 @@ def pieces_of(text: str, headings: Container[str] = frozenset()) -> list[str]:
     return _around(text, found, lambda part: _around(part, PLACEHOLDER.finditer(part), plain))
 
 
-def _around(text: str, matches: Iterable[re.Match[str]], pieces: Callable[[str], list[str]]) -> list[str]:
+def _around(
+    text: str, matches: Iterable[re.Match[str]], pieces: Callable[[str], list[str]]
+) -> list[str]:
     """Return the matches, and the pieces of the text between them."""
     rows, end = list[str](), 0
     for match in matches:
@@ -88,9 +90,13 @@ class LayoutVocabulary:
 
     def __init__(self, pieces: Iterable[str], numbers: Iterable[Sequence[str]] = ()) -> None:
         self.pieces = ("", "", *pieces)
-        self.numbers = {tuple(row) for row in numbers}  # two pieces, and a number or shape that patients share there
+        self.numbers = {
+            tuple(row) for row in numbers
+        }  # two pieces, and a number or shape that patients share there
         self._ids = {piece: row for row, piece in enumerate(self.pieces) if row > RARE_WORD}
-        self.words = word_set(piece for piece in self.pieces if SLOT not in piece and OPEN not in piece)
+        self.words = word_set(
+            piece for piece in self.pieces if SLOT not in piece and OPEN not in piece
+        )
         self.headings = frozenset(filter(_HEADING.fullmatch, self.pieces))
         # By lookup form: the first, and therefore commonest, spelling after a space and without one.
         self._usual: dict[tuple[bool, str], int] = {}
@@ -132,15 +138,25 @@ class LayoutVocabulary:
             ):
                 kinds[slot_of(piece)].append(row)
         every = [row for rows in kinds.values() for row in rows]
-        places = {row: kinds[piece] or every for row, piece in enumerate(self.pieces) if SLOT in piece}
-        found = {row: np.array(own, dtype=np.int64) for row, own in {RARE_WORD: every, **places}.items()}
-        return {row: rarer if (rarer := own[own > self.size // 4]).size else own for row, own in found.items()}
+        places = {
+            row: kinds[piece] or every for row, piece in enumerate(self.pieces) if SLOT in piece
+        }
+        found = {
+            row: np.array(own, dtype=np.int64) for row, own in {RARE_WORD: every, **places}.items()
+        }
+        return {
+            row: rarer if (rarer := own[own > self.size // 4]).size else own
+            for row, own in found.items()
+        }
 
     @cached_property
     def edges(self) -> tuple[SmallInts, SmallInts]:
         """Token classes of the first and last character of each piece, (size,) each; -1 for pieces without text."""
         # A placeholder is like a word.
-        texts = (PLACEHOLDER.sub(lambda match: match[0][: match.start("inner") - 1] + "x", row) for row in self.pieces)
+        texts = (
+            PLACEHOLDER.sub(lambda match: match[0][: match.start("inner") - 1] + "x", row)
+            for row in self.pieces
+        )
         kinds = [[int(token.kind) for token in tokenize(text)] or [-1] for text in texts]
         first, last = ([row[at] for row in kinds] for at in (0, -1))
         return np.array(first, dtype=np.int32), np.array(last, dtype=np.int32)
@@ -181,12 +197,23 @@ class LayoutVocabulary:
         # A usual spelling may lack the space of the word that it replaces.
         fuses = np.isin(first, (Kind.WORD, Kind.NUMBER)) & (first == np.roll(last, 1))
         fuses[:1] = False
-        pieces = (GAP if row == RARE_WORD or SLOT in self.pieces[row] else self.pieces[row] for row in ids)
-        text = "".join(GAP + piece if fused else piece for piece, fused in zip(pieces, fuses.tolist(), strict=True))
+        pieces = (
+            GAP if row == RARE_WORD or SLOT in self.pieces[row] else self.pieces[row] for row in ids
+        )
+        text = "".join(
+            GAP + piece if fused else piece
+            for piece, fused in zip(pieces, fuses.tolist(), strict=True)
+        )
         text = _JOINS.sub(" ", text).replace(GAP, "").strip()
         parts = text.split(DIGIT)
-        digits = ["0"] * (len(parts) - 1) if rng is None else rng.integers(10, size=len(parts) - 1).tolist()
-        return parts[0] + "".join(f"{digit}{part}" for digit, part in zip(digits, parts[1:], strict=True))
+        digits = (
+            ["0"] * (len(parts) - 1)
+            if rng is None
+            else rng.integers(10, size=len(parts) - 1).tolist()
+        )
+        return parts[0] + "".join(
+            f"{digit}{part}" for digit, part in zip(digits, parts[1:], strict=True)
+        )
 
     def knows(self, piece: str) -> bool:
         """Return whether a piece, in any case, is written as it is, with or without a space before it."""
@@ -195,17 +222,25 @@ class LayoutVocabulary:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the pieces without the special ones."""
-        return {"kind": self.kind, "pieces": list(self.pieces[RARE_WORD + 1 :]), "numbers": sorted(self.numbers)}
+        return {
+            "kind": self.kind,
+            "pieces": list(self.pieces[RARE_WORD + 1 :]),
+            "numbers": sorted(self.numbers),
+        }
 
 
 def _form(piece: str) -> str:
     """Return the lookup form; of a placeholder its kind, so that a rare number or form becomes the commonest one."""
     return (
-        f"{OPEN}{inner['inner'].split()[0]}" if (inner := PLACEHOLDER.fullmatch(piece)) else lookup_form(piece.strip())
+        f"{OPEN}{inner['inner'].split()[0]}"
+        if (inner := PLACEHOLDER.fullmatch(piece))
+        else lookup_form(piece.strip())
     )
 
 
-def _with_context(pieces: Iterable[str], known: Container[str]) -> Iterator[tuple[tuple[str, str], str]]:
+def _with_context(
+    pieces: Iterable[str], known: Container[str]
+) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield each piece with the two before it; a number is "0" there, and a piece that is not known ""."""
     before = "", ""
     for piece in pieces:
@@ -221,7 +256,9 @@ def _options(piece: str) -> tuple[str, ...]:
 def _shapes(number: str) -> list[str]:
     """Return the number with its last digits replaced: one of them, two, up to all."""
     first = len(number) - len(number.lstrip())
-    return [number[:end] + DIGIT * (len(number) - end) for end in range(len(number) - 1, first - 1, -1)]
+    return [
+        number[:end] + DIGIT * (len(number) - end) for end in range(len(number) - 1, first - 1, -1)
+    ]
 
 
 def _mark(piece: str) -> int:
@@ -231,12 +268,20 @@ def _mark(piece: str) -> int:
         return LINE if "\n" in piece else BLANK
     bare = piece.strip().lower()
     if piece[-1].isalnum() or any(sign in piece for sign in (SLOT, DIGIT, OPEN)):
-        short = bare in _ABBREVIATIONS or len(bare) == 1 or bare[-1].isdigit() or DIGIT in piece or "-letter" in piece
+        short = (
+            bare in _ABBREVIATIONS
+            or len(bare) == 1
+            or bare[-1].isdigit()
+            or DIGIT in piece
+            or "-letter" in piece
+        )
         return SHORT if short else WORD
     return ENDS if bare in {".", "?", "!"} else COMMA if piece == "," else PUNCTUATION
 
 
-def train_layout(texts: Sequence[str], patients: Sequence[str], min_patients: int) -> LayoutVocabulary:
+def train_layout(
+    texts: Sequence[str], patients: Sequence[str], min_patients: int
+) -> LayoutVocabulary:
     """Collect the pieces, spellings and shapes of numbers that `min_patients` patients or more have."""
     headings = _shared_by(min_patients, patients, (set(_HEADING.findall(text)) for text in texts))
     by_patient: dict[str, set[str]] = defaultdict(set)
@@ -244,14 +289,23 @@ def train_layout(texts: Sequence[str], patients: Sequence[str], min_patients: in
         by_patient[patient].update(pieces_of(text, headings))
     holders = Counter(piece for own in by_patient.values() for piece in own)
     shapes = Counter(
-        shape for own in by_patient.values() for shape in {s for p in own if p.strip().isdigit() for s in _shapes(p)}
+        shape
+        for own in by_patient.values()
+        for shape in {s for p in own if p.strip().isdigit() for s in _shapes(p)}
     )
-    forms = Counter(form for own in by_patient.values() for form in {_form(p) for p in own if OPEN not in p})
+    forms = Counter(
+        form for own in by_patient.values() for form in {_form(p) for p in own if OPEN not in p}
+    )
     counts = {piece: max(holders[piece], shapes[piece]) for piece in (*holders, *shapes)}
     kept = [piece for piece, n in counts.items() if n >= min_patients]
     known = {_form(piece) for piece in kept}
-    kept += [f" {form}" for form, n in forms.items() if form and n >= min_patients and form not in known]
-    rare = ({slot_of(piece) for piece in own if _form(piece) not in known} for own in by_patient.values())
+    kept += [
+        f" {form}" for form, n in forms.items() if form and n >= min_patients and form not in known
+    ]
+    rare = (
+        {slot_of(piece) for piece in own if _form(piece) not in known}
+        for own in by_patient.values()
+    )
     kept += _shared_by(min_patients, by_patient, rare) - {""}
     return LayoutVocabulary(
         sorted(set(kept), key=lambda piece: (-counts.get(piece, 0), piece)),
@@ -262,11 +316,17 @@ def train_layout(texts: Sequence[str], patients: Sequence[str], min_patients: in
 def _shared_by(floor: int, owners: Iterable[str], rows: Iterable[set[str]]) -> frozenset[str]:
     """Return the values that occur with `floor` owners or more."""
     pairs = {(owner, value) for owner, row in zip(owners, rows, strict=True) for value in row}
-    return frozenset(value for value, n in Counter(value for _, value in pairs).items() if n >= floor)
+    return frozenset(
+        value for value, n in Counter(value for _, value in pairs).items() if n >= floor
+    )
 
 
 def _shared_numbers(
-    texts: Sequence[str], patients: Sequence[str], headings: Container[str], known: Container[str], min_patients: int
+    texts: Sequence[str],
+    patients: Sequence[str],
+    headings: Container[str],
+    known: Container[str],
+    min_patients: int,
 ) -> Iterator[tuple[str, str, str]]:
     """Yield two pieces and the number or shape that enough patients have after them."""
     by_patient: dict[str, set[tuple[str, str, str]]] = defaultdict(set)

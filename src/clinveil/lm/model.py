@@ -15,7 +15,9 @@ from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.vocabulary import Ids, Vocabulary
 
-Logs = Doubles  # natural log of the probability of each token, given the tokens before it in the note
+Logs = (
+    Doubles  # natural log of the probability of each token, given the tokens before it in the note
+)
 
 
 class LanguageModel(Protocol):

@@ -41,7 +41,11 @@ class Network(nn.Module):
         super().__init__()
         self.recipe = recipe
         self.input = nn.Parameter(torch.empty(size, recipe.width).uniform_(-init_range, init_range))
-        own = None if recipe.tied else nn.Parameter(torch.empty_like(self.input).uniform_(-init_range, init_range))
+        own = (
+            None
+            if recipe.tied
+            else nn.Parameter(torch.empty_like(self.input).uniform_(-init_range, init_range))
+        )
         self.output = self.input if own is None else own
         self.bias = nn.Parameter(torch.zeros(size))
 
@@ -130,7 +134,11 @@ class Decoder(Stream):
         if not len(lanes):
             return
         self._begin(lanes)
-        rows = [self.prefixes[label] for label in labels.tolist()] if self.prefixes and labels is not None else []
+        rows = (
+            [self.prefixes[label] for label in labels.tolist()]
+            if self.prefixes and labels is not None
+            else []
+        )
         for at in range(max(map(len, rows), default=0)):
             some = np.array([at < len(row) for row in rows])
             self._append(lanes[some], np.array([row[at] for row in rows if at < len(row)]))
@@ -159,7 +167,9 @@ class Decoder(Stream):
 class NeuralModel:
     """A trained network as a `LanguageModel`; `prefixes`: tokens before each note in training, by label."""
 
-    def __init__(self, vocabulary: Vocabulary, network: Network, prefixes: Sequence[Sequence[int]] = ()) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, network: Network, prefixes: Sequence[Sequence[int]] = ()
+    ) -> None:
         self.vocabulary, self.network, self.kind = vocabulary, network.eval(), network.recipe.kind
         self.prefixes = prefixes
 
@@ -171,7 +181,10 @@ class NeuralModel:
     @property
     def half(self) -> bool:
         """Whether it is applied as it was trained, in bfloat16; not in double precision."""
-        return self.network.recipe.precision == "bfloat16" and self.network.input.dtype != torch.float64
+        return (
+            self.network.recipe.precision == "bfloat16"
+            and self.network.input.dtype != torch.float64
+        )
 
     def score(self, notes: Sequence[Ids]) -> list[Doubles]:
         """Return the log-probability of each token, without dropout.
@@ -181,7 +194,10 @@ class NeuralModel:
         self.network.eval()
         order = sorted(range(len(notes)), key=lambda row: notes[row].size)
         found: dict[int, Doubles] = {}
-        with torch.inference_mode(), torch.autocast(self.network.input.device.type, torch.bfloat16, enabled=self.half):
+        with (
+            torch.inference_mode(),
+            torch.autocast(self.network.input.device.type, torch.bfloat16, enabled=self.half),
+        ):
             for start in range(0, len(order), LANES):
                 rows = order[start : start + LANES]
                 found.update(zip(rows, self._together([notes[row] for row in rows]), strict=True))
@@ -193,7 +209,9 @@ class NeuralModel:
         for lane, note in enumerate(notes):
             targets[: note.size, lane] = note
         inputs = np.concatenate([np.full((1, len(notes)), END, dtype=np.int64), targets[:-1]])
-        tensors = (torch.from_numpy(part).to(self.network.input.device) for part in (inputs, targets))
+        tensors = (
+            torch.from_numpy(part).to(self.network.input.device) for part in (inputs, targets)
+        )
         logs = self.network.log_probabilities(*tensors).double().cpu().numpy()
         return (logs[: note.size, lane].copy() for lane, note in enumerate(notes))
 
@@ -217,7 +235,10 @@ class NeuralModel:
         """Write the weights; return the entries for `model.json`."""
         about = {"vocabulary_sha256": vocabulary_sha256}
         write_tensors(folder / "model.safetensors", weights_of(self.network), about)
-        return {"recipe": self.network.recipe.as_dict(), "prefixes": [list(row) for row in self.prefixes]}
+        return {
+            "recipe": self.network.recipe.as_dict(),
+            "prefixes": [list(row) for row in self.prefixes],
+        }
 
 
 def build(size: int, recipe: Recipe) -> Network:
@@ -229,13 +250,19 @@ def build(size: int, recipe: Recipe) -> Network:
 def weights_of(network: Network) -> Weights:
     """Return all weights; tied vectors once."""
     tied = {"output"} if network.recipe.tied else set()
-    return {k: v.detach().cpu().contiguous().clone() for k, v in network.state_dict().items() if k not in tied}
+    return {
+        k: v.detach().cpu().contiguous().clone()
+        for k, v in network.state_dict().items()
+        if k not in tied
+    }
 
 
 def set_weights(network: Network, weights: Mapping[str, Tensor]) -> None:
     """Load weights into a network. Raises InputError for weights of another shape or vocabulary."""
     own = network.state_dict()
-    expected = {k: (v.shape, v.dtype) for k, v in own.items() if not (network.recipe.tied and k == "output")}
+    expected = {
+        k: (v.shape, v.dtype) for k, v in own.items() if not (network.recipe.tied and k == "output")
+    }
     if {k: (v.shape, v.dtype) for k, v in weights.items()} != expected:
         raise InputError("the weights belong to another model or vocabulary")
     network.load_state_dict(dict(weights), strict=False)
@@ -255,7 +282,15 @@ def read_tensors(path: Path) -> tuple[Weights, dict[str, Any]]:
         data = path.read_bytes()
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         tensors, about = load(data), dict(json.loads(header["__metadata__"]["about"]))
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+    except (
+        OSError,
+        SafetensorError,
+        ValueError,
+        KeyError,
+        TypeError,
+        RecursionError,
+        OverflowError,
+    ):
         raise InputError("is not a file of weights, or damaged", where=path.name) from None
     if about.pop("sha256", None) != _digest(tensors):
         raise InputError("the weights are damaged: their hash differs", where=path.name)

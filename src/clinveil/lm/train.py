@@ -18,7 +18,15 @@ from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.notes import EncodedNotes, PlainNotes
 from clinveil.lm.plan import Packed, Plan, Rows, columns_plan, packed_plan, rows_plan
-from clinveil.lm.recipe import PRETRAINED, CountedKind, ModelSettings, Recipe, TrainingSettings, kind_of, neural_kind
+from clinveil.lm.recipe import (
+    PRETRAINED,
+    CountedKind,
+    ModelSettings,
+    Recipe,
+    TrainingSettings,
+    kind_of,
+    neural_kind,
+)
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary, digest, train_byte_pairs
 
 if TYPE_CHECKING:
@@ -30,7 +38,9 @@ if TYPE_CHECKING:
 SAVE_EVERY = 500  # steps between two writes of the training state
 
 
-def make_vocabulary(notes: PlainNotes, settings: ModelSettings, *, always: Sequence[str] = ()) -> Vocabulary:
+def make_vocabulary(
+    notes: PlainNotes, settings: ModelSettings, *, always: Sequence[str] = ()
+) -> Vocabulary:
     """Return the vocabulary of training notes; `always`: words to include even if they are rare.
 
     Raises MissingExtra for byte pairs without the library `tokenizers`.
@@ -38,13 +48,17 @@ def make_vocabulary(notes: PlainNotes, settings: ModelSettings, *, always: Seque
     if not settings.word_vocabulary:
         return train_byte_pairs(notes.texts, settings.vocabulary_size)
     words = dictionary(notes.texts, notes.patients, min_count=settings.min_count).words
-    return WordVocabulary([*words, *(word for word in dict.fromkeys(always) if word not in set(words))])
+    return WordVocabulary(
+        [*words, *(word for word in dict.fromkeys(always) if word not in set(words))]
+    )
 
 
 def plan_of(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Plan:
     """Return the batches of a training."""
     if recipe.plan == "stream":
-        return columns_plan(encoded.ids, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs)
+        return columns_plan(
+            encoded.ids, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs
+        )
     return notes_plan(encoded, recipe, seed)
 
 
@@ -80,7 +94,9 @@ class NeuralTask:
     def identity(self) -> str:
         """Hash of everything that the training depends on: notes, validation notes, vocabulary, recipe and seed."""
         question = None if self.private is None else self.private.random.question
-        described = json.dumps([digest(self.vocabulary), self.recipe.as_dict(), self.seed, question], sort_keys=True)
+        described = json.dumps(
+            [digest(self.vocabulary), self.recipe.as_dict(), self.seed, question], sort_keys=True
+        )
         hashed = hashlib.sha256(described.encode())
         for notes in (self.encoded, *([] if self.validation is None else [self.validation])):
             hashed.update(notes.ids.tobytes() + notes.offsets.tobytes())
@@ -109,7 +125,11 @@ class NeuralTask:
                 epochs = len(now.losses)
                 training.fit(min((now.step // per_epoch + 1) * per_epoch, now.step + SAVE_EVERY))
                 if len(now.losses) > epochs:
-                    left = (time.monotonic() - began) / (now.step - first) * (training.steps - now.step)
+                    left = (
+                        (time.monotonic() - began)
+                        / (now.step - first)
+                        * (training.steps - now.step)
+                    )
                     say(_line(now.losses, now.looks, self.recipe.epochs, left / 60))
                 if self.state is not None:
                     save_training(training, self.state, identity)
@@ -133,7 +153,9 @@ class NeuralTask:
             plan or self.private or plan_of(self.encoded, self.recipe, self.seed),
             seed=self.seed,
             device=device_named(self.device),
-            validate=partial(perplexity, notes=self.validation) if self.validation is not None else None,
+            validate=partial(perplexity, notes=self.validation)
+            if self.validation is not None
+            else None,
             start=self.start,
         )
 
@@ -171,7 +193,16 @@ def train_model(
         recipe = public.recipe(recipe)
         start = partial(public.network, vocabulary, recipe, encoded)
     task = NeuralTask(
-        encoded, vocabulary, recipe, seed, settings.device, threads, validation, state, start=start, prefixes=prefixes
+        encoded,
+        vocabulary,
+        recipe,
+        seed,
+        settings.device,
+        threads,
+        validation,
+        state,
+        start=start,
+        prefixes=prefixes,
     )
     return task.run(say)
 
@@ -194,13 +225,17 @@ def refuse_too_large(size: int, recipe: Recipe, device: str) -> None:
     needed = memory_needed(size, recipe)
     if device == "cpu" and free is not None and needed > free:
         message = f"training a vocabulary of {size:,} needs about {needed / 2**30:.1f} GiB; {free / 2**30:.1f} are free"
-        raise InputError(message, hint="pass --vocabulary bytes, a larger --min-count, or a smaller --lanes")
+        raise InputError(
+            message, hint="pass --vocabulary bytes, a larger --min-count, or a smaller --lanes"
+        )
 
 
 def _free_memory() -> int | None:
     """Return the free memory in bytes; None if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+        return next(
+            int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")
+        )
     except (OSError, StopIteration, ValueError):
         return None

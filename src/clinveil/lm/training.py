@@ -17,7 +17,15 @@ from torch.nn import functional
 
 from clinveil.core.errors import InputError
 from clinveil.core.fit import Progress, Trainer, Weights, mixed
-from clinveil.lm.network import Network, State, build, read_tensors, set_weights, weights_of, write_tensors
+from clinveil.lm.network import (
+    Network,
+    State,
+    build,
+    read_tensors,
+    set_weights,
+    weights_of,
+    write_tensors,
+)
 from clinveil.lm.plan import Batch, Plan
 from clinveil.lm.recipe import Recipe
 
@@ -29,7 +37,13 @@ DECAY, BETAS = 0.01, (0.9, 0.95)
 CHECK_EVERY = 20  # on a GPU
 DIVERGED = 700.0  # nats per token; the perplexity of a larger loss is infinite
 # Names in the file of a state -> attributes of `TokenProgress`.
-_PROGRESS = {"step": "step", "rate": "rate", "best": "best", "best_epoch": "best_look", "losses": "losses"}
+_PROGRESS = {
+    "step": "step",
+    "rate": "rate",
+    "best": "best",
+    "best_epoch": "best_look",
+    "losses": "losses",
+}
 _PROGRESS |= {"perplexities": "looks", "loss_sum": "loss_sum", "loss_tokens": "loss_tokens"}
 Validate = Callable[[Network], float]  # returns the perplexity of validation notes
 
@@ -64,12 +78,18 @@ class Training(Trainer[Network, Batch]):
         start: Callable[[], Network] | None = None,
     ) -> None:
         if recipe.schedule == "annealed" and validate is None:
-            raise InputError("an annealed schedule requires validation notes", hint="pass --schedule fixed")
+            raise InputError(
+                "an annealed schedule requires validation notes", hint="pass --schedule fixed"
+            )
         torch.manual_seed(mixed(seed, -1))
         network = build(size, recipe) if start is None else start()
         network.to(device)
         super().__init__(
-            network, _optimizer(network, recipe), device, steps_per_epoch=plan.steps_per_epoch, steps=plan.steps
+            network,
+            _optimizer(network, recipe),
+            device,
+            steps_per_epoch=plan.steps_per_epoch,
+            steps=plan.steps,
         )
         self.recipe, self.plan, self.seed = recipe, plan, seed
         self.clip_norm, self.precision = recipe.clip, recipe.precision
@@ -93,20 +113,27 @@ class Training(Trainer[Network, Batch]):
             return self.progress.rate
         warm = max(1, round(WARM_UP * self.plan.steps))
         left = (self.plan.steps - step) / max(1, self.plan.steps - warm)
-        return self.recipe.rate * min((step + 1) / warm, LAST_SHARE + (1 - LAST_SHARE) * min(1.0, left))
+        return self.recipe.rate * min(
+            (step + 1) / warm, LAST_SHARE + (1 - LAST_SHARE) * min(1.0, left)
+        )
 
     def loss(self, batch: Batch) -> Tensor:
         """Return the mean -ln P per token; the next batch continues with the state of the lanes."""
         inputs, targets, weights = (
-            torch.from_numpy(part).to(self.device) for part in (batch.inputs, batch.targets, batch.weights)
+            torch.from_numpy(part).to(self.device)
+            for part in (batch.inputs, batch.targets, batch.weights)
         )
         state = self.state if self.state is not None else self.network.start(inputs.shape[1])
         reset = torch.from_numpy(batch.reset).to(self.device)
-        state = tuple(part.masked_fill(reset.reshape(1, -1, *[1] * (part.dim() - 2)), 0.0) for part in state)
+        state = tuple(
+            part.masked_fill(reset.reshape(1, -1, *[1] * (part.dim() - 2)), 0.0) for part in state
+        )
         with self.autocast():
             hidden, state = self.network(inputs, state)
             scores = self.network.scores(hidden)
-        losses = functional.cross_entropy(scores.float().flatten(0, 1), targets.long().flatten(), reduction="none")
+        losses = functional.cross_entropy(
+            scores.float().flatten(0, 1), targets.long().flatten(), reduction="none"
+        )
         self.state = tuple(part.detach().float() for part in state)
         return (losses * weights.flatten()).sum() / batch.normaliser
 
@@ -163,9 +190,16 @@ def save_training(training: Training, path: Path, identity: str) -> None:
     tensors |= {f"best.{k}": v.cpu() for k, v in (training.best or {}).items() if k not in shared}
     tensors |= {f"state.{i}": part.cpu() for i, part in enumerate(training.state or ())}
     for row, values in training.optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{row}.{name}": torch.as_tensor(value).cpu() for name, value in values.items()}
-    progress = {name: getattr(training.progress, attribute) for name, attribute in _PROGRESS.items()}
-    progress["best"] = None if training.best is None and not training.progress.looks else progress["best"]
+        tensors |= {
+            f"optimizer.{row}.{name}": torch.as_tensor(value).cpu()
+            for name, value in values.items()
+        }
+    progress = {
+        name: getattr(training.progress, attribute) for name, attribute in _PROGRESS.items()
+    }
+    progress["best"] = (
+        None if training.best is None and not training.progress.looks else progress["best"]
+    )
     write_tensors(path, tensors, {"identity": identity, "progress": progress})
 
 
@@ -176,7 +210,11 @@ def load_training(training: Training, path: Path, identity: str) -> None:
     """
     tensors, about = read_tensors(path)
     if about.get("identity") != identity:
-        raise InputError("belongs to another training", where=path.name, hint="remove it or pass the same settings")
+        raise InputError(
+            "belongs to another training",
+            where=path.name,
+            hint="remove it or pass the same settings",
+        )
     device = training.device
     set_weights(training.network, {k: v.to(device) for k, v in _below(tensors, "weights").items()})
     state = _below(tensors, "state")
@@ -198,4 +236,6 @@ def load_training(training: Training, path: Path, identity: str) -> None:
 
 def _below(tensors: Mapping[str, Tensor], head: str) -> Weights:
     start = f"{head}."
-    return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+    return {
+        name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)
+    }

@@ -34,7 +34,9 @@ class WordVocabulary:
     def __init__(self, words: Iterable[str]) -> None:
         self.words = (*_SPECIAL, *words)
         self.numbers = WordIds.of(self.words[len(_SPECIAL) :], first=len(_SPECIAL))
-        if len(set(self.words)) != len(self.words) or any(word.split() != [word] for word in self.words):
+        if len(set(self.words)) != len(self.words) or any(
+            word.split() != [word] for word in self.words
+        ):
             raise InputError("words of a vocabulary must be distinct and without white space")
 
     @property
@@ -83,7 +85,9 @@ class BytePairs:
             raise InputError("is not a byte pair vocabulary") from None
         if self._tokenizer.token_to_id(EON) != END:
             raise InputError("is not a byte pair vocabulary of a language model")
-        self._tokenizer.encode_special_tokens = True  # the text "<eon>" in a note is not the end token
+        self._tokenizer.encode_special_tokens = (
+            True  # the text "<eon>" in a note is not the end token
+        )
 
     @property
     def size(self) -> int:
@@ -118,7 +122,11 @@ def train_byte_pairs(texts: Iterable[str], size: int = 8_000) -> BytePairs:
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=size, min_frequency=2, special_tokens=[EON], initial_alphabet=sorted(alphabet), show_progress=False
+        vocab_size=size,
+        min_frequency=2,
+        special_tokens=[EON],
+        initial_alphabet=sorted(alphabet),
+        show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
     return BytePairs(json.dumps(json.loads(tokenizer.to_str()), sort_keys=True))
@@ -136,7 +144,9 @@ Vocabulary = WordVocabulary | BytePairs | LayoutVocabulary
 
 def bare(text: str, end: str | None = None) -> str:
     """Normalize white space: one space between words, no empty lines; lines end as in `str.splitlines` or at `end`."""
-    lines = (" ".join(line.split()) for line in (text.splitlines() if end is None else text.split(end)))
+    lines = (
+        " ".join(line.split()) for line in (text.splitlines() if end is None else text.split(end))
+    )
     return "\n".join(line for line in lines if line)
 
 

@@ -27,7 +27,16 @@ from clinveil.phi.detection.names.cue_words import PEOPLE
 from clinveil.phi.detection.names.mentions import SAYS
 from clinveil.phi.detection.note import NoteView, Word, look_up, plain
 from clinveil.phi.matching.wordtable import Column
-from clinveil.phi.name_variants import MISSPELT, NICKNAME, OWN, PARTICLES, Name, NameVariants, exact_match_only, is_met
+from clinveil.phi.name_variants import (
+    MISSPELT,
+    NICKNAME,
+    OWN,
+    PARTICLES,
+    Name,
+    NameVariants,
+    exact_match_only,
+    is_met,
+)
 
 SURE = 0.85
 SCORE = 0.8  # of spans added by the index: less than `SURE`, so that their text does not enter the index
@@ -47,7 +56,19 @@ _STAFF = re.compile(
 )
 # The pattern can match only text that ends with one of these.
 _STAFF_ENDS = (
-    *("dr", "drs", "doctor", "nurse", "surgeon", "attending", "physician", "provider", "resident", "signed", "by"),
+    *(
+        "dr",
+        "drs",
+        "doctor",
+        "nurse",
+        "surgeon",
+        "attending",
+        "physician",
+        "provider",
+        "resident",
+        "signed",
+        "by",
+    ),
     *("author", "dictator", "consultant", "ologist", "pcp"),
 )
 _PERSON_VERB = re.compile(
@@ -55,7 +76,9 @@ _PERSON_VERB = re.compile(
     r"|agrees|agreed|admits|admitted to|lives|understands|presents|presented|called|asked|told|who|wants|wishes"
     r"|requests|requested|recalls|went|takes|took|will return|will call|was admitted|was discharged)\b"
 )
-_MONTHS = words("january february march april may june july august september october november december")
+_MONTHS = words(
+    "january february march april may june july august september october november december"
+)
 _ARTICLES = words("a an the no his her their some any this that of in")
 _MEETING_WORDS = words("with told asked saw met per called informed see")
 _KIN = PEOPLE | {"family", "nurse"}
@@ -91,7 +114,9 @@ class NameIndex:
 
     def without(self, words: frozenset[str]) -> NameIndex:
         """Return the index without those of some words that are not in a list of names."""
-        known = {patient_id: without_words(names, words) for patient_id, names in self.patients.items()}
+        known = {
+            patient_id: without_words(names, words) for patient_id, names in self.patients.items()
+        }
         staff = frozenset(form for form in self.staff if form not in words or _listed(form))
         names_left = {patient_id: names for patient_id, names in known.items() if names}
         return NameIndex(names_left, staff, self.vocabulary, self.date_orders)
@@ -99,7 +124,9 @@ class NameIndex:
 
 def without_words(names: frozenset[Name], words: frozenset[str]) -> frozenset[Name]:
     """Remove from names those of some words that are not in a list of names."""
-    shortened = (tuple(part for part in name if part not in words or _listed(part)) for name in names)
+    shortened = (
+        tuple(part for part in name if part not in words or _listed(part)) for name in names
+    )
     return frozenset(name for name in shortened if name)
 
 
@@ -114,11 +141,17 @@ def unlisted(note: NoteView, spans: Sequence[Span], *, acronyms: bool = False) -
         acronyms: also yield words of two to five capitals that are not usual names, in capitals.
     """
     if acronyms:
-        short = {text for text in note.words.texts if text.isupper() and 2 <= len(text) <= _LONGEST_ACRONYM}
+        short = {
+            text
+            for text in note.words.texts
+            if text.isupper() and 2 <= len(text) <= _LONGEST_ACRONYM
+        }
         yield from (text for text in short if not lexical_classes(text) & _USUAL)
     text, spans = note.within(spans)
     taken = "\n".join({text[span.start : span.end].lower() for span in spans})
-    for word in {note.words.texts[index] for index in np.flatnonzero(note.words.column(_UNLISTED)).tolist()}:
+    for word in {
+        note.words.texts[index] for index in np.flatnonzero(note.words.column(_UNLISTED)).tolist()
+    }:
         if word not in taken:
             yield word
 
@@ -135,7 +168,9 @@ _UNLISTED = Column(_is_unlisted, np.bool_)  # not a mark: most runs do not need 
 
 def names_in(text: str, spans: Iterable[Span]) -> frozenset[Name]:
     """Return the full names in spans with a score of `SURE` or more, as name forms."""
-    return frozenset(name for span in spans if _sure(span) and (name := _name_parts(text[span.start : span.end])))
+    return frozenset(
+        name for span in spans if _sure(span) and (name := _name_parts(text[span.start : span.end]))
+    )
 
 
 def staff_in(text: str, spans: Iterable[Span]) -> frozenset[str]:
@@ -145,14 +180,19 @@ def staff_in(text: str, spans: Iterable[Span]) -> frozenset[str]:
         for span in spans
         if _sure(span) and (_CREDENTIAL.match(text, span.end) or _is_staff(text, span.start))
         for form in map(name_form, _name_parts(text[span.start : span.end]))
-        if len(form) >= _SHORTEST_STAFF and not lexical_classes(form) & _AMBIGUOUS and not is_word(form)
+        if len(form) >= _SHORTEST_STAFF
+        and not lexical_classes(form) & _AMBIGUOUS
+        and not is_word(form)
     )
 
 
 def _is_staff(text: str, start: int) -> bool:
     """Whether a title of staff or a word for signing precedes an offset."""
     before = text[max(0, start - 40) : start]
-    return before.rstrip(" \t:.").casefold().endswith(_STAFF_ENDS) and _STAFF.search(before) is not None
+    return (
+        before.rstrip(" \t:.").casefold().endswith(_STAFF_ENDS)
+        and _STAFF.search(before) is not None
+    )
 
 
 def _sure(span: Span) -> bool:
@@ -163,10 +203,16 @@ def _sure(span: Span) -> bool:
 def _name_parts(text: str) -> Name:
     words = _PIECE.findall(plain(text).text)
     parts = tuple(word.removesuffix("'s").lower() for word in words)
-    return parts if any(len(name_form(part)) >= _SHORTEST and part not in PARTICLES for part in parts) else ()
+    return (
+        parts
+        if any(len(name_form(part)) >= _SHORTEST and part not in PARTICLES for part in parts)
+        else ()
+    )
 
 
-def mentions(note: NoteView, names: frozenset[Name], staff: frozenset[str], found: Sequence[Span]) -> Iterator[Span]:
+def mentions(
+    note: NoteView, names: frozenset[Name], staff: frozenset[str], found: Sequence[Span]
+) -> Iterator[Span]:
     """Yield spans of names of the note's patient and of staff that no span covers yet.
 
     Args:
@@ -178,10 +224,14 @@ def mentions(note: NoteView, names: frozenset[Name], staff: frozenset[str], foun
     if any(f"{first}." in note.plain for first in variants.firsts):
         yield from _outside(note, variants.initialled(note.plain, bare=False), found, "initials")
     parts = set(note.words.column(_CAPITALISED if note.plain.isascii() else _ALL).tolist())
-    written, odd = (set(chain.from_iterable(column)) for column in zip(*parts, ((), ()), strict=True))
+    written, odd = (
+        set(chain.from_iterable(column)) for column in zip(*parts, ((), ()), strict=True)
+    )
     irregular = (word for word in odd if not (word.isascii() and word.isalpha()))
     of_staff = (written & staff).union(word for word in irregular if name_form(word) in staff)
-    wanted = dict.fromkeys(of_staff, PROPAGATED) | variants.among(written, odd)  # lower-case word -> kind of variant
+    wanted = dict.fromkeys(of_staff, PROPAGATED) | variants.among(
+        written, odd
+    )  # lower-case word -> kind of variant
     wanted |= dict.fromkeys(variants.exact.intersection(note.words.lowers).difference(wanted), OWN)
     if wanted:
         yield from _Lookup(note, wanted, found).spans()
@@ -197,7 +247,9 @@ _CAPITALISED = Column(lambda word: _parts(_CAPITALS, word))
 _ALL = Column(lambda word: _parts(_PIECE, word))
 
 
-def _outside(note: NoteView, ranges: Iterable[tuple[int, int]], found: Sequence[Span], why: str) -> Iterator[Span]:
+def _outside(
+    note: NoteView, ranges: Iterable[tuple[int, int]], found: Sequence[Span], why: str
+) -> Iterator[Span]:
     """Yield the spans of ranges of the plain copy that are not within a span."""
     for start, end in ranges:
         span = note.span(start, end, "NAME", PROPAGATED, SCORE, why)
@@ -219,22 +271,34 @@ class _Lookup:
 
     def __init__(self, note: NoteView, wanted: Mapping[str, str], found: Sequence[Span]) -> None:
         self.note, self.words, self.text, self.found = note, note.words, note.plain, found
-        self.hits = {index: wanted[lower] for index, lower in enumerate(note.words.lowers) if lower in wanted}
+        self.hits = {
+            index: wanted[lower] for index, lower in enumerate(note.words.lowers) if lower in wanted
+        }
 
     def spans(self) -> Iterator[Span]:
         """Yield one span per accepted word."""
-        sure = {index for index, why in self.hits.items() if self._unambiguous(self.words[index], index, why)}
+        sure = {
+            index
+            for index, why in self.hits.items()
+            if self._unambiguous(self.words[index], index, why)
+        }
         for index, why in self.hits.items():
             if index in sure or (why == OWN and self._word_as_name(self.words[index], index, sure)):
                 word = self.words[index]
-                yield from _outside(self.note, [(word.start, word.end)], self.found, f"{why} of another mention")
+                yield from _outside(
+                    self.note, [(word.start, word.end)], self.found, f"{why} of another mention"
+                )
 
     def _unambiguous(self, word: Word, index: int, why: str) -> bool:
         if word.classes & _AMBIGUOUS or len(word.text) < _SHORTEST or self._before_noun(index):
             return False
         if word.capital:
             return why not in (MISSPELT, NICKNAME, PROPAGATED) or not word.shouted or word.listed
-        return why == OWN and (word.listed or len(word.text) >= _SHORTEST_LOWER) and len(word.text) > _SHORTEST
+        return (
+            why == OWN
+            and (word.listed or len(word.text) >= _SHORTEST_LOWER)
+            and len(word.text) > _SHORTEST
+        )
 
     def _word_as_name(self, word: Word, index: int, sure: set[int]) -> bool:
         """Whether an ambiguous word (White, May, Foley) is used as a name."""
@@ -265,7 +329,9 @@ class _Lookup:
         first, second = self.words[min(index, other)], self.words[max(index, other)]
         if not _NEXT.fullmatch(self.text, first.end, second.start):
             return False
-        full = self.hits.get(other) == OWN and first.capital and second.capital and not first.shouted
+        full = (
+            self.hits.get(other) == OWN and first.capital and second.capital and not first.shouted
+        )
         return other in sure or full or self._named(self.words[other])
 
     def _named(self, word: Word) -> bool:
@@ -280,7 +346,11 @@ class _Lookup:
         previous, following = self.words[index - 1], self.text[word.end : word.end + 1]
         if word.classes & LexicalClass.EPONYM and previous.lower not in _MEETING_WORDS:
             return False
-        if previous.capital or previous.lower in _ARTICLES or self.text[previous.end : word.start] not in (" ", ", "):
+        if (
+            previous.capital
+            or previous.lower in _ARTICLES
+            or self.text[previous.end : word.start] not in (" ", ", ")
+        ):
             return False
         if following in ",.;:)'?!\n" or not following:
             return True

@@ -57,12 +57,18 @@ class NameIndexStore:
         Args:
             lower: unlisted word in lower case -> ids of patients with a note that contains it (not necessarily all).
         """
-        names = ((patient, " ".join(name)) for patient, found in index.patients.items() for name in found)
+        names = (
+            (patient, " ".join(name)) for patient, found in index.patients.items() for name in found
+        )
         words = [word for word in lower if word not in self._full]
         with _database_errors():
             self._file.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", names)
-            self._file.executemany("INSERT OR IGNORE INTO staff VALUES (?)", ((form,) for form in index.staff))
-            self._file.executemany("INSERT OR IGNORE INTO date_orders VALUES (?, ?)", index.date_orders.items())
+            self._file.executemany(
+                "INSERT OR IGNORE INTO staff VALUES (?)", ((form,) for form in index.staff)
+            )
+            self._file.executemany(
+                "INSERT OR IGNORE INTO date_orders VALUES (?, ?)", index.date_orders.items()
+            )
             pairs = ((word, patient) for word in words for patient in lower[word])
             self._file.executemany("INSERT OR IGNORE INTO lower VALUES (?, ?)", pairs)
             for start in range(0, len(words), _QUERY_SIZE):
@@ -77,7 +83,9 @@ class NameIndexStore:
             self._file.execute("COMMIT")
             self._file.execute("ATTACH ? AS other", (str(path),))
             for table in ("names", "staff", "lower", "date_orders"):
-                self._file.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM other.{table}")
+                self._file.execute(
+                    f"INSERT OR IGNORE INTO main.{table} SELECT * FROM other.{table}"
+                )
             self._file.execute("DETACH other")
             self._file.execute("BEGIN")
 
@@ -99,7 +107,9 @@ def _opened(path: str, *, uri: bool = False) -> sqlite3.Connection:
 def _index(file: sqlite3.Connection) -> NameIndex:
     """Return the index of a store, without unlisted names that the notes of several patients write in lower case."""
     query = "SELECT word FROM lower GROUP BY word HAVING count(*) >= ?"
-    usual, common = (frozenset(word for (word,) in file.execute(query, (count,))) for count in (USUAL, COMMON))
+    usual, common = (
+        frozenset(word for (word,) in file.execute(query, (count,))) for count in (USUAL, COMMON)
+    )
     staff = frozenset(form for (form,) in file.execute("SELECT form FROM staff"))
     index = NameIndex({}, staff, frozenset(map(str.lower, common))).without(usual)
     return NameIndex(_Names(file, usual), index.staff, index.vocabulary, _DateOrders(file))
@@ -142,7 +152,9 @@ class _DateOrders(Mapping[str, int]):
         return shown
 
     def __iter__(self) -> Iterator[str]:
-        return (patient for (patient,) in self._file.execute("SELECT DISTINCT patient FROM date_orders"))
+        return (
+            patient for (patient,) in self._file.execute("SELECT DISTINCT patient FROM date_orders")
+        )
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -154,7 +166,9 @@ def open_name_index(path: Path, modified: int) -> NameIndex:
     try:
         return _index(_opened(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True))
     except sqlite3.Error:
-        raise InputError("cannot be read", where=path.name, hint="run the same command again") from None
+        raise InputError(
+            "cannot be read", where=path.name, hint="run the same command again"
+        ) from None
 
 
 @contextmanager
@@ -164,4 +178,6 @@ def _database_errors() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-        raise OSError(errno.ENOSPC if full else errno.EIO, "cannot write the scratch database") from None
+        raise OSError(
+            errno.ENOSPC if full else errno.EIO, "cannot write the scratch database"
+        ) from None

@@ -53,12 +53,19 @@ class NameVariants:
         names = tuple(names)
         spelt = [[form for token in name if (form := name_form(token))] for name in names]
         parts = [part for name in names for token in name for part in (token, *token.split("-"))]
-        self.exact = frozenset(form for part in parts if len(form := name_form(part)) > 1 and form not in PARTICLES)
+        self.exact = frozenset(
+            form for part in parts if len(form := name_form(part)) > 1 and form not in PARTICLES
+        )
         self.particles = frozenset(form for name in spelt for form in name if form in PARTICLES)
         letters = ("".join(form[0] for form in name if form not in PARTICLES) for name in spelt)
         # `jms` and `js` for John Michael Smith.
-        self.initials = frozenset(row for all_ in letters if len(all_) > 1 for row in (all_, all_[0] + all_[-1]))
-        self._short = frozenset[str]().union(*(nicknames().get(form, frozenset()) for form in self.exact)) - self.exact
+        self.initials = frozenset(
+            row for all_ in letters if len(all_) > 1 for row in (all_, all_[0] + all_[-1])
+        )
+        self._short = (
+            frozenset[str]().union(*(nicknames().get(form, frozenset()) for form in self.exact))
+            - self.exact
+        )
         self._users = frozenset(user for name in spelt for user in _user_names(name)) - self.exact
         self.firsts = frozenset(row[0].upper() for row in self.initials)
         self._others = self.exact | self._users | self._short
@@ -73,7 +80,9 @@ class NameVariants:
     def why(self, word: str) -> str:
         """Return the kind of variant that a word (lower case, no possessive ending) is; empty if it is none."""
         form = name_form(word)
-        if form in self.exact or ("-" in word and any(name_form(part) in self.exact for part in word.split("-"))):
+        if form in self.exact or (
+            "-" in word and any(name_form(part) in self.exact for part in word.split("-"))
+        ):
             return OWN
         if form in self._users and not lexical_classes(form) and not is_word(form):
             return USER_NAME
@@ -101,10 +110,16 @@ class NameVariants:
         """Return the ranges of `J.S.` and `J. S.` in a text; with `bare`, also of `JS` after with, by, per or for."""
         if not self.initials:
             return []
-        letters, position, found = [item.upper() for item in sorted(self.initials)], 0, list[tuple[int, int]]()
+        letters, position, found = (
+            [item.upper() for item in sorted(self.initials)],
+            0,
+            list[tuple[int, int]](),
+        )
         for match in _DOT.finditer(text):
             start = match.start()
-            end = next((end for initials in letters if (end := _dotted_end(text, start, initials))), 0)
+            end = next(
+                (end for initials in letters if (end := _dotted_end(text, start, initials))), 0
+            )
             if end and start >= position:
                 found.append((start, end))
                 position = end
@@ -185,11 +200,14 @@ def within_one_edit(first: str, second: str) -> bool:
     if abs(len(first) - len(second)) > 1:
         return False
     shorter, longer = sorted((first, second), key=len)
-    index = next((i for i, (a, b) in enumerate(zip(shorter, longer, strict=False)) if a != b), len(shorter))
+    index = next(
+        (i for i, (a, b) in enumerate(zip(shorter, longer, strict=False)) if a != b), len(shorter)
+    )
     if len(shorter) < len(longer):
         return shorter[index:] == longer[index + 1 :]
     swapped = (
-        shorter[index : index + 2] == longer[index : index + 2][::-1] and shorter[index + 2 :] == longer[index + 2 :]
+        shorter[index : index + 2] == longer[index : index + 2][::-1]
+        and shorter[index + 2 :] == longer[index + 2 :]
     )
     return swapped or shorter[index + 1 :] == longer[index + 1 :]
 

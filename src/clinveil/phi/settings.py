@@ -35,15 +35,20 @@ SECOND_OPINION = "CLINVEIL_SECOND_OPINION"
 class PhiSettings(Settings):
     """Detection of identifiers and their treatment."""
 
-    patients: Path | None = flag(None, "Read known patients from this file (names, record numbers, phones).")
-    staff: Path | None = flag(None, "Read names of clinicians and other staff from this file (CSV, Parquet, text).")
+    patients: Path | None = flag(
+        None, "Read known patients from this file (names, record numbers, phones)."
+    )
+    staff: Path | None = flag(
+        None, "Read names of clinicians and other staff from this file (CSV, Parquet, text)."
+    )
     also: tuple[str, ...] = flag(
         (),
         "Add an external detector: presidio, spacy:FOLDER or hf:FOLDER; repeatable.",
     )
     engine: str | None = flag(None, "Detect with this external detector only (values as for also).")
     propagate: Literal["patient", "note", "none"] = flag(
-        "patient", "Search for names found elsewhere in all notes of the patient, one note, or none."
+        "patient",
+        "Search for names found elsewhere in all notes of the patient, one note, or none.",
     )
     tagger: Path | None = flag(None, "Use this trained tagger instead of the one in the package.")
     no_tagger: bool = flag(False, "Detect with rules, word lists and known patients only.")
@@ -51,18 +56,30 @@ class PhiSettings(Settings):
         "auto", "Read doubtful sentences with the model of the extra accurate; auto: if installed."
     )
     language: Literal["english", "any"] = flag(
-        "english", "Leave out notes in other languages, or treat any; the detectors know English only."
+        "english",
+        "Leave out notes in other languages, or treat any; the detectors know English only.",
     )
     mode: Literal["remove", "replace", "tag"] = flag(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
     )
-    date_order: DateOrder = flag("auto", "Read 3/4/2019 by the other dates of the patient, day first, or month first.")
-    shift: tuple[str, ...] = flag((), "Keep this column of dates and move it by the days of its patient; repeatable.")
-    phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
+    date_order: DateOrder = flag(
+        "auto", "Read 3/4/2019 by the other dates of the patient, day first, or month first."
+    )
+    shift: tuple[str, ...] = flag(
+        (), "Keep this column of dates and move it by the days of its patient; repeatable."
+    )
+    phi_profile: str | None = flag(
+        None, "Use this policy: safe-harbor, limited-dataset, research or max-recall."
+    )
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
-    decisions: tuple[Path, ...] = flag((), "Apply the decisions of clinveil review in this file; repeatable.")
+    decisions: tuple[Path, ...] = flag(
+        (), "Apply the decisions of clinveil review in this file; repeatable."
+    )
     max_residues: float = flag(
-        MAX_RESIDUES, "Maximum share of notes with text like an identifier after treatment (1: no limit).", ge=0, le=1
+        MAX_RESIDUES,
+        "Maximum share of notes with text like an identifier after treatment (1: no limit).",
+        ge=0,
+        le=1,
     )
 
     @field_validator("second_opinion")
@@ -87,7 +104,9 @@ class PhiSettings(Settings):
         if self.phi_profile and self.phi_policy:
             raise ValueError("phi_profile and phi_policy exclude each other: set one of them")
         if self.mode != "replace" and (self.phi_profile or self.phi_policy):
-            raise ValueError("mode cannot be combined with phi_profile or phi_policy: set one of them")
+            raise ValueError(
+                "mode cannot be combined with phi_profile or phi_policy: set one of them"
+            )
         return self
 
     @property
@@ -109,7 +128,9 @@ class PhiSettings(Settings):
         """Return the policy for each class of identifier. Raises UsageError for an invalid policy file."""
         if self.phi_policy:
             return Policy.read(self.phi_policy)
-        return Policy.of_profile(self.phi_profile) if self.phi_profile else Policy.of_mode(self.mode)
+        return (
+            Policy.of_profile(self.phi_profile) if self.phi_profile else Policy.of_mode(self.mode)
+        )
 
 
 class DeidentifySettings(Settings):
@@ -124,10 +145,16 @@ class DeidentifySettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    spans: bool = flag(False, "Write spans.jsonl (findings with their text) to the vault, for review.")
+    spans: bool = flag(
+        False, "Write spans.jsonl (findings with their text) to the vault, for review."
+    )
     keep_ids: bool = flag(False, "Keep the note ids, patient ids and file names of the source.")
-    crosswalk: bool = flag(False, "Store the original identifiers, encrypted, for clinveil reidentify.")
-    audit: Literal["full", "counts"] = flag("full", "Log the spans of each note in the audit log, or counts only.")
+    crosswalk: bool = flag(
+        False, "Store the original identifiers, encrypted, for clinveil reidentify."
+    )
+    audit: Literal["full", "counts"] = flag(
+        "full", "Log the spans of each note in the audit log, or counts only."
+    )
 
 
 class ValidateSettings(Settings):
@@ -136,7 +163,9 @@ class ValidateSettings(Settings):
     identifiers: PhiSettings = group(PhiSettings)
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
     locations: int = flag(200, "Number of sampled locations to annotate.", ge=40, le=100_000)
-    passage: int = flag(40, "Words per passage, the sampling unit of unsuspicious text.", ge=5, le=1_000)
+    passage: int = flag(
+        40, "Words per passage, the sampling unit of unsuspicious text.", ge=5, le=1_000
+    )
     workers: int = WORKERS
     seed: int | None = SEED
     quiet: bool = QUIET

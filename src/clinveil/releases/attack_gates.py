@@ -44,14 +44,20 @@ MET = "Random words in random order can coincide. Only hits beyond that chance a
 # First bytes of files of arrays, tables and models; notes never begin with them.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
 
-PART = re.compile(r"part-[0-9a-f]+\.(?!npy$|npz$|arrow$|bin$|vec$)[a-z0-9.]+")  # of a release of part files
+PART = re.compile(
+    r"part-[0-9a-f]+\.(?!npy$|npz$|arrow$|bin$|vec$)[a-z0-9.]+"
+)  # of a release of part files
 
 
 def adversary_gates(
     findings: Sequence[Finding], names: float, linkage: float, stolen: float | None = None
 ) -> list[Gate]:
     """Return all gates on what adversaries recover and link; the limits are those of the functions below."""
-    return [*reading_gates(findings, names), *linkage_gates(findings, linkage), *stolen_gates(findings, stolen)]
+    return [
+        *reading_gates(findings, names),
+        *linkage_gates(findings, linkage),
+        *stolen_gates(findings, stolen),
+    ]
 
 
 def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
@@ -88,12 +94,23 @@ def linkage_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     by_words = [f for f in gated if f.detail.get("target") == TEN_WORDS]
     views = [
         ("linked", [f for f in by_words if f.detail["adversary"] != "shadow"], most),
-        ("linked_by_shadow", [f for f in by_words if f.detail["adversary"] == "shadow"], max(most, MOST_BY_SHADOW)),
+        (
+            "linked_by_shadow",
+            [f for f in by_words if f.detail["adversary"] == "shadow"],
+            max(most, MOST_BY_SHADOW),
+        ),
         ("linked", [f for f in gated if f.detail.get("target") == PUBLIC], most),
-        ("linked_by_notes", [f for f in gated if f.detail.get("target") == OTHER_NOTES], max(most, MOST_BY_NOTES)),
+        (
+            "linked_by_notes",
+            [f for f in gated if f.detail.get("target") == OTHER_NOTES],
+            max(most, MOST_BY_NOTES),
+        ),
     ]
     judged = [view for view in views if view[1]]
-    return [_decisive(of, attacks, limit, known=attacks[0].detail["against"]) for of, attacks, limit in judged]
+    return [
+        _decisive(of, attacks, limit, known=attacks[0].detail["against"])
+        for of, attacks, limit in judged
+    ]
 
 
 def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
@@ -107,9 +124,16 @@ def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
     """
     if most is None or most >= 1:
         return []
-    stolen = [f for f in findings if f.value is not None and f.detail.get("adversary") == "stolen-vectors"]
-    targets = ((target, [f for f in stolen if f.detail.get("target") == target]) for target in (*NAMES, TEN_WORDS))
-    made = [_decisive("stolen", attacks, most, stratum=target) for target, attacks in targets if attacks]
+    stolen = [
+        f for f in findings if f.value is not None and f.detail.get("adversary") == "stolen-vectors"
+    ]
+    targets = (
+        (target, [f for f in stolen if f.detail.get("target") == target])
+        for target in (*NAMES, TEN_WORDS)
+    )
+    made = [
+        _decisive("stolen", attacks, most, stratum=target) for target, attacks in targets if attacks
+    ]
     return [*made, *single_gates(findings, most)]
 
 
@@ -133,7 +157,9 @@ def switched_off(names: float, linkage: float) -> Iterator[str]:
 def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
     """Yield one warning for each kind of knowledge beyond ten words that links notes."""
     views: dict[str, Finding] = {}
-    linked = (f for f in findings if f.measure == LINKAGE and f.value is not None and f.chance is not None)
+    linked = (
+        f for f in findings if f.measure == LINKAGE and f.value is not None and f.chance is not None
+    )
     for finding in (f for f in linked if f.detail.get("adversary") in RECIPIENTS):
         known, limit = str(finding.detail["against"]), (finding.chance or 0.0) + most
         if finding.detail["target"] not in (TEN_WORDS, PUBLIC) and (finding.low or 0.0) > limit:
@@ -146,23 +172,35 @@ def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
 
 def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
     """Return the gate of one estimate; `most` is a share above chance, and 1 switches the gate off."""
-    value, cases, limit = finding.value or 0.0, effective(finding), min(1.0, (finding.chance or 0.0) + most)
+    value, cases, limit = (
+        finding.value or 0.0,
+        effective(finding),
+        min(1.0, (finding.chance or 0.0) + most),
+    )
     if most >= 1:
         power = "Switched off: the settings allow any share."
-        return gate(of, passed=True, value=value, threshold=1.0, fill=fill, power=power, switched_off=True)
-    sees = cases >= enough(limit, finding.chance or 0.0) or (finding.high is not None and finding.high <= limit)
+        return gate(
+            of, passed=True, value=value, threshold=1.0, fill=fill, power=power, switched_off=True
+        )
+    sees = cases >= enough(limit, finding.chance or 0.0) or (
+        finding.high is not None and finding.high <= limit
+    )
     certain = finding.low is not None and finding.low > limit
     passed = value <= limit + 1e-9 if sees else not certain  # a share equal to the limit passes
     power = f"Refuses with 95{SPACE}% probability a release with a true share of {share(refused_from(limit, cases))}."
     if not sees:
         power = "Too few cases: refuses only if the whole interval is above the limit."
-    return gate(of, passed=passed, value=value, threshold=limit, fill=fill, power=power, blind=not sees)
+    return gate(
+        of, passed=passed, value=value, threshold=limit, fill=fill, power=power, blind=not sees
+    )
 
 
 def refused_from(most: float, cases: float) -> float:
     """Return the smallest share refused with 95 % probability from this many cases (normal approximation)."""
     z, n = ONE_SIDED, max(cases, 1.0)  # solves p - z sqrt(p (1 - p) / n) = most for p
-    return (most + z * z / (2 * n) + z * sqrt(most * (1 - most) / n + (z / (2 * n)) ** 2)) / (1 + z * z / n)
+    return (most + z * z / (2 * n) + z * sqrt(most * (1 - most) / n + (z / (2 * n)) ** 2)) / (
+        1 + z * z / n
+    )
 
 
 def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
@@ -173,7 +211,9 @@ def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     found = [f for f in findings if f.measure == SINGLE and f.value is not None and most < 1]
     values = [f.value for f in found if f.detail.get("label") == "names"]
     power = "Exact: refuses from one word on."
-    return [gate("single", passed=value == 0, value=value, threshold=0, power=power) for value in values]
+    return [
+        gate("single", passed=value == 0, value=value, threshold=0, power=power) for value in values
+    ]
 
 
 def kept_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
@@ -186,12 +226,20 @@ def kept_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     gates = []
     if (unique := values.get(KEPT_UNIQUE)) is not None:
         share_of, off = unique.value or 0.0, most >= 1
-        power = "Switched off: the settings allow any share." if off else "Exact: counts every note."
+        power = (
+            "Switched off: the settings allow any share." if off else "Exact: counts every note."
+        )
         passed = share_of <= most
-        gates.append(gate("kept", passed=passed, value=share_of, threshold=most, power=power, switched_off=off))
+        gates.append(
+            gate(
+                "kept", passed=passed, value=share_of, threshold=most, power=power, switched_off=off
+            )
+        )
     if (own := values.get(KEPT_OWN)) is not None:
         power = "Exact, for the identifiers on the known-patient list."
-        gates.append(gate("kept_own", passed=not own.count, value=own.count, threshold=0, power=power))
+        gates.append(
+            gate("kept_own", passed=not own.count, value=own.count, threshold=0, power=power)
+        )
     return gates
 
 
@@ -203,7 +251,9 @@ def contents_gate(folder: Path, notes: str, columns: Columns) -> Gate:
     """
     asked = {columns.text, columns.note_id, columns.patient_id, *columns.keep}
     faults = sum(1 for _ in _foreign(folder, notes)) + len({*_columns(folder / notes)} - asked)
-    return gate("contents", passed=faults == 0, value=faults, threshold=0, hint=FAULT, by_construction=True)
+    return gate(
+        "contents", passed=faults == 0, value=faults, threshold=0, hint=FAULT, by_construction=True
+    )
 
 
 def _foreign(folder: Path, notes: str) -> Iterator[Path]:
@@ -211,7 +261,9 @@ def _foreign(folder: Path, notes: str) -> Iterator[Path]:
     for path in sorted(p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir()):
         inside = path.relative_to(folder)
         below = inside.parts[0] == notes and len(inside.parts) == 2
-        named = str(inside) == notes or (below and (path.suffix == ".txt" or PART.fullmatch(path.name)))
+        named = str(inside) == notes or (
+            below and (path.suffix == ".txt" or PART.fullmatch(path.name))
+        )
         if path.is_symlink() or not named:
             yield path
             continue
@@ -231,7 +283,9 @@ def _columns(notes: Path) -> Sequence[str]:
     return list(pq.read_schema(notes).names)
 
 
-def patient_gates(findings: Sequence[Finding], *, digits: bool = True, shuffled: bool = False) -> list[Gate]:
+def patient_gates(
+    findings: Sequence[Finding], *, digits: bool = True, shuffled: bool = False
+) -> list[Gate]:
     """Return the gates on patients' own identifiers in their released notes; empty without a known-patient list.
 
     Identifiers that the list does not contain have no gate; the report warns about them.
@@ -242,7 +296,10 @@ def patient_gates(findings: Sequence[Finding], *, digits: bool = True, shuffled:
     """
     gates, own = list[Gate](), [f for f in findings if f.measure.startswith("attack.own_")]
     for finding in (f for f in own if f.measure == "attack.own_name"):
-        known, met = int(finding.detail.get("in_feed") or 0), int(finding.detail.get("in_release") or 0)
+        known, met = (
+            int(finding.detail.get("in_feed") or 0),
+            int(finding.detail.get("in_release") or 0),
+        )
         gates.append(gate("feed", passed=known == 0 or met > 0, value=met, threshold="at least 1"))
     for finding in (f for f in own if f.value is not None):
         if finding.measure == "attack.own_name":
@@ -264,7 +321,11 @@ def _none(finding: Finding, *, certain: bool) -> Gate:
         threshold=0,
         unit=finding.unit,
         fill={"kind": kind},
-        meaning=DROPPED if certain else searched if finding.measure in NUMBERS else f"{searched} {DRAWN}",
+        meaning=DROPPED
+        if certain
+        else searched
+        if finding.measure in NUMBERS
+        else f"{searched} {DRAWN}",
         power="" if certain else "Refuses any hit among the identifiers searched for.",
         by_construction=certain,
     )
@@ -272,7 +333,9 @@ def _none(finding: Finding, *, certain: bool) -> Gate:
 
 def _met(finding: Finding) -> Gate:
     """Return the gate of a permutation test: no more hits than random word orders of each note explain."""
-    expected, alone = (float(finding.detail.get(name) or 0.0) for name in ("expected", "one_refused_below"))
+    expected, alone = (
+        float(finding.detail.get(name) or 0.0) for name in ("expected", "one_refused_below")
+    )
     kind, searched = _searched(finding)
     return gate(
         "own_met",

@@ -54,12 +54,18 @@ def attacked_release(
     manifest = read_manifest(vault)
     settings, notes = settings_of(manifest, vault), _released_notes(released, vault, manifest)
     if patients is None and settings.phi and settings.identifiers.patients is not None:
-        raise UsageError("the release was made with known patients", hint="pass --patients FEED again")
+        raise UsageError(
+            "the release was made with known patients", hint="pass --patients FEED again"
+        )
     known = read_patients(patients) if patients else {}
     source = open_corpus(original, settings.notes, keep=settings.keep)
     added_to = manifest["private"].get("adds_to")
-    corpus: Corpus = NewNotes(source, ParentRelease.read(Path(added_to["vault"]))) if added_to else source
-    deidentifier = Deidentifier.of(settings.identifiers, Key.load(vault / "key.bin"), patients=known)
+    corpus: Corpus = (
+        NewNotes(source, ParentRelease.read(Path(added_to["vault"]))) if added_to else source
+    )
+    deidentifier = Deidentifier.of(
+        settings.identifiers, Key.load(vault / "key.bin"), patients=known
+    )
     held_out = HeldOutPatients.read(vault)
     if held_out is None:
         raise damaged(vault, f"{TABLE} is missing")
@@ -90,10 +96,21 @@ def _released_notes(released: Path, vault: Path, manifest: Mapping[str, Any]) ->
     """Open the released notes. Raises InputError if the vault has no channel or is that of another release."""
     if not (vault / "channel").exists():
         what = f"is the vault of a {manifest['kind']} release, which has no channel"
-        raise InputError(what, where=vault.name, hint="pass the vault of an obfuscated or coded release")
-    public, key = read_json((released if released.is_dir() else released.parent) / NAME), manifest["key_commitment"]
+        raise InputError(
+            what, where=vault.name, hint="pass the vault of an obfuscated or coded release"
+        )
+    public, key = (
+        read_json((released if released.is_dir() else released.parent) / NAME),
+        manifest["key_commitment"],
+    )
     if isinstance(public, dict) and public.get("key_commitment", key) != key:
-        raise InputError("is the vault of another release", where="--vault", hint="pass OUT/vault of this release")
+        raise InputError(
+            "is the vault of another release",
+            where="--vault",
+            hint="pass OUT/vault of this release",
+        )
     notes = manifest["notes"]
-    roles = NotesSettings(text=notes["text"], id=notes["id"], patient=notes["patient"], preset="none")
+    roles = NotesSettings(
+        text=notes["text"], id=notes["id"], patient=notes["patient"], preset="none"
+    )
     return open_corpus(released / notes["file"] if (released / NAME).is_file() else released, roles)

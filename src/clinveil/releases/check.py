@@ -58,12 +58,18 @@ class OutputCheck:
 
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dictionary for `of`."""
-        return {f.name: getattr(self, f.name) for f in fields(self)[:-1]} | {"outputs": dict(self.outputs)}
+        return {f.name: getattr(self, f.name) for f in fields(self)[:-1]} | {
+            "outputs": dict(self.outputs)
+        }
 
     @classmethod
-    def of(cls, counts: Mapping[str, int], outputs: Mapping[str, int] = MappingProxyType({})) -> OutputCheck:
+    def of(
+        cls, counts: Mapping[str, int], outputs: Mapping[str, int] = MappingProxyType({})
+    ) -> OutputCheck:
         """Return the check with these counts by name; missing ones are 0."""
-        return cls(**{f.name: counts.get(f.name, 0) for f in fields(cls)[:-1]}, outputs=Counter(outputs))
+        return cls(
+            **{f.name: counts.get(f.name, 0) for f in fields(cls)[:-1]}, outputs=Counter(outputs)
+        )
 
 
 NOTHING = OutputCheck.of({})
@@ -86,7 +92,9 @@ class Allowed:
     @classmethod
     def by(cls, channel: Channel) -> Allowed:
         """Return the words that a channel allows."""
-        written = {w for w, ok in zip(channel.words, channel.eligible.tolist(), strict=True) if ok} | channel.kept
+        written = {
+            w for w, ok in zip(channel.words, channel.eligible.tolist(), strict=True) if ok
+        } | channel.kept
         return cls(frozenset(channel.words), frozenset(written), channel.kept, channel.policy)
 
 
@@ -109,14 +117,24 @@ def check_output(
             doubled or reordered.
         over: executor; does not change the counts.
     """
-    sources, outputs, places = _ById(entered, TEXT), _ById(released, TEXT), _ById(alignment, "start", "end")
+    sources, outputs, places = (
+        _ById(entered, TEXT),
+        _ById(released, TEXT),
+        _ById(alignment, "start", "end"),
+    )
 
-    def pieces() -> Iterator[pa.RecordBatch]:  # of the crosswalk, with the columns `SIDES`; missing values are null
+    def pieces() -> Iterator[
+        pa.RecordBatch
+    ]:  # of the crosswalk, with the columns `SIDES`; missing values are null
         for batch in crosswalk:
             for start in range(0, batch.num_rows, PIECE):
                 piece = batch.slice(start, PIECE)
-                ids, new = (piece.column(name).to_pylist() for name in ("source_note_id", "note_id"))
-                yield pa.record_batch([*sources.find(ids), *outputs.find(new), *places.find(ids)], names=SIDES)
+                ids, new = (
+                    piece.column(name).to_pylist() for name in ("source_note_id", "note_id")
+                )
+                yield pa.record_batch(
+                    [*sources.find(ids), *outputs.find(new), *places.find(ids)], names=SIDES
+                )
 
     found = sum(over(partial(checked, Allowed.by(channel) if channel else None), pieces()), NOTHING)
     return replace(found, unmatched=found.unmatched + outputs.passed + outputs.rest())
@@ -154,7 +172,9 @@ class _ById:
             for piece, name in zip(pieces, self._names, strict=True):
                 piece.append(self._batch.column(name).take(pa.array(taken, pa.int64())))
         missing = len(ids) - done
-        return [pa.concat_arrays([*p, pa.nulls(missing, p[0].type if p else pa.null())]) for p in pieces]
+        return [
+            pa.concat_arrays([*p, pa.nulls(missing, p[0].type if p else pa.null())]) for p in pieces
+        ]
 
     def _fill(self) -> bool:
         """Advance to a batch with rows left; return False at the end."""
@@ -197,12 +217,23 @@ def _lists(column: pa.Array) -> Iterator[Ints | None]:
     """Yield the numbers of each row of a list column."""
     if pa.types.is_null(column.type):
         return iter([None] * len(column))
-    flat, ends = column.flatten().to_numpy(), np.cumsum(pc.fill_null(pc.list_value_length(column), 0).to_numpy())
+    flat, ends = (
+        column.flatten().to_numpy(),
+        np.cumsum(pc.fill_null(pc.list_value_length(column), 0).to_numpy()),
+    )
     parts = np.split(flat.astype(np.int64), ends[:-1]) if len(column) else []
-    return (part if there else None for part, there in zip(parts, column.is_valid().to_pylist(), strict=True))
+    return (
+        part if there else None
+        for part, there in zip(parts, column.is_valid().to_pylist(), strict=True)
+    )
 
 
-def _note(count: Counter[str], seen: Counter[str], note: tuple[str, str, Ints | None], allowed: Allowed | None) -> None:
+def _note(
+    count: Counter[str],
+    seen: Counter[str],
+    note: tuple[str, str, Ints | None],
+    allowed: Allowed | None,
+) -> None:
     source, text, place = note
     outputs = words(text)
     seen.update(outputs)
@@ -217,7 +248,9 @@ def _note(count: Counter[str], seen: Counter[str], note: tuple[str, str, Ints | 
                 count["below_floor" if word in allowed.known else "out_of_vocabulary"] += 1
     # Characters that belong neither to a word nor to the layout.
     rest = text.translate(_allowed_marks(allowed.policy.layout, allowed.policy.numbers))
-    count["stray"] += sum(t.end - t.start for t in tokenize(rest) if t.kind != Kind.WORD) if rest else 0
+    count["stray"] += (
+        sum(t.end - t.start for t in tokenize(rest) if t.kind != Kind.WORD) if rest else 0
+    )
     inputs = _inputs(source, len(outputs), place, allowed.policy)
     if inputs is None:
         count["unaligned"] += 1

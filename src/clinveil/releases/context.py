@@ -52,7 +52,9 @@ class StageTimer:
         with ExitStack() as shown:
             if isinstance(self.say, Showing) and planned in self.plan:
                 number = [*self.plan].index(planned) + 1
-                shown.enter_context(self.say.stage(planned, number, len(self.plan), self.plan[planned]))
+                shown.enter_context(
+                    self.say.stage(planned, number, len(self.plan), self.plan[planned])
+                )
             yield result
         seconds = time.perf_counter() - began
         self.say(f"{name}: ended at {time.strftime('%H:%M:%S')} after {duration(seconds)}")
@@ -102,7 +104,9 @@ class ReleaseContext(PreparedInput):
     @property
     def over_all(self) -> Map:
         """Map for quick work on all notes: `over_parts`, or processes here for many words of a single file."""
-        return self.over_parts if self.facts else over_words(self.found.tokens, self.settings.workers)
+        return (
+            self.over_parts if self.facts else over_words(self.found.tokens, self.settings.workers)
+        )
 
     @property
     def known_names(self) -> frozenset[str]:

@@ -112,7 +112,9 @@ def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[s
     notes: dict[str, str] = {}
     patients: dict[str, str] = {}
     for batch in crosswalk:
-        source_note, source_patient, note, patient = (column.to_pylist() for column in batch.columns)
+        source_note, source_patient, note, patient = (
+            column.to_pylist() for column in batch.columns
+        )
         notes.update(zip(note, source_note, strict=True))
         patients.update(zip(patient, source_patient, strict=True))
     return notes, patients
@@ -134,7 +136,9 @@ def by_new_id(batch: pa.RecordBatch) -> Ranks:
         except ValueError:
             return 2**64 - 1
 
-    return np.array([first_bits(note_id) for note_id in batch.column(NOTE_ID).to_pylist()], dtype=np.uint64)
+    return np.array(
+        [first_bits(note_id) for note_id in batch.column(NOTE_ID).to_pylist()], dtype=np.uint64
+    )
 
 
 def by_source(crosswalk: Iterable[pa.RecordBatch]) -> Callable[[pa.RecordBatch], Ranks]:
@@ -200,7 +204,9 @@ def _partition(ranked: Iterable[pa.RecordBatch], folder: Path, shift: int) -> li
             files = (ranks >> np.uint64(shift)) & np.uint64((1 << _BITS) - 1)
             for name in np.unique(files).tolist():
                 if name not in writers:
-                    writers[name] = pa.ipc.new_stream(folder / str(name), batch.schema, options=packed)
+                    writers[name] = pa.ipc.new_stream(
+                        folder / str(name), batch.schema, options=packed
+                    )
                 writers[name].write_batch(batch.take(pa.array(np.flatnonzero(files == name))))
     finally:
         for writer in writers.values():

@@ -59,7 +59,9 @@ def _texts() -> dict[str, dict[str, str]]:
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def gate(of: str, *, passed: bool, fill: Mapping[str, Any] = MappingProxyType({}), **fields: Any) -> Gate:
+def gate(
+    of: str, *, passed: bool, fill: Mapping[str, Any] = MappingProxyType({}), **fields: Any
+) -> Gate:
     """Return a gate with its text from `gates.toml`; `fill` replaces the names in braces."""
     texts = {name: text.format(**fill) for name, text in _texts()[of].items()}
     return Gate(**{"passed": passed, **texts, **fields})
@@ -67,13 +69,19 @@ def gate(of: str, *, passed: bool, fill: Mapping[str, Any] = MappingProxyType({}
 
 def sound(of: str, faults: int, **more: Any) -> Gate:
     """Return a gate on a guarantee of the program: no fault is allowed."""
-    return gate(of, **{"passed": faults == 0, "value": faults, "threshold": 0, "hint": FAULT, **more})
+    return gate(
+        of, **{"passed": faults == 0, "value": faults, "threshold": 0, "hint": FAULT, **more}
+    )
 
 
 def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gate]:
     """Return the gates on the released words, read back from the release."""
     itself = check.self_replaced == 0 and tally.self_replaced == 0
-    drawn: dict[str, Any] = {"passed": True, "threshold": "not promised by this mechanism", "blind": True}
+    drawn: dict[str, Any] = {
+        "passed": True,
+        "threshold": "not promised by this mechanism",
+        "blind": True,
+    }
     return [
         sound("itself_drawn", check.self_replaced, **drawn)
         if channel.maps_to_itself
@@ -93,21 +101,42 @@ def variety_gates(check: OutputCheck, findings: Sequence[Finding]) -> list[Gate]
     value, threshold = (distinct, FEWEST_WORDS) if few else (effective, FEWEST_EFFECTIVE)
     unit = "different words" if few else "effective number of words"
     power = (
-        f"Exact: refuses fewer than {FEWEST_WORDS} different words, or an effective number below {FEWEST_EFFECTIVE}."
+        f"Exact: refuses fewer than {FEWEST_WORDS} different words, "
+        f"or an effective number below {FEWEST_EFFECTIVE}."
     )
-    gates = [gate("variety", passed=value >= threshold, value=value, threshold=threshold, unit=unit, power=power)]
-    tested = [f.detail for f in findings if f.measure in LABEL_TASKS and "of_ceiling_high" in f.detail]
+    gates = [
+        gate(
+            "variety",
+            passed=value >= threshold,
+            value=value,
+            threshold=threshold,
+            unit=unit,
+            power=power,
+        )
+    ]
+    tested = [
+        f.detail for f in findings if f.measure in LABEL_TASKS and "of_ceiling_high" in f.detail
+    ]
     if tested:
         best = max(tested, key=_above_chance)
         chance = round(float(best["chance_score"] or 0.0), 3)
         passed = _above_chance(best) > 0
-        gates.append(gate("at_chance", passed=passed, value=best["score"], threshold=f"above {chance} (chance)"))
+        gates.append(
+            gate(
+                "at_chance",
+                passed=passed,
+                value=best["score"],
+                threshold=f"above {chance} (chance)",
+            )
+        )
     return gates
 
 
 def _above_chance(detail: Detail) -> float:
     """Return the upper end of a released score's interval minus the score with permuted labels."""
-    high, ceiling, chance = (float(detail[name] or 0.0) for name in ("of_ceiling_high", "ceiling", "chance_score"))
+    high, ceiling, chance = (
+        float(detail[name] or 0.0) for name in ("of_ceiling_high", "ceiling", "chance_score")
+    )
     return high * ceiling - chance
 
 
@@ -159,7 +188,12 @@ def residue_gates(tally: ResidueTally, limit: float) -> list[Gate]:
 def seed_gate(public: Sequence[str]) -> Gate:
     """Return the gate that nothing was derived from a public seed; `public` names what was."""
     secret = not public
-    return gate("seed", passed=secret, value="secret key" if secret else "public seed", threshold="secret key")
+    return gate(
+        "seed",
+        passed=secret,
+        value="secret key" if secret else "public seed",
+        threshold="secret key",
+    )
 
 
 @dataclass(frozen=True)
@@ -190,13 +224,17 @@ def examine(
     spans = tuple(sorted({*SPANS, span}))
     # Rare words are left out on all sides: a word that no model can write would split a copy.
     both = sides.training, sides.held_out
-    seen, other = ((shared_text(side, vocabulary) if vocabulary else side).as_corpus() for side in both)
+    seen, other = (
+        (shared_text(side, vocabulary) if vocabulary else side).as_corpus() for side in both
+    )
     before = checked if checked and len(checked.drawn) == len(written) else None
     compared = replace(written, texts=tuple(before.drawn)) if before else written
     found = copies(compared.as_corpus(), seen, other, rng, spans=spans)
     gates = [sound("synthetic_accounted", abs(expected - len(set(written.note_ids))))]
     if vocabulary is not None:
-        gates.append(sound("synthetic_floor", _below(written, vocabulary, before.invented if before else ())))
+        gates.append(
+            sound("synthetic_floor", _below(written, vocabulary, before.invented if before else ()))
+        )
     long, near, whole = _seeing([_copied(found, span), _nearly_copied(found), _copied_whole(found)])
     gates += [long, whole, near]
     if feed is not None:
@@ -209,7 +247,9 @@ def _below(written: PlainNotes, vocabulary: Vocabulary, invented: Sequence[froze
     """Count the words that are not in the vocabulary, which has only words of enough patients, and not invented."""
     allowed = vocabulary.words if isinstance(vocabulary, LayoutVocabulary) else frozenset[str]()
     pairs = zip_longest(written.texts, invented, fillvalue=frozenset[str]())
-    return sum(word not in allowed and word not in own for text, own in pairs for word in words(str(text)))
+    return sum(
+        word not in allowed and word not in own for text, own in pairs for word in words(str(text))
+    )
 
 
 @dataclass(frozen=True)
@@ -224,7 +264,10 @@ class _Rule:
 
 def _copied(found: Sequence[Finding], span: int) -> Gate:
     runs = {int(f.detail["span"] or 0): f for f in found if f.measure == "attack.copies_own"}
-    shorter, tests = [finding for less, finding in sorted(runs.items()) if less < span], list[_Rule]()
+    shorter, tests = (
+        [finding for less, finding in sorted(runs.items()) if less < span],
+        list[_Rule](),
+    )
     for finding in shorter:
         detail = finding.detail
         hits = (finding.count or 0, _whole(detail, "held_out_copied"), _whole(detail, "visible"))
@@ -235,7 +278,11 @@ def _copied(found: Sequence[Finding], span: int) -> Gate:
 def _copied_whole(found: Sequence[Finding]) -> Gate:
     finding = next(f for f in found if f.measure == "attack.copies_whole")
     detail, least = finding.detail, finding.detail["least_words"]
-    hits = _whole(detail, "same_copied"), _whole(detail, "same_held_out_copied"), _whole(detail, "same_visible")
+    hits = (
+        _whole(detail, "same_copied"),
+        _whole(detail, "same_held_out_copied"),
+        _whole(detail, "same_visible"),
+    )
     fill = {"least": least, "least_same": detail["least_same"]}
     tests = [_test(f"a note of {detail['least_same']} words and numbers", hits, finding, ALPHA)]
     return _copies_gate("copied_whole", fill, finding, f"{least} words in one note", tests)
@@ -244,13 +291,17 @@ def _copied_whole(found: Sequence[Finding]) -> Gate:
 def _nearly_copied(found: Sequence[Finding]) -> Gate:
     finding = next(f for f in found if f.measure == "attack.copies_near")
     least, phrase = finding.detail["least_phrases"], finding.detail["phrase"]
-    return _copies_gate("copied_nearly", {"least": least}, finding, f"{least} phrases of {phrase} words", [])
+    return _copies_gate(
+        "copied_nearly", {"least": least}, finding, f"{least} phrases of {phrase} words", []
+    )
 
 
 def _test(what: str, hits: tuple[int, int, int], finding: Finding, level: float) -> _Rule:
     """Run Fisher's exact test on (training patients copied, held-out patients copied, training patients visible)."""
     copied, by_chance, visible = hits
-    least = fisher_from(visible, finding.n, _whole(finding.detail, "held_out_patients"), by_chance, level)
+    least = fisher_from(
+        visible, finding.n, _whole(finding.detail, "held_out_patients"), by_chance, level
+    )
     return _Rule(what, copied, visible if least is None else least - 1, least)
 
 
@@ -258,9 +309,13 @@ def _whole(detail: Detail, name: str) -> int:
     return int(detail[name] or 0)
 
 
-def _copies_gate(of: str, fill: Mapping[str, Any], finding: Finding, what: str, tests: list[_Rule]) -> Gate:
+def _copies_gate(
+    of: str, fill: Mapping[str, Any], finding: Finding, what: str, tests: list[_Rule]
+) -> Gate:
     detail, may = finding.detail, _whole(finding.detail, "allowed")
-    first = _Rule(what, finding.count or 0, may, None if detail["refused_from"] is None else may + 1)
+    first = _Rule(
+        what, finding.count or 0, may, None if detail["refused_from"] is None else may + 1
+    )
     rules = [first, *tests]
     shown = next((rule for rule in rules if rule.count > rule.may), first)
     rule = "No training patient may be copied"
@@ -284,8 +339,14 @@ def _copies_gate(of: str, fill: Mapping[str, Any], finding: Finding, what: str, 
 
 def _copies_power(detail: Detail, patients: int, what: str, tests: list[_Rule]) -> str:
     seen = f"{_whole(detail, 'visible') / patients:.0%} of the training patients have {what} of their own"
-    tested = "; ".join(f"from {test.least} patients on with {test.what}" for test in tests if test.least is not None)
-    tested = f" Tested against held-out patients at {ALPHA} in all: refuses {tested}." if tested else ""
+    tested = "; ".join(
+        f"from {test.least} patients on with {test.what}"
+        for test in tests
+        if test.least is not None
+    )
+    tested = (
+        f" Tested against held-out patients at {ALPHA} in all: refuses {tested}." if tested else ""
+    )
     if detail["refused_from"] is None:
         return (
             f"No power: no number of copied patients would be refused; {seen}."
@@ -325,7 +386,11 @@ def audit_gate(audit: Audit, epsilon: float) -> Gate:
         f"{audit.correct} of {audit.guesses} guesses about {audit.canaries:,} invented patients were correct. All "
         f"correct, as without noise, would show an epsilon of at least {highest:.2g}."
     )
-    rest: dict[str, Any] = {"unit": "epsilon (lower bound, 95 %)", "power": power, "blind": highest <= epsilon}
+    rest: dict[str, Any] = {
+        "unit": "epsilon (lower bound, 95 %)",
+        "power": power,
+        "blind": highest <= epsilon,
+    }
     return gate("audit", passed=bound <= epsilon, value=round(bound, 3), threshold=epsilon, **rest)
 
 
@@ -336,7 +401,9 @@ def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
     hits = index.find([words(text) for text in written.texts])
     # Shuffled pairs can be real names, often so with few names; counting these would hide the worst leak.
     known = np.isin(hits.code, np.concatenate([index.real.whole, index.real.ends]))
-    by_set = np.bincount(hits.replicate[(hits.replicate == 0) | ~known], minlength=index.replicates + 1)
+    by_set = np.bincount(
+        hits.replicate[(hits.replicate == 0) | ~known], minlength=index.replicates + 1
+    )
     real, made = int(by_set[0]), by_set[1:]
     detail: dict[str, str | int] = {"most_of_made_up": int(made.max()) if made.size else 0}
     if not hits.row.size:
@@ -362,6 +429,8 @@ def _names(finding: Finding) -> Gate:
         passed=(finding.value or 0) <= most,
         value=finding.value,
         threshold=most,
-        power=str(unseen) if unseen else f"Refuses from {most + 1} occurrences of a known full name on.",
+        power=str(unseen)
+        if unseen
+        else f"Refuses from {most + 1} occurrences of a known full name on.",
         blind=unseen is not None,
     )

@@ -52,7 +52,9 @@ class SplitRows:
         owners = pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID))
         texts = batch.column(TEXT).to_pylist()
         values = batch.column(label).to_pylist() if label else [None] * len(texts)
-        labels = pa.array(["" if value is None else str(value).strip() for value in values], pa.string())
+        labels = pa.array(
+            ["" if value is None else str(value).strip() for value in values], pa.string()
+        )
         minhash = _minhash()
         signatures = [minhash.signature(text or "") for text in texts]
         shape = (len(texts), minhash.factors.size)
@@ -179,7 +181,9 @@ class _Draw:
             self.strata.update(strata)
             for stratum in strata:
                 self._in_stratum[stratum].append(group)
-            group.limits = strata + Counter({f"label {label}": n for label, n in group.labels.items()})
+            group.limits = strata + Counter(
+                {f"label {label}": n for label, n in group.labels.items()}
+            )
         for stratum, n in self.strata.items():
             self._spare[stratum] = n - ceil(n / 2)
         # Groups of more notes than this are for training; three times the mean of a patient is always allowed.
@@ -210,7 +214,9 @@ class _Draw:
         for group in sorted(self.groups, key=lambda one: len(one.patients)):
             if len(self.chosen) >= wanted:
                 return
-            if id(group) not in self._settled and len(group.patients) <= self.n_patients - FEWEST - len(self.chosen):
+            if id(group) not in self._settled and len(
+                group.patients
+            ) <= self.n_patients - FEWEST - len(self.chosen):
                 self._choose(group)
 
     def _may(self, group: _Group) -> bool:

@@ -29,10 +29,22 @@ from clinveil.report.record import Edition, Gate, tally
 
 SCHEMA = "clinveil.manifest/2"
 OLDER = ("clinveil.manifest/1", "clinveil.synthesis/1")  # manifests of earlier versions
-GATE_FIELDS = ("name", "passed", "outcome", "switched_off", "threshold", "power")  # in addition to the value
+GATE_FIELDS = (
+    "name",
+    "passed",
+    "outcome",
+    "switched_off",
+    "threshold",
+    "power",
+)  # in addition to the value
 SUMS, CARD, NAME, REPORT = "SHA256SUMS", "README.md", "manifest.json", "report.html"
 SIGNATURE, PUBLIC_KEY = "manifest.sig", "signing-key.pem"
-COMPANIONS = (CARD, NAME, SUMS, REPORT)  # in addition to the notes and, since releases are signed, these:
+COMPANIONS = (
+    CARD,
+    NAME,
+    SUMS,
+    REPORT,
+)  # in addition to the notes and, since releases are signed, these:
 SIGNED = (SIGNATURE, PUBLIC_KEY)
 
 
@@ -113,13 +125,18 @@ class Account:
 def canonical(document: Mapping[str, Any]) -> str:
     """Return the JSON text whose hash the manifest contains: sorted keys, no spaces, without that hash."""
     rest = {k: v for k, v in document.items() if k != "self_sha256"}
-    return json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
 
 
 def sealed(document: Mapping[str, Any]) -> str:
     """Return the document as indented JSON with `self_sha256`, the hash of its canonical form."""
     seal = hashlib.sha256(canonical(document).encode()).hexdigest()
-    return json.dumps({**document, "self_sha256": seal}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps({**document, "self_sha256": seal}, indent=2, ensure_ascii=False, allow_nan=False)
+        + "\n"
+    )
 
 
 def contents(folder: Path) -> tuple[set[str], set[str]]:
@@ -196,7 +213,9 @@ def verify(folder: Path, public_key: str | Path | None = None) -> list[Check]:
     if not folder.is_dir():
         refused = (folder.parent / "vault" / "report.html").is_file()
         hint = "the run was refused; see OUT/vault/report.html" if refused else "pass OUT/release"
-        raise InputError("does not exist" if refused else "is not a release folder", where=folder.name, hint=hint)
+        raise InputError(
+            "does not exist" if refused else "is not a release folder", where=folder.name, hint=hint
+        )
     if (folder / "key.bin").is_file():
         raise InputError("is the vault of a release", where=folder.name, hint="pass OUT/release")
     document = read_json(folder / NAME)
@@ -206,7 +225,11 @@ def verify(folder: Path, public_key: str | Path | None = None) -> list[Check]:
     signed = SIGNED if manifest and "signing_key" in manifest else ()
     missing = [name for name in (*COMPANIONS, *signed) if not (folder / name).is_file()]
     if missing:
-        hint = "; pass OUT/release" if (folder / "release").is_dir() or (folder / "out").is_dir() else ""
+        hint = (
+            "; pass OUT/release"
+            if (folder / "release").is_dir() or (folder / "out").is_dir()
+            else ""
+        )
         return [Check("all files are present", False, "missing: " + ", ".join(missing) + hint)]
     if manifest is None:
         return [Check("the manifest can be read", False, f"it is not {SCHEMA}")]
@@ -227,30 +250,42 @@ def _fingerprint(public_key: str, folder: Path) -> str:
     if public_key.startswith("SHA256:"):
         raise InputError("is not a complete fingerprint", where="--public-key", hint=hint)
     if folder.resolve() in Path(public_key).resolve().parents:
-        raise InputError("is a file of the release itself, which proves nothing", where="--public-key", hint=hint)
+        raise InputError(
+            "is a file of the release itself, which proves nothing", where="--public-key", hint=hint
+        )
     try:
         return fingerprint_of(Path(public_key).read_bytes())
     except OSError:
         raise InputError("there is no such file", where="--public-key", hint=hint) from None
     except ValueError:
-        raise InputError("is not an Ed25519 public key", where=Path(public_key).name, hint=hint) from None
+        raise InputError(
+            "is not an Ed25519 public key", where=Path(public_key).name, hint=hint
+        ) from None
 
 
 def older(folder: Path) -> InputError:
     """Return the error for a folder of an earlier version."""
     what = "was made by an earlier version of clinveil"
-    return InputError(what, where=folder.name, hint="use that version, or create the release again in another folder")
+    return InputError(
+        what,
+        where=folder.name,
+        hint="use that version, or create the release again in another folder",
+    )
 
 
 def _file_checks(folder: Path, manifest: dict[str, Any]) -> Iterator[Check]:
     """Compare the set of files, folders and links with the list of sums and with the manifest."""
     lines = (folder / SUMS).read_text(encoding="utf-8")
-    summed = {name: digest for digest, _, name in (line.partition("  ") for line in lines.splitlines())}
+    summed = {
+        name: digest for digest, _, name in (line.partition("  ") for line in lines.splitlines())
+    }
     _, other = contents(folder)
     found = released_files(folder)
     if SUCCESS in found and not (folder / SUCCESS).stat().st_size:  # added by an upload
         rest = {name: digest for name, digest in found.items() if name not in (SUCCESS, MARKER)}
-        made = (folder / MARKER).is_file() and (folder / MARKER).read_bytes() == mark("publish", sorted([*rest, SUMS]))
+        made = (folder / MARKER).is_file() and (folder / MARKER).read_bytes() == mark(
+            "publish", sorted([*rest, SUMS])
+        )
         found = rest if made else found
     named: dict[str, str] = manifest["files"]
     signed = "signing_key" in manifest
@@ -258,13 +293,17 @@ def _file_checks(folder: Path, manifest: dict[str, Any]) -> Iterator[Check]:
     wrong = {*(found.keys() ^ listed), *(found.keys() ^ summed.keys()), *other}
     yield Check("the folder contains exactly the listed files", not wrong, _names(sorted(wrong)))
     changed = sorted(n for n in found.keys() & summed.keys() if found[n] != summed[n])
-    yield Check("the hashes agree", not changed and bool(wrong or lines == _sums(found)), _names(changed))
+    yield Check(
+        "the hashes agree", not changed and bool(wrong or lines == _sums(found)), _names(changed)
+    )
     moved = sorted(name for name in named if found.get(name) != named[name])
     notes = any(Path(name).parts[0] == manifest["notes"]["file"] for name in named)
     yield Check("the manifest lists the released files", notes and not moved, _names(moved))
 
 
-def _manifest_checks(folder: Path, manifest: dict[str, Any], trusted: str | None) -> Iterator[Check]:
+def _manifest_checks(
+    folder: Path, manifest: dict[str, Any], trusted: str | None
+) -> Iterator[Check]:
     seal = hashlib.sha256(canonical(manifest).encode()).hexdigest()
     yield Check("the manifest is unchanged", seal == manifest.get("self_sha256"))
     yield _signature(folder, manifest, trusted)
@@ -298,8 +337,12 @@ def _rows(folder: Path, manifest: dict[str, Any]) -> Check:
         return Check(what, False, "it refers to notes outside the release")
     try:
         rows = 0
-        settings = NotesSettings(text=notes["text"], id=notes["id"], patient=notes["patient"], preset="none")
-        for batch in open_corpus(folder / notes["file"], settings, keep=tuple(notes["keep"])).batches():
+        settings = NotesSettings(
+            text=notes["text"], id=notes["id"], patient=notes["patient"], preset="none"
+        )
+        for batch in open_corpus(
+            folder / notes["file"], settings, keep=tuple(notes["keep"])
+        ).batches():
             rows += batch.num_rows
     except ClinveilError as error:
         return Check(what, False, error.what)

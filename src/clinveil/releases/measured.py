@@ -54,11 +54,16 @@ class Measured:
 
     def by(self, attack: Attack, rng: Generator) -> list[Finding]:
         """Run an attack and return its findings."""
-        found = [_safe_text(type(attack), finding) for finding in attack(self.of(type(attack)), rng)]
+        found = [
+            _safe_text(type(attack), finding) for finding in attack(self.of(type(attack)), rng)
+        ]
         if not self.drawn:
             return found
         if attack.sees_all:  # except controls, which search the sampled source notes
-            return [replace(f, control_is=f"{f.control_is}, of sampled patients") if f.control_is else f for f in found]
+            return [
+                replace(f, control_is=f"{f.control_is}, of sampled patients") if f.control_is else f
+                for f in found
+            ]
         return self.marked(found) if attack.needs & NOTES else found
 
     def marked(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -67,7 +72,9 @@ class Measured:
         return [replace(finding, detail={**finding.detail, **note}) for finding in findings]
 
 
-def measured(whole: Context, vault: Path, words: int, salt: bytes, scratch: Path, over: Map = serial) -> Measured:
+def measured(
+    whole: Context, vault: Path, words: int, salt: bytes, scratch: Path, over: Map = serial
+) -> Measured:
     """Return the input of attacks: the whole release, or a sample of patients copied to `scratch`.
 
     Args:
@@ -100,12 +107,18 @@ def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, ove
     notes, patients = id_maps(iter(drawn))
     own, theirs = (pa.array(list(ids), pa.string()) for ids in (patients, notes.values()))
     of_share = partial(_of_share, share)
-    takes = {"original": of_share, "entered": of_share, "released": partial(_of_ids, PATIENT_ID, own)}
+    takes = {
+        "original": of_share,
+        "entered": of_share,
+        "released": partial(_of_ids, PATIENT_ID, own),
+    }
     copies: dict[str, Any] = {}
     for name, taken in takes.items():
         corpus, path = getattr(whole, name), place / f"{name}.parquet"
         _copy(each_batch(over, taken, corpus), path)
-        copies[name] = open_corpus(path, AS_BATCHES, label=corpus.columns.labels, keep=corpus.columns.keep)
+        copies[name] = open_corpus(
+            path, AS_BATCHES, label=corpus.columns.labels, keep=corpus.columns.keep
+        )
     if whole.alignment:
         source, copy = (VaultTable(folder / "alignment.parquet") for folder in (vault, place))
         _copy(each_batch(over, partial(_of_ids, NOTE_ID, theirs), source), copy.path)
@@ -115,7 +128,9 @@ def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, ove
         f"{len(notes):,} of {all_notes:,} notes, those of {len(patients):,} of {n_distinct(owners):,} patients sampled "
         "with the key"
     )
-    return Measured(some, replace(whole, original=some.original, patients=all_patients or None), size)
+    return Measured(
+        some, replace(whole, original=some.original, patients=all_patients or None), size
+    )
 
 
 def _drawn_ids(
@@ -130,12 +145,16 @@ def _drawn_ids(
 
 def _in_share(share: KeyedShare, patients: pa.Array) -> pa.Array:
     coded = patients.dictionary_encode()
-    return pa.array([name in share for name in coded.dictionary.to_pylist()], pa.bool_()).take(coded.indices)
+    return pa.array([name in share for name in coded.dictionary.to_pylist()], pa.bool_()).take(
+        coded.indices
+    )
 
 
 def _of_share(share: KeyedShare, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the source notes of sampled patients; a note without a patient id is its own patient."""
-    return batch.filter(_in_share(share, pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID))))
+    return batch.filter(
+        _in_share(share, pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID)))
+    )
 
 
 def _of_ids(column: str, ids: pa.Array, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -170,7 +189,9 @@ def _safe_text(attack: type[Attack], finding: Finding) -> Finding:
         raise ValueError("an attack on a release may only return measures listed in its `words`")
     unit = finding.unit if finding.unit in UNITS else ""
     detail = {} if finding.value is not None else {"why": "it was not measured"}
-    texts: dict[str, Any] = dict.fromkeys(("source", "method", "question", "p_is", "chance_is", "control_is"), "")
+    texts: dict[str, Any] = dict.fromkeys(
+        ("source", "method", "question", "p_is", "chance_is", "control_is"), ""
+    )
     return replace(finding, unit=unit, detail=detail, **texts)
 
 

@@ -80,6 +80,8 @@ def _deidentifier(settings: ReleaseSettings, vault: Path) -> Deidentifier:
     if listed is not None:
         if not listed.exists():
             hint = "put the file back, or pass HELD_OUT"
-            raise InputError("the known-patient list of the release is missing", where=listed.name, hint=hint)
+            raise InputError(
+                "the known-patient list of the release is missing", where=listed.name, hint=hint
+            )
         known = dict(read_patients(listed))
     return Deidentifier.of(settings.identifiers, Key.load(vault / KEY), patients=known)

@@ -28,8 +28,24 @@ from clinveil.report.render import release_card, render, write_report
 COMMAND = "publish"
 RECORD, EARLIER, NEW_ALONE = "record.json", "earlier", "findings-new.json"
 LEARNT = "learnt.json"  # the parts that vectors or model were trained on
-_MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
-_MADE += ("tasks", LEARNT, RESIDUES, IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
+_MADE: tuple[str, ...] = (
+    "vectors",
+    "neighbours",
+    "channel",
+    "crosswalk.parquet",
+    "alignment.parquet",
+    "manifest.json",
+)
+_MADE += (
+    "tasks",
+    LEARNT,
+    RESIDUES,
+    IN_VAULT,
+    "record.json",
+    "findings.json",
+    "report.html",
+    "report-external.html",
+)
 _MADE += (TABLE, f"{EARLIER}.parquet", NEW_ALONE, "model", "training.safetensors")
 KIND = Kind(
     what="release run",
@@ -51,7 +67,9 @@ class Places:
 
     def __init__(self, run: RunFolder) -> None:
         self.run, self.vault, self.release = run, run.vault, run.root / "release"
-        self.work, self.staging, self.refused = (run.vault / name for name in ("work", "staging", "refused"))
+        self.work, self.staging, self.refused = (
+            run.vault / name for name in ("work", "staging", "refused")
+        )
 
 
 @dataclass(frozen=True)
@@ -80,9 +98,13 @@ class Outcome:
         failed = [gate for gate in self.gates if not gate.passed]
         yield tally(gate.outcome for gate in self.gates)
         if off := [gate.name for gate in self.gates if gate.switched_off]:
-            yield f"Switched off: {', '.join(off)}" + (f" ({self.switched_off_by})" if self.switched_off_by else "")
+            yield f"Switched off: {', '.join(off)}" + (
+                f" ({self.switched_off_by})" if self.switched_off_by else ""
+            )
         for gate in failed:
-            value, most = (f"{x:.3g}" if isinstance(x, float) else x for x in (gate.value, gate.threshold))
+            value, most = (
+                f"{x:.3g}" if isinstance(x, float) else x for x in (gate.value, gate.threshold)
+            )
             yield f"FAILED  {gate.name}: {value} {gate.unit} (allowed: {most}). {gate.hint}"
         if not failed:
             yield f"report   {self.folder.release / 'report.html'}"
@@ -113,9 +135,14 @@ def finish(
     card, report = release_card(outward, account.notes.file), render(outward)
     files = write_companions(folder.staging, card, report, account, over)
     private_text(folder.vault / NAME, sealed(account.manifest("internal", files)))
-    private_text(folder.vault / RECORD, json.dumps({"internal": to_json(record), "external": to_json(outward)}))
+    private_text(
+        folder.vault / RECORD,
+        json.dumps({"internal": to_json(record), "external": to_json(outward)}),
+    )
     write_report(record, folder.vault / "report.html")
-    write_findings(folder.vault / "findings.json", "release", account.findings, seed=account.entries["seed"])
+    write_findings(
+        folder.vault / "findings.json", "release", account.findings, seed=account.entries["seed"]
+    )
     if not outcome.refused:
         enter()
         for item in [folder.staging, *folder.staging.rglob("*")]:  # normal permissions
@@ -132,7 +159,9 @@ def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -
     """Write the report of one edition and return its path. Raises InputError for a missing or damaged record."""
     place = run / KIND.vault / RECORD
     if not place.is_file():
-        raise InputError("contains no record of a run", where=run.name, hint="pass the OUT of a release")
+        raise InputError(
+            "contains no record of a run", where=run.name, hint="pass the OUT of a release"
+        )
     target = out or run / "vault" / f"report{'-external' if edition == 'external' else ''}.html"
     refuse_nested(OUT=target, the_release=run / "release")
     refuse_existing(target, force=force or out is None)
@@ -154,11 +183,17 @@ def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
         raise UsageError("is a local path", where=to.name, hint=hint)
     release = out / "release"
     if not release.is_dir():
-        raise InputError("contains no release", where=out.name, hint="pass the OUT of a run that passed all gates")
+        raise InputError(
+            "contains no release",
+            where=out.name,
+            hint="pass the OUT of a run that passed all gates",
+        )
     own = read_json(out / KIND.vault / NAME)
     if not isinstance(own, dict) or not isinstance(own.get("signing_key"), str):
         hint = "publish from the OUT of the run, with its vault; release notes of an earlier version again"
-        raise InputError("has no vault with the manifest of a signed release", where=out.name, hint=hint)
+        raise InputError(
+            "has no vault with the manifest of a signed release", where=out.name, hint=hint
+        )
     checks, manifest = verify(release, own["signing_key"]), read_json(release / NAME)
     listed = manifest.get("files") if isinstance(manifest, dict) else None
     checks.append(Check("the files are those of the vault's manifest", listed == own.get("files")))

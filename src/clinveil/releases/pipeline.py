@@ -48,7 +48,11 @@ _NO_MATTER = FREE | {"again", "ledger", "signing_key"}
 
 
 def dry_run(
-    notes: Path, settings: ReleaseSettings, *, vectors: Path | None = None, base: ParentRelease | None = None
+    notes: Path,
+    settings: ReleaseSettings,
+    *,
+    vectors: Path | None = None,
+    base: ParentRelease | None = None,
 ) -> Iterator[str]:
     """Yield the plan of a release with estimated times; write nothing. Arguments as `release`.
 
@@ -58,7 +62,9 @@ def dry_run(
     with _opened_for_parts(notes, settings) as over:
         ready = prepared(notes, settings, producer, vectors, over)
     ready.broken.refuse()
-    yield from _plan_lines(ready, settings, [*producer.plan(ready.found, settings, train=ready.imported is None)])
+    yield from _plan_lines(
+        ready, settings, [*producer.plan(ready.found, settings, train=ready.imported is None)]
+    )
     if settings.seed is not None:
         yield "TEST SEED: the run will end in vault/refused with exit code 4"
 
@@ -132,20 +138,28 @@ def _producer(
     Raises UsageError for arguments of other kinds of release, MissingExtra for missing packages.
     """
     if base and vectors:
-        raise UsageError("--vectors cannot differ from the release that is added to", hint="omit --vectors")
+        raise UsageError(
+            "--vectors cannot differ from the release that is added to", hint="omit --vectors"
+        )
     settings = base.settings_for(settings) if base else settings
     producer = AddedProducer(base) if base else producers.get(settings.kind)
     producer.refuse_early(settings)
     if settings.signing_key is not None:
         SigningKey.load(settings.signing_key)
     if vectors is not None and "vectors" not in producer.uses:
-        raise other_kind("--vectors", [name for name, one in producers if "vectors" in one.uses], settings.kind)
+        raise other_kind(
+            "--vectors", [name for name, one in producers if "vectors" in one.uses], settings.kind
+        )
     return producer, settings
 
 
 def _opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContextManager[Map]:
     """Open one executor for part files; with a single file each stage opens its own."""
-    return opened_for(settings.executor, settings.workers) if part_files(notes) else nullcontext(serial)
+    return (
+        opened_for(settings.executor, settings.workers)
+        if part_files(notes)
+        else nullcontext(serial)
+    )
 
 
 def _held_out(
@@ -177,17 +191,23 @@ def _held_out(
         drawn = draw_independently(ready.found.split, settings.test_share, salt, before)
     else:
         floor = producer.label_floor(settings)
-        drawn = draw_held_out(ready.found.split, settings.test_share, salt, floor=floor, before=before)
+        drawn = draw_held_out(
+            ready.found.split, settings.test_share, salt, floor=floor, before=before
+        )
     sources = [before] if before else []
     if vectors is not None:
         of_vectors = HeldOutPatients.read(vectors.parent)
         sources.append(of_vectors or HeldOutPatients(frozenset(), frozenset(), unread=False))
-    drawn = replace(drawn, unread=all(one.unread and drawn.patients.isdisjoint(one.training) for one in sources))
+    drawn = replace(
+        drawn, unread=all(one.unread and drawn.patients.isdisjoint(one.training) for one in sources)
+    )
     drawn.and_of(before).write(vault)
     return drawn
 
 
-def _plan_lines(ready: PreparedInput, settings: ReleaseSettings, stages: list[tuple[str, str, float]]) -> Iterator[str]:
+def _plan_lines(
+    ready: PreparedInput, settings: ReleaseSettings, stages: list[tuple[str, str, float]]
+) -> Iterator[str]:
     columns, found = ready.corpus.columns, ready.found
     yield f"kind {settings.kind}"
     yield f"{found.rows:,} notes of {found.patients:,} patients, about {found.tokens:,} words"
@@ -200,7 +220,9 @@ def _plan_lines(ready: PreparedInput, settings: ReleaseSettings, stages: list[tu
     yield f"{roles}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
     if isinstance(ready.corpus, NewNotes):
         yield from ready.corpus.summary()
-    yield from (f"  {stage:<17} {what}, about {duration(seconds)}" for stage, what, seconds in stages)
+    yield from (
+        f"  {stage:<17} {what}, about {duration(seconds)}" for stage, what, seconds in stages
+    )
     yield f"  in all about {duration(sum(seconds for *_, seconds in stages))} with {settings.workers} workers"
 
 
@@ -209,7 +231,11 @@ def _announce(job: ReleaseContext, producer: Producer) -> None:
     settings, vault = job.settings, job.folder.vault
     if job.key.test_seed is not None:
         job.say(TEST_SEED)
-    if "identifiers" in producer.uses and settings.phi and (warning := settings.identifiers.policy().warning):
+    if (
+        "identifiers" in producer.uses
+        and settings.phi
+        and (warning := settings.identifiers.policy().warning)
+    ):
         job.say(warning)
     if job.facts and read_json(vault / LEARNT) != {"of": (of := digest_of(job.facts))}:
         for name in producer.learns:
@@ -219,7 +245,9 @@ def _announce(job: ReleaseContext, producer: Producer) -> None:
         job.say("resuming with the vectors or model of the interrupted run")
 
 
-def _earlier(ledger: Ledger, hashes: Hashes, key: Key, settings: ReleaseSettings, say: Say) -> list[Earlier]:
+def _earlier(
+    ledger: Ledger, hashes: Hashes, key: Key, settings: ReleaseSettings, say: Say
+) -> list[Earlier]:
     """Return earlier releases of the same notes under another key; raise UsageError for them without `--again`.
 
     A release with a test seed never leaves, so it is neither refused nor entered.
@@ -230,7 +258,9 @@ def _earlier(ledger: Ledger, hashes: Hashes, key: Key, settings: ReleaseSettings
     if not settings.again:
         ledger.refuse(earlier)
     for one in earlier:
-        say(f"again: {one.description} of these notes were released before, in release {one.entry.run}")
+        say(
+            f"again: {one.description} of these notes were released before, in release {one.entry.run}"
+        )
     return earlier
 
 
@@ -241,7 +271,11 @@ def _enter(job: ReleaseContext, ledger: Ledger, left: Entry | None, run: str) ->
     later one has counted what the other spent.
     """
     hashes, vault, commitment = job.found.hashes, job.folder.vault, job.key.commitment
-    new = left.grown(hashes, run, vault) if left else entry(hashes, run, commitment, vault, job.settings.kind)
+    new = (
+        left.grown(hashes, run, vault)
+        if left
+        else entry(hashes, run, commitment, vault, job.settings.kind)
+    )
     known = {one.entry.commitment for one in job.earlier}
     with ledger.alone():
         own, now = ledger.of(commitment), ledger.earlier(hashes, commitment)
@@ -263,11 +297,20 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
         tried = [*attacked(seen, rng, job.say), *product.findings(seen, rng)]
         kind, listed = job.settings.kind, job.settings.identifiers.patients is not None
         findings = [*gated_only(tried, product.judged, kind), *not_applicable(kind)]
-        tasks = product.for_utility(seen.context), product.columns.labels, job.settings.model, job.pairs
+        tasks = (
+            product.for_utility(seen.context),
+            product.columns.labels,
+            job.settings.model,
+            job.pairs,
+        )
         findings += seen.marked(useful(*tasks))
         gates = [
             *product.gates(findings),
-            *(kept_gates(findings, job.settings.max_kept) if product.varied and kind != "synthetic" else []),
+            *(
+                kept_gates(findings, job.settings.max_kept)
+                if product.varied and kind != "synthetic"
+                else []
+            ),
             *(variety_gates(product.check, findings) if product.varied else []),
             contents_gate(job.folder.staging, product.path.name, product.columns),
             *product.accounted(),
@@ -276,7 +319,10 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
         ]
         findings, more = product.jointly(findings)
     account = account_of(product, [*gates, *more], findings)
-    notes, shown = product.sampled(seen.context, rng), excerpts(seen.context.released or product.released, job.key)
+    notes, shown = (
+        product.sampled(seen.context, rng),
+        excerpts(seen.context.released or product.released, job.key),
+    )
     job.say("report: two editions")
     record = record_of(product, account, skipped(seen.context, kind, listed), notes, shown)
     over, off = hashing(job.settings, job.over), job.settings.switched_off_by

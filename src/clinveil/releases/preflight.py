@@ -134,7 +134,11 @@ def preflight_parts(
     if not total.rows:
         broken.refuse()
     held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts
-    return replace(sound, parts=tuple(sound.parts[i] for i in held)), total, tuple(facts[i] for i in held)
+    return (
+        replace(sound, parts=tuple(sound.parts[i] for i in held)),
+        total,
+        tuple(facts[i] for i in held),
+    )
 
 
 def _scan(part: NotesCorpus) -> tuple[Preflight, PartFacts]:
@@ -194,7 +198,9 @@ def prepared(
     if settings.phi:
         check_date_columns(opened, settings.identifiers.policy(), settings.identifiers.shift)
     elif settings.identifiers.shift:
-        raise UsageError("shift: phi=false leaves dates unchanged", hint="leave --shift or phi=false out")
+        raise UsageError(
+            "shift: phi=false leaves dates unchanged", hint="leave --shift or phi=false out"
+        )
     corpus = producer.notes(opened)
     broken, facts, names = Broken(), tuple[PartFacts, ...](), tuple[str, ...]()
     if isinstance(corpus, PartedCorpus):
@@ -217,7 +223,14 @@ def prepared(
     if imported is not None:
         refuse_foreign(imported, (note.text for note in note_rows(corpus)))
     return PreparedInput(
-        corpus=corpus, found=found, known=known, imported=imported, facts=facts, names=names, broken=broken, over=over
+        corpus=corpus,
+        found=found,
+        known=known,
+        imported=imported,
+        facts=facts,
+        names=names,
+        broken=broken,
+        over=over,
     )
 
 
@@ -237,6 +250,10 @@ def _refuse_strangers(corpus: Corpus, known: Mapping[str, Patient]) -> None:
     """Raise InputError before the work if no patient of the list has a note."""
     if not known or corpus.columns.patient_id is None:
         return
-    if not any(known.keys() & set(batch.column(PATIENT_ID).to_pylist()) for batch in corpus.batches()):
+    if not any(
+        known.keys() & set(batch.column(PATIENT_ID).to_pylist()) for batch in corpus.batches()
+    ):
         hint = "use the same patient ids in both files, or choose the column of the notes with --patient"
-        raise InputError(f"none of its {len(known)} patients has a note here", where="--patients", hint=hint)
+        raise InputError(
+            f"none of its {len(known)} patients has a note here", where="--patients", hint=hint
+        )

@@ -180,7 +180,9 @@ class Product(ABC):
 
 
 producers: Registry[Producer] = Registry(
-    "release kind", "clinveil.releases.producers", first=("obfuscated", "coded", "deidentified", "synthetic")
+    "release kind",
+    "clinveil.releases.producers",
+    first=("obfuscated", "coded", "deidentified", "synthetic"),
 )
 """All kinds of release by name."""
 

@@ -38,9 +38,28 @@ from clinveil.report.record import (
 
 TITLE = "Release of clinical notes"
 # Settings that contain paths of the custodian; the public edition states only whether they were given.
-_PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "init", "source", "public")
+_PLACES = (
+    "patients",
+    "phi_policy",
+    "keep_words",
+    "drop_words",
+    "more_text",
+    "init",
+    "source",
+    "public",
+)
 # Settings of the call, without effect on the release.
-_CALL = (*FREE, "ledger", "signing_key", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
+_CALL = (
+    *FREE,
+    "ledger",
+    "signing_key",
+    "seed",
+    "encoding",
+    "max_note_bytes",
+    "text",
+    "id",
+    "patient",
+)
 _CALL += ("device", "batch", "threads")
 
 
@@ -67,12 +86,17 @@ def _entries(product: Product) -> dict[str, Any]:
     # The number of rows read would disclose a hidden number of skipped rows.
     read = rows.read if skipped == dict(rows.skipped) else None
     return {
-        "columns": {column.name: column.disposition for column in dispositions(job.settings.kind, job.corpus.columns)},
+        "columns": {
+            column.name: column.disposition
+            for column in dispositions(job.settings.kind, job.corpus.columns)
+        },
         "accounting": {"read": read, "written": rows.written, "skipped": skipped},
         **product.manifest_entries(),
         "vault_digests": dict(product.digests),
         "seed": job.seeds["measuring"],
-        "determinism": {stage.name: stage.determinism for stage in job.timer.rows if stage.determinism},
+        "determinism": {
+            stage.name: stage.determinism for stage in job.timer.rows if stage.determinism
+        },
     }
 
 
@@ -80,7 +104,11 @@ def _private_entries(product: Product) -> dict[str, Any]:
     """Return all counts in full, and entries for the custodian only."""
     job, rows = product.job, product.rows
     # Files that determine the output, by setting.
-    places = {name: value for name, value in job.settings.flat().items() if name in FILES and value is not None}
+    places = {
+        name: value
+        for name, value in job.settings.flat().items()
+        if name in FILES and value is not None
+    }
     private = {
         "source_sha256": job.source_sha256,
         "settings_in_full": job.settings.flat(),
@@ -99,15 +127,35 @@ def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
     """Return the settings that a recipient may see: those of the kind, without paths of the custodian."""
     record, others = settings.flat(), settings.of_other_kinds()
     used = {*mechanism_of(settings.channel).flags(), *Policy.__dataclass_fields__}
-    idle = {name for _, kind in mechanisms for name in kind.model_fields} - used  # only of unused mechanisms
+    idle = {
+        name for _, kind in mechanisms for name in kind.model_fields
+    } - used  # only of unused mechanisms
     hidden = {*_CALL, *_PLACES, *others, *(idle if "channel" not in others else ())}
-    shown = {name: value for name, value in record.items() if name not in hidden and not isinstance(value, dict)}
-    tables = {name: value for name, value in record.items() if isinstance(value, dict) and name not in others}
-    inner = {f"{group}.{name}": value for group, table in tables.items() for name, value in table.items()}
-    shown |= {name: value for name, value in inner.items() if name.partition(".")[2] not in (*_PLACES, *_CALL)}
+    shown = {
+        name: value
+        for name, value in record.items()
+        if name not in hidden and not isinstance(value, dict)
+    }
+    tables = {
+        name: value
+        for name, value in record.items()
+        if isinstance(value, dict) and name not in others
+    }
+    inner = {
+        f"{group}.{name}": value for group, table in tables.items() for name, value in table.items()
+    }
+    shown |= {
+        name: value
+        for name, value in inner.items()
+        if name.partition(".")[2] not in (*_PLACES, *_CALL)
+    }
     if "n" in shown:
         shown["n"] = str(settings.channel.n)
-    return shown | {f"{name}_given": record[name] is not None for name in _PLACES if name in record.keys() - others}
+    return shown | {
+        f"{name}_given": record[name] is not None
+        for name in _PLACES
+        if name in record.keys() - others
+    }
 
 
 TEXTS = {
@@ -124,7 +172,9 @@ def dispositions(kind: str, columns: Columns) -> tuple[Column, ...]:
     id_ = "note id, new numbers" if new else "note id, replaced by a random one"
     roles = {columns.note_id: id_, columns.text: TEXTS.get(kind, "text")}
     if columns.patient_id:
-        roles[columns.patient_id] = "patient id, new numbers" if new else "patient id, replaced by a random one"
+        roles[columns.patient_id] = (
+            "patient id, new numbers" if new else "patient id, replaced by a random one"
+        )
     kept = "drawn, values of the source" if new else "kept unchanged"
     roles |= {name: kept + (", label" if name in columns.labels else "") for name in columns.keep}
     dropped = [Column(name, "dropped") for name in columns.dropped]
@@ -134,12 +184,20 @@ def dispositions(kind: str, columns: Columns) -> tuple[Column, ...]:
 
 
 def record_of(
-    product: Product, account: Account, skipped: tuple[str, ...], notes: Sequence[AlignedNote], excerpts: Sequence[str]
+    product: Product,
+    account: Account,
+    skipped: tuple[str, ...],
+    notes: Sequence[AlignedNote],
+    excerpts: Sequence[str],
 ) -> ReleaseRecord:
     """Return the internal edition of the report record."""
     job, rows = product.job, product.rows
     lost = rows.read - rows.written - rows.skipped.total()
-    samples = "; ".join(sorted({str(f.detail["measured_on"]) for f in account.findings if "measured_on" in f.detail}))
+    samples = "; ".join(
+        sorted(
+            {str(f.detail["measured_on"]) for f in account.findings if "measured_on" in f.detail}
+        )
+    )
     facts = CorpusFacts(
         read=rows.read - min(lost, 0),
         notes=rows.written,
@@ -151,7 +209,10 @@ def record_of(
         more=(
             *product.facts(),
             *([Fact("attacks and utility were measured on", samples)] if samples else []),
-            *(Fact(f"notes with numeric dates, {order}", n, "notes") for order, n in sorted(job.date_orders.items())),
+            *(
+                Fact(f"notes with numeric dates, {order}", n, "notes")
+                for order, n in sorted(job.date_orders.items())
+            ),
         ),
     )
     return ReleaseRecord(
@@ -170,14 +231,18 @@ def record_of(
         phi=_phi(product),
         notes=tuple(notes),
         stages=tuple(job.timer.rows),
-        settings=tuple(Fact(k.replace("_", " "), _shown(v)) for k, v in public_settings(job.settings).items()),
+        settings=tuple(
+            Fact(k.replace("_", " "), _shown(v)) for k, v in public_settings(job.settings).items()
+        ),
         provenance=_provenance(product),
         warnings=_warnings(product, account.findings),
         skipped=skipped,
         signing_key=account.signer.fingerprint,
         test_seed=job.key.test_seed is not None,
         risk_threshold=job.settings.risk_threshold,
-        earlier=tuple(f"{one.entry.run} ({one.entry.kind or 'kind unknown'})" for one in job.earlier),
+        earlier=tuple(
+            f"{one.entry.run} ({one.entry.kind or 'kind unknown'})" for one in job.earlier
+        ),
     )
 
 
@@ -189,17 +254,27 @@ def _phi(product: Product) -> tuple[PhiCount, ...] | None:
     if (found := product.found) is None:
         return None
     policy, covered = product.job.settings.identifiers.policy(), covered_labels()
-    treatment = {label: policy.describe(label) if label in covered else "no detector for it" for label in LABELS}
-    return tuple(PhiCount(label, what, found[label], treatment[label]) for label, what in LABELS.items())
+    treatment = {
+        label: policy.describe(label) if label in covered else "no detector for it"
+        for label in LABELS
+    }
+    return tuple(
+        PhiCount(label, what, found[label], treatment[label]) for label, what in LABELS.items()
+    )
 
 
 def _provenance(product: Product) -> tuple[Fact, ...]:
     job = product.job
     return (
-        Fact("released notes (SHA-256)", fingerprint(product.path, hashing(job.settings, job.over))),
+        Fact(
+            "released notes (SHA-256)", fingerprint(product.path, hashing(job.settings, job.over))
+        ),
         Fact("key commitment (SHA-256)", job.key.commitment),
         *(Fact(f"{name} (SHA-256)", digest) for name, digest in product.digests.items()),
-        *(Fact(f"{name} seed", seed, internal=name == "training") for name, seed in job.seeds.items()),
+        *(
+            Fact(f"{name} seed", seed, internal=name == "training")
+            for name, seed in job.seeds.items()
+        ),
         Fact("source notes (SHA-256)", job.source_sha256, internal=True),
         Fact("clinveil", version("clinveil")),
         Fact("Python", platform.python_version()),
@@ -236,16 +311,28 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:
-    own = {f.measure.removeprefix("attack.own_"): f for f in findings if f.measure.startswith("attack.own_")}
+    own = {
+        f.measure.removeprefix("attack.own_"): f
+        for f in findings
+        if f.measure.startswith("attack.own_")
+    }
     if not own:
-        return ["No known-patient list was given, so the notes were not searched for patients' own identifiers."]
+        return [
+            "No known-patient list was given, so the notes were not searched for patients' own identifiers."
+        ]
     missing = [name.replace("_", " ") for name, finding in own.items() if finding.value is None]
-    lines = [f"Not searched for, because the known-patient list has none: {', '.join(missing)}."] if missing else []
+    lines = (
+        [f"Not searched for, because the known-patient list has none: {', '.join(missing)}."]
+        if missing
+        else []
+    )
     if "name" not in own:
         return lines
     known = int(own["name"].detail.get("in_release") or 0)
     if 2 * known < patients:
-        lines.append(f"The known-patient list has {known / patients:.0%} of the patients; the others were not checked.")
+        lines.append(
+            f"The known-patient list has {known / patients:.0%} of the patients; the others were not checked."
+        )
     if own["name"].control == 0:
         lines.append(
             "No known patient's full name occurs in their source notes: check that the list is of these patients."

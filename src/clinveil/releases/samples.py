@@ -34,7 +34,9 @@ class Source:
         return "".join(entered for _, entered, _ in self.pieces)
 
 
-def sources(corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, size: int = SAMPLED) -> list[Source]:
+def sources(
+    corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, size: int = SAMPLED
+) -> list[Source]:
     """Draw a simple random sample of notes (reservoir) and treat them as in the run."""
     chosen: list[Note] = []
     for seen, row in enumerate(note for note in rows(corpus) if note.text):
@@ -48,9 +50,14 @@ def sources(corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, s
         pieces, position = list[tuple[str, str, bool]](), 0
         for span, surrogate in zip(spans, surrogates, strict=True):
             between = text[position : span.start]
-            pieces += [(between, between, False), (text[span.start : span.end], surrogate.text, True)]
+            pieces += [
+                (between, between, False),
+                (text[span.start : span.end], surrogate.text, True),
+            ]
             position = span.end
-        sample.append(Source(note_id, patient_id, [*pieces, (text[position:], text[position:], False)]))
+        sample.append(
+            Source(note_id, patient_id, [*pieces, (text[position:], text[position:], False)])
+        )
     return sample
 
 
@@ -69,7 +76,10 @@ def as_treated(notes: Sequence[Source]) -> list[AlignedNote]:
 
 
 def _numbered(notes: Iterable[Iterator[AlignedToken]]) -> list[AlignedNote]:
-    return [AlignedNote(f"Sampled note {number}", tuple(tokens)) for number, tokens in enumerate(notes, 1)]
+    return [
+        AlignedNote(f"Sampled note {number}", tuple(tokens))
+        for number, tokens in enumerate(notes, 1)
+    ]
 
 
 def _treated(note: Source) -> Iterator[AlignedToken]:
@@ -109,7 +119,9 @@ def _tokens(
         position += len(entered)
 
 
-def _plain(text: str, position: int, written: dict[int, str], channel: Channel) -> Iterator[AlignedToken]:
+def _plain(
+    text: str, position: int, written: dict[int, str], channel: Channel
+) -> Iterator[AlignedToken]:
     for token in tokenize(text):
         if position + token.start >= LONGEST:
             return
@@ -118,7 +130,9 @@ def _plain(text: str, position: int, written: dict[int, str], channel: Channel) 
             yield from (AlignedToken("\n", "", "dropped") for _ in range(source.count("\n")))
         elif token.kind == Kind.WORD:
             released, form = written.get(position + token.start, ""), lookup_form(source)
-            mark: Mark = "kept" if form in channel.kept else "replaced" if form in channel.ids else "unknown"
+            mark: Mark = (
+                "kept" if form in channel.kept else "replaced" if form in channel.ids else "unknown"
+            )
             yield AlignedToken(source, released, mark if released else "dropped")
         else:
             yield AlignedToken(source, "", "dropped")
@@ -126,14 +140,21 @@ def _plain(text: str, position: int, written: dict[int, str], channel: Channel) 
 
 def excerpts(released: Corpus, key: Key) -> list[str]:
     """Return about 25 words each of three released notes, chosen by the key; long notes are cut at sentences."""
-    drawn = ((key.digest("excerpt", note.note_id), note.text) for note in rows(released) if note.text.strip())
+    drawn = (
+        (key.digest("excerpt", note.note_id), note.text)
+        for note in rows(released)
+        if note.text.strip()
+    )
     return [_piece(text, rank) for rank, text in nsmallest(EXCERPTS, drawn)]
 
 
 def _piece(text: str, rank: int) -> str:
     """Return a run of words that starts at a sentence, if the note has sentences."""
     pieces = text.split()
-    starts = [0, *(i for i, word in enumerate(pieces, 1) if word.endswith(".") and i + WORDS <= len(pieces))]
+    starts = [
+        0,
+        *(i for i, word in enumerate(pieces, 1) if word.endswith(".") and i + WORDS <= len(pieces)),
+    ]
     if len(starts) == 1 and len(pieces) > WORDS:  # no sentences
         starts = [*range(len(pieces) - WORDS)]
     begin = starts[rank % len(starts)]

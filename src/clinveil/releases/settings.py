@@ -39,7 +39,9 @@ LABEL_PATIENTS = 5
 class ReleaseChannelSettings(ChannelSettings):
     """Channel settings of a release; each kind of release has its own defaults (`producers/`)."""
 
-    layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
+    layout: Layout = flag(
+        "plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines."
+    )
     min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
         5, "Never release a word of fewer patients (auto: from their number; coded: 5)."
     )
@@ -67,21 +69,37 @@ class ReleaseChannelSettings(ChannelSettings):
 class WritingSettings(Settings):
     """Settings for generating synthetic notes and searching them for copies."""
 
-    init: str | None = flag(None, "Public model to train further: a folder of Hugging Face, or smollm2.")
-    source: Path | None = flag(None, "Model to write with (OUT/vault/model of an earlier run), instead of training.")
-    count: int | None = flag(None, "Notes to write (default: as many words as the training notes).", ge=1)
-    temperature: float = flag(1.0, "Sampling temperature; below 1 favours likely words.", gt=0, le=10)
-    longest: int = flag(4_000, "Maximum tokens per note; longer notes are truncated.", ge=1, le=1_000_000)
-    batch: int = flag(64, "Notes written in parallel; affects speed and memory only.", ge=1, le=100_000)
+    init: str | None = flag(
+        None, "Public model to train further: a folder of Hugging Face, or smollm2."
+    )
+    source: Path | None = flag(
+        None, "Model to write with (OUT/vault/model of an earlier run), instead of training."
+    )
+    count: int | None = flag(
+        None, "Notes to write (default: as many words as the training notes).", ge=1
+    )
+    temperature: float = flag(
+        1.0, "Sampling temperature; below 1 favours likely words.", gt=0, le=10
+    )
+    longest: int = flag(
+        4_000, "Maximum tokens per note; longer notes are truncated.", ge=1, le=1_000_000
+    )
+    batch: int = flag(
+        64, "Notes written in parallel; affects speed and memory only.", ge=1, le=100_000
+    )
     tags: bool = flag(False, "Write tags around invented identifiers: <NAME>...</NAME>.")
-    exact: bool | None = flag(None, "Write in double precision for any batch size (default: not pretrained).")
+    exact: bool | None = flag(
+        None, "Write in double precision for any batch size (default: not pretrained)."
+    )
     threads: int = flag(1, "PyTorch threads for training; results are reproducible with one.", ge=1)
     span: int = flag(50, "Consecutive words that count as a copy.", ge=5)
     epsilon: float | None = flag(
         None, "Patient-level differential privacy with this epsilon (lm.model unigram, ngram)."
     )
     delta: float | None = flag(None, "Delta of the guarantee (default: 1/(n ln n) for n patients).")
-    public: Path | None = flag(None, "Public text for epsilon: its words are the vocabulary, and train the n-grams.")
+    public: Path | None = flag(
+        None, "Public text for epsilon: its words are the vocabulary, and train the n-grams."
+    )
 
     @property
     def places(self) -> tuple[Path | None, ...]:
@@ -97,7 +115,9 @@ class WriterSettings(TrainingSettings):
     """Settings of the language model of a release."""
 
     model: str = choice(
-        language_models, "ngram", "ngram (shared word sequences), unigram, lstm (paper C's), gpt, pretrained."
+        language_models,
+        "ngram",
+        "ngram (shared word sequences), unigram, lstm (paper C's), gpt, pretrained.",
     )
 
 
@@ -127,32 +147,56 @@ class ReleaseSettings(Settings):
         "Measure on a sample of patients with about this many words (0: all notes).",
         ge=0,
     )
-    test_share: float = flag(0.15, "Share of patients held out of all models, to test utility on.", gt=0, le=0.5)
-    model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers of the utility figures; repeatable.")
+    test_share: float = flag(
+        0.15, "Share of patients held out of all models, to test utility on.", gt=0, le=0.5
+    )
+    model: tuple[str, ...] = choice(
+        classifiers, ("tfidf-lr",), "Classifiers of the utility figures; repeatable."
+    )
     again: bool = flag(False, "Release notes again that were released under another key.")
-    ledger: Path | None = flag(None, "Ledger folder of released notes (default: clinveil-ledger next to OUT).")
-    signing_key: Path | None = flag(None, "Ed25519 private key (PEM) that signs the manifest (default: from the key).")
+    ledger: Path | None = flag(
+        None, "Ledger folder of released notes (default: clinveil-ledger next to OUT)."
+    )
+    signing_key: Path | None = flag(
+        None, "Ed25519 private key (PEM) that signs the manifest (default: from the key)."
+    )
     max_names: float = flag(
-        0.05, "Maximum share of names recovered by a recipient, above chance (1: no gate).", ge=0, le=1
+        0.05,
+        "Maximum share of names recovered by a recipient, above chance (1: no gate).",
+        ge=0,
+        le=1,
     )
     max_linkage: float = flag(
         0.09, "Maximum share of notes linked by ten words, above chance (1: no gate).", ge=0, le=1
     )
-    max_kept: float = flag(0.01, "Maximum share of notes with unique kept values (1: no gate).", ge=0, le=1)
-    max_stolen: float | None = flag(
-        None, "The same limits for an attacker with the vault's vectors (default: report only).", ge=0, le=1
+    max_kept: float = flag(
+        0.01, "Maximum share of notes with unique kept values (1: no gate).", ge=0, le=1
     )
-    risk_threshold: float = flag(0.09, "Acceptable risk per patient, for the report (EMA: .09).", gt=0, le=1)
+    max_stolen: float | None = flag(
+        None,
+        "The same limits for an attacker with the vault's vectors (default: report only).",
+        ge=0,
+        le=1,
+    )
+    risk_threshold: float = flag(
+        0.09, "Acceptable risk per patient, for the report (EMA: .09).", gt=0, le=1
+    )
     phi: bool = flag(True, "Replace identifiers first.")
 
     @model_validator(mode="wrap")
     @classmethod
     def _presets(cls, values: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
         """Apply the defaults of kind and profile; they do not count as given (`model_fields_set`)."""
-        if not isinstance(values, Mapping) or (kind := values.get("kind", "obfuscated")) not in producers:
+        if (
+            not isinstance(values, Mapping)
+            or (kind := values.get("kind", "obfuscated")) not in producers
+        ):
             return made(values)
         producer = producers.get(kind)
-        presets = {**producer.defaults, **producer.profiles.get(str(values.get("profile", "default")), {})}
+        presets = {
+            **producer.defaults,
+            **producer.profiles.get(str(values.get("profile", "default")), {}),
+        }
         settings = made({**presets, **values})
         if settings.synthetic.init is not None and "model" not in settings.lm.model_fields_set:
             vars(settings)["lm"] = settings.lm.model_copy(update={"model": PRETRAINED})
@@ -167,7 +211,9 @@ class ReleaseSettings(Settings):
             return
         groups = {name: group for group in OF_KINDS for name in _names(cls, group)}
         for name, written in given.items():
-            if kinds := kinds_with({name, name.partition(".")[0], name.rpartition(".")[2], groups.get(name, "")}, kind):
+            if kinds := kinds_with(
+                {name, name.partition(".")[0], name.rpartition(".")[2], groups.get(name, "")}, kind
+            ):
                 raise other_kind(written, kinds, kind)
         kinds = [other for other, producer in producers if profile in producer.profiles]
         if profile != "default" and kinds and kind not in kinds:

@@ -20,7 +20,14 @@ from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.lm.files import load_model, save_model
 from clinveil.lm.layout import LayoutVocabulary, train_layout
 from clinveil.lm.model import LanguageModel
-from clinveil.lm.notes import Conditions, EncodedNotes, PlainNotes, SyntheticNote, encode, fingerprint
+from clinveil.lm.notes import (
+    Conditions,
+    EncodedNotes,
+    PlainNotes,
+    SyntheticNote,
+    encode,
+    fingerprint,
+)
 from clinveil.lm.pretrained import PublicModel
 from clinveil.lm.sampling import GeneratedNote, SamplingConfig, generate
 from clinveil.lm.sequences import RARE, PlannedNote
@@ -72,14 +79,24 @@ def sides_of(
         what = f"{len(training)} training and {len(tested)} test patients with words in their notes are too few"
         hint = "pass more patients, or a larger --set test_share"
         raise InputError(what, where=f"{len(everyone)} patients", hint=hint)
-    n_validation = max(1, round(VALIDATION * len(training))) if validate and len(training) > FEWEST else 0
+    n_validation = (
+        max(1, round(VALIDATION * len(training))) if validate and len(training) > FEWEST else 0
+    )
     return _sides(notes, tested, frozenset(training[:n_validation]))
 
 
-def _sides(notes: PlainNotes, aside: AbstractSet[str], validation: AbstractSet[str]) -> TrainHoldoutSplit:
+def _sides(
+    notes: PlainNotes, aside: AbstractSet[str], validation: AbstractSet[str]
+) -> TrainHoldoutSplit:
     sides: dict[str, list[int]] = {"training": [], "held_out": [], "validation": []}
     for row, patient in enumerate(notes.patients):
-        side = "held_out" if patient in aside else "validation" if patient in validation else "training"
+        side = (
+            "held_out"
+            if patient in aside
+            else "validation"
+            if patient in validation
+            else "training"
+        )
         sides[side].append(row)
     return TrainHoldoutSplit(**{side: notes.rows(rows) for side, rows in sides.items()})
 
@@ -92,8 +109,13 @@ def refuse_few(patients: int) -> None:
 
 def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSplit:
     """Return the split of a trained model, verified: with other notes, floor and gates would be wrong."""
-    unknown = UsageError("has no record of its split", where=name, hint="pass the model of a synthetic release")
-    if not isinstance(split, dict) or not {"seed", "notes_sha256", "held_out", "validation"} <= split.keys():
+    unknown = UsageError(
+        "has no record of its split", where=name, hint="pass the model of a synthetic release"
+    )
+    if (
+        not isinstance(split, dict)
+        or not {"seed", "notes_sha256", "held_out", "validation"} <= split.keys()
+    ):
         raise unknown
     try:
         seed = int(split["seed"])
@@ -113,7 +135,9 @@ def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSpl
 
 
 def _draw(patient: str, seed: int) -> bytes:
-    return blake2b(patient.encode("utf-8", "surrogatepass"), key=b"split %d" % seed, digest_size=16).digest()
+    return blake2b(
+        patient.encode("utf-8", "surrogatepass"), key=b"split %d" % seed, digest_size=16
+    ).digest()
 
 
 @dataclass(frozen=True)
@@ -145,7 +169,9 @@ def load_trained(
     split: Any = about.get("split")
     sides = split_as_before(notes, split, place.name)
     if split.get("labels") != labels.digest:
-        raise InputError("was trained with other labels", where=place.name, hint="pass the same --label columns")
+        raise InputError(
+            "was trained with other labels", where=place.name, hint="pass the same --label columns"
+        )
     # A model without this entry counts as publicly seeded, which is the safe assumption.
     public = about.get("public_seed") is not False
     return Trained(model, sides, int(split["seed"]), public, before)
@@ -185,7 +211,11 @@ def train_new(
         split[name] = sorted(_draw(patient, seed).hex() for patient in {*side.patients})
     known_seed = settings.seed is not None
     seen = {"fingerprints": sorted({*map(fingerprint, sides.training.texts)})}
-    save_model(model, vault / MODEL, {"split": split, "public_seed": known_seed, "training": went, "notes": seen})
+    save_model(
+        model,
+        vault / MODEL,
+        {"split": split, "public_seed": known_seed, "training": went, "notes": seen},
+    )
     return Trained(model, sides, seed, known_seed, before=False)
 
 
@@ -194,10 +224,15 @@ def labelled(notes: PlainNotes, prefixes: Sequence[str]) -> PlainNotes:
     if not prefixes:
         return notes
     pairs = zip(notes.labels, notes.texts, strict=True)
-    return replace(notes, texts=tuple(text if label == RARE else prefixes[label] + text for label, text in pairs))
+    return replace(
+        notes,
+        texts=tuple(text if label == RARE else prefixes[label] + text for label, text in pairs),
+    )
 
 
-def encoded_training(notes: PlainNotes, vocabulary: Vocabulary, settings: ReleaseSettings) -> EncodedNotes:
+def encoded_training(
+    notes: PlainNotes, vocabulary: Vocabulary, settings: ReleaseSettings
+) -> EncodedNotes:
     """Return the encoded training notes with patients and labels."""
     return encode(notes.texts, vocabulary, Conditions.of(notes, settings.channel.floor))
 
@@ -259,7 +294,9 @@ def draw_notes(
         counts.notes += 1
         counts.words += len(text.split())
         counts.truncated += note.truncated
-        text, invented = Invented(key, planned.patient).filled(text, planned.position, marked=marked)
+        text, invented = Invented(key, planned.patient).filled(
+            text, planned.position, marked=marked
+        )
         if checked is not None:
             checked.drawn.append(_shared(model.vocabulary, note.drawn))
             checked.invented.append(invented)
@@ -274,7 +311,9 @@ def _text(model: LanguageModel, note: GeneratedNote, key: Key) -> str:
     if not isinstance(model.vocabulary, LayoutVocabulary):
         return model.vocabulary.decode(ids)
     seed = key.stream("synthetic digits", str(note.number))
-    return model.vocabulary.decode(ids, np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()])))
+    return model.vocabulary.decode(
+        ids, np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()]))
+    )
 
 
 def shared_text(notes: PlainNotes, vocabulary: Vocabulary) -> PlainNotes:
@@ -282,7 +321,9 @@ def shared_text(notes: PlainNotes, vocabulary: Vocabulary) -> PlainNotes:
 
     They have no rare words and no placeholders, which keep nothing of a patient, and digits of rare numbers are 0.
     """
-    return replace(notes, texts=tuple(_shared(vocabulary, vocabulary.encode(text)) for text in notes.texts))
+    return replace(
+        notes, texts=tuple(_shared(vocabulary, vocabulary.encode(text)) for text in notes.texts)
+    )
 
 
 def _shared(vocabulary: Vocabulary, ids: Ids) -> str:

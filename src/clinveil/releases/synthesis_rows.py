@@ -38,7 +38,9 @@ class LabelColumns:
     of_note: dict[str, int] = field(repr=False)
 
     @classmethod
-    def read(cls, corpus: Corpus, floor: int, *, apart: AbstractSet[str] = frozenset()) -> LabelColumns:
+    def read(
+        cls, corpus: Corpus, floor: int, *, apart: AbstractSet[str] = frozenset()
+    ) -> LabelColumns:
         """Read the kept columns of all notes.
 
         apart: test patients, who do not count for the patient floor of a combination of values.
@@ -46,30 +48,48 @@ class LabelColumns:
         Raises InputError for a column with empty values, lists, too many values, or values of fewer than `floor`
         patients.
         """
-        names, fields, ids, patients = corpus.columns.keep, dict[str, pa.Field](), list[str](), list[str]()
+        names, fields, ids, patients = (
+            corpus.columns.keep,
+            dict[str, pa.Field](),
+            list[str](),
+            list[str](),
+        )
         columns: dict[str, list[Any]] = {name: [] for name in names}
         for batch in corpus.batches():
             fields |= {name: batch.schema.field(name) for name in names}
             ids += batch.column(NOTE_ID).to_pylist()
             owners = batch.column(PATIENT_ID).to_pylist()
             patients += [
-                note if owner is None else owner for note, owner in zip(ids[-len(owners) :], owners, strict=True)
+                note if owner is None else owner
+                for note, owner in zip(ids[-len(owners) :], owners, strict=True)
             ]
             for name in names:
                 columns[name] += batch.column(name).to_pylist()
         for name, values in columns.items():
             _refuse(name, values, patients, floor)
-        written = {name: {str(value): value for value in values} for name, values in columns.items()}
-        rows = list(zip(*([str(v) for v in values] for values in columns.values()), strict=True)) or [()] * len(ids)
+        written = {
+            name: {str(value): value for value in values} for name, values in columns.items()
+        }
+        rows = list(
+            zip(*([str(v) for v in values] for values in columns.values()), strict=True)
+        ) or [()] * len(ids)
         kept, of = numbered(rows, patients, floor if names else 1, apart=apart)
         labels = tuple(row for row in kept if isinstance(row, tuple))
-        return cls(tuple(fields[name] for name in names), written, labels, dict(zip(ids, of, strict=True)))
+        return cls(
+            tuple(fields[name] for name in names), written, labels, dict(zip(ids, of, strict=True))
+        )
 
     def notes(self, corpus: Corpus, *, placeholders: bool) -> PlainNotes:
         """Return the notes of the treated corpus with their labels; without `placeholders`, their marks are removed."""
         plain = read_notes(corpus, layout=True)
-        texts = plain.texts if placeholders else tuple(text.translate(NO_MARKS) for text in plain.texts)
-        return replace(plain, texts=texts, labels=tuple(self.of_note.get(note, RARE) for note in plain.note_ids))
+        texts = (
+            plain.texts if placeholders else tuple(text.translate(NO_MARKS) for text in plain.texts)
+        )
+        return replace(
+            plain,
+            texts=texts,
+            labels=tuple(self.of_note.get(note, RARE) for note in plain.note_ids),
+        )
 
     @property
     def digest(self) -> str:
@@ -96,7 +116,10 @@ class LabelColumns:
             number += len(some)
             columns: list[list[Any]] = [ids, [f"patient-{note.patient + 1:06d}" for note in some]]
             columns.append([note.text for note in some])
-            columns += [[self.values[one.name][note.labels[one.name]] for note in some] for one in self.fields]
+            columns += [
+                [self.values[one.name][note.labels[one.name]] for note in some]
+                for one in self.fields
+            ]
             schema = pa.schema([*ROLE_FIELDS, *self.fields])
             arrays = [pa.array(c, type=f.type) for c, f in zip(columns, schema, strict=True)]
             yield pa.record_batch(arrays, schema=schema)
@@ -105,10 +128,18 @@ class LabelColumns:
 def _refuse(name: str, values: list[Any], patients: list[str], floor: int) -> None:
     """Raise InputError for a column that cannot be a label; the message shows no value."""
     where = f"column '{name}'"
-    if empty := sum(value is None or value != value or str(value).strip() == "" for value in values):  # NaN
-        raise InputError(f"{empty:,} notes have no value", where=where, hint="fill it in, or leave the column out")
+    if empty := sum(
+        value is None or value != value or str(value).strip() == "" for value in values
+    ):  # NaN
+        raise InputError(
+            f"{empty:,} notes have no value",
+            where=where,
+            hint="fill it in, or leave the column out",
+        )
     if any(isinstance(value, list | dict) for value in values):
-        raise InputError("contains lists", where=where, hint="pass a column with one value per note")
+        raise InputError(
+            "contains lists", where=where, hint="pass a column with one value per note"
+        )
     holders: dict[Any, set[str]] = defaultdict(set)
     for value, patient in zip(values, patients, strict=True):
         holders[value].add(patient)

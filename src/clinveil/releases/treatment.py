@@ -51,7 +51,11 @@ class Treated:
 def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
     """Return the notes with identifiers treated, or with placeholders; unchanged with `phi=false`."""
     settings = job.settings
-    removal = f"find identifiers, policy {settings.identifiers.policy().name}" if settings.phi else "left out"
+    removal = (
+        f"find identifiers, policy {settings.identifiers.policy().name}"
+        if settings.phi
+        else "left out"
+    )
     with job.timer.stage("identifiers", removal, "keyed"):
         deidentifier = job.deidentifier()
         if deidentifier is None:
@@ -71,14 +75,24 @@ def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
         (job.folder.vault / RESIDUES).open("w", encoding="utf-8") as residues,
     ):
         results = deidentify_corpus(
-            job.corpus, deidentifier, over, on_index=indexes.append, say=job.say, apart=job.held_out.patients
+            job.corpus,
+            deidentifier,
+            over,
+            on_index=indexes.append,
+            say=job.say,
+            apart=job.held_out.patients,
         )
         for result in track(results, "notes", job.say, size=lambda one: one.batch.num_rows):
             counts.add(result)
             table.write(result.batch)
             write_residues(residues, result.residues)
     _report(job, counts)
-    return Treated(open_corpus(path, AS_BATCHES, keep=job.corpus.columns.keep), counts.labels, counts.skipped, *indexes)
+    return Treated(
+        open_corpus(path, AS_BATCHES, keep=job.corpus.columns.keep),
+        counts.labels,
+        counts.skipped,
+        *indexes,
+    )
 
 
 def recipe(job: ReleaseContext) -> Recipe:
@@ -86,7 +100,9 @@ def recipe(job: ReleaseContext) -> Recipe:
     return Recipe.of(Deidentifier.of, job.settings.identifiers, job.treatment_key)
 
 
-def _with_placeholders(settings: PhiSettings, key: Key, *, patients: Mapping[str, Patient] | None) -> Deidentifier:
+def _with_placeholders(
+    settings: PhiSettings, key: Key, *, patients: Mapping[str, Patient] | None
+) -> Deidentifier:
     return Deidentifier.of(settings, key, patients=patients).with_placeholders()
 
 
@@ -113,13 +129,18 @@ def _treat_parts(
     total = Counts(deidentifier.policy, deidentifier.patients.keys())
     with (job.folder.vault / RESIDUES).open("w", encoding="utf-8") as residues:
         parts_done = zip(items, each(job.over, _treat_part, items), strict=True)
-        for (_, path), counts in track(parts_done, "notes", job.say, size=lambda done: done[1].written):
+        for (_, path), counts in track(
+            parts_done, "notes", job.say, size=lambda done: done[1].written
+        ):
             total.add_counts(counts)
             residues.write(_residues_of(path).read_text(encoding="utf-8"))
             remove(_residues_of(path))
     _report(job, total)
     return Treated(
-        open_corpus(place, AS_BATCHES, keep=job.corpus.columns.keep), total.labels, total.skipped, works[0].index
+        open_corpus(place, AS_BATCHES, keep=job.corpus.columns.keep),
+        total.labels,
+        total.skipped,
+        works[0].index,
     )
 
 
@@ -151,4 +172,6 @@ def _report(job: ReleaseContext, counts: Counts) -> None:
 def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:
     """Count the words of notes and the patients who use them; part files are counted where they are read."""
     with job.timer.stage("vocabulary", "words and the patients who use them"):
-        return count_words(entered, job.folder.work, over=job.over_all, say=job.say, total=job.found.rows)
+        return count_words(
+            entered, job.folder.work, over=job.over_all, say=job.say, total=job.found.rows
+        )

@@ -36,7 +36,14 @@ from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.write import Writer
 from clinveil.releases.check import NOTHING, OutputCheck, check_output
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.crosswalk import Renamer, TableWriter, VaultTable, by_new_id, by_source, reordered
+from clinveil.releases.crosswalk import (
+    Renamer,
+    TableWriter,
+    VaultTable,
+    by_new_id,
+    by_source,
+    reordered,
+)
 from clinveil.releases.treatment import TASKS, recipe
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
@@ -67,7 +74,9 @@ class Target:
         """Write the notes with new ids; return the token counts."""
         rename, tally = Renamer(key, patients=self.columns.patient_id is not None), Tally()
         with ExitStack() as stack:
-            tables = [stack.enter_context(TableWriter(self.vault / f"{name}.parquet")) for name in TABLES]
+            tables = [
+                stack.enter_context(TableWriter(self.vault / f"{name}.parquet")) for name in TABLES
+            ]
 
             def renamed() -> Iterator[pa.RecordBatch]:
                 nonlocal tally
@@ -80,13 +89,17 @@ class Target:
                     yield batch
 
             notes = stack.enter_context(Writer(self.path, self.columns, self.suffix))
-            for batch in reordered(renamed(), by_new_id, self.work / "order") if self.suffix else renamed():
+            for batch in (
+                reordered(renamed(), by_new_id, self.work / "order") if self.suffix else renamed()
+            ):
                 notes.write(batch)  # files of a folder need no sorting
         return tally
 
     def check(self, entered: Corpus, channel: Channel | None, over: Map = serial) -> OutputCheck:
         """Read the written notes back and compare them with the notes that entered the channel, if there is one."""
-        crosswalk, alignment = (VaultTable(self.vault / f"{name}.parquet").batches() for name in TABLES)
+        crosswalk, alignment = (
+            VaultTable(self.vault / f"{name}.parquet").batches() for name in TABLES
+        )
         if self.path.is_dir():
             released = self._by_name()
         else:
@@ -95,7 +108,9 @@ class Target:
                 opened(self.path, self.columns),
             )
             released = reordered(notes.batches(), ranks, self.work / "read back")
-        return check_output(entered.batches(), crosswalk, released, channel, alignment if channel else (), over)
+        return check_output(
+            entered.batches(), crosswalk, released, channel, alignment if channel else (), over
+        )
 
     def _by_name(self) -> Iterator[pa.RecordBatch]:
         """Yield the notes of a .txt folder in source order."""
@@ -104,17 +119,23 @@ class Target:
             ids = [i for i in batch.column("note_id").to_pylist() if i in left]
             left.difference_update(ids)
             texts = [(self.path / f"{i}.txt").read_bytes().decode("utf-8") for i in ids]
-            yield from memory_corpus([(i, i, text) for i, text in zip(ids, texts, strict=True)]).batches()
+            yield from memory_corpus(
+                [(i, i, text) for i, text in zip(ids, texts, strict=True)]
+            ).batches()
         yield from memory_corpus([(i, i, "") for i in sorted(left)]).batches()
 
 
 def opened(path: Path, columns: Columns) -> Corpus:
     """Open released notes with the columns of their source."""
-    roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
+    roles = NotesSettings(
+        text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none"
+    )
     return open_corpus(path, roles, label=columns.labels, keep=columns.keep)
 
 
-def write_notes(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> tuple[Tally, OutputCheck, Path]:
+def write_notes(
+    job: ReleaseContext, entered: Corpus, channel: Channel | None
+) -> tuple[Tally, OutputCheck, Path]:
     """Write every note into staging, drawn through the channel if there is one, and read the notes back."""
     what = f"replace every word, {mechanism_of(job.settings.channel).description}"
     stage = ("write", "new ids, keyed order") if channel is None else ("obfuscate", what)
@@ -126,7 +147,12 @@ def write_notes(job: ReleaseContext, entered: Corpus, channel: Channel | None) -
         target = Target(path, folder.vault, folder.work, columns, suffix)
         obfuscator = None if channel is None else Obfuscator(channel, job.key, align=True)
         with opened_for(job.settings.executor, job.settings.workers, threaded=True) as over:
-            results = track(_results(entered, obfuscator, over), "notes", job.say, size=lambda one: one.batch.num_rows)
+            results = track(
+                _results(entered, obfuscator, over),
+                "notes",
+                job.say,
+                size=lambda one: one.batch.num_rows,
+            )
             tally = target.write(results, job.key)
         if channel is None:
             return tally, target.check(entered, None), path
@@ -139,7 +165,9 @@ def write_notes(job: ReleaseContext, entered: Corpus, channel: Channel | None) -
         return tally, target.check(entered, channel, over), path
 
 
-def _results(entered: Corpus, obfuscator: Obfuscator | None, over: Map = serial) -> Iterator[Obfuscated]:
+def _results(
+    entered: Corpus, obfuscator: Obfuscator | None, over: Map = serial
+) -> Iterator[Obfuscated]:
     """Yield the notes as they are released; unchanged without an obfuscator."""
     if obfuscator is None:
         return (Obfuscated(batch, Tally(notes=batch.num_rows)) for batch in entered.batches())
@@ -173,7 +201,12 @@ class WritePart:
 
     def identity(self) -> Mapping[str, Any]:
         """Return hashes of part, channel, key and output options."""
-        drawn = {"part": self.entered, "channel": self.channel, "policy": asdict(self.policy), "key": self.commitment}
+        drawn = {
+            "part": self.entered,
+            "channel": self.channel,
+            "policy": asdict(self.policy),
+            "key": self.commitment,
+        }
         return {**drawn, "columns": asdict(self.columns), "suffix": self.suffix}
 
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
@@ -183,7 +216,11 @@ class WritePart:
         work = private_folder(self.scratch / name_of(self))
         target = Target(folder / f"{NOTES}{self.suffix}", folder, work, self.columns, self.suffix)
         tally = target.write(_results(self.part, obfuscator), Key.load(self.vault / KEY))
-        check = target.check(self.part, obfuscator.channel if obfuscator else None) if tally.notes else NOTHING
+        check = (
+            target.check(self.part, obfuscator.channel if obfuscator else None)
+            if tally.notes
+            else NOTHING
+        )
         remove(work)
         return {"tally": tally.as_dict(), "check": check.as_dict()}
 
@@ -194,12 +231,20 @@ def _obfuscator(vault: Path, policy: Policy, channel: str, commitment: str) -> O
     return Obfuscator(load_channel(vault / "channel", policy), Key.load(vault / KEY), align=True)
 
 
-def _write_parts(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> tuple[Tally, OutputCheck, Path]:
+def _write_parts(
+    job: ReleaseContext, entered: Corpus, channel: Channel | None
+) -> tuple[Tally, OutputCheck, Path]:
     """Write every part: notes to staging, crosswalk and alignment to the vault, one file per part."""
     assert isinstance(entered, PartedCorpus)
     # A task depends on the part, on the detection in all parts, and on the key.
-    of = digest_of(job.facts) + job.key.commitment + (recipe(job).dependencies if job.settings.phi else "")
-    drawn_from, policy = ("", PLAIN) if channel is None else (channel_digest(channel), channel.policy)
+    of = (
+        digest_of(job.facts)
+        + job.key.commitment
+        + (recipe(job).dependencies if job.settings.phi else "")
+    )
+    drawn_from, policy = (
+        ("", PLAIN) if channel is None else (channel_digest(channel), channel.policy)
+    )
     how = job.folder.vault, drawn_from, policy, job.key.commitment, job.folder.work
     works, tally, check = list[WritePart](), Tally(), NOTHING
     for part, facts in zip(entered.parts, job.facts, strict=True):
@@ -216,7 +261,9 @@ def _write_parts(job: ReleaseContext, entered: Corpus, channel: Channel | None) 
         for table in TABLES:
             if (file := written / f"{table}.parquet").exists():
                 _link(file, private_folder(vault / file.name) / f"{name}.parquet")
-        hidden = job.key.digest("part name", facts.name, facts.digest)  # hides source name and order
+        hidden = job.key.digest(
+            "part name", facts.name, facts.digest
+        )  # hides source name and order
         _link(written / f"{NOTES}{work.suffix}", place / f"part-{hidden:016x}{work.suffix}")
     return tally, check, place
 

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from clinveil.core.finding import Finding
 from clinveil.core.words import Kind
 from clinveil.report.edition import control_too_small, hidden, kind_of, too_small
-from clinveil.report.measures import COMPANIONS, REMARKS, UNKNOWN, beside, distinct, find, more, variants
+from clinveil.report.measures import (
+    COMPANIONS,
+    REMARKS,
+    UNKNOWN,
+    beside,
+    distinct,
+    find,
+    more,
+    variants,
+)
 from clinveil.report.numerals import Number, Write, interval, number, small
 from clinveil.report.record import Edition, TokenRow
 
@@ -44,7 +53,11 @@ class Row:
 
 
 def row(
-    finding: Finding, edition: Edition = "internal", *, kind: Kind | None = None, write: Write | None = None
+    finding: Finding,
+    edition: Edition = "internal",
+    *,
+    kind: Kind | None = None,
+    write: Write | None = None,
 ) -> Row:
     """Return one finding as cells.
 
@@ -65,7 +78,9 @@ def row(
         unit=finding.unit,
         ends=None if hide else interval(finding.low, finding.high, kind, write),
         chance=number(finding.chance, kind, write),
-        control=small() if control_too_small(finding, edition) else number(finding.control, kind, write),
+        control=small()
+        if control_too_small(finding, edition)
+        else number(finding.control, kind, write),
         p=number(None if hide else finding.p, "p", write),
         beside={} if hide else beside(finding, kind),
         remarks={} if hide else remarks(finding),
@@ -90,7 +105,9 @@ def direction(finding: Finding) -> str:
     """Return which direction is good, in words."""
     if finding.better is None:
         return "a description: no direction is good"
-    return f"{finding.better} is {'more useful' if finding.measure.startswith('utility') else 'safer'}"
+    return (
+        f"{finding.better} is {'more useful' if finding.measure.startswith('utility') else 'safer'}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +134,11 @@ class Block:
     @property
     def companions(self) -> dict[str, str]:
         """Headings of the companion columns that at least one row fills."""
-        return {key: head for key, (head, _) in COMPANIONS.items() if any(key in row.beside for row in self.rows)}
+        return {
+            key: head
+            for key, (head, _) in COMPANIONS.items()
+            if any(key in row.beside for row in self.rows)
+        }
 
     @property
     def more(self) -> list[tuple[str, Mapping[str, Number]]]:
@@ -154,11 +175,16 @@ def _block(name: str, findings: Sequence[Finding], edition: Edition) -> Block:
         means=measure.means,
         questions=distinct(f.question for f in findings if f.question != measure.asked),
         rows=rows,
-        chance="; ".join(distinct(f.chance_is for f in findings if f.chance is not None)) or measure.chance,
+        chance="; ".join(distinct(f.chance_is for f in findings if f.chance is not None))
+        or measure.chance,
         control="; ".join(distinct(controls)),
         p="; ".join(distinct(f.p_is for f in findings if f.p is not None)),
         methods=distinct(f.method for f in findings),
-        remarks=distinct(f"{_PREFIXES[key]}{text}".rstrip(".") + "." for r in rows for key, text in r.remarks.items()),
+        remarks=distinct(
+            f"{_PREFIXES[key]}{text}".rstrip(".") + "."
+            for r in rows
+            for key, text in r.remarks.items()
+        ),
         sources=distinct(f.source for f in findings),
     )
 

@@ -12,7 +12,9 @@ from clinveil.report.measures import COMPANIONS, PARTS, PRINTED, REMARKS, VARIAN
 from clinveil.report.numerals import SMALL
 from clinveil.report.record import Edition, Fact, Gate, Plain, ReleaseRecord
 
-PEOPLE = frozenset({"patients", "patient", "people", "notes", "note", "names", "name", "rows", "spans", "numbers"})
+PEOPLE = frozenset(
+    {"patients", "patient", "people", "notes", "note", "names", "name", "rows", "spans", "numbers"}
+)
 
 
 def external_edition(record: ReleaseRecord) -> ReleaseRecord:
@@ -41,7 +43,9 @@ def kind_of(finding: Finding) -> Kind:
 
 def too_small(finding: Finding, edition: Edition) -> bool:
     """Whether the value is, or discloses, a count of people or notes that this edition hides."""
-    return finding.value is not None and hidden(_successes(finding, finding.value), finding.unit, edition)
+    return finding.value is not None and hidden(
+        _successes(finding, finding.value), finding.unit, edition
+    )
 
 
 def _successes(finding: Finding, value: float) -> float | None:
@@ -75,7 +79,9 @@ def outward_finding(finding: Finding) -> dict[str, Any]:
         public["control"] = None
     if hidden(finding.n, finding.unit, "external"):
         public["n"] = None
-    public["hidden"] = public["n"] is None or (public["value"] is None and finding.value is not None)
+    public["hidden"] = public["n"] is None or (
+        public["value"] is None and finding.value is not None
+    )
     public["detail"] = {k: v for k, v in finding.detail.items() if k in kept}
     return public
 
@@ -85,7 +91,9 @@ def hidden_gate(gate: Gate, rows: int, edition: Edition) -> bool:
     if not isinstance(gate.value, int | float) or isinstance(gate.value, bool):
         return False
     if gate.unit.split(" ")[0] == "share":
-        return hidden(round(gate.value * rows, 6), gate.unit.partition(" of ")[2] or "rows", edition)
+        return hidden(
+            round(gate.value * rows, 6), gate.unit.partition(" of ")[2] or "rows", edition
+        )
     return hidden(gate.value, gate.unit, edition)
 
 
@@ -101,5 +109,11 @@ def outward_value(gate: Gate, rows: int) -> Plain:
 
 def _outward(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     # A value may look like a path or an address: false positives are acceptable, false negatives are not.
-    kept = ((fact, isinstance(fact.value, str) and set("/\\~@") & set(fact.value)) for fact in facts)
-    return tuple(replace(fact, value="(given)") if telling else fact for fact, telling in kept if not fact.internal)
+    kept = (
+        (fact, isinstance(fact.value, str) and set("/\\~@") & set(fact.value)) for fact in facts
+    )
+    return tuple(
+        replace(fact, value="(given)") if telling else fact
+        for fact, telling in kept
+        if not fact.internal
+    )

@@ -30,14 +30,23 @@ TASKS = {
     "utility.language_model": "Language model of the release, predicting real notes",
     "utility.within": "Train and test a classifier on released text",
 }
-PURPOSES = {"utility.transfer": "text classifiers", "utility.sequence": "taggers", "utility.vectors": "word vectors"}
+PURPOSES = {
+    "utility.transfer": "text classifiers",
+    "utility.sequence": "taggers",
+    "utility.vectors": "word vectors",
+}
 TERMS = {
     "shadow vectors": "Shadow vectors: trained by the recipient on similar notes.",
     "known pair": "Known pairs: notes held in both forms.",
     "planted names": "Planted names: invented, added for this test.",
 }
 NOT_APPLICABLE = "Does not apply"
-_MODELS = {"tfidf-lr": "TF-IDF and logistic regression", "lr": "logistic regression", "lstm": "LSTM", "cnn": "CNN"}
+_MODELS = {
+    "tfidf-lr": "TF-IDF and logistic regression",
+    "lr": "logistic regression",
+    "lstm": "LSTM",
+    "cnn": "CNN",
+}
 _FORMATS: dict[str, Kind] = {"bits per word": "length"}
 # The bars, drawn as inline SVG; colours come from the CSS of the page.
 WIDTH, HEIGHT = 120, 12
@@ -46,7 +55,11 @@ _TRACK = '<rect class="track" x="0" y="3" width="{w}" height="6"/>'
 _FILL = '<rect class="{kind}" x="0" y="3" width="{x:.1f}" height="6"/>'
 _RANGE = '<path class="range" d="M{low:.1f} 6H{high:.1f}"/>'
 _TICK = '<path class="limit" d="M{x:.1f} 0V12"/>'
-_NAMES, _WORDS, _TEN_WORDS = ("names", "planted names"), ("words", "rare words"), ("note by ten words",)
+_NAMES, _WORDS, _TEN_WORDS = (
+    ("names", "planted names"),
+    ("words", "rare words"),
+    ("note by ten words",),
+)
 _LINKED = ("note by the patient's other notes", "note by public knowledge")
 _IDENTIFIERS, _MEMBERSHIP = ("own identifiers", "copies"), ("membership",)
 
@@ -78,12 +91,15 @@ class Use:
         """The task and its scores where the release is worse than the floor, otherwise ""."""
         if self.share.value is None or self.share.value >= 0:
             return ""
-        scores = f"release {self.score.text}, floor {self.floor.text}, real notes {self.ceiling.text}"
+        scores = (
+            f"release {self.score.text}, floor {self.floor.text}, real notes {self.ceiling.text}"
+        )
         return f"{self.task} ({self.metric}): {scores}"
 
 
 MISSED = Risk(
-    "Read identifiers that detection missed", why="Not measured on these notes: clinveil validate estimates it."
+    "Read identifiers that detection missed",
+    why="Not measured on these notes: clinveil validate estimates it.",
 )
 
 
@@ -115,7 +131,9 @@ class FirstPage:
     others: tuple[Risk, ...]
     unchanged: tuple[str, ...]
     gates: tuple[GateList, ...]
-    purposes: tuple[str, ...]  # what the release can train: no task without evidence or worse than the floor
+    purposes: tuple[
+        str, ...
+    ]  # what the release can train: no task without evidence or worse than the floor
 
     @property
     def terms(self) -> list[str]:
@@ -147,14 +165,22 @@ class FirstPage:
     @property
     def without_figure(self) -> int:
         """Number of risks that were not measured, without those that do not apply."""
-        return sum(risk.row is None and not risk.why.startswith(NOT_APPLICABLE) for risk in self.risks)
+        return sum(
+            risk.row is None and not risk.why.startswith(NOT_APPLICABLE) for risk in self.risks
+        )
 
 
 def first_page(record: ReleaseRecord) -> FirstPage:
     """Return the first page of a record, in its edition."""
     table, others = _risks(record)
-    worse = {f.measure for f in record.findings if is_no_evidence(f) or (f.value is not None and f.value < 0)}
-    by_outcome = {outcome: [gate for gate in record.gates if gate.outcome == outcome] for outcome in LISTS}
+    worse = {
+        f.measure
+        for f in record.findings
+        if is_no_evidence(f) or (f.value is not None and f.value < 0)
+    }
+    by_outcome = {
+        outcome: [gate for gate in record.gates if gate.outcome == outcome] for outcome in LISTS
+    }
     return FirstPage(
         state="refused" if record.refused else "clear" if all_clear(record.gates) else "open",
         headline=_headline(record),
@@ -163,8 +189,14 @@ def first_page(record: ReleaseRecord) -> FirstPage:
         uses=_three_uses(record),
         risks=table,
         others=others,
-        unchanged=tuple(column.name for column in record.corpus.columns if column.disposition.startswith("kept")),
-        gates=tuple(GateList(k, tuple(v[:LISTED]), max(0, len(v) - LISTED)) for k, v in by_outcome.items() if v),
+        unchanged=tuple(
+            column.name for column in record.corpus.columns if column.disposition.startswith("kept")
+        ),
+        gates=tuple(
+            GateList(k, tuple(v[:LISTED]), max(0, len(v) - LISTED))
+            for k, v in by_outcome.items()
+            if v
+        ),
         purposes=tuple(purpose for task, purpose in PURPOSES.items() if task not in worse),
     )
 
@@ -201,7 +233,9 @@ def _three_uses(record: ReleaseRecord) -> tuple[Use, ...]:
     second = second or next((t for t in order if by_task[t]), order[0])
     shown = []
     for task in ("utility.transfer", second, "utility.language_model"):
-        findings = by_task[task] or [Finding(task, None, 0, detail={"why": "not measured in this run"})]
+        findings = by_task[task] or [
+            Finding(task, None, 0, detail={"why": "not measured in this run"})
+        ]
         measured = [f for f in findings if f.value is not None] or findings[:1]
         shown.append(_use(min(measured, key=lambda f: f.value or 0.0), of=len(findings)))
     return tuple(shown)
@@ -221,7 +255,9 @@ def _use(finding: Finding, of: int = 1) -> Use:
     return Use(
         task=TASKS.get(finding.measure, finding.measure),
         metric=metric,
-        which=", ".join(_MODELS.get(str(detail[key]), str(detail[key])) for key in named if detail.get(key)),
+        which=", ".join(
+            _MODELS.get(str(detail[key]), str(detail[key])) for key in named if detail.get(key)
+        ),
         share=number(finding.value, "share"),
         ends=None if finding.value is None else interval(finding.low, finding.high, "share"),
         floor=raw("floor", scale),
@@ -242,15 +278,28 @@ def _risks(record: ReleaseRecord) -> tuple[tuple[Risk, ...], tuple[Risk, ...]]:
     """
     by_word = record.kind in ("obfuscated", "coded")
     targets = _WORDS if by_word else _IDENTIFIERS
-    third = risk("Find words, given known pairs" if by_word else "Find identifiers or copies", targets, record)
+    third = risk(
+        "Find words, given known pairs" if by_word else "Find identifiers or copies",
+        targets,
+        record,
+    )
     without_attack = {"deidentified": MISSED, "synthetic": REPEATED}
     names = without_attack.get(record.kind) or risk("Recover a patient's name", _NAMES, record)
     written = record.kind == "synthetic"
-    last = "Tell training patients from others" if written else "Find a note from other information on the patient"
+    last = (
+        "Tell training patients from others"
+        if written
+        else "Find a note from other information on the patient"
+    )
     fourth: tuple[str, ...] = _MEMBERSHIP if written else _LINKED
     shown = (*_NAMES, *_TEN_WORDS, *targets, *fourth)
     others = [risk("", (name,), record) for name in TARGETS if name not in shown]
-    table = names, risk("Find a note from ten words", _TEN_WORDS, record), third, risk(last, fourth, record)
+    table = (
+        names,
+        risk("Find a note from ten words", _TEN_WORDS, record),
+        third,
+        risk(last, fourth, record),
+    )
     return table, tuple(other for other in others if other.row)
 
 
@@ -258,7 +307,10 @@ def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:
     """Return a bar from floor (0) to ceiling (1) filled to the share; empty where there is none."""
     if share.value is None or share.value < 0:
         return Markup("")
-    shapes = [Markup(_TRACK).format(w=WIDTH), Markup(_FILL).format(kind="share", x=_at(share.value, 1))]
+    shapes = [
+        Markup(_TRACK).format(w=WIDTH),
+        Markup(_FILL).format(kind="share", x=_at(share.value, 1)),
+    ]
     shapes += _range(ends, 1)
     label = f"{share.text} of the way from floor to ceiling"
     return Markup(_SVG).format(w=WIDTH, h=HEIGHT, label=label, shapes=Markup("").join(shapes))
@@ -269,7 +321,9 @@ def risk_bar(shown: Row, threshold: float, above: bool) -> Markup:
     if shown.hidden or shown.value.value is None:
         return Markup("")
     high = shown.ends[1].value if shown.ends else None
-    top = min(1.0, max(2 * threshold, 1.1 * float(high if high is not None else shown.value.value), 0.01))
+    top = min(
+        1.0, max(2 * threshold, 1.1 * float(high if high is not None else shown.value.value), 0.01)
+    )
     fill = Markup(_FILL).format(kind="over" if above else "under", x=_at(shown.value.value, top))
     limit = Markup(_TICK).format(x=_at(threshold, top))
     shapes = [Markup(_TRACK).format(w=WIDTH), fill, *_range(shown.ends, top), limit]

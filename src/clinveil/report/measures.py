@@ -31,10 +31,16 @@ def _files() -> tuple[Mapping[str, MeasureText], frozenset[str]]:
     """Texts in TOML files next to attacks and utility measures and in `measures.toml`; names of these files."""
     package = Path(str(files("clinveil")))
     merged, names = dict[str, MeasureText](), set[str]()
-    found = (path for folder in ("attacks", "utility") for path in sorted((package / folder).rglob("*.toml")))
+    found = (
+        path
+        for folder in ("attacks", "utility")
+        for path in sorted((package / folder).rglob("*.toml"))
+    )
     for path in (*found, package / "report" / "measures.toml"):
         entries = tomllib.loads(path.read_text(encoding="utf-8"))
-        if entries and all(isinstance(entry, dict) and "asked" in entry for entry in entries.values()):
+        if entries and all(
+            isinstance(entry, dict) and "asked" in entry for entry in entries.values()
+        ):
             merged |= read_words(path)
             names.add(path.stem)
     return MappingProxyType(merged), frozenset(names)
@@ -49,7 +55,11 @@ def catalogue() -> Mapping[str, MeasureText]:
 
 def find(measure: str) -> tuple[str, MeasureText]:
     """Return name and text of the entry with the longest name that the measure begins with, or `UNKNOWN`."""
-    fits = [name for name in catalogue() if measure == name or measure.startswith((name + ".", name + "_"))]
+    fits = [
+        name
+        for name in catalogue()
+        if measure == name or measure.startswith((name + ".", name + "_"))
+    ]
     name = max(fits, key=len, default=measure)
     return name, catalogue().get(name, UNKNOWN)
 
@@ -66,7 +76,19 @@ COMPANIONS: dict[str, tuple[str, Kind | None]] = {
 # Keys that distinguish rows of one measure, in the order in which the row's label lists them.
 VARIANTS = (
     *("adversary", "target"),
-    *("list", "setting", "mode", "side", "against", "stratum", "repeats", "label", "model", "from", "first_weights"),
+    *(
+        "list",
+        "setting",
+        "mode",
+        "side",
+        "against",
+        "stratum",
+        "repeats",
+        "label",
+        "model",
+        "from",
+        "first_weights",
+    ),
     *("attacker", "reader", "family", "metric", "step", "scope", "series", "scale", "range"),
     *("k", "span", "false_alarms", "unknown_share", "at_ceiling"),
 )
@@ -79,7 +101,12 @@ PRINTED = (
 )
 
 
-_STRATA = {"all": "all words", "rare": "rare words", "content": "content words", "function": "function words"}
+_STRATA = {
+    "all": "all words",
+    "rare": "rare words",
+    "content": "content words",
+    "function": "function words",
+}
 _STRATA |= {"canaries": "planted names"}
 _PHRASES = {
     "side": "{} notes",
@@ -103,7 +130,11 @@ def _variant(key: str, finding: Finding) -> str:
         things = str(detail.get("draws_stand_in", things))
         return f"{value} {things.removesuffix('s') if value == 1 else things}"
     if key == "stratum":
-        return f"words seen {value} times" if str(value).startswith("below") else _STRATA.get(str(value), str(value))
+        return (
+            f"words seen {value} times"
+            if str(value).startswith("below")
+            else _STRATA.get(str(value), str(value))
+        )
     if key == "unknown_share":  # perplexities compare at one vocabulary only
         pieces = "words" if detail["vocabulary"] == "words" else "byte pairs"
         return f"{detail['size']:,} {pieces}, {value:.1%} unknown"
@@ -114,7 +145,11 @@ def beside(finding: Finding, kind: Kind) -> dict[str, Number]:
     """The companions of the value by the keys of `COMPANIONS`; count and P are fields of the finding."""
     found: Mapping[str, object] = {**finding.detail, "count": finding.count, "p": finding.p}
     made = {key: found.get(key) for key in COMPANIONS}
-    return {k: number(v, COMPANIONS[k][1] or kind) for k, v in made.items() if isinstance(v, float | int)}
+    return {
+        k: number(v, COMPANIONS[k][1] or kind)
+        for k, v in made.items()
+        if isinstance(v, float | int)
+    }
 
 
 def more(finding: Finding) -> dict[str, Number]:
@@ -124,9 +159,13 @@ def more(finding: Finding) -> dict[str, Number]:
         if key in {*COMPANIONS, *VARIANTS, *REMARKS}:
             continue
         if isinstance(value, bool | str):
-            shown[key.replace("_", " ")] = Number(value if isinstance(value, str) else "yes" if value else "no")
+            shown[key.replace("_", " ")] = Number(
+                value if isinstance(value, str) else "yes" if value else "no"
+            )
         else:
-            shown[key.replace("_", " ")] = number(value, "count" if isinstance(value, int) else "number")
+            shown[key.replace("_", " ")] = number(
+                value, "count" if isinstance(value, int) else "number"
+            )
     return shown
 
 

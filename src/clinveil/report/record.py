@@ -157,9 +157,17 @@ class TokenRow:
     def __post_init__(self) -> None:
         fates = (self.replaced, self.masked, self.dropped, self.kept)
         if sum(fates) != self.seen or min(fates) < 0:
-            raise ValueError(f"the token accounting of {self.kind} does not balance: {sum(fates)} of {self.seen}")
-        if not 0 <= self.self_replaced <= self.replaced or not 0 <= self.unknown <= self.seen or self.doubled < 0:
-            raise ValueError(f"the token accounting of {self.kind} has a part larger than its whole")
+            raise ValueError(
+                f"the token accounting of {self.kind} does not balance: {sum(fates)} of {self.seen}"
+            )
+        if (
+            not 0 <= self.self_replaced <= self.replaced
+            or not 0 <= self.unknown <= self.seen
+            or self.doubled < 0
+        ):
+            raise ValueError(
+                f"the token accounting of {self.kind} has a part larger than its whole"
+            )
 
     @property
     def released(self) -> int:
@@ -194,7 +202,9 @@ class CorpusFacts:
 
     def __post_init__(self) -> None:
         if self.read != self.notes + sum(self.skipped.values()):
-            raise ValueError("the row accounting does not balance: read is not written plus skipped")
+            raise ValueError(
+                "the row accounting does not balance: read is not written plus skipped"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,5 +313,7 @@ def from_json(text: Any, where: str = "") -> ReleaseRecord:
         record: ReleaseRecord = _adapter().validate_python(data)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         what = f"is damaged, or not a report record of this version ({SCHEMA})"
-        raise InputError(what, where=where, hint="restore it from a backup, or make the release again") from None
+        raise InputError(
+            what, where=where, hint="restore it from a backup, or make the release again"
+        ) from None
     return record

@@ -53,7 +53,9 @@ def render(record: ReleaseRecord) -> str:
             criteria=risks.criteria(record),
             rules=risks.rules(record),
             blocks=blocks(record.findings, record.edition) if internal else [],
-            notes=[(note, _fitting(note, NOTE_BYTES // len(record.notes))) for note in record.notes],
+            notes=[
+                (note, _fitting(note, NOTE_BYTES // len(record.notes))) for note in record.notes
+            ],
         )
     )
     return _CONTROLS.sub("\ufffd", page)
@@ -70,7 +72,14 @@ def environment() -> Environment:
     """Return the template environment of this package; every value is escaped."""
     how: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     made = Environment(loader=PackageLoader("clinveil.report"), autoescape=True, **how)
-    made.filters |= {"num": data_element, "count": count, "plain": plain, "seconds": seconds, "clip": clip, "md": md}
+    made.filters |= {
+        "num": data_element,
+        "count": count,
+        "plain": plain,
+        "seconds": seconds,
+        "clip": clip,
+        "md": md,
+    }
     made.filters |= {"cut": clipped, "sentence": sentence}
     made.globals |= {"gate_number": gate_number, "gate_limit": gate_limit, "success": success}
     made.globals |= {"people": people}
@@ -118,7 +127,13 @@ def plain(value: Plain, unit: str = "", edition: str = "internal") -> Markup:
     if hidden(value, unit, "external" if edition == "external" else "internal"):
         return data_element(small())
     kind: Kind = (
-        "share" if unit == "share" else "count" if isinstance(value, int) else "score" if abs(value) < 10 else "number"
+        "share"
+        if unit == "share"
+        else "count"
+        if isinstance(value, int)
+        else "score"
+        if abs(value) < 10
+        else "number"
     )
     return data_element(number(value, kind))
 
@@ -140,13 +155,17 @@ def gate_limit(gate: Gate) -> Markup:
 
 def _p_sign(gate: Gate, relation: str) -> Markup:
     """Return `P =` or `P ≥` for gates on a P value, so that it is not taken for a count."""
-    return Markup(f"P {relation} " if gate.unit.startswith("P value") and gate.value is not None else "")
+    return Markup(
+        f"P {relation} " if gate.unit.startswith("P value") and gate.value is not None else ""
+    )
 
 
 def success(row: Row) -> Markup:
     """Return the value of a row; a hidden one is a count, printed with the number of cases and their unit."""
     value = data_element(row.value)
-    return value + Markup(" of {} {}").format(data_element(row.n), row.unit) if row.hidden else value
+    return (
+        value + Markup(" of {} {}").format(data_element(row.n), row.unit) if row.hidden else value
+    )
 
 
 def hits(row: Row) -> str:
@@ -163,7 +182,9 @@ def md(value: Any) -> Markup:
 def _fitting(note: AlignedNote, budget: int) -> int:
     """Return how many tokens of a note fit a budget of bytes."""
     for position, token in enumerate(note.tokens):
-        budget -= TOKEN_MARKUP + sum(len(escape(clip(word)).encode()) for word in (token.source, token.released))
+        budget -= TOKEN_MARKUP + sum(
+            len(escape(clip(word)).encode()) for word in (token.source, token.released)
+        )
         if budget < 0:
             return position
     return len(note.tokens)
@@ -179,12 +200,17 @@ def release_card(record: ReleaseRecord, notes: str = "notes.parquet") -> str:
         raise ValueError("a card is made from the external edition only")
     front, columns = first_page(record), record.corpus.columns
     made = environment().overlay(autoescape=False)
-    made.filters = made.filters | {"yaml": lambda words: json.dumps(" ".join(words.split())), "hits": hits}
+    made.filters = made.filters | {
+        "yaml": lambda words: json.dumps(" ".join(words.split())),
+        "hits": hits,
+    }
     return made.get_template("card.md").render(
         record=record,
         front=front,
         score=tally(gate.outcome for gate in record.gates),
         notes=notes,
-        text=next((column.name for column in columns if column.disposition.startswith("text")), "text"),
+        text=next(
+            (column.name for column in columns if column.disposition.startswith("text")), "text"
+        ),
         label=next((column.name for column in columns if "label" in column.disposition), ""),
     )

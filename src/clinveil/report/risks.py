@@ -69,7 +69,9 @@ class Risk:
             return ""
         found = self.row.finding
         low = found.value if found.low is None else found.low
-        control = found.control if found.chance is None and found.control_kind == "negative" else None
+        control = (
+            found.control if found.chance is None and found.control_kind == "negative" else None
+        )
         for name, level in (("chance", found.chance), ("the control", control)):
             if level is not None and low is not None and low <= level:
                 return name
@@ -78,7 +80,9 @@ class Risk:
     @property
     def judgement(self) -> str:
         """The verdict, and what the risk does not exceed."""
-        return f"{self.verdict}, not above {self.not_above}" if self.not_above else self.verdict or ""
+        return (
+            f"{self.verdict}, not above {self.not_above}" if self.not_above else self.verdict or ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,11 @@ class Cell:
             return ""
         if self.row.finding.chance is not None:
             return f"chance {self.row.chance.text}"
-        return "no chance level" if self.row.finding.control is None else f"control {self.row.control.text}"
+        return (
+            "no chance level"
+            if self.row.finding.control is None
+            else f"control {self.row.control.text}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +129,11 @@ class Line:
     @property
     def cases(self) -> str:
         """Number of cases of all cells, or the range of these numbers."""
-        return f"{_range([row.n for row in self.rows])} {self.rows[0].unit}".strip() if self.rows else ""
+        return (
+            f"{_range([row.n for row in self.rows])} {self.rows[0].unit}".strip()
+            if self.rows
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +150,9 @@ def _range(numbers: Sequence[Number]) -> str:
     return texts[0] if len(set(texts)) == 1 else f"{texts[0]} to {texts[-1]}" if texts else ""
 
 
-def strongest(findings: Iterable[Finding], targets: Collection[str], threshold: float) -> Finding | None:
+def strongest(
+    findings: Iterable[Finding], targets: Collection[str], threshold: float
+) -> Finding | None:
     """Return the strongest finding on these targets among adversaries that gates judge; measured ones come first.
 
     For one target, as in the table, it is the one furthest above chance. Among targets, one above the threshold comes
@@ -152,7 +166,11 @@ def strongest(findings: Iterable[Finding], targets: Collection[str], threshold: 
 
     def rank(finding: Finding) -> tuple[bool, bool, float]:
         above = finding.value is not None and finding.value > limit_of(finding, threshold)
-        return above and verdict(finding, threshold) == "above the threshold", above, above_chance(finding)
+        return (
+            above and verdict(finding, threshold) == "above the threshold",
+            above,
+            above_chance(finding),
+        )
 
     return max(tops.values(), key=rank, default=None)
 
@@ -169,13 +187,23 @@ def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
     adversary = "; ".join(part for part in (adversary, _method(finding)) if part)
     if target == "own identifiers":
         listed, patients = finding.detail.get("in_release"), record.corpus.patients
-        covers = f" ({number(int(listed) / patients, 'share').text} of the patients)" if listed and patients else ""
+        covers = (
+            f" ({number(int(listed) / patients, 'share').text} of the patients)"
+            if listed and patients
+            else ""
+        )
         adversary = f"{adversary}; {RECALL.format(covers)}"
     elif target == "copies":
         span = f"; runs of {finding.detail['span']} words" if "span" in finding.detail else ""
         adversary = f"{adversary}{span}; control {shown.control.text} ({finding.control_is.partition(',')[0]})"
     limit = limit_of(finding, record.risk_threshold)
-    return Risk(TARGETS.get(target, what), adversary, shown, verdict(finding, record.risk_threshold), limit=limit)
+    return Risk(
+        TARGETS.get(target, what),
+        adversary,
+        shown,
+        verdict(finding, record.risk_threshold),
+        limit=limit,
+    )
 
 
 def _shown(finding: Finding, record: ReleaseRecord) -> Row:
@@ -203,10 +231,16 @@ def limit_of(finding: Finding, threshold: float) -> float:
 
 def table(record: ReleaseRecord) -> Table:
     """Return the table of a record: a column for each adversary who got a figure, a line for each target with one."""
-    entries = {(str(entry.target), entry.adversary): entry for entry in adversary_table(record.findings)}
+    entries = {
+        (str(entry.target), entry.adversary): entry for entry in adversary_table(record.findings)
+    }
     tagged = [f for f in record.findings if f.detail.get("target") in TARGETS]
     got = {f.detail.get("adversary") for f in tagged if f.value is not None}
-    holdings = [holding for holding in LABELS if holding in (got or {f.detail.get("adversary") for f in tagged})]
+    holdings = [
+        holding
+        for holding in LABELS
+        if holding in (got or {f.detail.get("adversary") for f in tagged})
+    ]
     lines, reasons = list[Line](), dict[str, dict[str, None]]()
     for target, label in TARGETS.items():
         cells = [_cell(holding, entries.get((target, holding)), record) for holding in holdings]
@@ -269,15 +303,23 @@ def effective(finding: Finding) -> float:
 
 @cache
 def _text() -> Mapping[str, Any]:
-    return tomllib.loads(files("clinveil.report").joinpath("rules.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        files("clinveil.report").joinpath("rules.toml").read_text(encoding="utf-8")
+    )
 
 
 def criteria(record: ReleaseRecord) -> list[tuple[str, str, Risk]]:
     """Return name, question and strongest result of the three criteria for this record."""
-    return [(entry["name"], entry["asks"], risk("", entry["targets"], record)) for entry in _text()["criterion"]]
+    return [
+        (entry["name"], entry["asks"], risk("", entry["targets"], record))
+        for entry in _text()["criterion"]
+    ]
 
 
 def rules(record: ReleaseRecord) -> list[dict[str, Any]]:
     """Return the map of rules; `measured` is false where none of the targets that the evidence needs was measured."""
     measured = {f.detail.get("target") for f in record.findings if f.value is not None}
-    return [{**e, "measured": not e["targets"] or bool(measured & set(e["targets"]))} for e in _text()["rule"]]
+    return [
+        {**e, "measured": not e["targets"] or bool(measured & set(e["targets"]))}
+        for e in _text()["rule"]
+    ]

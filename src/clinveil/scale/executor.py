@@ -23,11 +23,15 @@ executors: Registry[Opener] = Registry("executor", "clinveil.scale.executors", f
 class ExecutorSettings(Settings):
     """Where the tasks of a command run; the output does not depend on it."""
 
-    on: str = choice(executors, "local", "Run on this machine, on Ray or on Spark; the output is the same.")
+    on: str = choice(
+        executors, "local", "Run on this machine, on Ray or on Spark; the output is the same."
+    )
     address: str | None = flag(
         None, "Address of a running cluster, such as spark://HOST:7077 (default: start one here)."
     )
-    tasks: int | None = flag(None, "Tasks sent to a cluster at a time (default: two per core).", ge=1, le=100_000)
+    tasks: int | None = flag(
+        None, "Tasks sent to a cluster at a time (default: two per core).", ge=1, le=100_000
+    )
 
     @model_validator(mode="after")
     def _cluster(self) -> ExecutorSettings:

@@ -96,7 +96,9 @@ class _Pools:
 
     def _open(self) -> None:
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_end_with, initargs=(os.getpid(),))
+        pool = ProcessPoolExecutor(
+            self.workers, mp_context=context, initializer=_end_with, initargs=(os.getpid(),)
+        )
         self.pool = self.stack.enter_context(_stoppable(pool))
 
     def submit(self, item: Any) -> Future[Any]:

@@ -45,7 +45,9 @@ class Broken:
             raise Incomplete(what, hint=hint)
 
 
-def each(over: Map, function: Callable[[T], R], parts: Iterable[T], broken: Broken | None = None) -> Iterator[R]:
+def each(
+    over: Map, function: Callable[[T], R], parts: Iterable[T], broken: Broken | None = None
+) -> Iterator[R]:
     """Yield the function's results in the order of the parts, without damaged parts.
 
     The function runs in the working folder of this process and creates private files.

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import files_in, owner_only, private_folder, private_text, read_json, refuse_more, remove
+from clinveil.core.files import (
+    files_in,
+    owner_only,
+    private_folder,
+    private_text,
+    read_json,
+    refuse_more,
+    remove,
+)
 from clinveil.core.runfolder import Kind, code_version, run_folder
 from clinveil.scale.local import Map
 
@@ -47,7 +55,9 @@ class Work(Protocol):
 
 def name_of(work: Work) -> str:
     """Return the hash of a task's class, its inputs and our code: 32 hex digits."""
-    identity = json.dumps([code_version(), type(work).__name__, work.identity()], sort_keys=True, allow_nan=False)
+    identity = json.dumps(
+        [code_version(), type(work).__name__, work.identity()], sort_keys=True, allow_nan=False
+    )
     return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
 
 
@@ -68,11 +78,15 @@ class Store:
     def result(self, work: Work) -> Result:
         """Return the result of a finished task. Raises InputError if it is missing or unreadable."""
         try:
-            result: Result = json.loads((self.folder(work) / "result.json").read_text(encoding="utf-8"))
+            result: Result = json.loads(
+                (self.folder(work) / "result.json").read_text(encoding="utf-8")
+            )
             return result
         except (OSError, ValueError):
             hint = "remove the folder of this task and run the same command again"
-            raise InputError("the task has no readable result", where=name_of(work), hint=hint) from None
+            raise InputError(
+                "the task has no readable result", where=name_of(work), hint=hint
+            ) from None
 
 
 def perform(store: Store, work: Work) -> Result:
@@ -84,7 +98,9 @@ def perform(store: Store, work: Work) -> Result:
         remove(folder)
         with owner_only(), threadpool_limits(1):
             result = work(private_folder(folder), store)
-        private_text(folder / "result.json", json.dumps(result, allow_nan=False, ensure_ascii=False))
+        private_text(
+            folder / "result.json", json.dumps(result, allow_nan=False, ensure_ascii=False)
+        )
         private_text(folder / "done", json.dumps(sorted(files_in(folder))))
     return store.result(work)
 
@@ -92,7 +108,9 @@ def perform(store: Store, work: Work) -> Result:
 def perform_all(store: Store, works: Sequence[Work], over: Map, say: Callable[[str], None]) -> None:
     """Run the unfinished ones of some independent tasks with a map."""
     waiting = [work for work in works if not store.done(work)]
-    for number, (work, _) in enumerate(zip(waiting, over(partial(perform, store), waiting), strict=True), 1):
+    for number, (work, _) in enumerate(
+        zip(waiting, over(partial(perform, store), waiting), strict=True), 1
+    ):
         say(f"{number} of {len(waiting)}: {work.title}")
 
 
@@ -118,7 +136,11 @@ def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Ite
     Raises:
         UsageError: the folder is not a study's, contains foreign files, or is in use by another run.
     """
-    kind = Kind("study folder", notes={MARK: secret}, known=lambda ours, rest: ours and (not rest or "tasks" in rest))
+    kind = Kind(
+        "study folder",
+        notes={MARK: secret},
+        known=lambda ours, rest: ours and (not rest or "tasks" in rest),
+    )
     with run_folder(out, kind):
         if force:
             _refuse_no_tasks(out)

@@ -43,6 +43,10 @@ def clustered_share(measure: str, counts: Ints, *, over: str, **more: Any) -> Fi
     return Finding(measure, count / n, n, low=low, high=high, **own)
 
 
-def unmeasured(measure: str, why: str, n: int = 0, *, detail: Mapping[str, Any] | None = None, **more: Any) -> Finding:
+def unmeasured(
+    measure: str, why: str, n: int = 0, *, detail: Mapping[str, Any] | None = None, **more: Any
+) -> Finding:
     """Return a finding without value and the reason for it; lower would be better."""
-    return Finding(measure, None, n, **{"better": "lower", "detail": {**(detail or {}), "why": why}, **more})
+    return Finding(
+        measure, None, n, **{"better": "lower", "detail": {**(detail or {}), "why": why}, **more}
+    )

@@ -17,10 +17,14 @@ from clinveil.core.types import Doubles, Ints, Mask
 
 _BLOCK = 16  # patients per task
 _TIE = 1e-10  # relative: sums of the same distances in another order are equal
-_GOLDEN, _MIX1, _MIX2 = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_GOLDEN, _MIX1, _MIX2 = (
+    np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
 
 
-def uniform_counts(distances: Doubles, has: Mask, draws: int, rng: Generator, *, threads: int = 2) -> Ints:
+def uniform_counts(
+    distances: Doubles, has: Mask, draws: int, rng: Generator, *, threads: int = 2
+) -> Ints:
     """Count how many of `draws` groups of equal size deviate as much as a patient's own diagnoses, (n_patients,).
 
     All groups of one size are equally likely. The test is two-sided: a group deviates by |in - out|, 0 on average.
@@ -48,7 +52,9 @@ def _mixed(state: np.uint64) -> np.uint64:
 
 
 @kernel
-def _uniform(distances: Doubles, has: Mask, draws: int, seeds: NDArray[np.uint64], out: Ints) -> None:
+def _uniform(
+    distances: Doubles, has: Mask, draws: int, seeds: NDArray[np.uint64], out: Ints
+) -> None:
     n_codes = distances.shape[1]
     order = np.arange(n_codes)
     for p in range(len(distances)):
@@ -68,7 +74,9 @@ def _uniform(distances: Doubles, has: Mask, draws: int, seeds: NDArray[np.uint64
             drawn = 0.0
             for i in range(few):
                 state += _GOLDEN
-                j = i + np.int64(((_mixed(state) >> np.uint64(32)) * np.uint64(n_codes - i)) >> np.uint64(32))
+                j = i + np.int64(
+                    ((_mixed(state) >> np.uint64(32)) * np.uint64(n_codes - i)) >> np.uint64(32)
+                )
                 order[i], order[j] = order[j], order[i]
                 drawn += row[order[i]]
             out[p] += abs(drawn - middle) >= bar

@@ -64,7 +64,11 @@ def weighted_poisson(weights: ArrayLike, *, most: float = 1.0) -> Interval:
         raise ValueError("weights must be greater than 0")
     total, square, most = float(each.sum()), float(each @ each), float(each.max(initial=most))
     tail = (1 - LEVEL) / 2
-    low = 0.0 if not each.size else square / total * float(special.gammaincinv(total**2 / square, tail))
+    low = (
+        0.0
+        if not each.size
+        else square / total * float(special.gammaincinv(total**2 / square, tail))
+    )
     total, square = total + most, square + most**2
     return Interval(low, square / total * float(special.gammaincinv(total**2 / square, 1 - tail)))
 
@@ -74,13 +78,18 @@ def sum_of_intervals(values: ArrayLike, intervals: ArrayLike) -> Interval:
 
     Source: method of variance estimates recovery, Zou & Donner 2008, Stat. Med. 27:1693.
     """
-    each, ends = np.asarray(values, dtype=np.float64), np.asarray(intervals, dtype=np.float64).reshape(-1, 2)
+    each, ends = (
+        np.asarray(values, dtype=np.float64),
+        np.asarray(intervals, dtype=np.float64).reshape(-1, 2),
+    )
     below, above = each - ends[:, 0], ends[:, 1] - each
     total = float(each.sum())
     return Interval(total - float(np.sqrt(below @ below)), total + float(np.sqrt(above @ above)))
 
 
-def ratio_of_intervals(top: float, of_top: Interval, bottom: float, of_bottom: Interval) -> Interval:
+def ratio_of_intervals(
+    top: float, of_top: Interval, bottom: float, of_bottom: Interval
+) -> Interval:
     """Return the interval of the ratio of two independent non-negative estimates, from their intervals.
 
     The upper end is infinite if the interval of `bottom` contains 0. Raises ValueError if `bottom` is 0.
@@ -109,7 +118,9 @@ def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
     runs = np.asarray(values, dtype=np.float64)
     if runs.ndim != 1 or runs.size < 2:
         raise ValueError(f"the interval of a mean needs at least two runs, got {runs.size}")
-    half = float(special.stdtrit(runs.size - 1, (1 + level) / 2) * runs.std(ddof=1) / np.sqrt(runs.size))
+    half = float(
+        special.stdtrit(runs.size - 1, (1 + level) / 2) * runs.std(ddof=1) / np.sqrt(runs.size)
+    )
     return Interval(float(runs.mean()) - half, float(runs.mean()) + half)
 
 
@@ -128,11 +139,16 @@ def bootstrap_weights(
     if n_clusters < 1 or draws < 1:
         what = f"a bootstrap needs patients and draws, got {n_clusters} and {draws}"
         raise InputError(what, hint="use at least 1 of each")
-    drawn = (np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters) for _ in range(draws))
+    drawn = (
+        np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters)
+        for _ in range(draws)
+    )
     values = np.array([statistic(weights) for weights in drawn], dtype=np.float64)
     values = values[~np.isnan(values)]
     if not values.size:
-        raise InputError("the statistic is undefined in all bootstrap draws", hint="use more patients")
+        raise InputError(
+            "the statistic is undefined in all bootstrap draws", hint="use more patients"
+        )
     low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(float(low), float(high))
 
@@ -152,7 +168,9 @@ def bootstrap_clusters(
 
     Errors and source: as for `bootstrap_weights`.
     """
-    return bootstrap_weights(len(values), lambda w: statistic(np.repeat(values, w, axis=0)), rng, draws=draws)
+    return bootstrap_weights(
+        len(values), lambda w: statistic(np.repeat(values, w, axis=0)), rng, draws=draws
+    )
 
 
 def ratio(values: NDArray[Any]) -> float:
@@ -226,11 +244,17 @@ def jackknife_t(values: NDArray[Any], statistic: Callable[[NDArray[Any]], float]
     Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 11; t: Tukey 1958.
     """
     if (n := len(values)) < 2:
-        raise InputError(f"an interval needs at least two patients, got {n}", hint="use more patients")
+        raise InputError(
+            f"an interval needs at least two patients, got {n}", hint="use more patients"
+        )
     sums = values.sum(axis=0)
     whole, without = statistic(sums), np.array([statistic(sums - row) for row in values])
     if not np.isfinite(without).all():
-        raise InputError("the statistic is undefined without one of the patients", hint="use more patients")
+        raise InputError(
+            "the statistic is undefined without one of the patients", hint="use more patients"
+        )
     deviations = without - without.mean()
-    half = float(special.stdtrit(_freedom(deviations), (1 + LEVEL) / 2) * np.sqrt((n - 1) * without.var()))
+    half = float(
+        special.stdtrit(_freedom(deviations), (1 + LEVEL) / 2) * np.sqrt((n - 1) * without.var())
+    )
     return Interval(whole - half, whole + half)

@@ -36,10 +36,16 @@ def allowed(training: int, held_out: int, by_chance: int) -> int:
     if not by_chance:
         return 0
     first = fisher_from(training, training, held_out, by_chance, ALPHA)
-    return 0 if first is None else min(first - 1, max(by_chance * training // held_out, training // CAP))
+    return (
+        0
+        if first is None
+        else min(first - 1, max(by_chance * training // held_out, training // CAP))
+    )
 
 
-def fisher_from(most: int, training: int, held_out: int, by_chance: int, level: float) -> int | None:
+def fisher_from(
+    most: int, training: int, held_out: int, by_chance: int, level: float
+) -> int | None:
     """Return the smallest number of training patients, up to `most`, that Fisher's exact test rejects, or None."""
     both = training + held_out
     return _first(most, lambda k: hypergeometric_tail(k, both, k + by_chance, training) < level)
@@ -52,7 +58,9 @@ def copies_refused_from(training: int, visible: int, may: int) -> int | None:
         visible: number of training patients for whom a copy of all their notes would be detected.
         may: number that may be copied.
     """
-    return _first(training, lambda copied: hypergeometric_tail(may + 1, training, visible, copied) >= POWER)
+    return _first(
+        training, lambda copied: hypergeometric_tail(may + 1, training, visible, copied) >= POWER
+    )
 
 
 def _first(most: int, holds: Callable[[int], bool]) -> int | None:
@@ -61,7 +69,9 @@ def _first(most: int, holds: Callable[[int], bool]) -> int | None:
     return smallest if smallest <= most else None
 
 
-def own_name_p(patient: Ints, name: Ints, n: int, rng: Generator, permutations: int) -> tuple[float, str]:
+def own_name_p(
+    patient: Ints, name: Ints, n: int, rng: Generator, permutations: int
+) -> tuple[float, str]:
     """Return P that permuted owners give at least as many own names, and a description of the test.
 
     Args:
@@ -82,7 +92,9 @@ def _fixed_points(count: int, finds: int, n: int) -> float:
     if not count:
         return 1.0
     placed = range(count, min(finds, count + 60) + 1)  # terms fall as 1/j!
-    terms = ((-1) ** (j - count) * comb(j - 1, count - 1) * comb(finds, j) / perm(n, j) for j in placed)
+    terms = (
+        (-1) ** (j - count) * comb(j - 1, count - 1) * comb(finds, j) / perm(n, j) for j in placed
+    )
     return float(min(1.0, max(0.0, sum(terms))))
 
 

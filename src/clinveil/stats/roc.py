@@ -30,7 +30,10 @@ class RocScores:
 
     def __post_init__(self) -> None:
         if not self.members.size or not self.others.size:
-            raise InputError("members or non-members are missing", hint="pass scores of at least one patient each")
+            raise InputError(
+                "members or non-members are missing",
+                hint="pass scores of at least one patient each",
+            )
         if not np.isfinite(self.members).all() or not np.isfinite(self.others).all():
             raise InputError("a score is not finite", hint="remove NaN and infinity")
 
@@ -91,12 +94,16 @@ class RocScores:
 
         if not self.measurable(fpr):
             need = int(np.ceil(FALSE_POSITIVES / fpr))
-            what = f"{self.others.size} non-members are too few for a false positive rate of {fpr:g}"
+            what = (
+                f"{self.others.size} non-members are too few for a false positive rate of {fpr:g}"
+            )
             raise InputError(what, hint=f"use at least {need}")
         falling, n = np.sort(self.others)[::-1], self.members.size
         hits = int((self.members > falling[int(np.floor(fpr * falling.size + 1e-9))]).sum())
         low, high = clopper_pearson(hits, n)
-        few, many = (int(k) for k in binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], falling.size, fpr))
+        few, many = (
+            int(k) for k in binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], falling.size, fpr)
+        )
         least = float((self.members > falling[few - 1]).mean()) if few else 0.0
         most = float((self.members > falling[many]).mean()) if many < falling.size else 1.0
         share = hits / n

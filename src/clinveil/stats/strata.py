@@ -32,7 +32,9 @@ def pairwise_differences(distances: Doubles, has: Mask) -> Doubles:
     """Return `differences` of every patient's diagnoses (rows) with every name (columns), (n_patients, n_names)."""
     sizes = has.sum(axis=1)[:, None]
     inside = has.astype(np.float64) @ distances.T
-    return np.asarray(inside / sizes - (distances.sum(axis=1)[None, :] - inside) / (has.shape[1] - sizes))
+    return np.asarray(
+        inside / sizes - (distances.sum(axis=1)[None, :] - inside) / (has.shape[1] - sizes)
+    )
 
 
 def strata(sizes: Ints, frequency: Doubles | None, smallest: int = SMALLEST) -> list[Ints]:
@@ -48,7 +50,9 @@ def strata(sizes: Ints, frequency: Doubles | None, smallest: int = SMALLEST) -> 
     if frequency is None:
         return groups
     ordered = (group[np.argsort(frequency[group], kind="stable")] for group in groups)
-    return [part for group in ordered for part in np.array_split(group, max(1, len(group) // smallest))]
+    return [
+        part for group in ordered for part in np.array_split(group, max(1, len(group) // smallest))
+    ]
 
 
 def _of_similar_size(sizes: Ints, smallest: int) -> list[Ints]:
@@ -87,7 +91,9 @@ class NamePermutations:
     absolute: Doubles
 
 
-def permute_names(distances: Doubles, has: Mask, parts: Sequence[Ints], draws: int, rng: Generator) -> NamePermutations:
+def permute_names(
+    distances: Doubles, has: Mask, parts: Sequence[Ints], draws: int, rng: Generator
+) -> NamePermutations:
     """Compute `differences` with names permuted within strata, `draws` times."""
     n = len(distances)
     expected, expected_absolute = np.empty(n), np.empty(n)
@@ -104,7 +110,9 @@ def permute_names(distances: Doubles, has: Mask, parts: Sequence[Ints], draws: i
     return NamePermutations(expected, expected_absolute, means / n, absolute / n)
 
 
-def name_ranks(distances: Doubles, has: Mask, frequency: Doubles | None, smallest: int = SMALLEST) -> Doubles:
+def name_ranks(
+    distances: Doubles, has: Mask, frequency: Doubles | None, smallest: int = SMALLEST
+) -> Doubles:
     """Return P values, (n_patients,): the share of names at least as extreme for a patient's diagnoses as their own.
 
     A name's extremeness is its difference's distance from the mean of names with similar frequency, in their standard

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -83,7 +83,11 @@ class Task:
         """Yield the tasks among its fields."""
         for item in fields(self):  # type: ignore[arg-type]
             value = getattr(self, item.name)
-            yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Task))
+            yield from (
+                each
+                for each in (value if isinstance(value, tuple) else (value,))
+                if isinstance(each, Task)
+            )
 
     def identity(self) -> dict[str, Any]:
         """Return everything that the result depends on, ready for JSON."""
@@ -152,7 +156,11 @@ class Results:
     def all(self, measure: str, **detail: Any) -> list[Finding]:
         """Return the findings of a measure with these details; "" matches a missing detail."""
         rows = self._by_measure.get(measure, [])
-        return [f for f in rows if all(f.detail.get(name, "") == value for name, value in detail.items())]
+        return [
+            f
+            for f in rows
+            if all(f.detail.get(name, "") == value for name, value in detail.items())
+        ]
 
     def of(self, measure: str, **detail: Any) -> Finding | None:
         """Return the first finding of a measure with these details, or None."""
@@ -188,6 +196,9 @@ class Bench:
     over: Map
     say: Say
 
+    def _say(self, name: str, line: str) -> None:
+        self.say(f"{name} {line}")
+
     def do(self, wanted: Iterable[Task]) -> None:
         """Run all unfinished tasks; their numbers are reported before the first one."""
         by_stage = stages(wanted)
@@ -195,4 +206,4 @@ class Bench:
             if left := sum(not self.store.done(task) for task in tasks):
                 self.say(f"{name}: {left} of {len(tasks)} tasks to do")
         for name, tasks in by_stage.items():
-            perform_all(self.store, tasks, self.over, lambda line, name=name: self.say(f"{name} {line}"))  # type: ignore[misc]
+            perform_all(self.store, tasks, self.over, partial(self._say, name))

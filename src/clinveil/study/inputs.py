@@ -107,7 +107,9 @@ class Train(Task):
         corpus, scratch = self.notes.corpus(store), folder / "scratch"
         split = token_lines if self.sentences else whole_note
         try:
-            vectors = train(corpus, self.settings, seed=self.seed, workers=1, scratch=scratch, split=split)
+            vectors = train(
+                corpus, self.settings, seed=self.seed, workers=1, scratch=scratch, split=split
+            )
         except InputError as error:
             return {"why": str(error)}
         finally:

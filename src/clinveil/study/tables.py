@@ -59,8 +59,12 @@ class Table:
     def markdown(self) -> str:
         """Return the table with its question and remarks."""
         head = ["| " + " | ".join(self.columns) + " |", "|" + " --- |" * len(self.columns)]
-        body = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.rows]
-        return "\n".join([f"## {self.title}", "", self.asks, "", *head, *body, "", *listed(self.remarks)]).strip()
+        body = [
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.rows
+        ]
+        return "\n".join(
+            [f"## {self.title}", "", self.asks, "", *head, *body, "", *listed(self.remarks)]
+        ).strip()
 
 
 def terminal(tables: Iterable[Table]) -> str:
@@ -83,13 +87,19 @@ def _without_evidence(finding: Finding, digits: int) -> str:
     if not is_no_evidence(finding):
         return ""
     figure = finding.detail.get("correlation")
-    return f"{NO_EVIDENCE} ({decimals(figure, digits)})" if isinstance(figure, float) else NO_EVIDENCE
+    return (
+        f"{NO_EVIDENCE} ({decimals(figure, digits)})" if isinstance(figure, float) else NO_EVIDENCE
+    )
 
 
 # Formats of a finding in a column.
 SHOWS: Mapping[str, Callable[[Finding, int], str]] = {
-    "number": lambda f, digits: _without_evidence(f, digits) or between(f.value, f.low, f.high, digits),
-    "value (held out)": lambda f, digits: f"{decimals(f.value, digits)} ({decimals(_held_out(f), digits)})",
+    "number": lambda f, digits: (
+        _without_evidence(f, digits) or between(f.value, f.low, f.high, digits)
+    ),
+    "value (held out)": lambda f, digits: (
+        f"{decimals(f.value, digits)} ({decimals(_held_out(f), digits)})"
+    ),
     "value": lambda f, digits: decimals(f.value, digits),
     "chance": lambda f, digits: decimals(f.chance, digits),
     "control": lambda f, digits: decimals(f.control, digits),
@@ -118,7 +128,10 @@ def cell(finding: Finding | None, kind: str) -> str:
     """Return the cell of a finding with its interval, chance, control and P; `count` is shown as n (%)."""
     if finding is None or finding.value is None:
         return NONE
-    adjusted, parts = finding.detail.get("p_over_models"), row(finding, kind=_KINDS[kind], write=bare)
+    adjusted, parts = (
+        finding.detail.get("p_over_models"),
+        row(finding, kind=_KINDS[kind], write=bare),
+    )
     more = [("95 %", f"{parts.ends[0].text} to {parts.ends[1].text}")] if parts.ends else []
     more += [("chance", parts.chance.text), ("control", parts.control.text)]
     more += [("P", p_value(adjusted))] if isinstance(adjusted, float) else []
@@ -168,15 +181,26 @@ class Spec:
         """Return the cells of a row."""
         return [column.cell(results, **row) for column in self.columns]
 
-    def table(self, rows: Iterable[Row], remarks: Iterable[str] = (), heads: Sequence[str] = (), **fill: Any) -> Table:
+    def table(
+        self,
+        rows: Iterable[Row],
+        remarks: Iterable[str] = (),
+        heads: Sequence[str] = (),
+        **fill: Any,
+    ) -> Table:
         """Return the table.
 
         Args:
             remarks: additional remarks. heads: headings that replace those of the file. fill: values of the {braces}.
         """
-        asks, own = self.asks.format(**fill), [text for remark in self.remarks if (text := remark.format(**fill))]
+        asks, own = (
+            self.asks.format(**fill),
+            [text for remark in self.remarks if (text := remark.format(**fill))],
+        )
         names = tuple(heads) or (*self.heads, *(column.head for column in self.columns))
-        return Table(self.ident, self.title, asks, names, tuple(rows), (*own, *remarks), self.printed)
+        return Table(
+            self.ident, self.title, asks, names, tuple(rows), (*own, *remarks), self.printed
+        )
 
 
 @dataclass(frozen=True)
@@ -197,7 +221,9 @@ def read_paper(module: str) -> Paper:
     data = tomllib.loads(Path(module).with_name("paper.toml").read_text(encoding="utf-8"))
     tables: dict[str, Spec] = {}
     for ident, entry in data.get("table", {}).items():
-        known = {name: entry[name] for name in ("title", "asks", "printed", "paper") if name in entry}
+        known = {
+            name: entry[name] for name in ("title", "asks", "printed", "paper") if name in entry
+        }
         known |= {name: tuple(entry.get(name, ())) for name in ("heads", "remarks")}
         columns = tuple(Column(**column) for column in entry.get("columns", ()))
         more = {name: value for name, value in entry.items() if name not in {*known, "columns"}}
@@ -251,12 +277,20 @@ def write(study: Study, results: Results, out: Path) -> None:
     """Write `tables.md`, `findings.json` and additional files, readable by the owner."""
     for old in out.glob("units-*.csv"):
         old.unlink()  # from a run with other settings
-    findings, paper = document(study.command, results.findings, seed=study.settings.seed), study.paper
+    findings, paper = (
+        document(study.command, results.findings, seed=study.settings.seed),
+        study.paper,
+    )
     lead = [f"# {paper.title}", paper.citation, SECRET, paper.lead.format(**results.facts["lead"])]
-    settings = ["## Settings", "\n".join(listed(f"{name}: {v}" for name, v in study.settings.for_page().items()))]
+    settings = [
+        "## Settings",
+        "\n".join(listed(f"{name}: {v}" for name, v in study.settings.for_page().items())),
+    ]
     limits = ["## Limits", "\n".join(listed(paper.limits))]
     page = [*lead, *(table.markdown() for table in results.tables), *settings, *limits]
     written = {"tables.md": "\n\n".join(page) + "\n", **results.files}
-    written["findings.json"] = json.dumps(findings, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    written["findings.json"] = (
+        json.dumps(findings, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    )
     for name, text in written.items():
         private_text(out / name, text)

@@ -51,9 +51,13 @@ class Labelled:
 
     def only(self, rows: Sequence[int], **detail: Any) -> Labelled:
         """Return some of the notes, in the given order."""
-        ids, patients, texts = ([c[i] for i in rows] for c in (self.note_ids, self.patients, self.texts))
+        ids, patients, texts = (
+            [c[i] for i in rows] for c in (self.note_ids, self.patients, self.texts)
+        )
         kept = self.targets[np.asarray(rows, dtype=np.int64)]
-        return Labelled(ids, patients, texts, self.classes, kept, {**self.detail, **detail, "notes": len(ids)})
+        return Labelled(
+            ids, patients, texts, self.classes, kept, {**self.detail, **detail, "notes": len(ids)}
+        )
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,9 @@ def read_labelled(
     without = 0
     for batch in batches:
         if label not in batch.schema.names:
-            raise WrongNotes(f"the notes have no column {label!r}", hint="pass one of their columns as --label")
+            raise WrongNotes(
+                f"the notes have no column {label!r}", hint="pass one of their columns as --label"
+            )
         columns = (batch[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT, label))
         for note, patient, text, value in zip(*columns, strict=True):
             labels = _labels(value, separator)
@@ -139,14 +145,20 @@ def _merge(rows: Sequence[_Row], small_of: Callable[[Sequence[_Row]], set[str]])
 def _small(rows: Iterable[_Row], min_class: int) -> set[str]:
     """Return the classes of few notes or patients."""
     sizes, patients = _sizes(rows)
-    return {name for name, size in sizes.items() if size < min_class or len(patients[name]) < MERGED_PATIENTS}
+    return {
+        name
+        for name, size in sizes.items()
+        if size < min_class or len(patients[name]) < MERGED_PATIENTS
+    }
 
 
 def _few(rows: Iterable[_Row], tested: frozenset[str]) -> set[str]:
     """Return the classes of few test patients or of few other patients."""
     _, patients = _sizes(rows)
     return {
-        name for name, owners in patients.items() if min(len(owners & tested), len(owners - tested)) < MERGED_PATIENTS
+        name
+        for name, owners in patients.items()
+        if min(len(owners & tested), len(owners - tested)) < MERGED_PATIENTS
     }
 
 
@@ -168,18 +180,26 @@ def _labels(value: Any, separator: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
 
-def _classed(ids: list[str], rows: list[_Row], min_class: int, multi: bool, detail: dict[str, Any]) -> Labelled:
+def _classed(
+    ids: list[str], rows: list[_Row], min_class: int, multi: bool, detail: dict[str, Any]
+) -> Labelled:
     sizes, patients_of = _sizes(rows)
     large = [name for name, size in sizes.items() if size >= min_class]
     classes = tuple(sorted(name for name in large if len(patients_of[name]) > 1))
     numbers = {name: i for i, name in enumerate(classes)}
     kept = [i for i, row in enumerate(rows) if any(name in numbers for name in row.labels)]
-    detail |= {"classes": len(classes), "classes_too_small": len(sizes) - len(large), "min_class": min_class}
+    detail |= {
+        "classes": len(classes),
+        "classes_too_small": len(sizes) - len(large),
+        "min_class": min_class,
+    }
     detail |= {"classes_of_one_patient": len(large) - len(classes), "several_labels": multi}
     detail |= {"notes": len(kept), "notes_of_small_classes": len(rows) - len(kept)}
     detail["notes_share"] = len(kept) / max(1, len(rows))
     if len(classes) < 2:
-        raise InputError(f"{len(classes)} classes have {min_class} notes and two patients or more; two are required")
+        raise InputError(
+            f"{len(classes)} classes have {min_class} notes and two patients or more; two are required"
+        )
     targets = np.zeros((len(kept), len(classes)), dtype=np.bool_)
     for at, i in enumerate(kept):
         targets[at, [numbers[name] for name in rows[i].labels if name in numbers]] = True
@@ -189,7 +209,9 @@ def _classed(ids: list[str], rows: list[_Row], min_class: int, multi: bool, deta
 
 
 def texts_of(
-    labelled: Labelled, released: Iterable[pa.RecordBatch], crosswalk: Mapping[str, str] | None = None
+    labelled: Labelled,
+    released: Iterable[pa.RecordBatch],
+    crosswalk: Mapping[str, str] | None = None,
 ) -> list[str | None]:
     """Return the released texts in the order of the labelled notes; None for a note that was not released.
 
@@ -199,7 +221,10 @@ def texts_of(
     texts: dict[str, str | None] = dict.fromkeys(labelled.note_ids)
     texts |= {source: text for source, text in by_source(released, crosswalk) if source in texts}
     if all(text is None for text in texts.values()):
-        raise InputError("original and released notes have no note id in common", hint="pass the vault with --vault")
+        raise InputError(
+            "original and released notes have no note id in common",
+            hint="pass the vault with --vault",
+        )
     return list(texts.values())
 
 
@@ -209,7 +234,9 @@ def by_source(
     """Yield source id and text of released notes. Raises WrongNotes for an id that is not in the crosswalk."""
     for note in rows(released):
         if crosswalk is not None and note.note_id not in crosswalk:
-            raise WrongNotes("a released id is not in the crosswalk", hint="pass the vault of this release")
+            raise WrongNotes(
+                "a released id is not in the crosswalk", hint="pass the vault of this release"
+            )
         yield note.note_id if crosswalk is None else crosswalk[note.note_id], note.text
 
 
@@ -236,10 +263,14 @@ def held_out_parts(labelled: Labelled, tested: frozenset[str], rng: Generator) -
     """
     test = np.array([patient in tested for patient in labelled.patients], dtype=np.bool_)
     learn = np.flatnonzero(~test)
-    group = np.unique(np.array(labelled.patients, dtype=object)[learn], return_inverse=True)[1].astype(np.int64)
+    group = np.unique(np.array(labelled.patients, dtype=object)[learn], return_inverse=True)[
+        1
+    ].astype(np.int64)
     keys = _strata(labelled)
     few = InputError("too few training patients for a validation set")
-    train, valid = next(group_folds([keys[row] for row in learn], group, VALIDATION_PARTS, rng, few))
+    train, valid = next(
+        group_folds([keys[row] for row in learn], group, VALIDATION_PARTS, rng, few)
+    )
     if len(np.unique(labelled.targets[learn[train]])) < 2:
         raise InputError("all training notes have one class")
     return Parts(learn[train], learn[valid], np.flatnonzero(test))
@@ -267,4 +298,7 @@ def _strata(labelled: Labelled) -> list[str]:
     if not labelled.multi:
         return [str(i) for i in labelled.targets.tolist()]
     size = labelled.targets.sum(axis=0)
-    return [str(min(np.flatnonzero(row).tolist(), key=lambda i: int(size[i]))) for row in labelled.targets]
+    return [
+        str(min(np.flatnonzero(row).tolist(), key=lambda i: int(size[i])))
+        for row in labelled.targets
+    ]

@@ -74,9 +74,16 @@ def _rows(path: Path) -> Rows:
             file.seek(0)
             separator = "\t" if "\t" in head else ";" if ";" in head and "," not in head else ","
             reader = csv.reader(file, delimiter=separator, strict=True)
-            rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
+            rows = [
+                (reader.line_num, [cell.strip() for cell in row])
+                for row in reader
+                if any(map(str.strip, row))
+            ]
     except (OSError, UnicodeDecodeError, csv.Error):
-        message, hint = "is missing, or is not a table in UTF-8", "pass CSV with two terms and a score"
+        message, hint = (
+            "is missing, or is not a table in UTF-8",
+            "pass CSV with two terms and a score",
+        )
         raise InputError(message, where=path.name, hint=hint) from None
     if not rows:
         raise InputError("has no row", where=path.name)
@@ -90,11 +97,19 @@ def _layout(rows: Rows, path: Path) -> tuple[Sequence[int], Sequence[int], Rows]
         terms = next((pair for pair in _TERMS if set(pair) <= set(header)), None)
         scores = next((names for names in _SCORES if set(names) <= set(header)), None)
         if terms and scores:
-            return [header.index(name) for name in terms], [header.index(name) for name in scores], rows[1:]
+            return (
+                [header.index(name) for name in terms],
+                [header.index(name) for name in scores],
+                rows[1:],
+            )
         if terms:
-            raise InputError("has no column of scores", where=path.name, hint="name the column score")
+            raise InputError(
+                "has no column of scores", where=path.name, hint="name the column score"
+            )
     if len(header) != 3:
-        raise InputError("has no columns term1, term2 and score", where=path.name, hint="rename its columns")
+        raise InputError(
+            "has no columns term1, term2 and score", where=path.name, hint="rename its columns"
+        )
     return [0, 1], [2], rows if _number(rows[0][1][2]) is not None else rows[1:]
 
 
@@ -140,7 +155,9 @@ class TermVectors:
         product = np.einsum("ij,ij->i", self.matrix[self.one], self.matrix[self.other])
         with np.errstate(invalid="ignore", divide="ignore"):
             cosine = np.clip(product / length, -1, 1)
-        return np.where(self.found[self.one] & self.found[self.other] & (length > 0), cosine, np.nan)
+        return np.where(
+            self.found[self.one] & self.found[self.other] & (length > 0), cosine, np.nan
+        )
 
     def permuted(self, rng: Generator) -> TermVectors:
         """Return the terms with their vectors permuted (control)."""
@@ -165,11 +182,17 @@ class PairVectors:
     def cosines(self) -> Doubles:
         """Return the cosine of each pair, (n_pairs,); NaN if a term has no vector."""
         own = self.own.cosines()
-        return own if self.subword is None else np.where(self.from_subwords, self.subword.cosines(), own)
+        return (
+            own
+            if self.subword is None
+            else np.where(self.from_subwords, self.subword.cosines(), own)
+        )
 
     def partial(self) -> Mask:
         """Return whether a term of the pair lacks vectors of some of its words, (n_pairs,)."""
-        return ~self.from_subwords & (self.own.partial[self.own.one] | self.own.partial[self.own.other])
+        return ~self.from_subwords & (
+            self.own.partial[self.own.one] | self.own.partial[self.own.other]
+        )
 
     def permuted(self, rng: Generator) -> PairVectors:
         """Return the terms with permuted vectors (control); the same pairs have a similarity."""
@@ -189,12 +212,19 @@ def pair_vectors(
     """
     use = subwords if protocol == "jamia" else None
     if use is not None and use.subwords is None:
-        raise InputError("the vectors have no subwords", hint="train with --algorithm fasttext and write a folder")
+        raise InputError(
+            "the vectors have no subwords",
+            hint="train with --algorithm fasttext and write a folder",
+        )
 
     def own_words(term: str) -> list[Floats]:
         forms = words(term)
         known = [vectors.matrix[vectors.ids[form]] for form in forms if form in vectors.ids]
-        refused = len(forms) > 1 if protocol == "clinicalnlp" else use is not None and len(known) < len(forms)
+        refused = (
+            len(forms) > 1
+            if protocol == "clinicalnlp"
+            else use is not None and len(known) < len(forms)
+        )
         return [] if refused else known
 
     own = _terms(pairs, vectors.dim, own_words)
@@ -208,7 +238,13 @@ def pair_vectors(
         found = []
         for form in words(term) if term in needed else ():
             known = form in use.ids
-            vector = use.matrix[use.ids[form]] if known else use.subwords.vector(form) if use.subwords else None
+            vector = (
+                use.matrix[use.ids[form]]
+                if known
+                else use.subwords.vector(form)
+                if use.subwords
+                else None
+            )
             found += [] if vector is None else [vector]
         return found
 
@@ -218,14 +254,19 @@ def pair_vectors(
 
 def _terms(pairs: PairList, dim: int, known: Callable[[str], list[Floats]]) -> TermVectors:
     """Return for each term the mean of the known vectors of its words."""
-    terms = {term: row for row, term in enumerate(dict.fromkeys(term for pair in pairs.terms for term in pair))}
+    terms = {
+        term: row
+        for row, term in enumerate(dict.fromkeys(term for pair in pairs.terms for term in pair))
+    }
     matrix = np.zeros((len(terms), dim))
     found, partial = np.zeros(len(terms), dtype=np.bool_), np.zeros(len(terms), dtype=np.bool_)
     for term, row in terms.items():
         if parts := known(term):
             matrix[row], found[row] = np.mean(parts, axis=0, dtype=np.float64), True
             partial[row] = len(parts) < len(words(term))
-    one, other = (np.array([terms[pair[side]] for pair in pairs.terms], dtype=np.int64) for side in (0, 1))
+    one, other = (
+        np.array([terms[pair[side]] for pair in pairs.terms], dtype=np.int64) for side in (0, 1)
+    )
     return TermVectors(matrix, found, partial, one, other)
 
 
@@ -240,7 +281,9 @@ def prepared(rows: Doubles, statistic: Statistic) -> Doubles:
         rows = np.asarray(rankdata(rows, axis=1), dtype=np.float64)
     spread = np.ptp(rows, axis=1, keepdims=True)
     centred = (rows - rows.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, np.nan)
-    return np.asarray(centred / np.sqrt(np.einsum("ij,ij->i", centred, centred))[:, None], dtype=np.float64)
+    return np.asarray(
+        centred / np.sqrt(np.einsum("ij,ij->i", centred, centred))[:, None], dtype=np.float64
+    )
 
 
 def products(one: Doubles, other: Doubles) -> Doubles:
@@ -274,14 +317,18 @@ class Correlated:
 
     def of(self, cosines: Doubles, rng: Generator) -> Doubles:
         """Return the correlation of other similarities (n_rows, n_pairs) with the scores, (n_rows,)."""
-        return products(prepared(self._filled(cosines, rng), self.statistic), self._prepared_scores())
+        return products(
+            prepared(self._filled(cosines, rng), self.statistic), self._prepared_scores()
+        )
 
     def permuted(self, rng: Generator) -> Doubles:
         """Return the correlations with permuted scores, (999,), with one set of random similarities."""
         mean, scores = self._mean(rng)[0], self._prepared_scores()[0]
 
         def shuffled(n: int) -> Doubles:
-            return np.asarray(rng.permuted(np.tile(scores, (n, 1)), axis=1) @ mean, dtype=np.float64)
+            return np.asarray(
+                rng.permuted(np.tile(scores, (n, 1)), axis=1) @ mean, dtype=np.float64
+            )
 
         return in_blocks(PERMUTATIONS, scores.size, shuffled)
 

@@ -76,7 +76,9 @@ def score(metric: str, truth: Classes, guess: Classes) -> float:
 class Scores:
     """Makes findings of predictions on the test notes; several runs (seeds) of one model are averaged."""
 
-    def __init__(self, truth: Classes, patients: Sequence[str], majority: Classes, detail: Mapping[str, Any]) -> None:
+    def __init__(
+        self, truth: Classes, patients: Sequence[str], majority: Classes, detail: Mapping[str, Any]
+    ) -> None:
         self._truth, self._majority = truth, majority
         self._patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
         self._detail = dict(detail)
@@ -91,7 +93,10 @@ class Scores:
     def _scores(self, metric: str, guesses: Sequence[Classes]) -> Callable[[Ints], float]:
         """Return a function from the weights of patients to the mean score of some runs."""
         n_classes = int(max(each.max(initial=0) for each in (self._truth, *guesses))) + 1
-        sums = [by_patient(f1_sums(self._truth, guess, n_classes), self._patient, self._patients) for guess in guesses]
+        sums = [
+            by_patient(f1_sums(self._truth, guess, n_classes), self._patient, self._patients)
+            for guess in guesses
+        ]
         return lambda weights: float(np.mean([METRICS[metric](weights @ each) for each in sums]))
 
     def side(
@@ -106,7 +111,9 @@ class Scores:
         """Return the score of one side, with the majority class as chance and shuffled labels as control."""
         mean = self._scores(metric, guesses)
         low, high = bootstrap_weights(self._patients, mean, rng)
-        if low == 1.0:  # all correct: the bootstrap has no variance, so use the exact interval of the patients
+        if (
+            low == 1.0
+        ):  # all correct: the bootstrap has no variance, so use the exact interval of the patients
             low = clopper_pearson(self._patients, self._patients).low
         guessed = score(metric, self._truth, self._majority)
         more = {**(detail or {}), "metric": metric, "side": side, "seeds": len(guesses)}
@@ -122,7 +129,9 @@ class Scores:
             control_kind="negative" if shuffled else None,
         )
 
-    def loss(self, metric: str, original: Sequence[Classes], released: Sequence[Classes], rng: Generator) -> Finding:
+    def loss(
+        self, metric: str, original: Sequence[Classes], released: Sequence[Classes], rng: Generator
+    ) -> Finding:
         """Return the loss of the released side, paired on the same test notes."""
 
         ours, theirs = (self._scores(metric, side) for side in (original, released))
@@ -135,10 +144,18 @@ class Scores:
         return self._finding(_MEASURES[metric] + "_loss", lost(self._all), "lower", span, more)
 
     def _finding(
-        self, measure: str, value: float, better: Better, span: tuple[float, float], detail: dict[str, Any], **more: Any
+        self,
+        measure: str,
+        value: float,
+        better: Better,
+        span: tuple[float, float],
+        detail: dict[str, Any],
+        **more: Any,
     ) -> Finding:
         more |= {"unit": UNIT, "method": METHOD, "source": SOURCE, "detail": self._detail | detail}
-        return Finding(f"utility.classification{measure}", value, len(self._truth), better, *span, **more)
+        return Finding(
+            f"utility.classification{measure}", value, len(self._truth), better, *span, **more
+        )
 
 
 # The grid of the code that paper A's MIMIC task follows, which tuned the threshold on the reported test notes.
@@ -152,8 +169,12 @@ def choose(truth: Classes, probabilities: Doubles) -> tuple[float, float]:
     macro-F1 of the likeliest classes; 0 if undefined.
     """
     if truth.ndim == 1:
-        return float(np.nan_to_num(score("macro_f1", truth, probabilities.argmax(axis=1)))), THRESHOLDS[-1]
-    return max((float(np.nan_to_num(score("micro_f1", truth, probabilities >= t))), t) for t in THRESHOLDS)
+        return float(
+            np.nan_to_num(score("macro_f1", truth, probabilities.argmax(axis=1)))
+        ), THRESHOLDS[-1]
+    return max(
+        (float(np.nan_to_num(score("micro_f1", truth, probabilities >= t))), t) for t in THRESHOLDS
+    )
 
 
 def decided(probabilities: Doubles, threshold: float, *, several: bool) -> Classes:
@@ -179,5 +200,7 @@ def majority_of(targets: Classes, n: int) -> Classes:
         return np.full(n, np.bincount(targets).argmax())
     order = np.argsort(-targets.sum(axis=0), kind="stable")
     guesses = [np.isin(np.arange(order.size), order[:k]) for k in range(1, order.size + 1)]
-    best = max(guesses, key=lambda guess: score("micro_f1", targets, np.tile(guess, (len(targets), 1))))
+    best = max(
+        guesses, key=lambda guess: score("micro_f1", targets, np.tile(guess, (len(targets), 1)))
+    )
     return np.tile(best, (n, 1))

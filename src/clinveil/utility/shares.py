@@ -22,7 +22,8 @@ NOT_ABOVE_CHANCE = (
     "so no share can be given."
 )
 NOT_ABOVE_FLOOR = (
-    "Models trained on real notes are not significantly better than the floor, so no share of the gap can be given."
+    "Models trained on real notes are not significantly better than the floor, "
+    "so no share of the gap can be given."
 )
 Score = Callable[[Doubles], Doubles]
 """Sums over patients (…, n_sums) -> scores (…)."""
@@ -43,7 +44,9 @@ class Arms:
     def gain(self, arm: str, over: str) -> tuple[float, Doubles]:
         """Return by how much an arm is better than another, and the same for each draw."""
         sign = 1.0 if self.better == "higher" else -1.0
-        return sign * (self.scores[arm] - self.scores[over]), sign * (self.draws[arm] - self.draws[over])
+        return sign * (self.scores[arm] - self.scores[over]), sign * (
+            self.draws[arm] - self.draws[over]
+        )
 
     def exceeds(self, arm: str, over: str) -> bool:
         """Return whether an arm is better than another at the 2.5 % level (one-sided)."""
@@ -58,7 +61,12 @@ class Arms:
 
 
 def bootstrap_arms(
-    sums: Mapping[str, Doubles], score: Score, rng: Generator, *, better: str = "higher", chance: Score | None = None
+    sums: Mapping[str, Doubles],
+    score: Score,
+    rng: Generator,
+    *,
+    better: str = "higher",
+    chance: Score | None = None,
 ) -> Arms:
     """Score every arm on all patients and on patients drawn with replacement, the same draws for all arms.
 
@@ -118,7 +126,9 @@ def share_finding(
     low, high = np.quantile(gains[usable] / gaps[usable], LEVEL)
     unseen *= arms.scores["ceiling"] / gap
     low, high = low - unseen, high + unseen
-    return Finding(measure, gained / gap, n, low=float(low), high=float(high), detail=entries, **base)
+    return Finding(
+        measure, gained / gap, n, low=float(low), high=float(high), detail=entries, **base
+    )
 
 
 def ratio(sums: Doubles) -> Doubles:

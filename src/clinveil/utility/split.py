@@ -39,7 +39,12 @@ class Split:
 
 
 def splits(
-    patients: Sequence[str], texts: Sequence[str], labels: Sequence[str], rng: Generator, *, parts: int = PARTS
+    patients: Sequence[str],
+    texts: Sequence[str],
+    labels: Sequence[str],
+    rng: Generator,
+    *,
+    parts: int = PARTS,
 ) -> list[Split]:
     """Return one split per part, which is its test set; `patients`, `texts` and `labels` have one entry per note.
 
@@ -68,7 +73,9 @@ def group_folds(
     label = np.unique(np.array(labels, dtype=object), return_inverse=True)[1]
     if np.unique(group).size < parts or np.bincount(label).max() < parts:
         raise few
-    folds = StratifiedGroupKFold(n_splits=parts, shuffle=True, random_state=int(rng.integers(2**31)))
+    folds = StratifiedGroupKFold(
+        n_splits=parts, shuffle=True, random_state=int(rng.integers(2**31))
+    )
     for train, test in folds.split(np.zeros(len(label)), label, group):
         yield np.sort(train).astype(np.int64), np.sort(test).astype(np.int64)
 
@@ -129,7 +136,9 @@ def similar_groups(signatures: Signatures) -> Ints:
 
 @lru_cache(maxsize=1 << 16)
 def _code(word: str) -> int:
-    return int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little"
+    )
 
 
 def _shingles(forms: Sequence[str]) -> NDArray[np.uint64]:
@@ -157,5 +166,7 @@ def groups(n: int, links: Ints) -> Ints:
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
-    graph = coo_matrix((np.ones(len(links), dtype=np.int8), (links[:, 0], links[:, 1])), shape=(n, n))
+    graph = coo_matrix(
+        (np.ones(len(links), dtype=np.int8), (links[:, 0], links[:, 1])), shape=(n, n)
+    )
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)

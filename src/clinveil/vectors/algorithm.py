@@ -65,11 +65,19 @@ class Notes:
     on_epoch: OnEpoch | None = None
     split: Splitter = whole_note
 
-    def table(self, matrix: NDArray[np.float32], meta: dict[str, Any], subwords: Subwords | None = None) -> Vectors:
+    def table(
+        self, matrix: NDArray[np.float32], meta: dict[str, Any], subwords: Subwords | None = None
+    ) -> Vectors:
         """Return `Vectors` of the len(matrix) most frequent words, one row per word."""
         counts, n = self.counts, len(matrix)
         return Vectors(
-            counts.words[:n], matrix, counts.counts[:n], counts.patients[:n], counts.n_patients, meta, subwords
+            counts.words[:n],
+            matrix,
+            counts.counts[:n],
+            counts.patients[:n],
+            counts.n_patients,
+            meta,
+            subwords,
         )
 
 
@@ -93,9 +101,13 @@ class Predicting(Algorithm):
     window: int = flag(40, "Context words on either side.", ge=1, le=100)
     negative: int = flag(5, "Negative samples per positive one.", ge=1, le=100)
     min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int | None = flag(None, "Passes over the notes (default: from their number of words).", ge=1, le=1000)
+    epochs: int | None = flag(
+        None, "Passes over the notes (default: from their number of words).", ge=1, le=1000
+    )
 
-    def description(self, notes: Notes, epochs: int, library: str, workers: int | None = None) -> dict[str, Any]:
+    def description(
+        self, notes: Notes, epochs: int, library: str, workers: int | None = None
+    ) -> dict[str, Any]:
         """Return the meta data of the vectors; pass `workers` if the bits depend on them."""
         return {
             "algorithm": self.name,

@@ -130,7 +130,9 @@ def counted(split: Splitter, batch: pa.RecordBatch) -> Counted:
     flat = np.array(tokens, dtype=np.int64)
     patient = np.repeat(np.array(patients, dtype=np.int64), np.array(lengths, dtype=np.int64))
     occurrences = np.bincount(flat, minlength=len(numbering)).astype(np.int64)
-    return Counted(list(numbering), occurrences, list(owners), _distinct(flat << 32 | patient), len(lengths))
+    return Counted(
+        list(numbering), occurrences, list(owners), _distinct(flat << 32 | patient), len(lengths)
+    )
 
 
 class _Sum:
@@ -152,7 +154,9 @@ class _Sum:
         """Add a batch."""
         words, owners = self._words.of(part.words), self._owners.of(part.owners)
         if len(self._words) > self._counts.size:
-            self._counts = np.concatenate([self._counts, np.zeros(len(self._words), dtype=np.int64)])
+            self._counts = np.concatenate(
+                [self._counts, np.zeros(len(self._words), dtype=np.int64)]
+            )
         self._counts[words] += part.counts
         self._notes += part.n_notes
         self._pairs.add(words[part.pairs >> 32] << 32 | owners[part.pairs & _LOW])

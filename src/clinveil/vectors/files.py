@@ -27,7 +27,12 @@ def write_text(vectors: Vectors, path: Path) -> None:
     with _private(path) as file:
         file.write(f"{len(vectors)} {vectors.dim}\n".encode())
         for row, word in enumerate(vectors.words):
-            file.write(_encoded(word, row) + b" " + (line % tuple(vectors.matrix[row].tolist())).encode() + b"\n")
+            file.write(
+                _encoded(word, row)
+                + b" "
+                + (line % tuple(vectors.matrix[row].tolist())).encode()
+                + b"\n"
+            )
 
 
 def write_binary(vectors: Vectors, path: Path) -> None:
@@ -45,7 +50,9 @@ def _private(path: Path) -> IO[bytes]:
 
 def _encoded(word: str, row: int) -> bytes:
     if not word or " " in word or "\n" in word:
-        raise InputError(f"row {row + 1}: words of a word2vec file cannot be empty or contain a space or line break")
+        raise InputError(
+            f"row {row + 1}: words of a word2vec file cannot be empty or contain a space or line break"
+        )
     return word.encode()
 
 
@@ -99,7 +106,9 @@ def read_text(path: Path) -> Vectors:
         for number, line in lines:
             _text_row(rows, line, dim, number)
     if header and len(rows.words) != header[0]:
-        raise InputError(f"has {len(rows.words)} words, but its header says {header[0]}", where=path.name)
+        raise InputError(
+            f"has {len(rows.words)} words, but its header says {header[0]}", where=path.name
+        )
     return rows.vectors(dim, "word2vec text" if header else "GloVe text")
 
 
@@ -128,11 +137,16 @@ def read_binary(path: Path) -> Vectors:
     with path.open("rb") as file:
         header = _header(file.readline(100))
         if header is None or header[1] < 1:
-            raise InputError("does not begin with the number of words and of dimensions", where=path.name)
+            raise InputError(
+                "does not begin with the number of words and of dimensions", where=path.name
+            )
         n_words, dim = header
         # Each row has at least a letter, a space and its numbers; a wrong header must not exhaust the memory.
         if path.stat().st_size < n_words * (4 * dim + 2):
-            raise InputError(f"is too short for {n_words} words of {dim} dimensions (its header)", where=path.name)
+            raise InputError(
+                f"is too short for {n_words} words of {dim} dimensions (its header)",
+                where=path.name,
+            )
         start = file.tell()
         with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             for row in range(1, n_words + 1):
@@ -155,7 +169,9 @@ SCHEMA = "clinveil.vectors/1"
 _SUBWORDS = ("n_buckets", "shortest", "longest")
 
 
-def save_vectors(vectors: Vectors, path: str | Path, *, force: bool = False, maker: Maker | None = None) -> None:
+def save_vectors(
+    vectors: Vectors, path: str | Path, *, force: bool = False, maker: Maker | None = None
+) -> None:
     """Write vectors atomically, readable by their owner only.
 
     `.vec` and `.txt` are word2vec text and `.bin` is word2vec binary, both without counts. Any other name is a folder:
@@ -193,7 +209,9 @@ def load_vectors(path: str | Path) -> Vectors:
     if path.suffix in TEXT_SUFFIXES:
         return read_text(path)
     raise InputError(
-        "unknown format of vectors", where=path.name, hint="pass a folder of clinveil embed, a .vec, .txt or .bin file"
+        "unknown format of vectors",
+        where=path.name,
+        hint="pass a folder of clinveil embed, a .vec, .txt or .bin file",
     )
 
 
@@ -206,10 +224,18 @@ def _write_folder(vectors: Vectors, folder: Path) -> None:
         "patients": _column(vectors.patients, len(vectors)),
     }
     table = pa.table(columns)
-    with pa.OSFile(str(folder / "words.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+    with (
+        pa.OSFile(str(folder / "words.arrow"), "wb") as file,
+        pa.ipc.new_file(file, table.schema) as writer,
+    ):
         writer.write_table(table)
     save_array(folder / "matrix.npy", vectors.matrix)
-    meta = {"schema": SCHEMA, "secret": True, "n_patients": vectors.n_patients, "meta": dict(vectors.meta)}
+    meta = {
+        "schema": SCHEMA,
+        "secret": True,
+        "n_patients": vectors.n_patients,
+        "meta": dict(vectors.meta),
+    }
     if vectors.subwords is not None:
         save_array(folder / "subwords.npy", vectors.subwords.matrix)
         save_array(folder / "buckets.npy", vectors.subwords.buckets)
@@ -251,8 +277,13 @@ def _read_subwords(folder: Path, description: Any) -> Subwords | None:
     try:
         n_buckets, shortest, longest = (int(description[name]) for name in _SUBWORDS)
     except (KeyError, TypeError, ValueError):
-        raise InputError("lacks the description of its subwords", where=_name(folder / "meta.json")) from None
-    matrix, buckets = read_array(folder / "subwords.npy", np.float32), read_array(folder / "buckets.npy", np.int64)
+        raise InputError(
+            "lacks the description of its subwords", where=_name(folder / "meta.json")
+        ) from None
+    matrix, buckets = (
+        read_array(folder / "subwords.npy", np.float32),
+        read_array(folder / "buckets.npy", np.int64),
+    )
     return Subwords(buckets, matrix, n_buckets, shortest, longest)
 
 

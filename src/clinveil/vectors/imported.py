@@ -24,7 +24,9 @@ def shared_words(vectors: Vectors, counts: WordCounts) -> Ints:
 
     Raises InputError if they are so few that the vectors must have another language or tokenization.
     """
-    known = np.array([i for i, word in enumerate(counts.words) if word in vectors.ids], dtype=np.int64)
+    known = np.array(
+        [i for i, word in enumerate(counts.words) if word in vectors.ids], dtype=np.int64
+    )
     _refuse_foreign(len(known), len(counts), int(counts.counts[known].sum()), counts.n_tokens)
     return known
 
@@ -57,7 +59,12 @@ def of_notes(vectors: Vectors, counts: WordCounts) -> Vectors:
     matrix = np.ascontiguousarray(vectors.matrix[[vectors.ids[word] for word in words]])
     patients, n_patients = counts.patients[known], counts.n_patients
     return replace(
-        vectors, words=words, matrix=matrix, counts=counts.counts[known], patients=patients, n_patients=n_patients
+        vectors,
+        words=words,
+        matrix=matrix,
+        counts=counts.counts[known],
+        patients=patients,
+        n_patients=n_patients,
     )
 
 

@@ -17,7 +17,9 @@ from clinveil.vectors.table import Neighbours, Vectors
 _KINDS = {"ids": np.int32, "similarities": np.float32, "eligible": np.bool_}
 
 
-def neighbours(vectors: Vectors, k: int, *, eligible: NDArray[np.bool_], threads: int) -> Neighbours:
+def neighbours(
+    vectors: Vectors, k: int, *, eligible: NDArray[np.bool_], threads: int
+) -> Neighbours:
     """Return the k nearest eligible words of every word by cosine, nearest first, without the word itself.
 
     Ties go to the lower row. A word with a zero vector has cosine 0 with all words.
@@ -42,7 +44,9 @@ def neighbours(vectors: Vectors, k: int, *, eligible: NDArray[np.bool_], threads
         )
     queries = np.arange(len(vectors), dtype=np.int32)
     ids, cosines = exact_search(Space.of(vectors.matrix), queries, candidates, k, threads=threads)
-    return Neighbours(ids, cosines, eligible, {"method": "exact", "k": k, "candidates": len(candidates)})
+    return Neighbours(
+        ids, cosines, eligible, {"method": "exact", "k": k, "candidates": len(candidates)}
+    )
 
 
 def save_neighbours(table: Neighbours, path: Path) -> None:
@@ -51,7 +55,12 @@ def save_neighbours(table: Neighbours, path: Path) -> None:
         private_folder(folder)
         for name in _KINDS:
             save_array(folder / f"{name}.npy", getattr(table, name))
-        meta = {"schema": "clinveil.neighbours/1", "secret": True, "recall": 1.0, "meta": dict(table.meta)}
+        meta = {
+            "schema": "clinveil.neighbours/1",
+            "secret": True,
+            "recall": 1.0,
+            "meta": dict(table.meta),
+        }
         (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 
@@ -63,4 +72,6 @@ def load_neighbours(path: Path) -> Neighbours:
         meta = json.loads(file.read_text(encoding="utf-8"))
         return Neighbours(**columns, meta=dict(meta["meta"]))
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError("cannot be read as the description of a neighbour table", where=file.name) from None
+        raise InputError(
+            "cannot be read as the description of a neighbour table", where=file.name
+        ) from None

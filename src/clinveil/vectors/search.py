@@ -22,7 +22,10 @@ from clinveil.scale.local import threads as in_threads
 _QUERIES = 512
 _SPARE = 8  # candidates beyond k that are requested at first
 _NUMBERS = 1 << 23  # numbers in memory for exact scores
-_TRAINED_ON, _ROUNDS = 100, 10  # candidates per list that the centroids are fitted to; rounds of k-means
+_TRAINED_ON, _ROUNDS = (
+    100,
+    10,
+)  # candidates per list that the centroids are fitted to; rounds of k-means
 
 # Numbers of queries (n,) and of targets (n, width) -> exact scores (n, width); -inf for excluded targets.
 Exact = Callable[[Ints, Ints], NDArray[Any]]
@@ -55,7 +58,9 @@ class Space:
 
     def cosines(self, queries: SmallInts, others: SmallInts) -> Floats:
         """Return exact cosines of rows (n,) with others (n, width), rounded to float32; -inf of a row with itself."""
-        products = dots(self.matrix[queries], self.matrix[others]) * (self.scale[queries, None] * self.scale[others])
+        products = dots(self.matrix[queries], self.matrix[others]) * (
+            self.scale[queries, None] * self.scale[others]
+        )
         return np.where(others == queries[:, None], -np.inf, products + 0.0).astype(np.float32)
 
     @property
@@ -69,7 +74,9 @@ def dots(one: Floats, others: Floats) -> Doubles:
     return np.asarray((one[:, None].astype(np.float64) * others).sum(axis=2))
 
 
-def best(queries: Floats, targets: Floats, k: int, exact: Exact, slack: float) -> tuple[Ints, Doubles]:
+def best(
+    queries: Floats, targets: Floats, k: int, exact: Exact, slack: float
+) -> tuple[Ints, Doubles]:
     """Return the k best targets of each query by exact score, ties by the lower number.
 
     Args:
@@ -89,7 +96,9 @@ def best(queries: Floats, targets: Floats, k: int, exact: Exact, slack: float) -
         step = max(1, _NUMBERS // (width * queries.shape[1]))
         again = []
         for some in np.split(left, range(step, left.size, step)):
-            products, near = faiss.knn(queries[some], targets, width, metric=faiss.METRIC_INNER_PRODUCT)
+            products, near = faiss.knn(
+                queries[some], targets, width, metric=faiss.METRIC_INNER_PRODUCT
+            )
             score = exact(some, near)
             order = np.lexsort((near, -score), axis=-1)[:, :k]
             numbers[some, : order.shape[1]] = np.take_along_axis(near, order, axis=1)
@@ -125,7 +134,9 @@ def exact_search(
         return np.where(numbers < 0, -1, candidates[numbers]), cosines.astype(np.float32)
 
     blocks = list(by_block(block, queries, threads))
-    return np.concatenate([ids for ids, _ in blocks]), np.concatenate([cosines for _, cosines in blocks])
+    return np.concatenate([ids for ids, _ in blocks]), np.concatenate(
+        [cosines for _, cosines in blocks]
+    )
 
 
 def by_block(work: Callable[[SmallInts], Any], rows: SmallInts, threads: int) -> Iterator[Any]:
@@ -163,10 +174,14 @@ def topics(units: Floats, fitted: Mask, n: int, seed: int) -> Ints:
 
     def nearest(units: Floats) -> Ints:
         limits = {"max_points_per_centroid": _TRAINED_ON, "min_points_per_centroid": 1}
-        means = faiss.Kmeans(units.shape[1], n, niter=_ROUNDS, spherical=True, seed=seed % 2**31, **limits)
+        means = faiss.Kmeans(
+            units.shape[1], n, niter=_ROUNDS, spherical=True, seed=seed % 2**31, **limits
+        )
         means.train(units[fitted])
         centroids = np.asarray(means.centroids, dtype=np.float32)
-        found: tuple[Floats, Ints] = faiss.knn(units, centroids, 1, metric=faiss.METRIC_INNER_PRODUCT)
+        found: tuple[Floats, Ints] = faiss.knn(
+            units, centroids, 1, metric=faiss.METRIC_INNER_PRODUCT
+        )
         return found[1][:, 0]
 
     with one_thread_each():

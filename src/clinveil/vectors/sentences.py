@@ -19,7 +19,9 @@ Ids = NDArray[np.int32]
 END = -1  # follows each line in an array of word ids
 _AT_ONCE = 1 << 20
 
-Splitter = Callable[[str], Sequence[list[str]]]  # a note -> lines of words; context windows do not cross lines
+Splitter = Callable[
+    [str], Sequence[list[str]]
+]  # a note -> lines of words; context windows do not cross lines
 
 
 def whole_note(text: str) -> list[list[str]]:
@@ -55,16 +57,23 @@ class IdFile:
 
     def __getitem__(self, part: slice) -> Ids:
         start, stop, _ = part.indices(self.size)
-        return np.fromfile(self.path, np.int32, max(0, stop - start), offset=start * np.dtype(np.int32).itemsize)
+        return np.fromfile(
+            self.path, np.int32, max(0, stop - start), offset=start * np.dtype(np.int32).itemsize
+        )
 
 
 def words_in(ids: Ids | IdFile) -> int:
     """Return the number of words, without the `END` marks."""
-    return sum(int(np.count_nonzero(ids[first : first + _AT_ONCE] != END)) for first in range(0, ids.size, _AT_ONCE))
+    return sum(
+        int(np.count_nonzero(ids[first : first + _AT_ONCE] != END))
+        for first in range(0, ids.size, _AT_ONCE)
+    )
 
 
 @contextmanager
-def encoded_file(corpus: Corpus, ids: Mapping[str, int], split: Splitter, scratch: Path) -> Iterator[IdFile]:
+def encoded_file(
+    corpus: Corpus, ids: Mapping[str, int], split: Splitter, scratch: Path
+) -> Iterator[IdFile]:
     """Write the ids of `encode` to an owner-only file in `scratch`, which is removed at the end."""
     with _scratch_file(scratch / "words.ids") as path:
         with path.open("wb") as file:
@@ -85,7 +94,9 @@ def _scratch_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def sentence_file(corpus: Corpus, scratch: Path, split: Splitter = whole_note) -> Iterator[tuple[Path, int]]:
+def sentence_file(
+    corpus: Corpus, scratch: Path, split: Splitter = whole_note
+) -> Iterator[tuple[Path, int]]:
     """Write the lines of all notes, with spaces between words, to an owner-only file in `scratch`; removed at the end.
 
     Yields the file and its number of words.

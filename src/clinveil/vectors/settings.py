@@ -18,12 +18,16 @@ class VectorSettings(Settings):
 
     algorithm: str = choice(algorithms, "skipgram", "Training algorithm.")
     own: Settings = own_settings("algorithm", here=OURS)
-    glove_variant: Literal["pair", "single"] = flag("pair", "GloVe: word and context vectors, or one vector per word.")
+    glove_variant: Literal["pair", "single"] = flag(
+        "pair", "GloVe: word and context vectors, or one vector per word."
+    )
     dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
     window: int = flag(40, "Context words on either side.", ge=1, le=100)
     negative: int = flag(5, "Negative samples per positive one.", ge=1, le=100)
     min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int | None = flag(None, "Passes over the notes (default: more for fewer words; GloVe: 15).", ge=1, le=1000)
+    epochs: int | None = flag(
+        None, "Passes over the notes (default: more for fewer words; GloVe: 15).", ge=1, le=1000
+    )
     more_text: Path | None = flag(
         None,
         "Public text to add to the training of vectors; it adds no output word.",
@@ -43,7 +47,9 @@ class VectorSettings(Settings):
         """Raise UsageError if both trained vectors and input files of training are given."""
         for name, path in self.places().items() if given else ():
             if path:
-                raise UsageError(f"--vectors cannot be combined with {name}", hint="pass one of the two")
+                raise UsageError(
+                    f"--vectors cannot be combined with {name}", hint="pass one of the two"
+                )
 
     def words_of(self, n_words: int) -> int:
         """Return how many words of a corpus of `n_words` words are trained on."""
@@ -52,7 +58,11 @@ class VectorSettings(Settings):
     def said_of(self, n_words: int) -> str:
         """Return a description of the training on a corpus of `n_words` words."""
         part, action = self.words_of(n_words), f"train {self.algorithm}"
-        return action if part == n_words else f"{action} on about {part:,} words, of a random sample of patients"
+        return (
+            action
+            if part == n_words
+            else f"{action} on about {part:,} words, of a random sample of patients"
+        )
 
     def passes_over(self, n_words: int) -> int:
         """Return the number of epochs for a corpus of `n_words` words."""

@@ -44,8 +44,12 @@ class Subwords:
 
     def __post_init__(self) -> None:
         if self.matrix.ndim != 2 or self.buckets.shape != self.matrix.shape[:1]:
-            raise InputError(f"{self.buckets.shape} subword buckets, but a matrix of {self.matrix.shape}")
-        inside = not self.buckets.size or (self.buckets[0] >= 0 and self.buckets[-1] < self.n_buckets)
+            raise InputError(
+                f"{self.buckets.shape} subword buckets, but a matrix of {self.matrix.shape}"
+            )
+        inside = not self.buckets.size or (
+            self.buckets[0] >= 0 and self.buckets[-1] < self.n_buckets
+        )
         if not inside or (np.diff(self.buckets) <= 0).any():
             raise InputError("subword buckets are not in ascending order, or out of range")
         if not np.isfinite(self.matrix).all():
@@ -53,9 +57,15 @@ class Subwords:
 
     def vector(self, word: str) -> NDArray[np.float32] | None:
         """Return the mean vector of the word's n-grams that occurred in training, (dim,); None if there are none."""
-        wanted = np.array([hashed(gram) % self.n_buckets for gram in n_grams(word, self.shortest, self.longest)])
+        wanted = np.array(
+            [hashed(gram) % self.n_buckets for gram in n_grams(word, self.shortest, self.longest)]
+        )
         rows = np.searchsorted(self.buckets, wanted)
-        known = [row for row, bucket in zip(rows.tolist(), wanted.tolist(), strict=True) if self._is(row, bucket)]
+        known = [
+            row
+            for row, bucket in zip(rows.tolist(), wanted.tolist(), strict=True)
+            if self._is(row, bucket)
+        ]
         return np.asarray(self.matrix[known].mean(axis=0), dtype=np.float32) if known else None
 
     def _is(self, row: int, bucket: int) -> bool:
@@ -157,7 +167,9 @@ class Neighbours:
     def __post_init__(self) -> None:
         n_words = self.eligible.shape[0]
         if self.ids.shape != self.similarities.shape or self.ids.shape[0] != n_words:
-            raise InputError(f"the neighbour table has shape {self.ids.shape}, but there are {n_words} words")
+            raise InputError(
+                f"the neighbour table has shape {self.ids.shape}, but there are {n_words} words"
+            )
         if self.ids.size and (self.ids.min() < 0 or self.ids.max() >= n_words):
             raise InputError("a neighbour is out of range")
         if (self.ids == np.arange(n_words, dtype=np.int32)[:, None]).any():

@@ -17,7 +17,16 @@ import pyarrow as pa
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Corpus, MemoryCorpus, Note, rows
+from clinveil.corpus.corpus import (
+    NOTE_ID,
+    PATIENT_ID,
+    ROLE_FIELDS,
+    TEXT,
+    Corpus,
+    MemoryCorpus,
+    Note,
+    rows,
+)
 from clinveil.corpus.open import joined, open_text
 from clinveil.corpus.sample import KeyedShare
 from clinveil.scale import Map, serial
@@ -74,10 +83,15 @@ def train(
     if n_words < 2:
         raise InputError(
             f"{n_words} words occur at least {settings.min_count} times; training requires two",
-            hint="pass more notes" + (" or a smaller --min-count" if settings.min_count > 1 else ""),
+            hint="pass more notes"
+            + (" or a smaller --min-count" if settings.min_count > 1 else ""),
         )
     rule = Subsampling.of(counts, settings.train_words, seed)
-    sample = subsampled(corpus, rule, split, over or over_words(counts.n_tokens, workers)) if rule else corpus
+    sample = (
+        subsampled(corpus, rule, split, over or over_words(counts.n_tokens, workers))
+        if rule
+        else corpus
+    )
     run = seed, workers, scratch, on_epoch, split
     if settings.more_text is None:
         return _with_share(algorithm_of(settings).train(Notes(sample, counts, *run)), rule)
@@ -89,7 +103,11 @@ def train(
 
 def _with_share(vectors: Vectors, rule: Subsampling | None) -> Vectors:
     """Add the share of sampled patients to the meta data, if there was a subsample."""
-    return replace(vectors, meta={**vectors.meta, "patients_share": rule.patients.share}) if rule else vectors
+    return (
+        replace(vectors, meta={**vectors.meta, "patients_share": rule.patients.share})
+        if rule
+        else vectors
+    )
 
 
 def algorithm_of(settings: VectorSettings) -> Algorithm:
@@ -97,7 +115,10 @@ def algorithm_of(settings: VectorSettings) -> Algorithm:
     kind, given = algorithms.get(settings.algorithm), {**dict(settings), **dict(settings.own)}
     own = {name: given[name] for name in kind.model_fields if given.get(name) is not None}
     prefix = f"{settings.algorithm}_"
-    return kind(**own, **{name.removeprefix(prefix): given[name] for name in given if name.startswith(prefix)})
+    return kind(
+        **own,
+        **{name.removeprefix(prefix): given[name] for name in given if name.startswith(prefix)},
+    )
 
 
 @dataclass(frozen=True)
@@ -120,7 +141,9 @@ class Subsampling:
         share = words / counts.n_tokens
         expected = counts.counts * share
         lacking = np.flatnonzero(expected < ENOUGH)
-        chance = np.minimum(1.0, (ENOUGH - expected[lacking]) / (counts.counts[lacking] - expected[lacking]))
+        chance = np.minimum(
+            1.0, (ENOUGH - expected[lacking]) / (counts.counts[lacking] - expected[lacking])
+        )
         rare = dict(zip((counts.words[i] for i in lacking.tolist()), chance.tolist(), strict=True))
         salt = np.random.SeedSequence(seed).generate_state(4).tobytes()
         return cls(KeyedShare(share, salt), rare)
@@ -137,7 +160,9 @@ class Subsampling:
             yield from (" ".join(line[max(0, i - NEAR) : i + NEAR + 1]) for i in taken)
 
 
-def subsampled(corpus: Corpus, rule: Subsampling, split: Splitter = whole_note, over: Map = serial) -> Corpus:
+def subsampled(
+    corpus: Corpus, rule: Subsampling, split: Splitter = whole_note, over: Map = serial
+) -> Corpus:
     """Return the subsample of a corpus, in source order; each context of a rare word is a row.
 
     `over`: map that processes the batches, or the part files; it does not change the rows.
@@ -154,5 +179,7 @@ def subsampled_batch(rule: Subsampling, split: Splitter, batch: pa.RecordBatch) 
         else:
             taken += [note._replace(text=piece) for piece in rule.pieces(note, split)]
     columns = zip(*taken, strict=True) if taken else ([], [], [])
-    arrays = [pa.array(list(column), role.type) for column, role in zip(columns, ROLE_FIELDS, strict=True)]
+    arrays = [
+        pa.array(list(column), role.type) for column, role in zip(columns, ROLE_FIELDS, strict=True)
+    ]
     return pa.record_batch(arrays, schema=pa.schema(ROLE_FIELDS))

@@ -25,7 +25,11 @@ def _refuse(address: object) -> None:
     host = address[0] if isinstance(address, tuple) else address
     if isinstance(host, bytes):
         host = host.decode()
-    local = host in (None, "", "localhost", "::1", "0.0.0.0") or host in OWN or str(host).startswith(("127.", "/"))
+    local = (
+        host in (None, "", "localhost", "::1", "0.0.0.0")
+        or host in OWN
+        or str(host).startswith(("127.", "/"))
+    )
     if not local:
         if log := os.environ.get("CLINVEIL_TEST_NETWORK_LOG"):
             with open(log, "a") as file:

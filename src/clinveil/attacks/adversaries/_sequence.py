@@ -44,11 +44,15 @@ class Candidates:
 
     def recoveries(self, view: AdversaryView) -> list[Recovery]:
         """Return the recovery of each note, for weights P(input | output); the candidates depend on the output only."""
-        return [from_table(note.outputs, self.starts, self.rows, self.weights) for note in view.notes]
+        return [
+            from_table(note.outputs, self.starts, self.rows, self.weights) for note in view.notes
+        ]
 
     def inverse(self, prior: Doubles) -> Candidates:
         """Return the same candidates with P(y | x), up to a factor per y: P(x | y) by the prior, (n_words,)."""
-        return Candidates(self.starts, self.rows, np.asarray(self.weights / prior[self.rows], dtype=np.float64))
+        return Candidates(
+            self.starts, self.rows, np.asarray(self.weights / prior[self.rows], dtype=np.float64)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +83,21 @@ def candidates(view: AdversaryView, limit: int = MAX_INPUTS) -> Weighed:
 
 def frequency(notes: Sequence[Ints], n_words: int) -> Doubles:
     """Return the share of each known word in some notes, (n_words,), smoothed by 0.1 occurrences."""
-    counts = np.bincount(np.concatenate([np.zeros(0, np.int64), *notes]), minlength=n_words + 1)[:n_words] + 0.1
+    counts = (
+        np.bincount(np.concatenate([np.zeros(0, np.int64), *notes]), minlength=n_words + 1)[
+            :n_words
+        ]
+        + 0.1
+    )
     return np.asarray(counts / counts.sum(), dtype=np.float64)
 
 
 def table_of(
-    joint: csc_matrix, background: Doubles, common: Doubles, limit: int = MAX_CANDIDATES, wide: int = COMMON
+    joint: csc_matrix,
+    background: Doubles,
+    common: Doubles,
+    limit: int = MAX_CANDIDATES,
+    wide: int = COMMON,
 ) -> Candidates:
     """Return candidates from direct evidence, joint(x, y), and from a background(y) common(x) shared by all words.
 
@@ -98,7 +111,9 @@ def table_of(
     columns = np.concatenate([direct_entries.col, np.repeat(np.arange(n_words), top.size)])
     rows = np.concatenate([direct_entries.row, np.tile(top, n_words)])
     data = np.concatenate([direct_entries.data, np.zeros(rows.size - direct_entries.nnz)])
-    merged = csc_matrix((data, (rows, columns)), shape=joint.shape)  # sums duplicates, in linear time
+    merged = csc_matrix(
+        (data, (rows, columns)), shape=joint.shape
+    )  # sums duplicates, in linear time
     starts, rows = merged.indptr.astype(np.int64), merged.indices.astype(np.int64)
     columns = np.repeat(np.arange(n_words), np.diff(starts))
     scores: Doubles = merged.data + background[columns] * common[rows]
@@ -203,9 +218,15 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
         begin: (n + 1,) offset of the first candidate of each position. rows: candidates, sorted within a position.
     """
     n, capacity, size = begin.size - 1, 1024, 0
-    left, right, share = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity)
+    left, right, share = (
+        np.empty(capacity, np.int32),
+        np.empty(capacity, np.int32),
+        np.empty(capacity),
+    )
     starts = np.zeros(n + 1, np.int64)
-    column = np.zeros(pairs.unigram.size, np.int16)  # place of a word among the candidates, from 1; fits a core's cache
+    column = np.zeros(
+        pairs.unigram.size, np.int16
+    )  # place of a word among the candidates, from 1; fits a core's cache
     for t in range(1, n):
         starts[t] = size
         low, high = begin[t], begin[t + 1]
@@ -219,7 +240,9 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
                 left = np.append(left, np.empty(capacity - left.size, np.int32))
                 right = np.append(right, np.empty(capacity - right.size, np.int32))
                 share = np.append(share, np.empty(capacity - share.size))
-            if last - first <= 8 * (high - low):  # few successors: look each up among the candidates
+            if last - first <= 8 * (
+                high - low
+            ):  # few successors: look each up among the candidates
                 for p in range(first, last):
                     place = column[pairs.indices[p]]
                     if place > 0:
@@ -247,7 +270,9 @@ def _normalize(values: Doubles, low: int, high: int) -> None:
 
 
 @helper
-def _forward(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: Links, forward: Doubles) -> None:
+def _forward(
+    begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: Links, forward: Doubles
+) -> None:
     starts, left, right, share = linked
     for t in range(begin.size - 1):
         low, high, before = begin[t], begin[t + 1], begin[max(t - 1, 0)]
@@ -264,7 +289,9 @@ def _forward(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: Li
 
 
 @helper
-def _backward(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: Links, backward: Doubles) -> None:
+def _backward(
+    begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: Links, backward: Doubles
+) -> None:
     starts, left, right, share = linked
     for t in range(begin.size - 2, 0, -1):
         low, high, before = begin[t], begin[t + 1], begin[t - 1]

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.adversaries._sequence import TINY, Counts, candidates, in_context
-from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Recovery, adversaries, entries
+from clinveil.attacks.adversary import (
+    Adversary,
+    AdversaryView,
+    AlignedNote,
+    Recovery,
+    adversaries,
+    entries,
+)
 from clinveil.scale import threads
 
 
@@ -29,8 +36,13 @@ class Bigram(Adversary):
             rows, weighed = table.rows[indices], table.weighed[indices]
             starts = np.concatenate([[0], np.cumsum(weighed)])[begin].astype(np.int64)
             context = in_context(starts, rows[weighed], table.weights[indices[weighed]], pairs)
-            chances, position = table.posterior[indices], np.repeat(np.arange(len(note)), np.diff(begin))[weighed]
-            mass = np.bincount(position, chances[weighed], len(note))  # other inputs keep their share
+            chances, position = (
+                table.posterior[indices],
+                np.repeat(np.arange(len(note)), np.diff(begin))[weighed],
+            )
+            mass = np.bincount(
+                position, chances[weighed], len(note)
+            )  # other inputs keep their share
             chances[weighed] = np.maximum(context * mass[position], TINY)
             return Recovery(begin, rows, chances)
 

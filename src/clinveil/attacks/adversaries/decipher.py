@@ -21,7 +21,14 @@ from clinveil.attacks.adversaries._sequence import (
     table_of,
 )
 from clinveil.attacks.adversaries.own_vectors import shadow_matrix
-from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries, entries
+from clinveil.attacks.adversary import (
+    Adversary,
+    AdversaryView,
+    Knowledge,
+    Recovery,
+    adversaries,
+    entries,
+)
 from clinveil.attacks.threats import Holding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
@@ -62,13 +69,18 @@ class Decipher(Adversary):
 
     def recover(self, view: AdversaryView, rng: Generator) -> list[Recovery]:
         """Return the candidates after the last round, weighed by context."""
-        pairs, estimate = view.cached(("decipher", id(view.others), self), lambda: self._estimate(view, rng))
+        pairs, estimate = view.cached(
+            ("decipher", id(view.others), self), lambda: self._estimate(view, rng)
+        )
         return recovered(view, pairs, estimate)
 
     def _estimate(self, view: AdversaryView, rng: Generator) -> tuple[Pairs, Candidates]:
         """Return word pairs of other notes, and P(y | x) after all rounds on the first `WORDS` released words."""
         n_words, outputs = view.prior.size, frequency(view.released, view.prior.size)
-        pairs, table = pairs_of(view.others, view.channel.policy, n_words, rng), self._first(view, rng)
+        pairs, table = (
+            pairs_of(view.others, view.channel.policy, n_words, rng),
+            self._first(view, rng),
+        )
         frequencies = np.repeat(outputs, np.diff(table.starts))
         first = estimate = _of_inputs(table, table.inverse(view.prior).weights * frequencies)
         ends = np.cumsum([note.size for note in view.released])
@@ -95,7 +107,9 @@ Prepared = tuple[Ints, Ints, Links | None]
 """Offsets and indices of the candidates of a note, the same in all rounds, and their links if these are stored."""
 
 
-def _prepared(released: Sequence[Ints], workers: int, pairs: Pairs, table: Candidates) -> list[Prepared]:
+def _prepared(
+    released: Sequence[Ints], workers: int, pairs: Pairs, table: Candidates
+) -> list[Prepared]:
     """Find the candidates of all notes and the links of the first ones, about `LINKS` of them."""
     stored = 0
 
@@ -109,13 +123,17 @@ def _prepared(released: Sequence[Ints], workers: int, pairs: Pairs, table: Candi
     return list(threads(workers)(prepare, released))
 
 
-def _counted(released: Sequence[Prepared], workers: int, pairs: Pairs, estimate: Candidates) -> Doubles:
+def _counted(
+    released: Sequence[Prepared], workers: int, pairs: Pairs, estimate: Candidates
+) -> Doubles:
     """Return the expected occurrences of each entry in released notes, under the current probabilities."""
     counts = np.zeros(estimate.rows.size)
 
     def chances_of(note: Prepared) -> tuple[Ints, Doubles]:
         (begin, indices, linked), rows = note, estimate.rows[note[1]]
-        return indices, marginals(begin, rows, estimate.weights[indices], pairs, linked or links(begin, rows, pairs))
+        return indices, marginals(
+            begin, rows, estimate.weights[indices], pairs, linked or links(begin, rows, pairs)
+        )
 
     for indices, chances in threads(workers)(chances_of, released):
         np.add.at(counts, indices, chances)
@@ -125,7 +143,9 @@ def _counted(released: Sequence[Prepared], workers: int, pairs: Pairs, estimate:
 def _of_inputs(table: Candidates, weights: Doubles) -> Candidates:
     """Scale the weights so that those of each input sum to 1: P(y | x)."""
     totals = np.bincount(table.rows, weights)
-    return Candidates(table.starts, table.rows, np.asarray(weights / np.maximum(totals, 1e-300)[table.rows]))
+    return Candidates(
+        table.starts, table.rows, np.asarray(weights / np.maximum(totals, 1e-300)[table.rows])
+    )
 
 
 def _by_rank(view: AdversaryView, width: int) -> csc_matrix:

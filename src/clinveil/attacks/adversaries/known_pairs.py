@@ -13,9 +13,23 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
-from clinveil.attacks.adversaries._sequence import Candidates, Pairs, frequency, pairs_of, recovered, table_of
+from clinveil.attacks.adversaries._sequence import (
+    Candidates,
+    Pairs,
+    frequency,
+    pairs_of,
+    recovered,
+    table_of,
+)
 from clinveil.attacks.adversaries.own_vectors import shadow_matrix
-from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Knowledge, Recovery, adversaries
+from clinveil.attacks.adversary import (
+    Adversary,
+    AdversaryView,
+    AlignedNote,
+    Knowledge,
+    Recovery,
+    adversaries,
+)
 from clinveil.attacks.threats import HOLDINGS, Holding
 from clinveil.channel.policy import Policy
 from clinveil.core.compiled import kernel
@@ -23,12 +37,24 @@ from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 
 TRUSTS = 10.0 ** np.arange(-3, 4)
-DOUBTS = (0.05, 0.2, 0.5, 0.8, 1.0)  # weight of the release's frequencies relative to a shadow channel
-UNORDERED = 1.0, 0.5  # b and the weight of the frequencies, where counts come from bags and not from aligned draws
+DOUBTS = (
+    0.05,
+    0.2,
+    0.5,
+    0.8,
+    1.0,
+)  # weight of the release's frequencies relative to a shadow channel
+UNORDERED = (
+    1.0,
+    0.5,
+)  # b and the weight of the frequencies, where counts come from bags and not from aligned draws
 PAIRS = 200  # known pairs, unless fewer are requested
 ROUNDS = 8
 LINKS = 40_000_000  # pairs of positions weighed in a round
-WIDE, MOST = 100, 140  # words that context may choose where the pairs contain no evidence; candidates of an output
+WIDE, MOST = (
+    100,
+    140,
+)  # words that context may choose where the pairs contain no evidence; candidates of an output
 
 
 @adversaries.register("known-pairs")
@@ -51,7 +77,9 @@ class KnownPlaintext(Adversary):
     @property
     def holding(self) -> Holding | None:
         """Return the adversary with this number of pairs; None if the table has none."""
-        return next((holding for holding in HOLDINGS if holding == f"pairs-{self.notes or PAIRS}"), None)
+        return next(
+            (holding for holding in HOLDINGS if holding == f"pairs-{self.notes or PAIRS}"), None
+        )
 
     @property
     def variant(self) -> str:
@@ -70,8 +98,14 @@ class KnownPlaintext(Adversary):
 
     def _tables(self, view: AdversaryView, rng: Generator) -> tuple[Candidates, Pairs]:
         """Return candidates with P(output | input) up to a factor, and the word pairs of plain notes."""
-        known, policy, n_words = view.pairs[: self.notes], view.channel.policy, len(view.channel.words)
-        in_own_order = (note.truth[np.unique(note.positions, return_index=True)[1]] for note in known)
+        known, policy, n_words = (
+            view.pairs[: self.notes],
+            view.channel.policy,
+            len(view.channel.words),
+        )
+        in_own_order = (
+            note.truth[np.unique(note.positions, return_index=True)[1]] for note in known
+        )
         plain = [*view.others, *in_own_order]
         prior, outputs = frequency(plain, n_words), frequency(view.released, n_words)
         shadow, draws = shadow_matrix(view, rng), count_draws(known, policy, n_words)
@@ -90,10 +124,15 @@ def pairs_table(
     """
     n_words = prior.size
     totals = np.bincount(draws.inputs, draws.counts, n_words).astype(np.float64)
-    unchanged = float(draws.counts[draws.inputs == draws.outputs].sum() / max(draws.counts.sum(), 1e-300))
+    unchanged = float(
+        draws.counts[draws.inputs == draws.outputs].sum() / max(draws.counts.sum(), 1e-300)
+    )
     trust, doubt = _fitted(draws, totals, outputs, shadow, unchanged) if one_by_one else UNORDERED
     scale = prior / (totals + trust)
-    joint = csc_matrix((draws.counts * scale[draws.inputs], (draws.inputs, draws.outputs)), shape=(n_words, n_words))
+    joint = csc_matrix(
+        (draws.counts * scale[draws.inputs], (draws.inputs, draws.outputs)),
+        shape=(n_words, n_words),
+    )
     base = trust * scale * (1 - unchanged)
     joint = csc_matrix(joint + diags_array(base * (1 - doubt)) @ shadow)
     if unchanged:
@@ -109,7 +148,10 @@ def _fitted(
     b is the number of occurrences that q(y | x) weighs.
     """
     rest, same = totals[draws.inputs] - 1, draws.inputs == draws.outputs
-    drawn, frequency_of = np.asarray(shadow[draws.inputs, draws.outputs]).ravel(), outputs[draws.outputs]
+    drawn, frequency_of = (
+        np.asarray(shadow[draws.inputs, draws.outputs]).ravel(),
+        outputs[draws.outputs],
+    )
     empty, best = _empty(shadow)[draws.inputs], (-np.inf, 1.0, 1.0)
     for doubt in DOUBTS:
         mixed = np.where(empty, frequency_of, (1 - doubt) * drawn + doubt * frequency_of)
@@ -138,8 +180,12 @@ def count_draws(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> D
     if not policy.keeps_order:
         return _aligned(notes, n_words)
     by_patient = policy.scope in ("patient", "corpus", "rare")
-    groups = np.concatenate([np.full(len(n), n.patient if by_patient else i) for i, n in enumerate(notes)])
-    truth, outputs = (np.concatenate([getattr(n, name) for n in notes]) for name in ("truth", "outputs"))
+    groups = np.concatenate(
+        [np.full(len(n), n.patient if by_patient else i) for i, n in enumerate(notes)]
+    )
+    truth, outputs = (
+        np.concatenate([getattr(n, name) for n in notes]) for name in ("truth", "outputs")
+    )
     known = truth < n_words
     keys = truth[known] * np.int64(n_words) + outputs[known]
     if policy.scope != "occurrence":

@@ -26,7 +26,10 @@ from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
-WINDOW, WORK = 20, 3_000_000  # shadow vectors: context words on either side; words in all passes together
+WINDOW, WORK = (
+    20,
+    3_000_000,
+)  # shadow vectors: context words on either side; words in all passes together
 DOUBT = 0.5  # weight of output frequencies relative to the shadow channel
 
 
@@ -66,7 +69,9 @@ def shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
 
 def _shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
     channel, n_words = view.channel, len(view.channel.words)
-    if channel.mechanism not in mechanisms:  # the release does not replace words: there is nothing to train
+    if (
+        channel.mechanism not in mechanisms
+    ):  # the release does not replace words: there is nothing to train
         return csr_matrix(identity(n_words))
     try:
         shadow = _trained(view, rng)
@@ -76,7 +81,9 @@ def _shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
     entries = shadow.matrix()[: len(shadow.words)].tocoo()
     inputs, outputs = rows[entries.row], rows[entries.col]
     shared = (inputs >= 0) & (outputs >= 0)
-    return csr_matrix((entries.data[shared], (inputs[shared], outputs[shared])), shape=(n_words, n_words))
+    return csr_matrix(
+        (entries.data[shared], (inputs[shared], outputs[shared])), shape=(n_words, n_words)
+    )
 
 
 def _trained(view: AdversaryView, rng: Generator) -> Channel:
@@ -85,13 +92,22 @@ def _trained(view: AdversaryView, rng: Generator) -> Channel:
     with tempfile.TemporaryDirectory(prefix=".clinveil-shadow", dir=view.scratch) as scratch:
         folder = Path(scratch)
         counts = count_words(corpus, folder)
-        vectors = train(corpus, shadow_settings(counts.n_tokens), seed=seed, workers=1, scratch=folder, counts=counts)
+        vectors = train(
+            corpus,
+            shadow_settings(counts.n_tokens),
+            seed=seed,
+            workers=1,
+            scratch=folder,
+            counts=counts,
+        )
     released = np.unique(np.concatenate([np.zeros(0, np.int64), *view.released]))
     outputs = {view.channel.words[row] for row in released.tolist()}
     return channel_like(view.channel, vectors, outputs, Key.from_seed(seed), view.threads)
 
 
-def channel_like(channel: Channel, vectors: Vectors, outputs: Set[str], key: Key, threads: int) -> Channel:
+def channel_like(
+    channel: Channel, vectors: Vectors, outputs: Set[str], key: Key, threads: int
+) -> Channel:
     """Build the channel of an attacker's vectors under the settings of a release, which are public.
 
     Args:
@@ -117,4 +133,6 @@ def settings_of(channel: Channel) -> ChannelSettings:
         parameters["n"] = (parameters["low"], parameters["high"])
     known = ChannelSettings.flags().keys()
     settings = {name: value for name, value in parameters.items() if name in known}
-    return ChannelSettings(**{**settings, "mechanism": channel.mechanism, "min_patients": 1, "allow_small": True})
+    return ChannelSettings(
+        **{**settings, "mechanism": channel.mechanism, "min_patients": 1, "allow_small": True}
+    )

@@ -21,4 +21,7 @@ class Unigram(Adversary):
     def recover(self, view: AdversaryView, rng: Generator) -> Iterator[Recovery]:
         """Recover each note; deterministic."""
         table = candidates(view)
-        return (from_table(note.outputs, table.starts, table.rows, table.posterior) for note in view.notes)
+        return (
+            from_table(note.outputs, table.starts, table.rows, table.posterior)
+            for note in view.notes
+        )

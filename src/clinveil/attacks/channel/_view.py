@@ -80,18 +80,25 @@ def halves(context: Context, tokens: int, others: int, rng: Generator) -> Halves
         lengths[note.patient_id] += note.text.count(" ") + 1
     if len(patients) < 2:
         raise InputError(
-            "contains notes of fewer than two patients", where="the release", hint="provide notes of more patients"
+            "contains notes of fewer than two patients",
+            where="the release",
+            hint="provide notes of more patients",
         )
     names = sorted(patients)
     order = [names[i] for i in rng.permutation(len(names))]
-    chosen: dict[str, tuple[int, bool]] = {}  # source note -> number of the patient, whether to attack it
+    chosen: dict[
+        str, tuple[int, bool]
+    ] = {}  # source note -> number of the patient, whether to attack it
     in_all, in_half = 0, [0, 0]
     for number, patient in enumerate(order):
         if in_all >= tokens and number > 1 and in_half[number % 2] >= others:
             continue
         for note_id in patients[patient]:
             chosen[source_id(note_id, context.notes)] = number, in_all < tokens or number < 2
-        in_all, in_half[number % 2] = in_all + lengths[patient], in_half[number % 2] + lengths[patient]
+        in_all, in_half[number % 2] = (
+            in_all + lengths[patient],
+            in_half[number % 2] + lengths[patient],
+        )
     found = _collected(context, chosen)
     one, two = ([held[i] for i in rng.permutation(len(held))[:PAIRS]] for held in found.held)
     return replace(found, pairs=(one, two))
@@ -122,12 +129,17 @@ def _collected(context: Context, chosen: Mapping[str, tuple[int, bool]]) -> Halv
 Alignment = Callable[[], Iterator[pa.RecordBatch]]
 
 
-def _places(alignment: Alignment | None, chosen: Mapping[str, object]) -> dict[str, tuple[list[int], list[int]]]:
+def _places(
+    alignment: Alignment | None, chosen: Mapping[str, object]
+) -> dict[str, tuple[list[int], list[int]]]:
     found = {}
     for batch in alignment() if alignment else ():
         for row, note_id in enumerate(batch.column(NOTE_ID).to_pylist()):
             if note_id in chosen:
-                found[note_id] = batch.column("start")[row].as_py(), batch.column("end")[row].as_py()
+                found[note_id] = (
+                    batch.column("start")[row].as_py(),
+                    batch.column("end")[row].as_py(),
+                )
     return found
 
 
@@ -135,12 +147,21 @@ def aligned(note: NotePair, channel: Channel) -> AlignedNote | None:
     """Align a released note with its source; None if the two cannot be aligned."""
     outputs, starts = words(note.released), word_starts(note.entered)
     if note.positions is None:
-        starts_of_words, ends = starts, np.array([end for _, end in word_spans(note.entered)], dtype=np.int64)
+        starts_of_words, ends = (
+            starts,
+            np.array([end for _, end in word_spans(note.entered)], dtype=np.int64),
+        )
     else:
-        starts_of_words, ends = np.array(note.positions[0], dtype=np.int64), np.array(note.positions[1], dtype=np.int64)
+        starts_of_words, ends = (
+            np.array(note.positions[0], dtype=np.int64),
+            np.array(note.positions[1], dtype=np.int64),
+        )
     if len(outputs) != starts_of_words.size:
         return None
-    sources = [lookup_form(note.entered[a:b]) for a, b in zip(starts_of_words.tolist(), ends.tolist(), strict=True)]
+    sources = [
+        lookup_form(note.entered[a:b])
+        for a, b in zip(starts_of_words.tolist(), ends.tolist(), strict=True)
+    ]
     output_rows, unknown = [channel.ids.get(word, -1) for word in outputs], channel.unknown
     truth = np.array([channel.ids.get(word, unknown) for word in sources], dtype=np.int64)
     known, index = np.array(output_rows, dtype=np.int64), np.searchsorted(starts, starts_of_words)
@@ -153,8 +174,13 @@ def obfuscated(notes: Sequence[NotePair], channel: Channel, key: Key) -> list[No
         return []
     texts = [(str(i), str(note.patient), note.entered) for i, note in enumerate(notes)]
     obfuscate = Obfuscator(channel, key, align=True)
-    texts_out = [one for batch in memory_corpus(texts).batches() for one in obfuscate(batch).aligned_texts()]
-    return [replace(note, released=text, positions=(a, b)) for note, (text, a, b) in zip(notes, texts_out, strict=True)]
+    texts_out = [
+        one for batch in memory_corpus(texts).batches() for one in obfuscate(batch).aligned_texts()
+    ]
+    return [
+        replace(note, released=text, positions=(a, b))
+        for note, (text, a, b) in zip(notes, texts_out, strict=True)
+    ]
 
 
 def word_starts(text: str) -> Ints:
@@ -185,19 +211,30 @@ def adversary_views(context: Context, found: Halves, rng: Generator) -> list[Adv
         others = [rows_of(note.entered, channel) for note in held] if prior is None else prior
         pairs = _all_aligned(found.pairs[1 - half], channel, Counter())
         known: Any = {"others": others, "pairs": pairs, "counts": counts, "cache": cache}
-        view = AdversaryView(channel, sides[half], released, **known, threads=context.workers, scratch=context.scratch)
+        view = AdversaryView(
+            channel,
+            sides[half],
+            released,
+            **known,
+            threads=context.workers,
+            scratch=context.scratch,
+        )
         views += [view] if sides[half] else []
     return views
 
 
-def _all_aligned(notes: Sequence[NotePair], channel: Channel, left_out: Counter[str]) -> list[AlignedNote]:
+def _all_aligned(
+    notes: Sequence[NotePair], channel: Channel, left_out: Counter[str]
+) -> list[AlignedNote]:
     found = [aligned(note, channel) for note in notes]
     left_out[NOT_ALIGNED] += found.count(None)
     return [one for one in found if one is not None and len(one)]
 
 
 def _released(notes: Sequence[NotePair], channel: Channel) -> list[Ints]:
-    return [rows[rows < channel.unknown] for rows in (rows_of(note.released, channel) for note in notes)]
+    return [
+        rows[rows < channel.unknown] for rows in (rows_of(note.released, channel) for note in notes)
+    ]
 
 
 def _check_match(notes: Sequence[AlignedNote], channel: Channel, found: Halves) -> None:
@@ -222,7 +259,9 @@ def _prior(corpus: Corpus, channel: Channel) -> list[Ints]:
     known = float((flat < channel.unknown).mean()) if flat.size else 0.0
     if known < MIN_KNOWN:
         hint = "provide notes of the same language and kind"
-        raise InputError(f"only {known:.1%} of the words of --prior are in the release's vocabulary", hint=hint)
+        raise InputError(
+            f"only {known:.1%} of the words of --prior are in the release's vocabulary", hint=hint
+        )
     return notes
 
 
@@ -244,7 +283,11 @@ def planted(
         numbers = [note.patient for note in view.notes]
         ordered = view.channel.policy.keeps_order  # only then is the context of a name sufficient
         notes_of_half = (found.held if ordered else found.attacked)[numbers[0] % 2]
-        drawn = sorted({note.patient for note in notes_of_half}) if ordered else list(dict.fromkeys(numbers))
+        drawn = (
+            sorted({note.patient for note in notes_of_half})
+            if ordered
+            else list(dict.fromkeys(numbers))
+        )
         chosen = set(drawn[: -(-patients // len(views))])
         texts = [note for note in notes_of_half if note.patient in chosen]
         one = _planted(view, texts, rows, found, key, rng)
@@ -253,7 +296,12 @@ def planted(
 
 
 def _planted(
-    view: AdversaryView, notes: Sequence[NotePair], rows: Ints, found: Halves, key: Key, rng: Generator
+    view: AdversaryView,
+    notes: Sequence[NotePair],
+    rows: Ints,
+    found: Halves,
+    key: Key,
+    rng: Generator,
 ) -> tuple[AdversaryView, Mask] | None:
     by_patient: dict[int, list[NotePair]] = {}
     for note in notes:
@@ -262,9 +310,14 @@ def _planted(
     for notes_of_half in by_patient.values():
         if sum(word_starts(note.entered).size for note in notes_of_half) >= _SHORTEST:
             row = int(rng.choice(rows))
-            copies += [(note, row) for note in _with_name(notes_of_half, view.channel.words[row], rng)]
+            copies += [
+                (note, row) for note in _with_name(notes_of_half, view.channel.words[row], rng)
+            ]
     copies_out = obfuscated([note for note, _ in copies], view.channel, key)
-    both = ((aligned(note, view.channel), row) for note, (_, row) in zip(copies_out, copies, strict=True))
+    both = (
+        (aligned(note, view.channel), row)
+        for note, (_, row) in zip(copies_out, copies, strict=True)
+    )
     complete = [(one, row) for one, row in both if one is not None and (one.truth == row).any()]
     if not complete:
         return None
@@ -288,7 +341,8 @@ def _under(key: Key, view: AdversaryView, found: Halves) -> AdversaryView:
     half = view.notes[0].patient % 2
     sides = [obfuscated(notes, view.channel, key) for notes in (*found.held, found.pairs[1 - half])]
     one, other, pairs = (
-        [planted_views for note in side if (planted_views := aligned(note, view.channel))] for side in sides
+        [planted_views for note in side if (planted_views := aligned(note, view.channel))]
+        for side in sides
     )
     return replace(view, pairs=pairs, released=[note.outputs for note in (*one, *other)], cache={})
 

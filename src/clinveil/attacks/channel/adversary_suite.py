@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.adversary import KNOWLEDGE, Adversary, AdversaryView, AlignedNote, Recovery, adversaries
+from clinveil.attacks.adversary import (
+    KNOWLEDGE,
+    Adversary,
+    AdversaryView,
+    AlignedNote,
+    Recovery,
+    adversaries,
+)
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
 from clinveil.attacks.channel.inversion import word_strata
@@ -32,7 +39,12 @@ from clinveil.stats.findings import clustered_share, unmeasured
 IN_A_RELEASE = 40_000
 CONTROLLED, PROVED = 10_000, 2_000
 BATCH = 1_000_000  # candidates that are scored at a time
-TARGETS: Mapping[str, Target] = {"names": "names", "canaries": "planted names", "all": "words", "rare": "rare words"}
+TARGETS: Mapping[str, Target] = {
+    "names": "names",
+    "canaries": "planted names",
+    "all": "words",
+    "rare": "rare words",
+}
 GATED_TARGETS: frozenset[Target] = frozenset({"names", "planted names"})
 KIND_KNOWN = frozenset({"rare", "names", "canaries"})
 MEASURE = "attack.reading"
@@ -53,9 +65,15 @@ class AdversarySuite(Attack):
     needs = frozenset({"channel", "counts", "released", "entered"})
     on_release = True
     order = 150
-    tokens: int | None = flag(None, "Released words to attack (default: 40,000 in a release).", ge=100)
-    others: int = flag(1_000_000, "Maximum words of other patients' notes that an attacker has.", ge=0)
-    canaries: int = flag(EACH, "Patients with a name planted in copies of their notes, as a test.", ge=0)
+    tokens: int | None = flag(
+        None, "Released words to attack (default: 40,000 in a release).", ge=100
+    )
+    others: int = flag(
+        1_000_000, "Maximum words of other patients' notes that an attacker has.", ge=0
+    )
+    canaries: int = flag(
+        EACH, "Patients with a name planted in copies of their notes, as a test.", ge=0
+    )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the adversaries. Raises InputError for fewer than two patients, or if notes and channel do not match."""
@@ -64,19 +82,33 @@ class AdversarySuite(Attack):
         names = context.full_names
         assert views[0].counts is not None
         strata = word_strata(views[0].channel, views[0].counts, names)
-        about = {"left_out": halves_.left_out.total(), "released_words": sum(map(len, views[0].released))}
+        about = {
+            "left_out": halves_.left_out.total(),
+            "released_words": sum(map(len, views[0].released)),
+        }
         chances = most_frequent_shares(views, strata)
         canaries = planted(halves_, views, strata["names"], self.canaries, rng)
-        attacked, patients = sum(len(n) for v in views for n in v.notes), {n.patient for v in views for n in v.notes}
+        attacked, patients = (
+            sum(len(n) for v in views for n in v.notes),
+            {n.patient for v in views for n in v.notes},
+        )
         left, known = about["left_out"], max(sum(map(len, view.others)) for view in views)
-        context.say(f"attacked: {attacked:,} released words of {len(patients):,} patients; {left:,} notes left out")
+        context.say(
+            f"attacked: {attacked:,} released words of {len(patients):,} patients; {left:,} notes left out"
+        )
         context.say(f"known to an attacker: up to {known:,} words of other notes")
         findings: list[Finding] = []
         in_order = sorted(adversaries, key=lambda pair: (pair[1].order, pair[0]))
-        for name, reader in [(name, kind(**setting)) for name, kind in in_order for setting in kind.in_release]:
+        for name, reader in [
+            (name, kind(**setting)) for name, kind in in_order for setting in kind.in_release
+        ]:
             if all(reader.is_applicable(view) for view in views):
-                sample = views if reader.max_words is None else _first_words(views, reader.max_words)
-                findings += _AdversaryRun(name, reader, sample, strata, chances, about).findings(canaries, rng)
+                sample = (
+                    views if reader.max_words is None else _first_words(views, reader.max_words)
+                )
+                findings += _AdversaryRun(name, reader, sample, strata, chances, about).findings(
+                    canaries, rng
+                )
             elif "pairs" in reader.knowledge:
                 findings += _too_few_pairs(name, reader, views)
         return findings
@@ -84,7 +116,10 @@ class AdversarySuite(Attack):
 
 def describe_knowledge(reader: Adversary) -> str:
     """Describe what an adversary knows."""
-    return "; ".join(KNOWLEDGE[known] for known in KNOWLEDGE if known in reader.knowledge) or "only the release"
+    return (
+        "; ".join(KNOWLEDGE[known] for known in KNOWLEDGE if known in reader.knowledge)
+        or "only the release"
+    )
 
 
 def _identity(name: str, reader: Adversary) -> dict[str, Any]:
@@ -92,13 +127,18 @@ def _identity(name: str, reader: Adversary) -> dict[str, Any]:
     return {"reader": label, "knowledge": describe_knowledge(reader)}
 
 
-def _too_few_pairs(name: str, reader: Adversary, views: Sequence[AdversaryView]) -> Iterator[Finding]:
+def _too_few_pairs(
+    name: str, reader: Adversary, views: Sequence[AdversaryView]
+) -> Iterator[Finding]:
     """Yield findings without a value, for a release with fewer notes of other patients than the attacker has."""
     n_held = min(len(view.pairs) for view in views)
     why = f"the release has {n_held} notes of other patients, fewer than this attacker holds"
     for stratum in TARGETS:
         detail = {**_identity(name, reader), "stratum": stratum}
-        yield _with_cell(unmeasured(f"{MEASURE}.{stratum}", why, detail=detail, source=SOURCE, unit="tokens"), reader)
+        yield _with_cell(
+            unmeasured(f"{MEASURE}.{stratum}", why, detail=detail, source=SOURCE, unit="tokens"),
+            reader,
+        )
 
 
 def _with_cell(finding: Finding, reader: Adversary) -> Finding:
@@ -121,10 +161,14 @@ class _AdversaryRun:
     chances: Mapping[str, float]
     about: Mapping[str, Any]
 
-    def findings(self, canaries: Sequence[tuple[AdversaryView, Mask]], rng: Generator) -> Iterator[Finding]:
+    def findings(
+        self, canaries: Sequence[tuple[AdversaryView, Mask]], rng: Generator
+    ) -> Iterator[Finding]:
         """Yield one finding per kind of words, then planted names and the positive control."""
         read = self._scores(self.views, rng)
-        sample = _first_words(self.views, min(CONTROLLED, (self.reader.max_words or 2 * CONTROLLED) // 2))
+        sample = _first_words(
+            self.views, min(CONTROLLED, (self.reader.max_words or 2 * CONTROLLED) // 2)
+        )
         control = self._scores([_permuted(view, rng) for view in sample], rng)
         for stratum, among in self.strata.items():
             scores, others = (side.get(stratum, side["all"]) for side in (read, control))
@@ -150,19 +194,38 @@ class _AdversaryRun:
     def _finding(self, stratum: str, scores: Scored, control: Scored) -> Finding:
         detail = {**_identity(self.name, self.reader), "stratum": stratum, **self.about}
         if not scores.truth.size:
-            return unmeasured(f"{MEASURE}.{stratum}", NO_WORDS, detail=detail, source=SOURCE, unit="tokens")
+            return unmeasured(
+                f"{MEASURE}.{stratum}", NO_WORDS, detail=detail, source=SOURCE, unit="tokens"
+            )
         n_held = control.is_right.mean() if control.truth.size else None
-        about: dict[str, Any] = {"chance": self.chances[stratum], "control": n_held, "source": SOURCE, **COMMON}
-        return clustered_share(f"{MEASURE}.{stratum}", scores.by_patient, over="patients", detail=detail, **about)
+        about: dict[str, Any] = {
+            "chance": self.chances[stratum],
+            "control": n_held,
+            "source": SOURCE,
+            **COMMON,
+        }
+        return clustered_share(
+            f"{MEASURE}.{stratum}", scores.by_patient, over="patients", detail=detail, **about
+        )
 
     def _canaries(self, canaries: Sequence[tuple[AdversaryView, Mask]], rng: Generator) -> Finding:
         """Measure the names planted in copies of notes, which use the same channel under a discarded key."""
         read = self._scores([view for view, _ in canaries], rng)
         scores = read["names"].at(np.concatenate([where for _, where in canaries]))
-        detail = {**_identity(self.name, self.reader), "stratum": "canaries", "planted": len(np.unique(scores.patient))}
-        about: dict[str, Any] = {"chance": scores.most_frequent_share, "source": SOURCE, "unit": "tokens"}
+        detail = {
+            **_identity(self.name, self.reader),
+            "stratum": "canaries",
+            "planted": len(np.unique(scores.patient)),
+        }
+        about: dict[str, Any] = {
+            "chance": scores.most_frequent_share,
+            "source": SOURCE,
+            "unit": "tokens",
+        }
         about["chance_is"] = "always naming the most frequent planted name"
-        return clustered_share(f"{MEASURE}.canaries", scores.by_patient, over="patients", detail=detail, **about)
+        return clustered_share(
+            f"{MEASURE}.canaries", scores.by_patient, over="patients", detail=detail, **about
+        )
 
     def _positive(self, rng: Generator) -> Finding:
         """Run the same adversary on words that were not replaced."""
@@ -175,10 +238,14 @@ class _AdversaryRun:
             "chance_is": COMMON["chance_is"],
             "unit": "tokens",
         }
-        return clustered_share(f"{MEASURE}.unprotected", scores.by_patient, over="patients", detail=detail, **about)
+        return clustered_share(
+            f"{MEASURE}.unprotected", scores.by_patient, over="patients", detail=detail, **about
+        )
 
 
-def most_frequent_shares(views: Sequence[AdversaryView], strata: Mapping[str, Mask]) -> dict[str, float]:
+def most_frequent_shares(
+    views: Sequence[AdversaryView], strata: Mapping[str, Mask]
+) -> dict[str, float]:
     """Return the share of the most frequent word among the attacked words of each kind; 0 for a kind without words."""
     truth = np.concatenate([note.truth for view in views for note in view.notes])
     counts = np.bincount(truth)
@@ -194,16 +261,23 @@ def _first_words(views: Sequence[AdversaryView], words: int) -> list[AdversaryVi
     first = []
     for view in views:
         ends = np.cumsum([len(note) for note in view.notes])
-        first.append(replace(view, notes=view.notes[: int(np.searchsorted(ends, words // len(views))) + 1]))
+        first.append(
+            replace(view, notes=view.notes[: int(np.searchsorted(ends, words // len(views))) + 1])
+        )
     return first
 
 
 def _permuted(view: AdversaryView, rng: Generator) -> AdversaryView:
     """Permute the outputs among all positions of the notes."""
     outputs = rng.permutation(np.concatenate([note.outputs for note in view.notes]))
-    rng.permutation(outputs.size)  # unused draw: keeps all later draws equal to those of earlier versions
+    rng.permutation(
+        outputs.size
+    )  # unused draw: keeps all later draws equal to those of earlier versions
     parts = np.split(outputs, np.cumsum([len(note) for note in view.notes])[:-1])
-    return replace(view, notes=[replace(note, outputs=part) for note, part in zip(view.notes, parts, strict=True)])
+    return replace(
+        view,
+        notes=[replace(note, outputs=part) for note, part in zip(view.notes, parts, strict=True)],
+    )
 
 
 def _unprotected(view: AdversaryView) -> AdversaryView:
@@ -215,7 +289,9 @@ def _unprotected(view: AdversaryView) -> AdversaryView:
         return AlignedNote(note.truth[kept], note.truth[kept], note.positions[kept], note.patient)
 
     sides = (view.notes, view.pairs)
-    notes, pairs = ([known(note) for note in some if (note.truth < plain.unknown).any()] for some in sides)
+    notes, pairs = (
+        [known(note) for note in some if (note.truth < plain.unknown).any()] for some in sides
+    )
     released = [note.outputs for note in (*notes, *pairs)]
     return replace(view, channel=plain, cache={}, notes=notes, pairs=pairs, released=released)
 
@@ -241,7 +317,9 @@ class Scored:
     def by_patient(self) -> Ints:
         """Return the recovered words and the words of each patient, (n_patients, 2)."""
         _, place = np.unique(self.patient, return_inverse=True)
-        return np.column_stack([np.bincount(place, self.is_right), np.bincount(place)]).astype(np.int64)
+        return np.column_stack([np.bincount(place, self.is_right), np.bincount(place)]).astype(
+            np.int64
+        )
 
     @property
     def most_frequent_share(self) -> float:
@@ -250,7 +328,10 @@ class Scored:
 
 
 def scored(
-    notes: Sequence[AlignedNote], recoveries: Sequence[Recovery], among: Mask | None = None, fallback: int = -1
+    notes: Sequence[AlignedNote],
+    recoveries: Sequence[Recovery],
+    among: Mask | None = None,
+    fallback: int = -1,
 ) -> Scored:
     """Score recovered words; of candidates with equal probabilities the first row counts.
 
@@ -294,7 +375,9 @@ def _blocks(
 
 
 def scores_by_kind(
-    notes: Iterable[AlignedNote], recoveries: Iterable[Recovery], kinds: Mapping[str, tuple[Mask | None, int]]
+    notes: Iterable[AlignedNote],
+    recoveries: Iterable[Recovery],
+    kinds: Mapping[str, tuple[Mask | None, int]],
 ) -> dict[str, Scored]:
     """Score recoveries as they arrive, so that they need not be stored.
 

@@ -123,7 +123,11 @@ class Band:
             return unmeasured(measure, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
         types = int(np.count_nonzero(self.mass[:-1])) + int(self.mass[-1] > 0)
         reference = {"chance": self.prior_vulnerability, "control": self.shuffled, **GUESSING}
-        about: dict[str, Any] = {"source": SOURCE, "detail": {**detail, "types": types}, "method": EXACT}
+        about: dict[str, Any] = {
+            "source": SOURCE,
+            "detail": {**detail, "types": types},
+            "method": EXACT,
+        }
         return Finding(measure, self.recovered, self.tokens, "lower", **reference, **about)
 
 
@@ -146,11 +150,15 @@ class Inputs:
     def __post_init__(self) -> None:
         n_words = len(self.channel.words)
         if self.counts.shape != (n_words,):
-            raise ValueError(f"{n_words} words in the channel, but counts of shape {self.counts.shape}")
+            raise ValueError(
+                f"{n_words} words in the channel, but counts of shape {self.counts.shape}"
+            )
         if (self.counts < 0).any() or (self.unknown < 0).any():
             raise ValueError("a count of words is negative")
         if not self.all.tokens:
-            raise InputError("no token comes out of this channel", hint="count the words of the notes it is for")
+            raise InputError(
+                "no token comes out of this channel", hint="count the words of the notes it is for"
+            )
 
     def only(self, known: Mask, unknown: Mask) -> Band:
         """These words that have an output: (n_words,) and (n_types,) bool, words of the channel and unknown ones."""
@@ -184,7 +192,9 @@ def drawn_outputs(channel: Channel, rows: Ints, m: int, rng: Generator) -> Ints:
     return channel.indices[entries].astype(np.int64)
 
 
-def word_strata(channel: Channel, counts: NDArray[Any], names: Iterable[str] = ()) -> dict[str, Mask]:
+def word_strata(
+    channel: Channel, counts: NDArray[Any], names: Iterable[str] = ()
+) -> dict[str, Mask]:
     """Return a mask over the rows of the channel, (n_words + 1,), for each stratum.
 
     The unknown row belongs to all, rare and content. Names are as in `name_mask`.
@@ -196,7 +206,11 @@ def word_strata(channel: Channel, counts: NDArray[Any], names: Iterable[str] = (
     function = np.zeros(counts.size, dtype=np.bool_)
     function[np.argsort(-counts, kind="stable")[:FUNCTION]] = True
     function &= counts > 0
-    known = {"all": np.ones(counts.size, dtype=np.bool_), "rare": counts < RARE, "content": ~function}
+    known = {
+        "all": np.ones(counts.size, dtype=np.bool_),
+        "rare": counts < RARE,
+        "content": ~function,
+    }
     strata = {name: np.append(mask, True) for name, mask in known.items()}
     strata["function"] = np.append(function, False)
     return strata | {"names": np.append(name_mask(channel.words, names), False)}
@@ -221,7 +235,10 @@ def name_forms(names: Iterable[str]) -> tuple[set[str], int]:
 def single_names(context: Context) -> list[Finding]:
     """Return the share of name tokens with a single possible input, for a gate of every release; empty without any."""
     channel, known, unknown = channel_and_counts(context)
-    inputs, names = Inputs(channel, known, frequencies(unknown)), name_mask(channel.words, context.full_names)
+    inputs, names = (
+        Inputs(channel, known, frequencies(unknown)),
+        name_mask(channel.words, context.full_names),
+    )
     band = inputs.only(names, name_mask(unknown, context.full_names))
     if not band.tokens:
         return []
@@ -234,9 +251,23 @@ def single_names(context: Context) -> list[Finding]:
     detail: Detail = {"label": "names", "outputs": int(single.sum())}
     words_single = int((owners[:-1] & names)[occurring].sum())
     return [
-        Finding("attack.channel_single", share, band.tokens, "lower", detail=detail, unit="tokens", **about),
         Finding(
-            "attack.channel_single_words", words_single, n, "lower", detail={"label": "names"}, unit="words", **about
+            "attack.channel_single",
+            share,
+            band.tokens,
+            "lower",
+            detail=detail,
+            unit="tokens",
+            **about,
+        ),
+        Finding(
+            "attack.channel_single_words",
+            words_single,
+            n,
+            "lower",
+            detail={"label": "names"},
+            unit="words",
+            **about,
         ),
     ]
 
@@ -259,7 +290,9 @@ class Inversion(Attack):
         return findings
 
 
-def inversion(channel: Channel, counts: Ints, unknown: Ints = NO_COUNTS, *, rare: int = RARE) -> list[Finding]:
+def inversion(
+    channel: Channel, counts: Ints, unknown: Ints = NO_COUNTS, *, rare: int = RARE
+) -> list[Finding]:
     """Return the exact figures of one draw: recovered (all, rare) and single inputs.
 
     Args:
@@ -277,7 +310,10 @@ def inversion(channel: Channel, counts: Ints, unknown: Ints = NO_COUNTS, *, rare
 
 
 def inversion_names(
-    channel: Channel, names: Iterable[str], counts: Ints, unknown: Mapping[str, int] = MappingProxyType({})
+    channel: Channel,
+    names: Iterable[str],
+    counts: Ints,
+    unknown: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Finding]:
     """Measure the share of name tokens recovered from one draw if the attacker knows that the word is a name; exact.
 
@@ -300,9 +336,20 @@ def _single(inputs: Inputs, detail: Detail) -> Finding:
     posterior, outputs = inputs.all.posterior, inputs.all.outputs
     single = posterior.single(int(np.count_nonzero(inputs.unknown)))
     share = float(outputs[single].sum() / outputs.sum())
-    detail_of = {"outputs": int(single.sum()), "outputs_reached": int((posterior.candidates > 0).sum())}
+    detail_of = {
+        "outputs": int(single.sum()),
+        "outputs_reached": int((posterior.candidates > 0).sum()),
+    }
     source = "|R(y)| = 1: the inverse image of the output, without words that do not occur"
     chance = "a mechanism with several inputs for every output"
-    about: dict[str, Any] = {"source": source, "chance": 0.0, "chance_is": chance, "unit": "tokens", "method": EXACT}
+    about: dict[str, Any] = {
+        "source": source,
+        "chance": 0.0,
+        "chance_is": chance,
+        "unit": "tokens",
+        "method": EXACT,
+    }
     n = inputs.all.tokens
-    return Finding("attack.inversion_single", share, n, "lower", detail={**detail, **detail_of}, **about)
+    return Finding(
+        "attack.inversion_single", share, n, "lower", detail={**detail, **detail_of}, **about
+    )

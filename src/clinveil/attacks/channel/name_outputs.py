@@ -62,18 +62,37 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
         return [unmeasured("attack.name_to_name", why, source=SOURCE, unit="name tokens")]
     is_name = np.zeros(len(channel.words), dtype=np.bool_)
     is_name[[channel.ids[form] for form in known]] = True
-    random_output, spelling = channel.outputs(counts / max(int(counts.sum()), 1)), _Spelling(channel.words)
-    table = np.array([_shares(channel, row, is_name, random_output, spelling.distances(row)) for row in rows.tolist()])
+    random_output, spelling = (
+        channel.outputs(counts / max(int(counts.sum()), 1)),
+        _Spelling(channel.words),
+    )
+    table = np.array(
+        [
+            _shares(channel, row, is_name, random_output, spelling.distances(row))
+            for row in rows.tolist()
+        ]
+    )
     frequencies = counts[rows]
     averages = np.average(table, axis=0, weights=frequencies).tolist()
-    about: dict[str, Any] = {"source": SOURCE, "unit": "name tokens", "method": EXACT, "chance_is": RANDOM_OUTPUT}
+    about: dict[str, Any] = {
+        "source": SOURCE,
+        "unit": "name tokens",
+        "method": EXACT,
+        "chance_is": RANDOM_OUTPUT,
+    }
     findings = []
     for column, measure in enumerate(("name_unchanged", "name_to_name", "name_near")):
-        detail: dict[str, Any] = {"label": ALL_NAMES, "names": rows.size, "by_name": float(table[:, column].mean())}
+        detail: dict[str, Any] = {
+            "label": ALL_NAMES,
+            "names": rows.size,
+            "by_name": float(table[:, column].mean()),
+        }
         detail |= {"one_letter": averages[6]} if measure == "name_near" else {}
         chance = averages[column + 3]
         n, value = int(frequencies.sum()), averages[column]
-        findings.append(Finding(f"attack.{measure}", value, n, "lower", chance=chance, detail=detail, **about))
+        findings.append(
+            Finding(f"attack.{measure}", value, n, "lower", chance=chance, detail=detail, **about)
+        )
     return findings
 
 
@@ -83,10 +102,22 @@ def _shares(
     """Return P(unchanged), P(another name), P(near) of the row and of a random output, and P(one letter off)."""
     outputs, chances = channel.row(row)
     own, near = outputs == row, (distances > 0) & (distances <= LETTERS)
-    real = [chances[own].sum(), chances[is_name[outputs] & ~own].sum(), chances[near[outputs]].sum()]
+    real = [
+        chances[own].sum(),
+        chances[is_name[outputs] & ~own].sum(),
+        chances[near[outputs]].sum(),
+    ]
     total = random_output.sum() or 1.0
-    by_chance = [random_output[row], random_output[is_name].sum() - random_output[row], random_output[near].sum()]
-    return [*(float(x) for x in real), *(float(x) / total for x in by_chance), chances[distances[outputs] == 1].sum()]
+    by_chance = [
+        random_output[row],
+        random_output[is_name].sum() - random_output[row],
+        random_output[near].sum(),
+    ]
+    return [
+        *(float(x) for x in real),
+        *(float(x) / total for x in by_chance),
+        chances[distances[outputs] == 1].sum(),
+    ]
 
 
 class _Spelling:
@@ -94,7 +125,9 @@ class _Spelling:
 
     def __init__(self, words: Sequence[str]) -> None:
         self._codes = np.array([ord(letter) for word in words for letter in word], dtype=np.int32)
-        self._starts = np.concatenate([[0], np.cumsum([len(word) for word in words])]).astype(np.int64)
+        self._starts = np.concatenate([[0], np.cumsum([len(word) for word in words])]).astype(
+            np.int64
+        )
         self._letters = _letters(self._codes, self._starts)
 
     def distances(self, row: int) -> NDArray[np.int8]:
@@ -112,7 +145,9 @@ def _letters(codes: SmallInts, starts: Ints) -> NDArray[np.uint64]:
 
 
 @kernel
-def _distances(row: int, codes: SmallInts, starts: Ints, letters: NDArray[np.uint64]) -> NDArray[np.int8]:
+def _distances(
+    row: int, codes: SmallInts, starts: Ints, letters: NDArray[np.uint64]
+) -> NDArray[np.int8]:
     """Return all edit distances of one word; as one edit changes at most two bits of `letters`, most are skipped."""
     word = codes[starts[row] : starts[row + 1]]
     findings = np.full(starts.size - 1, LETTERS + 1, dtype=np.int8)

@@ -110,7 +110,9 @@ class Guesser:
         joint = self.band.posterior.joint
         lengths = np.diff(joint.indptr)
         # The output with the fewest possible inputs first, to reduce the candidates.
-        observed = np.take_along_axis(observed, np.argsort(lengths[observed], axis=1, kind="stable"), axis=1)
+        observed = np.take_along_axis(
+            observed, np.argsort(lengths[observed], axis=1, kind="stable"), axis=1
+        )
         case = np.repeat(np.arange(len(observed)), lengths[observed[:, 0]])
         starts = np.repeat(joint.indptr[observed[:, 0]], lengths[observed[:, 0]])
         first = np.searchsorted(case, np.arange(len(observed)))
@@ -140,7 +142,9 @@ def _enumerate(band: Band, m: int) -> Cases | None:
         observed.append(outputs[lines].astype(np.int64))
         weights.append(chances[lines].prod(axis=1) * band.mass[row] / band.mass.sum())
         rows.append(np.full(len(lines), row, dtype=np.int64))
-    return Cases(np.concatenate(rows), np.concatenate(observed), np.concatenate(weights), exact=True)
+    return Cases(
+        np.concatenate(rows), np.concatenate(observed), np.concatenate(weights), exact=True
+    )
 
 
 def _draw(band: Band, m: int, draws: int, rng: Generator) -> Cases:
@@ -174,7 +178,9 @@ def repeated(
     for stratum, band in {"all": inputs.all, f"below {rare}": inputs.below(rare)}.items():
         detail: Detail = {"scope": channel.policy.scope, "stratum": stratum}
         if not band.tokens:
-            findings.append(unmeasured(REPEATED, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens"))
+            findings.append(
+                unmeasured(REPEATED, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
+            )
             continue
         guesser = Guesser(band)
         findings += [_finding(guesser, m, detail, draws, rng) for m in repeats]

@@ -48,7 +48,9 @@ ALIKE = "no interval for identical exposures; at the ceiling it has no upper end
 BY_T = "t over canaries, 95 %"
 # Simulated with unplanted canaries, 20,000 times; a percentile bootstrap covers 69 % with 3, 79 % with 5.
 FEW = f"{BY_T} nominal; 88 to 91 % in simulation for fewer than 20, because exposures are skewed"
-P_IS = "the same number of unplanted canaries has this mean exposure or more (gamma, an upper bound)"
+P_IS = (
+    "the same number of unplanted canaries has this mean exposure or more (gamma, an upper bound)"
+)
 CHANCE_IS = "a secret never planted, with a uniform rank among the references"
 SOURCE = "Carlini et al. 2019, The Secret Sharer, exposure by rank among fresh draws"
 Score = Callable[[Sequence[str]], Doubles]  # texts -> log-probability of each (natural log)
@@ -65,7 +67,9 @@ class Canaries(Attack):
     lm: ModelSettings = group(ModelSettings)
     seed: int = flag(0, "Seed of the training.", ge=0, le=2**63 - 1)
     each: int = flag(5, "Canaries per family and number of repeats.", ge=1)
-    repeats: tuple[int, ...] = flag(REPEATS, "Number of times that a canary is planted; repeatable.")
+    repeats: tuple[int, ...] = flag(
+        REPEATS, "Number of times that a canary is planted; repeatable."
+    )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Plant, train, generate as many tokens as the training has, and measure on the model and on the text alone.
@@ -91,7 +95,9 @@ class Canaries(Attack):
             return [one for one in found if one.measure == "attack.canary_exposure"]
         n_grams = model_of_text(released, model.vocabulary)
         bits = exposures(canaries, score_of(n_grams), rng)
-        by_text = canary_findings(canaries, bits, taken, {"model": model.kind, "from": "released notes"})
+        by_text = canary_findings(
+            canaries, bits, taken, {"model": model.kind, "from": "released notes"}
+        )
         return found + [one for one in by_text if one.measure == "attack.canary_exposure"]
 
     def train(
@@ -102,7 +108,9 @@ class Canaries(Attack):
         places = [word for canary in canaries for place in canary.family.places for word in place]
         vocabulary = make_vocabulary(notes, self.lm, always=[*every, *places])
         encoded = encode(notes.texts, vocabulary)
-        model, _ = train_model(encoded, vocabulary, self.lm, seed=self.seed, threads=threads, say=say)
+        model, _ = train_model(
+            encoded, vocabulary, self.lm, seed=self.seed, threads=threads, say=say
+        )
         return model, encoded
 
     def _write(self, model: LanguageModel, encoded: EncodedNotes, threads: int) -> list[str]:
@@ -125,12 +133,17 @@ class Family:
 
     def __post_init__(self) -> None:
         if not self.places or min(len(set(place)) for place in self.places) < 2:
-            raise InputError(f"canaries of the family {self.name} have no alternatives to choose from")
+            raise InputError(
+                f"canaries of the family {self.name} have no alternatives to choose from"
+            )
 
     def draw(self, n: int, rng: Generator) -> list[str]:
         """Draw secrets, uniform and independent."""
         columns = [rng.integers(len(place), size=n) for place in self.places]
-        return [" ".join(place[row[i]] for place, row in zip(self.places, columns, strict=True)) for i in range(n)]
+        return [
+            " ".join(place[row[i]] for place, row in zip(self.places, columns, strict=True))
+            for i in range(n)
+        ]
 
     def text(self, secret: str) -> str:
         """Return the sentence to plant."""
@@ -187,8 +200,13 @@ def planted(corpus: Corpus, canaries: Sequence[Canary], rng: Generator) -> Memor
 def _with_additions(corpus: Corpus, additions: Mapping[str, list[str]]) -> Iterator[pa.RecordBatch]:
     for batch in corpus.batches():
         notes = zip(batch[NOTE_ID].to_pylist(), batch[TEXT].to_pylist(), strict=True)
-        texts = [None if text is None else "\n".join([text, *additions.get(note, ())]) for note, text in notes]
-        yield batch.set_column(batch.schema.get_field_index(TEXT), TEXT, pa.array(texts, type=batch[TEXT].type))
+        texts = [
+            None if text is None else "\n".join([text, *additions.get(note, ())])
+            for note, text in notes
+        ]
+        yield batch.set_column(
+            batch.schema.get_field_index(TEXT), TEXT, pa.array(texts, type=batch[TEXT].type)
+        )
 
 
 def expected_exposure(references: int = REFERENCES) -> float:
@@ -199,7 +217,9 @@ def expected_exposure(references: int = REFERENCES) -> float:
     return float(np.mean(np.log2(references + 1) - np.log2(np.arange(1, references + 2))))
 
 
-def exposures(canaries: Sequence[Canary], score: Score, rng: Generator, *, references: int = REFERENCES) -> Doubles:
+def exposures(
+    canaries: Sequence[Canary], score: Score, rng: Generator, *, references: int = REFERENCES
+) -> Doubles:
     """Return exposure in bits, (n_canaries,): log2 |R| - log2 rank, with R `references` fresh draws and the canary.
 
     The rank is 1 + the number of references with a higher score + a uniform draw from 0 to the number with the same
@@ -219,7 +239,9 @@ def exposures(canaries: Sequence[Canary], score: Score, rng: Generator, *, refer
         drawn, own = np.sort(scored[:references]), scored[references:]
         greater = references - np.searchsorted(drawn, own, side="right")
         equal = references - greater - np.searchsorted(drawn, own, side="left")
-        found[rows] = np.log2(references + 1) - np.log2(1 + greater + rng.integers(0, equal, endpoint=True))
+        found[rows] = np.log2(references + 1) - np.log2(
+            1 + greater + rng.integers(0, equal, endpoint=True)
+        )
     return found
 
 
@@ -237,7 +259,9 @@ def extracted(canaries: Sequence[Canary], released: Corpus) -> Mask:
 def _spelled(text: str) -> list[str]:
     """Return words, with digits as separate words, because `words_of` ignores numbers."""
     spaced = "".join(f" {c} " if c.isdecimal() else c for c in text)
-    return [form for part in spaced.split() for form in ([part] if part.isdecimal() else words_of(part))]
+    return [
+        form for part in spaced.split() for form in ([part] if part.isdecimal() else words_of(part))
+    ]
 
 
 def families(notes: PlainNotes, rng: Generator) -> list[Family]:
@@ -246,9 +270,13 @@ def families(notes: PlainNotes, rng: Generator) -> list[Family]:
     from clinveil.lexicons.names import all_given_names, surnames
 
     counts = dictionary(notes.texts, notes.patients).counts
-    common = [word for word, _ in counts.most_common() if word.isascii() and word.isalpha()][:COMMON]
+    common = [word for word, _ in counts.most_common() if word.isascii() and word.isalpha()][
+        :COMMON
+    ]
     pools = [sorted(names) for names in (all_given_names(), surnames())]
-    given, family = ([pool[i].capitalize() for i in rng.permutation(len(pool))[:NAMES]] for pool in pools)
+    given, family = (
+        [pool[i].capitalize() for i in rng.permutation(len(pool))[:NAMES]] for pool in pools
+    )
     # Digits one by one and common words are in every vocabulary.
     return [
         Family("phrase", "reference phrase", (tuple(common),) * 5),
@@ -304,12 +332,21 @@ def _exposure(bits: Doubles, never: Doubles, references: int, detail: dict[str, 
     if at:
         message = f"{most:.2f} bits is the maximum for {references:,} fresh draws; the true exposure may be higher"
         more["warning"] = message
-    about: dict[str, Any] = {"source": SOURCE, "unit": "canaries", "detail": more, **_control(never)}
+    about: dict[str, Any] = {
+        "source": SOURCE,
+        "unit": "canaries",
+        "detail": more,
+        **_control(never),
+    }
     if float(np.ptp(bits)) == 0:  # one canary, or all at the ceiling
         more["why"] = ALIKE
     else:
         ends = t_interval(bits)
-        about |= {"low": max(0.0, ends.low), "high": min(most, ends.high), "method": FEW if n < 20 else BY_T}
+        about |= {
+            "low": max(0.0, ends.low),
+            "high": min(most, ends.high),
+            "method": FEW if n < 20 else BY_T,
+        }
     # -log2 of a uniform variable bounds the exposure of a uniform rank.
     about |= {"p": float(gammaincc(n, float(bits.sum()) * np.log(2))), "p_is": P_IS}
     about |= {"chance": expected_exposure(references), "chance_is": CHANCE_IS}

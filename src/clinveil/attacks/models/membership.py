@@ -70,7 +70,9 @@ class Membership(Attack):
         assert context.model is not None
         sides, third = (context.training, context.held_out), context.reference
         detail = {"from": MODEL}
-        return infer_membership(context.model, *sides, rng, reference=third, detail=detail, most=self.most)
+        return infer_membership(
+            context.model, *sides, rng, reference=third, detail=detail, most=self.most
+        )
 
 
 def infer_membership(
@@ -99,7 +101,9 @@ def infer_membership(
     training, held_out = (_sample(side, most, rng) for side in (training, held_out))
     scored = _score_notes(model, training, held_out, reference, rng)
     if blind is None:
-        blind = blind_membership(training.texts + held_out.texts, scored.patients, scored.members, rng)
+        blind = blind_membership(
+            training.texts + held_out.texts, scored.patients, scored.members, rng
+        )
     calibrated_by = CROSSFITTED if reference is None else THIRD
     more = {**(detail or {}), "model": model.kind, "calibrated_by": calibrated_by}
     return [blind, *membership(scored, blind=blind, detail=more)]
@@ -131,7 +135,14 @@ def membership_of_release(
     fewest = min(len(set(side.patients)) for side in (training, held_out))
     if fewest < FOLDS:
         why = f"one side has {fewest} patients, and membership inference requires {FOLDS}"
-        return [tagged(unmeasured("attack.membership", why, unit="patients"), "recipient", "membership", gated=False)]
+        return [
+            tagged(
+                unmeasured("attack.membership", why, unit="patients"),
+                "recipient",
+                "membership",
+                gated=False,
+            )
+        ]
     _refuse_shared(training, held_out, None)
     training, held_out = (_sample(side, most, rng) for side in (training, held_out))
     members, others = as_words(training), as_words(held_out)
@@ -140,11 +151,15 @@ def membership_of_release(
     blind = blind_membership(members.texts + others.texts, scored.patients, scored.members, rng)
     detail = {"from": RELEASED, "model": text.kind, "calibrated_by": CROSSFITTED}
     of_notes = membership(scored, blind=blind, detail=detail)
-    copied = _totals(model_of_text(members, text.vocabulary), _encoded(members, others, text.vocabulary))
+    copied = _totals(
+        model_of_text(members, text.vocabulary), _encoded(members, others, text.vocabulary)
+    )
     found = [blind, *_with_positive(of_notes, membership(replace(scored, totals=copied)))]
     if model is not None:
         of_model = {"from": MODEL}
-        found += infer_membership(model, training, held_out, rng, detail=of_model, blind=blind, most=most)[1:]
+        found += infer_membership(
+            model, training, held_out, rng, detail=of_model, blind=blind, most=most
+        )[1:]
     return found
 
 
@@ -186,7 +201,9 @@ def _encoded(training: PlainNotes, held_out: PlainNotes, vocabulary: Vocabulary)
     return encode(training.texts + held_out.texts, vocabulary)
 
 
-def _crossfitted(training: PlainNotes, held_out: PlainNotes, vocabulary: Vocabulary, rng: Generator) -> Doubles:
+def _crossfitted(
+    training: PlainNotes, held_out: PlainNotes, vocabulary: Vocabulary, rng: Generator
+) -> Doubles:
     """Return the log-probability of each note under n-grams of the patients in the other folds, of either side."""
     texts = training.texts + held_out.texts
     note_ids = training.note_ids + held_out.note_ids
@@ -201,13 +218,21 @@ def _crossfitted(training: PlainNotes, held_out: PlainNotes, vocabulary: Vocabul
     return totals
 
 
-def _refuse_shared(training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None) -> None:
+def _refuse_shared(
+    training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None
+) -> None:
     trained_ids, held_ids = set(training.patients), set(held_out.patients)
     if shared := len(trained_ids & held_ids):
-        raise InputError(f"{shared} patients are on both sides", hint="split by patient before training")
-    if reference is not None and (shared := len((trained_ids | held_ids) & set(reference.patients))):
+        raise InputError(
+            f"{shared} patients are on both sides", hint="split by patient before training"
+        )
+    if reference is not None and (
+        shared := len((trained_ids | held_ids) & set(reference.patients))
+    ):
         hint = "provide notes of third patients"
-        raise InputError(f"{shared} patients of the reference are also on one of the sides", hint=hint)
+        raise InputError(
+            f"{shared} patients of the reference are also on one of the sides", hint=hint
+        )
 
 
 def _totals(model: LanguageModel, notes: EncodedNotes) -> Doubles:
@@ -237,7 +262,9 @@ class Scored:
     members: Mask = field(repr=False)  # whether the model was trained on that patient
     totals: Doubles = field(repr=False)  # log-probability (nats) of the whole note
     tokens: Ints = field(repr=False)  # number of scored tokens
-    reference: Doubles | None = field(default=None, repr=False)  # `totals` under a model of other patients' notes
+    reference: Doubles | None = field(
+        default=None, repr=False
+    )  # `totals` under a model of other patients' notes
 
     def __post_init__(self) -> None:
         shapes = {len(self.patients), self.members.size, self.totals.size, self.tokens.size}
@@ -247,7 +274,9 @@ class Scored:
             raise ValueError(f"{int((self.tokens <= 0).sum())} notes have no scored token")
         sides = {(patient, bool(m)) for patient, m in zip(self.patients, self.members, strict=True)}
         if shared := len(sides) - len(set(self.patients)):
-            raise InputError(f"{shared} patients are members and non-members at once", hint="split by patient")
+            raise InputError(
+                f"{shared} patients are members and non-members at once", hint="split by patient"
+            )
 
     def by_patient(self, totals: Doubles) -> RocScores:
         """Return members and non-members by mean log-probability per token."""
@@ -294,7 +323,11 @@ def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Find
             blind_warning = "the blind attacker beats chance: the two sides differ by themselves"
             more["warning"] = "; ".join(filter(None, (more.get("warning"), blind_warning)))
     n, (low, high) = roc.members.size + roc.others.size, roc.auc_interval()
-    about: dict[str, Any] = {"chance": 0.5, "chance_is": "a score without information", "method": roc.auc_method}
+    about: dict[str, Any] = {
+        "chance": 0.5,
+        "chance_is": "a score without information",
+        "method": roc.auc_method,
+    }
     about |= {"source": SOURCE, "unit": "patients", "detail": more, **control}
     made = Finding("attack.membership", roc.auc, n, "lower", low, high, **about)
     if detail.get("from") == RELEASED:
@@ -330,7 +363,9 @@ def words_of(texts: Sequence[str]) -> tuple[str, ...]:
     return dictionary(texts, [""] * len(texts), min_count=1).words
 
 
-def written(model: LanguageModel, tokens: int, seed: int, how: SamplingConfig, *, threads: int = 1) -> EncodedNotes:
+def written(
+    model: LanguageModel, tokens: int, seed: int, how: SamplingConfig, *, threads: int = 1
+) -> EncodedNotes:
     """Generate synthetic notes of about `tokens` tokens under a public seed: for audits, never for release."""
     end = np.array([END], dtype=np.int32)
     notes, made = [], 0
@@ -344,7 +379,9 @@ def written(model: LanguageModel, tokens: int, seed: int, how: SamplingConfig, *
     return joined(notes, np.array(characters, dtype=np.int64))
 
 
-def blind_membership(texts: Sequence[str], patients: Sequence[str], members: Mask, rng: Generator) -> Finding:
+def blind_membership(
+    texts: Sequence[str], patients: Sequence[str], members: Mask, rng: Generator
+) -> Finding:
     """Return the AUC of a bag-of-words attacker with labelled notes of both sides; its interval should include 0.5.
 
     Each patient is scored by a model fitted to other patients' notes: with notes of the same patient on both sides it
@@ -365,7 +402,9 @@ def blind_membership(texts: Sequence[str], patients: Sequence[str], members: Mas
     member = np.bincount(patient, weights=members) > 0
     n_members = int(member.sum())
     if min(n_members, member.size - n_members) < FOLDS:
-        raise InputError(f"the blind attacker needs {FOLDS} patients on each side", hint="provide more notes")
+        raise InputError(
+            f"the blind attacker needs {FOLDS} patients on each side", hint="provide more notes"
+        )
     # Column 0 is the truth; the others are random members.
     drawn = rng.permuted(np.repeat(member[:, None], PERMUTATIONS, axis=1), axis=0)
     sides = np.concatenate([member[:, None], drawn], axis=1)
@@ -381,7 +420,18 @@ def _finding(value: float, null: Doubles, members: int, patients: int) -> Findin
     detail = {"members": members, "non_members": patients - members, "folds": FOLDS}
     detail |= {"permutations": null.size, "covers_chance": bool(low <= 0.5 <= high)}
     return Finding(
-        *("attack.membership_blind", value, patients, "lower", low, high, 0.5, None, BLIND_SOURCE, detail),
+        *(
+            "attack.membership_blind",
+            value,
+            patients,
+            "lower",
+            low,
+            high,
+            0.5,
+            None,
+            BLIND_SOURCE,
+            detail,
+        ),
         unit="patients",
         p=p,
         p_is="random members, two-sided",
@@ -396,7 +446,9 @@ def _scores(texts: Sequence[str], patient: Ints, sides: Mask, rng: Generator) ->
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        counts = HashingVectorizer(analyzer=words, n_features=2**18, alternate_sign=False).transform(texts)
+        counts = HashingVectorizer(
+            analyzer=words, n_features=2**18, alternate_sign=False
+        ).transform(texts)
         products = (counts @ counts.T).toarray()
         labels = sides[patient].astype(np.float64)
         scores = np.empty(labels.shape)

@@ -61,7 +61,9 @@ class NameIndex:
         real: the codes of the real names.
     """
 
-    def __init__(self, names: Sequence[Sequence[str]], rng: Generator, *, replicates: int = REPLICATES) -> None:
+    def __init__(
+        self, names: Sequence[Sequence[str]], rng: Generator, *, replicates: int = REPLICATES
+    ) -> None:
         parts = [[words(part) for part in name] for name in names]
         self.ids: dict[str, int] = {}
         for word in (w for name in parts for part in name for w in part):
@@ -72,16 +74,28 @@ class NameIndex:
         self.tested = np.array([len(n) > 1 and sum(map(len, n)) > 1 for n in parts], dtype=bool)
         n = len(names)
         self.real = NameCodes(
-            np.zeros(n, np.uint64), np.zeros(n, np.int16), np.zeros(n, np.uint64), np.zeros(n, np.int16)
+            np.zeros(n, np.uint64),
+            np.zeros(n, np.int16),
+            np.zeros(n, np.uint64),
+            np.zeros(n, np.int16),
         )
         sizes = np.array([len(name) for name in parts], dtype=np.int64)
-        groups = (np.flatnonzero(self.tested & (sizes == size)) for size in np.unique(sizes[self.tested]))
-        self._tables = _tables([piece for rows in groups for piece in self._codes_of(parts, rows, rng)])
+        groups = (
+            np.flatnonzero(self.tested & (sizes == size)) for size in np.unique(sizes[self.tested])
+        )
+        self._tables = _tables(
+            [piece for rows in groups for piece in self._codes_of(parts, rows, rng)]
+        )
 
-    def _codes_of(self, parts: list[list[list[str]]], rows: Ints, rng: Generator) -> list[tuple[NameCodes, Ints, int]]:
+    def _codes_of(
+        self, parts: list[list[list[str]]], rows: Ints, rng: Generator
+    ) -> list[tuple[NameCodes, Ints, int]]:
         """Return the codes of names of one number of parts: real ones (also stored in `real`), then replicates."""
         named = [[[self.ids[w] for w in part] for part in parts[row]] for row in rows.tolist()]
-        codes = np.array([[self._codes[part].sum(dtype=np.uint64) for part in name] for name in named], dtype=np.uint64)
+        codes = np.array(
+            [[self._codes[part].sum(dtype=np.uint64) for part in name] for name in named],
+            dtype=np.uint64,
+        )
         lengths = np.array([[len(part) for part in name] for name in named], dtype=np.int16)
         code_sets = [(real := _summed(codes, lengths), rows, 0)]
         pairs: Any = zip(self.real, real, strict=True)
@@ -104,9 +118,13 @@ class NameIndex:
             ids.append(0)  # separates the notes
             lengths.append(len(note) + 1)
         row, note_of = np.array(ids, dtype=np.int64), np.repeat(np.arange(len(lengths)), lengths)
-        found = [_windows(row, self._codes, size, table, note_of) for size, table in self._tables.items()]
+        found = [
+            _windows(row, self._codes, size, table, note_of) for size, table in self._tables.items()
+        ]
         none = np.zeros(0, dtype=np.int64)
-        found.append(Hits(none, none.astype(np.int32), none.astype(np.int16), none.astype(np.uint64)))
+        found.append(
+            Hits(none, none.astype(np.int32), none.astype(np.int16), none.astype(np.uint64))
+        )
         return Hits(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
     def search(self, own: Ints, notes: Sequence[Sequence[str]]) -> NamesFound:
@@ -120,8 +138,12 @@ class NameIndex:
             other = np.ones(hits.note.size, dtype=bool)
         own_patient = (hits.replicate == 0) & (of_note >= 0)
         pairs = np.unique(np.stack([of_note[own_patient], hits.row[own_patient]], axis=1), axis=0)
-        replicate, note = np.unique(np.stack([hits.replicate[other], hits.note[other]], axis=1), axis=0).T
-        return NamesFound(pairs, np.bincount(replicate, minlength=self.replicates + 1), note[replicate == 0])
+        replicate, note = np.unique(
+            np.stack([hits.replicate[other], hits.note[other]], axis=1), axis=0
+        ).T
+        return NamesFound(
+            pairs, np.bincount(replicate, minlength=self.replicates + 1), note[replicate == 0]
+        )
 
 
 def _summed(codes: Codes, lengths: NDArray[np.int16]) -> NameCodes:
@@ -133,11 +155,16 @@ def _tables(code_sets: list[tuple[NameCodes, Ints, int]]) -> dict[int, _Table]:
     """Group all codes by number of words, sorted by code."""
     if not code_sets:
         return {}
-    sets = [(codes_, rows.astype(np.int32), np.full(rows.size, n, dtype=np.int16)) for codes_, rows, n in code_sets]
+    sets = [
+        (codes_, rows.astype(np.int32), np.full(rows.size, n, dtype=np.int16))
+        for codes_, rows, n in code_sets
+    ]
     pieces = [(codes_.whole, codes_.whole_words, *of_set) for codes_, *of_set in sets]
     # For a name of two parts, the ends are the full name.
     pieces += [(f.ends, f.ends_words, *of_set) for f, *of_set in sets if (f.ends != f.whole).any()]
-    codes, sizes, rows, replicates = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    codes, sizes, rows, replicates = (
+        np.concatenate(column) for column in zip(*pieces, strict=True)
+    )
     tables = {}
     for size in np.unique(sizes[sizes > 1]).tolist():
         positions = np.flatnonzero(sizes == size)
@@ -156,9 +183,14 @@ def _windows(ids: Ints, codes: Codes, size: int, table: _Table, note_of: Ints) -
     table_codes, rows, replicates = table
     low = np.searchsorted(table_codes, window)
     n_matches = np.searchsorted(table_codes, window, side="right") - low
-    positions = np.repeat(low - np.cumsum(n_matches) + n_matches, n_matches) + np.arange(n_matches.sum())
+    positions = np.repeat(low - np.cumsum(n_matches) + n_matches, n_matches) + np.arange(
+        n_matches.sum()
+    )
     return Hits(
-        np.repeat(note_of[starts], n_matches), rows[positions], replicates[positions], np.repeat(window, n_matches)
+        np.repeat(note_of[starts], n_matches),
+        rows[positions],
+        replicates[positions],
+        np.repeat(window, n_matches),
     )
 
 
@@ -171,11 +203,18 @@ class NamesFound(NamedTuple):
 
 
 def own_names(
-    index: NameIndex, present: Ints, found: Sequence[NamesFound], rng: Generator, permutations: int = PERMUTATIONS
+    index: NameIndex,
+    present: Ints,
+    found: Sequence[NamesFound],
+    rng: Generator,
+    permutations: int = PERMUTATIONS,
 ) -> Finding:
     """Return the finding on own full names against permuted names; `present`: rows of the patients with a note."""
     tested_rows = present[index.tested[present]]
-    detail: dict[str, Any] = {"one_part_names": present.size - tested_rows.size, "in_feed": index.tested.size}
+    detail: dict[str, Any] = {
+        "one_part_names": present.size - tested_rows.size,
+        "in_feed": index.tested.size,
+    }
     detail["in_release"] = present.size
     about: dict[str, Any] = {"source": SOURCE}
     if not tested_rows.size:

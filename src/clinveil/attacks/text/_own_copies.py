@@ -33,7 +33,8 @@ MIN_PHRASE = 20  # words of a stock phrase, of a note that counts as copied, and
 MIN_SAME = 5  # minimum words and numbers of a note that is compared as a unit
 MAX_HOLDERS = 2  # maximum patients of one side with a phrase that is still their own
 SOURCE = (
-    "own words in runs shared with synthetic notes, exact (suffix automaton); Fisher 1935 against held-out patients"
+    "own words in runs shared with synthetic notes, exact (suffix automaton); "
+    "Fisher 1935 against held-out patients"
 )
 CONTROL_IS = "held-out patients, with the same search for their own words"
 P_IS = "Fisher's exact test against held-out patients, one-sided"
@@ -61,7 +62,9 @@ class Notes:
     @property
     def offsets(self) -> Ints:
         """Return the offset of each word in its note, (n_words,)."""
-        return np.arange(self.ids.size) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
+        return np.arange(self.ids.size) - np.repeat(
+            np.cumsum(self.lengths) - self.lengths, self.lengths
+        )
 
     def shared(self, span: int) -> Ints:
         """Return the words of each patient in runs of `span` of the synthetic text, and all words, (n_patients, 2)."""
@@ -74,18 +77,23 @@ class OwnWords:
     """Each patient's own words, and how many of them were copied; arrays of (n_patients,)."""
 
     run: Ints  # maximum own words in one run of the synthetic text
-    note: Ints  # maximum own words in one note: the result if all of the patient's notes were copied
+    note: (
+        Ints  # maximum own words in one note: the result if all of the patient's notes were copied
+    )
     tokens: Ints  # the same, including numbers of a note that no other patient has
     whole: Ints  # maximum of these in one note that occurs in the synthetic text as a unit
     long: Ints  # words and numbers of the longest note that only this patient has
     same: Ints  # words and numbers of the longest of these that equals a synthetic note
 
 
-def _both_sides(training: Notes, held_out: Notes, phrase: int = MIN_PHRASE) -> tuple[OwnWords, OwnWords]:
+def _both_sides(
+    training: Notes, held_out: Notes, phrase: int = MIN_PHRASE
+) -> tuple[OwnWords, OwnWords]:
     """Compute both sides. `piece`: minimum words of a stock phrase."""
     sides = (training, held_out)
     is_stock = stock_phrases(
-        [phrase_hashes(side.ids, side.offsets, phrase) for side in sides], [side.word_owners for side in sides]
+        [phrase_hashes(side.ids, side.offsets, phrase) for side in sides],
+        [side.word_owners for side in sides],
     )
     is_shared = stock_phrases([side.keys for side in sides], [side.owners for side in sides])
     return _own_words(training, is_stock[0], is_shared[0], phrase), _own_words(
@@ -118,15 +126,23 @@ def stock_phrases(keys: list[NDArray[np.uint64]], owners: list[Ints]) -> list[Ma
     order = np.lexsort((owner, held_out, all_keys))
     all_keys, held_out, owner = all_keys[order], held_out[order], owner[order]
     same = np.append(
-        False, (all_keys[1:] == all_keys[:-1]) & (held_out[1:] == held_out[:-1]) & (owner[1:] == owner[:-1])
+        False,
+        (all_keys[1:] == all_keys[:-1])
+        & (held_out[1:] == held_out[:-1])
+        & (owner[1:] == owner[:-1]),
     )
     kind = np.cumsum(np.append(False, all_keys[1:] != all_keys[:-1]))
-    holders = np.stack([np.bincount(kind[~same & (held_out == side)], minlength=kind[-1] + 1) for side in (0, 1)])
+    holders = np.stack(
+        [np.bincount(kind[~same & (held_out == side)], minlength=kind[-1] + 1) for side in (0, 1)]
+    )
     group = np.empty(order.size, dtype=np.int64)
     group[order] = kind
     many_holders = holders.sum(axis=0) > MAX_HOLDERS
     split = np.split(group, [keys[0].size])
-    return [(many_holders | (holders[1] > 0))[split[0]] & (keys[0] != 0), many_holders[split[1]] & (keys[1] != 0)]
+    return [
+        (many_holders | (holders[1] > 0))[split[0]] & (keys[0] != 0),
+        many_holders[split[1]] & (keys[1] != 0),
+    ]
 
 
 def _own_words(notes: Notes, is_stock: Mask, is_shared: Mask, phrase: int) -> OwnWords:
@@ -136,7 +152,9 @@ def _own_words(notes: Notes, is_stock: Mask, is_shared: Mask, phrase: int) -> Ow
     in_run = cumulative[ends] - cumulative[ends - notes.matches]
     last = np.cumsum(notes.lengths)
     in_note = cumulative[last] - cumulative[last - notes.lengths]
-    whole = np.where((notes.matches[last - 1] >= notes.lengths) & (notes.lengths >= MIN_PHRASE), in_note, 0)
+    whole = np.where(
+        (notes.matches[last - 1] >= notes.lengths) & (notes.lengths >= MIN_PHRASE), in_note, 0
+    )
     tokens = in_note + np.where(is_shared, 0, notes.numbers)
     alone = np.where(is_shared, 0, notes.lengths + notes.numbers)
     same = notes.is_synthetic & ~is_shared
@@ -151,7 +169,9 @@ def _maximum(owners: Ints, values: Ints, patients: int) -> Ints:
     return most
 
 
-def own_findings(training: Notes, held_out: Notes, spans: Sequence[int], detail: dict[str, Any]) -> Iterator[Finding]:
+def own_findings(
+    training: Notes, held_out: Notes, spans: Sequence[int], detail: dict[str, Any]
+) -> Iterator[Finding]:
     """Yield `attack.copies_own` by span and `attack.copies_whole`; control: held-out patients.
 
     The share of training patients with `span` own words in one run of the synthetic text, and of those with a complete
@@ -161,23 +181,50 @@ def own_findings(training: Notes, held_out: Notes, spans: Sequence[int], detail:
         # A phrase shorter than the requested run can also be a stock phrase.
         trained, held = _both_sides(training, held_out, min(MIN_PHRASE, span))
         more = {**detail, "span": span, "most_own_words": int(trained.run.max())}
-        yield patients_finding("attack.copies_own", trained.run >= span, held.run >= span, trained.note >= span, more)
+        yield patients_finding(
+            "attack.copies_own", trained.run >= span, held.run >= span, trained.note >= span, more
+        )
     trained, held = _both_sides(training, held_out)
-    same = {"same_copied": trained.same, "same_held_out_copied": held.same, "same_visible": trained.long}
+    same = {
+        "same_copied": trained.same,
+        "same_held_out_copied": held.same,
+        "same_visible": trained.long,
+    }
     short = {name: int((longest >= MIN_SAME).sum()) for name, longest in same.items()}
     more = {**detail, "least_words": MIN_PHRASE, "least_same": MIN_SAME, **short}
     yield patients_finding(
-        "attack.copies_whole", trained.whole >= MIN_PHRASE, held.whole >= MIN_PHRASE, trained.tokens >= MIN_PHRASE, more
+        "attack.copies_whole",
+        trained.whole >= MIN_PHRASE,
+        held.whole >= MIN_PHRASE,
+        trained.tokens >= MIN_PHRASE,
+        more,
     )
 
 
-def patients_finding(measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail: dict[str, Any]) -> Finding:
+def patients_finding(
+    measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail: dict[str, Any]
+) -> Finding:
     """Return the share of copied training patients; `by_chance`: held-out ones. `visible`: with enough own words."""
     n, others, trained = copied.size, by_chance.size, int(visible.sum())
     count, chance = int(copied.sum()), int(by_chance.sum())
     maximum_allowed = allowed(n, others, chance)
-    more = {**detail, "held_out_patients": others, "held_out_copied": chance, "allowed": maximum_allowed}
+    more = {
+        **detail,
+        "held_out_patients": others,
+        "held_out_copied": chance,
+        "allowed": maximum_allowed,
+    }
     more |= {"visible": trained, "refused_from": copies_refused_from(n, trained, maximum_allowed)}
-    about: dict[str, Any] = {"control": chance / others, "control_is": CONTROL_IS, "control_kind": "negative"}
-    about |= {"p": hypergeometric_tail(count, n + others, count + chance, n), "p_is": P_IS, "source": SOURCE}
-    return tagged(proportion(measure, count, n, over="patients", detail=more, **about), "recipient", "copies")
+    about: dict[str, Any] = {
+        "control": chance / others,
+        "control_is": CONTROL_IS,
+        "control_kind": "negative",
+    }
+    about |= {
+        "p": hypergeometric_tail(count, n + others, count + chance, n),
+        "p_is": P_IS,
+        "source": SOURCE,
+    }
+    return tagged(
+        proportion(measure, count, n, over="patients", detail=more, **about), "recipient", "copies"
+    )

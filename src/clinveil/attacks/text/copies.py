@@ -24,7 +24,13 @@ from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, in_runs, separated
-from clinveil.attacks.text._own_copies import Notes, own_findings, patients_finding, phrase_hashes, stock_phrases
+from clinveil.attacks.text._own_copies import (
+    Notes,
+    own_findings,
+    patients_finding,
+    phrase_hashes,
+    stock_phrases,
+)
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
@@ -42,7 +48,9 @@ SHARE = 0.08  # of the own phrases of a patient
 Hashes = NDArray[np.uint64]
 
 
-def near_copies(training: Notes, held_out: Notes, synthetic: Sequence[SmallInts], detail: dict[str, Any]) -> Finding:
+def near_copies(
+    training: Notes, held_out: Notes, synthetic: Sequence[SmallInts], detail: dict[str, Any]
+) -> Finding:
     """Return `attack.copies_near`: training patients with a near copy; control: held-out patients."""
     sides = (training, held_out)
     keys = [phrase_hashes(side.ids, side.offsets, PHRASE) for side in sides]
@@ -62,9 +70,19 @@ def near_copies(training: Notes, held_out: Notes, synthetic: Sequence[SmallInts]
         ceil(middle + deviations * sqrt(middle + 1) + least)
         for least, deviations in ((LEAST, DEVIATIONS), (UPPER_LEAST, UPPER_DEVIATIONS))
     )
-    copied = [(n >= upper) | ((n >= limit) & (n >= SHARE * all_own)) for n, all_own in zip(counts, own, strict=True)]
-    more = {**detail, "least_phrases": limit, "phrase": PHRASE, "most_phrases": int(counts[0].max())}
-    return patients_finding("attack.copies_near", copied[0], copied[1], own[0] >= limit, {**more, "upper": upper})
+    copied = [
+        (n >= upper) | ((n >= limit) & (n >= SHARE * all_own))
+        for n, all_own in zip(counts, own, strict=True)
+    ]
+    more = {
+        **detail,
+        "least_phrases": limit,
+        "phrase": PHRASE,
+        "most_phrases": int(counts[0].max()),
+    }
+    return patients_finding(
+        "attack.copies_near", copied[0], copied[1], own[0] >= limit, {**more, "upper": upper}
+    )
 
 
 def _distinct(keys: Hashes, owners: Ints, which: NDArray[np.bool_]) -> tuple[Hashes, Ints]:
@@ -76,7 +94,9 @@ def _distinct(keys: Hashes, owners: Ints, which: NDArray[np.bool_]) -> tuple[Has
     return keys[new], owners[new]
 
 
-def _most_in_one(phrases: tuple[Hashes, Ints], written: tuple[Hashes, Ints], notes: int, patients: int) -> Ints:
+def _most_in_one(
+    phrases: tuple[Hashes, Ints], written: tuple[Hashes, Ints], notes: int, patients: int
+) -> Ints:
     """Return the largest number of a patient's own phrases in one synthetic note, (n_patients,)."""
     first, last = (np.searchsorted(written[0], phrases[0], side) for side in ("left", "right"))
     n = last - first
@@ -93,7 +113,9 @@ PERMUTATIONS = 9_999
 _TOKENS, _NUMBERS = re.compile(r"[^\W_]+"), re.compile(r"\d+")
 MATCHED = "held-out patients; matched: as many words of training patients as are held out"
 TOO_FEW = "fewer training than held-out words: all training words are used, and the control had more opportunity"
-EXACT_ENDS = "exact where both shares are 0 or 1, for this number of patients (Clopper-Pearson), 95 %"
+EXACT_ENDS = (
+    "exact where both shares are 0 or 1, for this number of patients (Clopper-Pearson), 95 %"
+)
 SOURCE = "copy scan: longest common runs, exact (suffix automaton), against held-out patients"
 
 
@@ -113,7 +135,12 @@ class Copies(Attack):
 
 
 def copies(
-    synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator, *, spans: Sequence[int] = SPANS
+    synthetic: Corpus,
+    training: Corpus,
+    held_out: Corpus,
+    rng: Generator,
+    *,
+    spans: Sequence[int] = SPANS,
 ) -> list[Finding]:
     """Scan synthetic notes for copies, from both sides, for each length of run.
 
@@ -150,7 +177,9 @@ def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
     """Raise InputError if a patient is on both sides; checked before the scan, which takes longer."""
     trained, held_ids = ({note.patient_id for note in rows(side)} for side in (training, held_out))
     if shared := len(trained & held_ids):
-        raise InputError(f"{shared} patients are on both sides", hint="split by patient before training")
+        raise InputError(
+            f"{shared} patients are on both sides", hint="split by patient before training"
+        )
 
 
 def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator) -> _Scan:
@@ -162,13 +191,16 @@ def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator)
     lengths = np.array([note.size for note in notes])
     if not lengths.sum():
         raise InputError(
-            "the synthetic notes contain no words", hint="create notes first: clinveil release --as synthetic"
+            "the synthetic notes contain no words",
+            hint="create notes first: clinveil release --as synthetic",
         )
     number = vocabulary.add
     if floor:
         vocabulary.unk, number = int(vocabulary.ids(words(UNKNOWN))[0]), vocabulary.ids
     automaton = SuffixAutomaton(separated(notes))
-    trained, held = (_side(automaton.fresh(), number, synthetic_keys, side) for side in (training, held_out))
+    trained, held = (
+        _side(automaton.fresh(), number, synthetic_keys, side) for side in (training, held_out)
+    )
     for side, name in ((trained, "training"), (held, "held-out")):
         if not side.ids.size:
             raise InputError(f"the {name} notes contain no words")
@@ -183,7 +215,9 @@ def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator)
 
 def _key(text: str) -> int:
     """Return a 64-bit hash of the note's words and numbers; other characters are ignored."""
-    return int.from_bytes(blake2b(" ".join(_TOKENS.findall(text.lower())).encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        blake2b(" ".join(_TOKENS.findall(text.lower())).encode(), digest_size=8).digest(), "little"
+    )
 
 
 def _side(
@@ -194,12 +228,18 @@ def _side(
 ) -> Notes:
     """Stream one side through the automaton of the synthetic notes."""
     numbers_of: dict[str, int] = {}
-    ids, matches, columns_of = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int32)], list[tuple[int, ...]]()
+    ids, matches, columns_of = (
+        [np.zeros(0, dtype=np.int32)],
+        [np.zeros(0, dtype=np.int32)],
+        list[tuple[int, ...]](),
+    )
     for _, patient, text in rows(corpus):
         patient_number, key = numbers_of.setdefault(patient, len(numbers_of)), _key(text)
         ids.append(number(words(text)))
         matches.append(automaton.stream(ids[-1]))
-        columns_of.append((ids[-1].size, patient_number, len(_NUMBERS.findall(text)), key in synthetic_keys, key))
+        columns_of.append(
+            (ids[-1].size, patient_number, len(_NUMBERS.findall(text)), key in synthetic_keys, key)
+        )
     columns = np.array(columns_of, dtype=np.uint64).reshape(-1, 5).T
     lengths, owners, numbers, same = columns[:4].astype(np.int64)
     streamed = (np.concatenate(ids), np.concatenate(matches), automaton.runs())
@@ -228,27 +268,40 @@ class _Scan:
 
     def longest(self) -> Iterator[Finding]:
         """Yield the longest run: of all training notes, and of a sample of the size of the held-out side."""
-        by_note = np.maximum.reduceat(self.trained.runs, np.cumsum(self.lengths + 1) - self.lengths - 1)
-        longest, matched, held = (float(runs.max()) for runs in (self.trained.runs, self.matched, self.held.runs))
+        by_note = np.maximum.reduceat(
+            self.trained.runs, np.cumsum(self.lengths + 1) - self.lengths - 1
+        )
+        longest, matched, held = (
+            float(runs.max()) for runs in (self.trained.runs, self.matched, self.held.runs)
+        )
         name, n = "attack.copies_longest", int(self.lengths.sum())
         columns_of: dict[str, Any] = {"source": SOURCE, "unit": "words"}
         maximum_detail = {**self.detail, "why": "no interval is available for a maximum"}
-        maxima = {"median_of_notes": float(np.median(by_note)), "held_out": held, "matched": matched}
+        maxima = {
+            "median_of_notes": float(np.median(by_note)),
+            "held_out": held,
+            "matched": matched,
+        }
         yield Finding(name, longest, n, "lower", detail={**maximum_detail, **maxima}, **columns_of)
         warned = {**maximum_detail, **self._warning()}
-        yield Finding(f"{name}_matched", matched, n, "lower", detail=warned, **columns_of, **_held_out(held))
+        yield Finding(
+            f"{name}_matched", matched, n, "lower", detail=warned, **columns_of, **_held_out(held)
+        )
 
     def text(self, span: int) -> Iterator[Finding]:
         """Yield the share of synthetic words in runs of `span`, for the same two."""
         trained, matched, held = (
-            self._by_note(in_runs(runs, span)) for runs in (self.trained.runs, self.matched, self.held.runs)
+            self._by_note(in_runs(runs, span))
+            for runs in (self.trained.runs, self.matched, self.held.runs)
         )
         detail = {**self.detail, "span": span}
         columns_of = {"over": "synthetic notes", "unit": "synthetic words", "source": SOURCE}
         shared = {"held_out": ratio(held), "matched": ratio(matched)}
         yield clustered_share("attack.copies", trained, detail={**detail, **shared}, **columns_of)
         warned, control = {**detail, **self._warning()}, _held_out(ratio(held))
-        yield clustered_share("attack.copies_matched", matched, detail=warned, **columns_of, **control)
+        yield clustered_share(
+            "attack.copies_matched", matched, detail=warned, **columns_of, **control
+        )
 
     def _warning(self) -> dict[str, str]:
         return {"warning": TOO_FEW} if self.trained.ids.size < self.held.ids.size else {}
@@ -263,10 +316,25 @@ class _Scan:
         """Return the share of training patients' words that was copied, minus that of the held-out ones."""
         trained, held = self.trained.shared(span), self.held.shared(span)
         value, ends, p = _difference(trained, held, rng)
-        detail = {**self.detail, "span": span, "patients": len(trained), "held_out_patients": len(held)}
+        detail = {
+            **self.detail,
+            "span": span,
+            "patients": len(trained),
+            "held_out_patients": len(held),
+        }
         detail |= {"training_share": ratio(trained), "held_out_share": ratio(held)}
         return Finding(
-            *("attack.copies_of_patients", value, len(trained) + len(held), "lower", *ends, 0.0, None, SOURCE, detail),
+            *(
+                "attack.copies_of_patients",
+                value,
+                len(trained) + len(held),
+                "lower",
+                *ends,
+                0.0,
+                None,
+                SOURCE,
+                detail,
+            ),
             unit="patients",
             p=p,
             p_is="patients permuted between the sides, one-sided",
@@ -306,4 +374,6 @@ def _extreme(trained: Ints, held: Ints) -> bool:
 
 def _shares(counts: Ints) -> Doubles:
     """Return the first column divided by the second, (n,); NaN for no data, as in `ratio`."""
-    return np.divide(counts[:, 0], counts[:, 1], out=np.full(len(counts), np.nan), where=counts[:, 1] > 0)
+    return np.divide(
+        counts[:, 0], counts[:, 1], out=np.full(len(counts), np.nan), where=counts[:, 1] > 0
+    )

@@ -23,7 +23,14 @@ import pyarrow as pa
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks, not_in_crosswalk
-from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NamesFound, other_names, own_names
+from clinveil.attacks.text._full_names import (
+    PERMUTATIONS,
+    REPLICATES,
+    NameIndex,
+    NamesFound,
+    other_names,
+    own_names,
+)
 from clinveil.attacks.threats import tagged
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import Kind, character_classes, words
@@ -68,13 +75,19 @@ class Identifiers(Attack):
         found = [tagged(f, "recipient", "own identifiers") if f.measure in OWN else f for f in made]
         if context.original is None:
             return found
-        in_source = {f.measure: f.value for f in identifiers(context.original, context.known, rng, **how)}
-        controls = [(f, in_source.get(f.measure), f.measure.startswith("attack.own_")) for f in found]
+        in_source = {
+            f.measure: f.value for f in identifiers(context.original, context.known, rng, **how)
+        }
+        controls = [
+            (f, in_source.get(f.measure), f.measure.startswith("attack.own_")) for f in found
+        ]
         # The source must contain own identifiers, but not others' names.
         return [
             f
             if value is None
-            else replace(f, control=value, control_is=CONTROL_IS, control_kind="positive" if own else None)
+            else replace(
+                f, control=value, control_is=CONTROL_IS, control_kind="positive" if own else None
+            )
             for f, value, own in controls
         ]
 
@@ -142,7 +155,13 @@ class Sought:
     complete: bool
 
     @classmethod
-    def of(cls, patients: Mapping[str, Patient], crosswalk: Mapping[str, str] | None, rng: Generator, n: int) -> Sought:
+    def of(
+        cls,
+        patients: Mapping[str, Patient],
+        crosswalk: Mapping[str, str] | None,
+        rng: Generator,
+        n: int,
+    ) -> Sought:
         """Return what is searched for, with `n` sets of shuffled names; `crosswalk` as in `identifiers`."""
         names = NameIndex([patient.name for patient in patients.values()], rng, replicates=n)
         order = rng.permutation(len(patients))
@@ -190,12 +209,17 @@ class _OwnSearch:
                 self.numbers |= {(kind, False, i): number for i, number in enumerate(strange)}
                 sought = len(mine), len(strange)
             else:
-                phrases = sorted({tuple(found) for value in values if len(found := words(value)) >= MIN_WORDS})
+                phrases = sorted(
+                    {tuple(found) for value in values if len(found := words(value)) >= MIN_WORDS}
+                )
                 # Longer words are rarer, so most notes are excluded by the first.
                 rare_first = (
-                    sorted((f" {word} " for word in set(phrase)), key=len, reverse=True) for phrase in phrases
+                    sorted((f" {word} " for word in set(phrase)), key=len, reverse=True)
+                    for phrase in phrases
                 )
-                self.phrases |= {(kind, i): pair for i, pair in enumerate(zip(phrases, rare_first, strict=True))}
+                self.phrases |= {
+                    (kind, i): pair for i, pair in enumerate(zip(phrases, rare_first, strict=True))
+                }
                 sought = len(phrases), 0
             self.counts.append((len(set(values)), *sought))
 
@@ -208,13 +232,17 @@ class _OwnSearch:
         for (kind, i), (forms, rare_first) in self.phrases.items():
             if all(word in note.phrase for word in rare_first):
                 odds = PhraseOdds.of(forms)
-                chance = odds.chance([note.forms.count(word) for word in odds.words], len(note.forms))
+                chance = odds.chance(
+                    [note.forms.count(word) for word in odds.words], len(note.forms)
+                )
                 phrases.append((kind, i, f" {' '.join(forms)} " in note.phrase, chance))
         return numbers, phrases
 
 
 _Number = tuple[int, bool, int]  # kind, whether it is the patient's own, index
-_Phrase = tuple[int, int, bool, float]  # kind, index, whether it occurs, its chance in a random order of the note
+_Phrase = tuple[
+    int, int, bool, float
+]  # kind, index, whether it occurs, its chance in a random order of the note
 
 
 @dataclass(frozen=True)
@@ -249,7 +277,11 @@ def search_batch(sought: Callable[[], Sought], keep: Sequence[str], batch: pa.Re
     counts = np.zeros((first.size, len(KINDS), 3), dtype=np.int32)
     if own:
         counts[feed[first] >= 0] = [one.counts for one in own.values()]
-    numbers, phrases, forms = list[tuple[int, _Number]](), list[tuple[int, _Phrase]](), list[Sequence[str]]()
+    numbers, phrases, forms = (
+        list[tuple[int, _Number]](),
+        list[tuple[int, _Phrase]](),
+        list[Sequence[str]](),
+    )
     for row, note in zip(feed.tolist(), notes, strict=True):
         text = ReleasedText(note.text)
         forms.append(text.forms)
@@ -258,7 +290,9 @@ def search_batch(sought: Callable[[], Sought], keep: Sequence[str], batch: pa.Re
             numbers += [(row, hit) for hit in of_note[0]]
             phrases += [(row, hit) for hit in of_note[1]]
     names = search.names.search(feed, forms)
-    of_notes = np.stack([np.bincount(some, minlength=first.size) for some in (number, number[names.others])], axis=1)
+    of_notes = np.stack(
+        [np.bincount(some, minlength=first.size) for some in (number, number[names.others])], axis=1
+    )
     kept = _kept(search, keep, batch) if keep else (0, 0)
     return Found(hashed[first], feed[first], of_notes, counts, numbers, phrases, names, kept)
 
@@ -274,19 +308,30 @@ def _kept(search: Sought, keep: Sequence[str], batch: pa.RecordBatch) -> tuple[i
     """Return the notes of known patients, and those with an own identifier or the own full name in a kept column."""
     owned = batch.filter(batch.column(PATIENT_ID).is_valid())
     feed = search.rows_of(hashes(owned.column(PATIENT_ID).to_pylist()))
-    values = [row for row, place in zip(owned.select(list(keep)).to_pylist(), feed, strict=True) if place >= 0]
+    values = [
+        row
+        for row, place in zip(owned.select(list(keep)).to_pylist(), feed, strict=True)
+        if place >= 0
+    ]
     people = search.people(feed[feed >= 0])
     named = (
-        any(_mentions(ReleasedText(str(value)), patient) for value in of_note.values() if value is not None)
+        any(
+            _mentions(ReleasedText(str(value)), patient)
+            for value in of_note.values()
+            if value is not None
+        )
         for of_note, patient in zip(values, people, strict=True)
     )
     return len(people), sum(named)
 
 
-def _findings(search: Sought, batches: Sequence[Found], rng: Generator, permutations: int) -> Iterator[Finding]:
+def _findings(
+    search: Sought, batches: Sequence[Found], rng: Generator, permutations: int
+) -> Iterator[Finding]:
     """Yield the findings on all batches, which are in the order of the notes."""
     owners, rows, notes, counts = (
-        np.concatenate([getattr(batch, name) for batch in batches]) for name in ("owners", "rows", "notes", "counts")
+        np.concatenate([getattr(batch, name) for batch in batches])
+        for name in ("owners", "rows", "notes", "counts")
     )
     first, number = _by_first(owners)
     totals = np.zeros((first.size, 2), dtype=np.int64)
@@ -296,17 +341,34 @@ def _findings(search: Sought, batches: Sequence[Found], rng: Generator, permutat
     for kind, name in enumerate(KINDS):
         known, own, other = counts[:, kind].T
         measure, unit = f"attack.own_{name}", f"own {KINDS[name].replace('_', ' ')}"
-        detail = {"known": int(known.sum()), "in_feed": len(search.patients), "in_release": present.size}
+        detail = {
+            "known": int(known.sum()),
+            "in_feed": len(search.patients),
+            "in_release": present.size,
+        }
         about: dict[str, Any] = {"unit": unit, "source": SOURCE, "detail": detail}
         if not own.any():
             why = "the patients of the release have no known identifier of sufficient length"
             yield unmeasured(measure, why, **about)
         elif name in NUMBERS:
-            found = {(row, key) for batch in batches for row, key in batch.numbers if key[0] == kind}
-            yield _of_numbers(measure, [mine for _, (_, mine, _) in found], int(own.sum()), int(other.sum()), about)
+            found = {
+                (row, key) for batch in batches for row, key in batch.numbers if key[0] == kind
+            }
+            yield _of_numbers(
+                measure,
+                [mine for _, (_, mine, _) in found],
+                int(own.sum()),
+                int(other.sum()),
+                about,
+            )
         else:
             starts = dict(zip(present.tolist(), (np.cumsum(own) - own).tolist(), strict=True))
-            hits = [(starts[row] + hit[1], *hit[2:]) for b in batches for row, hit in b.phrases if hit[0] == kind]
+            hits = [
+                (starts[row] + hit[1], *hit[2:])
+                for b in batches
+                for row, hit in b.phrases
+                if hit[0] == kind
+            ]
             yield _of_phrases(measure, hits, np.repeat(np.arange(own.size), own), about)
     names = [batch.names for batch in batches]
     yield own_names(search.names, present, names, rng, permutations)
@@ -316,7 +378,9 @@ def _findings(search: Sought, batches: Sequence[Found], rng: Generator, permutat
         yield proportion(KEPT, count, n, over="notes", source=SOURCE)
 
 
-def _of_numbers(measure: str, hits: Sequence[bool], n: int, others: int, about: dict[str, Any]) -> Finding:
+def _of_numbers(
+    measure: str, hits: Sequence[bool], n: int, others: int, about: dict[str, Any]
+) -> Finding:
     """Return the share of own numbers that were found, with that of another patient's numbers as chance.
 
     Args:
@@ -331,7 +395,9 @@ def _of_numbers(measure: str, hits: Sequence[bool], n: int, others: int, about: 
     return proportion(measure, count, n, over=about["unit"], **about)
 
 
-def _of_phrases(measure: str, hits: Sequence[tuple[int, bool, float]], owners: Ints, about: dict[str, Any]) -> Finding:
+def _of_phrases(
+    measure: str, hits: Sequence[tuple[int, bool, float]], owners: Ints, about: dict[str, Any]
+) -> Finding:
     """Return the share of own phrases that were found, with the chance of random orders of the notes' words.
 
     Args:
@@ -340,14 +406,24 @@ def _of_phrases(measure: str, hits: Sequence[tuple[int, bool, float]], owners: I
     chances, found = np.zeros(owners.size), np.zeros(owners.size, dtype=bool)
     for at, occurs, chance in hits:
         found[at] |= occurs
-        chances[at] += chance - chance * chances[at]  # of at least one note; exact where it is smallest
+        chances[at] += (
+            chance - chance * chances[at]
+        )  # of at least one note; exact where it is smallest
     about |= {"source": PHRASE_SOURCE, "p": found_p(chances, found, owners), "p_is": P_IS}
     about |= {"chance": float(chances.mean()), "chance_is": PHRASE_CHANCE}
-    about["detail"] |= {"expected": float(chances.sum()), "one_refused_below": one_refused_below(chances)}
+    about["detail"] |= {
+        "expected": float(chances.sum()),
+        "one_refused_below": one_refused_below(chances),
+    }
     return proportion(measure, int(found.sum()), found.size, over=about["unit"], **about)
 
 
-KINDS = {"record_number": "record_numbers", "phone": "phones", "email": "emails", "address": "addresses"}
+KINDS = {
+    "record_number": "record_numbers",
+    "phone": "phones",
+    "email": "emails",
+    "address": "addresses",
+}
 """The field of a patient for each kind."""
 OWN = frozenset({"attack.own_name", *(f"attack.own_{kind}" for kind in KINDS)})
 NUMBERS = frozenset({"record_number", "phone"})
@@ -380,7 +456,9 @@ def identifiers(
     Source: 45 CFR 164.514(b)(2) for the identifiers; `_full_names` for the tests of names.
     """
     sought = Sought.of(patients, crosswalk, rng, replicates)
-    with TemporaryDirectory(prefix="identifiers", dir=scratch, ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(
+        prefix="identifiers", dir=scratch, ignore_cleanup_errors=True
+    ) as folder:
         opened = (lambda: sought) if over is serial else shared(sought, Path(folder, "sought"))
         batches = list(each_batch(over, partial(search_batch, opened, tuple(keep)), released))
     return list(_findings(sought, batches, rng, permutations))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.tokens import WordIds, words
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.corpus.corpus import Corpus, rows, rows_with
+from clinveil.corpus.corpus import Corpus, Note, rows, rows_with
 from clinveil.corpus.sample import KeySample
 from clinveil.stats.findings import unmeasured
 from clinveil.stats.intervals import bootstrap_weights
@@ -51,13 +52,24 @@ class Inference(Attack):
         assert context.released is not None
         found: list[Finding] = []
         for column in context.keep:
-            notes, about_detail = read_labelled(context.released, column, rng, most=self.most), {"label": column}
+            notes, about_detail = (
+                read_labelled(context.released, column, rng, most=self.most),
+                {"label": column},
+            )
             if notes.classes < 2:
-                found.append(unmeasured("attack.inference", TOO_FEW, detail=about_detail, unit="notes"))
+                found.append(
+                    unmeasured("attack.inference", TOO_FEW, detail=about_detail, unit="notes")
+                )
                 continue
-            found.append(predict(notes, notes.training_set, rng).finding({**about_detail, "against": RELEASED}, rng))
+            found.append(
+                predict(notes, notes.training_set, rng).finding(
+                    {**about_detail, "against": RELEASED}, rng
+                )
+            )
             if (plain := _plain(notes, context, column, rng, self.most)) is not None:
-                found.append(predict(notes, plain, rng).finding({**about_detail, "against": PLAIN}, rng))
+                found.append(
+                    predict(notes, plain, rng).finding({**about_detail, "against": PLAIN}, rng)
+                )
         return found
 
 
@@ -84,7 +96,13 @@ class Notes:
 
     def training_set(self, rows: Mask) -> TrainingSet:
         """Return words and labels of some of the notes."""
-        return [text for text, included in zip(self.texts, rows, strict=True) if included], self.labels[rows]
+        return [
+            text for text, included in zip(self.texts, rows, strict=True) if included
+        ], self.labels[rows]
+
+
+def _labelled_words(note: Note, label: str) -> tuple[str, list[str], str]:
+    return note.patient_id, words(note.text), label
 
 
 def read_labelled(
@@ -94,33 +112,53 @@ def read_labelled(
     sample: KeySample[tuple[str, list[str], str]] = KeySample(most, rng)
     for note, (value,) in rows_with(corpus, column):
         if isinstance(value, str | int | bool) and note.text:
-            sample.offer(note.note_id, lambda n=note, v=value: (n.patient_id, words(n.text), str(v)))  # type: ignore[misc]
+            sample.offer(note.note_id, partial(_labelled_words, note, str(value)))
     notes = sample.values
     if names is None:
-        patients_of = Counter(label for _, label in {(patient, label) for patient, _, label in notes.values()})
+        patients_of = Counter(
+            label for _, label in {(patient, label) for patient, _, label in notes.values()}
+        )
         names = sorted(label for label, n in patients_of.most_common(CLASSES) if n >= MIN_PATIENTS)
     number_of = {name: number for number, name in enumerate(names)}
     kept = {note: one for note, one in notes.items() if one[2] in number_of}
-    people = np.unique(np.array([one[0] for one in kept.values()], dtype=object), return_inverse=True)[1]
+    people = np.unique(
+        np.array([one[0] for one in kept.values()], dtype=object), return_inverse=True
+    )[1]
     labels = np.array([number_of[one[2]] for one in kept.values()], dtype=np.int64)
     return Notes(
-        [*kept], [one[1] for one in kept.values()], labels, people.astype(np.int64), names, len(notes) - len(kept)
+        [*kept],
+        [one[1] for one in kept.values()],
+        labels,
+        people.astype(np.int64),
+        names,
+        len(notes) - len(kept),
     )
 
 
-def _plain(notes: Notes, context: Context, column: str, rng: Generator, most: int) -> TrainingSource | None:
+def _plain(
+    notes: Notes, context: Context, column: str, rng: Generator, most: int
+) -> TrainingSource | None:
     """Return the plain training notes: external ones with the attribute, or the source notes of the training fold."""
     if context.reference is not None:
         others = read_labelled(context.reference, column, rng, most=most, names=notes.names)
         if len(np.unique(others.labels)) < notes.classes:
-            raise InputError("the known notes lack a label of the released notes", hint="provide more known notes")
+            raise InputError(
+                "the known notes lack a label of the released notes",
+                hint="provide more known notes",
+            )
         return lambda fold: others.training_set(np.ones(len(others.labels), dtype=np.bool_))
     if context.original is None:
         return None
     wanted = {source_id(note, context.notes): i for i, note in enumerate(notes.ids)}
-    texts = {wanted[note.note_id]: words(note.text) for note in rows(context.original) if note.note_id in wanted}
+    texts = {
+        wanted[note.note_id]: words(note.text)
+        for note in rows(context.original)
+        if note.note_id in wanted
+    }
     if len(texts) < len(notes.ids):
-        raise InputError("a released note has no source note", hint="pass the source notes of this release")
+        raise InputError(
+            "a released note has no source note", hint="pass the source notes of this release"
+        )
     plain = replace(notes, texts=[texts[i] for i in range(len(notes.ids))])
     return plain.training_set
 
@@ -138,12 +176,17 @@ def predict(notes: Notes, training_of: TrainingSource, rng: Generator) -> Predic
         texts, labels = training_of(~test)
         if test.any() and len(np.unique(labels)) > 1:
             new = [text for text, included in zip(notes.texts, test, strict=True) if included]
-            chances[test], shuffled[test] = _predicted(texts, (labels, rng.permutation(labels)), new, notes.classes)
+            chances[test], shuffled[test] = _predicted(
+                texts, (labels, rng.permutation(labels)), new, notes.classes
+            )
     return Predictions(notes, chances, shuffled)
 
 
 def _predicted(
-    texts: Sequence[Sequence[str]], labellings: Sequence[Ints], new: Sequence[Sequence[str]], classes: int
+    texts: Sequence[Sequence[str]],
+    labellings: Sequence[Ints],
+    new: Sequence[Sequence[str]],
+    classes: int,
 ) -> list[Doubles]:
     """Return probabilities, (n_new, classes), for each labelling of the texts."""
     from sklearn.feature_extraction.text import TfidfTransformer
@@ -156,7 +199,9 @@ def _predicted(
     training, test = weighed.fit_transform(counts(texts, ids)), weighed.transform(counts(new, ids))
     for labels in labellings:
         with threadpool_limits(1):
-            fitted = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=200).fit(training, labels)
+            fitted = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=200).fit(
+                training, labels
+            )
         chances = np.zeros((len(new), classes))
         chances[:, fitted.classes_] = fitted.predict_proba(test)
         probabilities.append(chances)
@@ -178,19 +223,40 @@ class Predictions:
         chance, the figure is that of this attacker (`turned`).
         """
         labels, people, even = self.notes.labels, self.notes.people, np.ones(len(self.notes.labels))
-        value, control = (_balanced(labels, chances, even) for chances in (self.chances, self.shuffled))
+        value, control = (
+            _balanced(labels, chances, even) for chances in (self.chances, self.shuffled)
+        )
 
         def of_drawn(weights: Ints) -> float:
             return _balanced(labels, self.chances, weights[people].astype(np.float64))
 
         low, high = bootstrap_weights(int(people.max()) + 1, of_drawn, rng, draws=1000)
         classes, right = self.notes.classes, float((self.chances.argmax(axis=1) == labels).mean())
-        detail = {**about_detail, "classes": classes, "left_out": self.notes.left_out, "accuracy": right}
+        detail = {
+            **about_detail,
+            "classes": classes,
+            "left_out": self.notes.left_out,
+            "accuracy": right,
+        }
         detail["majority"] = float(np.bincount(labels).max() / len(labels))
         if classes == 2 and high < 0.5:
-            value, control, low, high, detail["turned"] = 1 - value, 1 - control, 1 - high, 1 - low, True
-        about: dict[str, Any] = {"control": control, "control_is": CONTROL_IS, "control_kind": "negative"}
-        about |= {"chance": 1 / classes, "chance_is": CHANCE_IS, "method": "bootstrap over patients, 95 %"}
+            value, control, low, high, detail["turned"] = (
+                1 - value,
+                1 - control,
+                1 - high,
+                1 - low,
+                True,
+            )
+        about: dict[str, Any] = {
+            "control": control,
+            "control_is": CONTROL_IS,
+            "control_kind": "negative",
+        }
+        about |= {
+            "chance": 1 / classes,
+            "chance_is": CHANCE_IS,
+            "method": "bootstrap over patients, 95 %",
+        }
         about |= {"unit": "notes", "source": SOURCE, "detail": detail}
         return Finding("attack.inference", value, len(labels), "lower", low, high, **about)
 

@@ -43,7 +43,10 @@ class Uniqueness(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack; deterministic."""
         assert context.released is not None
-        shapes = [tagged(f, "recipient", "layout", gated=False) for f in layout(context.released, context.over)]
+        shapes = [
+            tagged(f, "recipient", "layout", gated=False)
+            for f in layout(context.released, context.over)
+        ]
         kept = kept_columns(context.released, context.keep, context.over)
         return [*shapes, *(tagged(f, "recipient", "kept columns", gated=False) for f in kept)]
 
@@ -69,7 +72,9 @@ def layout(released: Corpus, over: Map = serial) -> list[Finding]:
 def shapes_of(batch: pa.RecordBatch) -> tuple[Hashes, Hashes]:
     """Return a hash of the skeleton and the number of tokens for each note of a batch."""
     shapes = [skeleton(note.text) for note in rows([batch])]
-    return hashes(shapes), np.array([shape.count("a") + shape.count("0") for shape in shapes], dtype=np.uint64)
+    return hashes(shapes), np.array(
+        [shape.count("a") + shape.count("0") for shape in shapes], dtype=np.uint64
+    )
 
 
 def skeleton(text: str) -> str:
@@ -106,7 +111,9 @@ def _collapsed(kind: NDArray[np.uint32]) -> str:
 
 def _shape(kind: Kind, token: str) -> str:
     space = "\n" * token.count("\n") or " "
-    return {Kind.WORD: "a", Kind.NUMBER: "0", Kind.PUNCT: token, Kind.OTHER: "", Kind.SPACE: space}[kind]
+    return {Kind.WORD: "a", Kind.NUMBER: "0", Kind.PUNCT: token, Kind.OTHER: "", Kind.SPACE: space}[
+        kind
+    ]
 
 
 def kept_columns(released: Corpus, keep: Sequence[str], over: Map = serial) -> list[Finding]:
@@ -122,7 +129,9 @@ def kept_columns(released: Corpus, keep: Sequence[str], over: Map = serial) -> l
     sizes, owners = _owners(keys, people)
     more = {"combinations": int(sizes.size), "smallest": int(owners.min())} if sizes.size else {}
     n_unique = int(sizes[owners == 1].sum())
-    return [_unique("attack.kept_columns_unique", len(keys), n_unique, {"columns": len(keep), **more})]
+    return [
+        _unique("attack.kept_columns_unique", len(keys), n_unique, {"columns": len(keep), **more})
+    ]
 
 
 def kept_values_of(keep: Sequence[str], batch: pa.RecordBatch) -> tuple[Hashes, Hashes]:
@@ -135,7 +144,9 @@ def kept_values_of(keep: Sequence[str], batch: pa.RecordBatch) -> tuple[Hashes, 
 def _owners(keys: Hashes, people: Hashes) -> tuple[Ints, Ints]:
     """Return the number of notes and of patients for each key."""
     order = np.lexsort((people, keys))
-    new_key, new_one = (np.diff(values[order], prepend=~values[order][:1]) != 0 for values in (keys, people))
+    new_key, new_one = (
+        np.diff(values[order], prepend=~values[order][:1]) != 0 for values in (keys, people)
+    )
     group = np.cumsum(new_key) - 1
     return np.bincount(group), np.bincount(group[new_key | new_one])
 
@@ -145,5 +156,11 @@ def _unique(measure: str, n: int, n_unique: int, detail: Detail) -> Finding:
         return unmeasured(measure, "no released notes", detail=detail, unit="notes")
     about: dict[str, Any] = {"source": SOURCE, "detail": detail, "unit": "notes"}
     return Finding(
-        measure, n_unique / n, n, "lower", count=n_unique, method="none: all notes of the release are counted", **about
+        measure,
+        n_unique / n,
+        n,
+        "lower",
+        count=n_unique,
+        method="none: all notes of the release are counted",
+        **about,
     )

@@ -37,7 +37,12 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
 SOURCE = "JMIR 2020;22(7):e18055, Introduction and Experiment 3"
-MISSED, NAMED, RIGHT, ALL = "missed by removal", "name reconstructed", "diagnosis right", "all three"
+MISSED, NAMED, RIGHT, ALL = (
+    "missed by removal",
+    "name reconstructed",
+    "diagnosis right",
+    "all three",
+)
 _QUESTIONS = {
     MISSED: "For how many patients did the removal miss the name in the notes?",
     NAMED: "For how many of these does the attacker combine two words of the name?",
@@ -59,7 +64,9 @@ class Chain:
     metric: tuple[str, ...] = ("cityblock", "cosine")
     k: int | None = None
 
-    def on(self, vectors: Vectors, context: Context, rng: Generator, *, targets: Sequence[str]) -> list[Finding]:
+    def on(
+        self, vectors: Vectors, context: Context, rng: Generator, *, targets: Sequence[str]
+    ) -> list[Finding]:
         """Run the chain on the names that Attack 1 reconstructs; `targets` are descriptions or codes."""
         missed = list((context.known or {}).values())
         names, pairs = reconstruct(vectors, missed, self.k)
@@ -93,7 +100,11 @@ class Chain:
             why = f"{len(chosen)} targets have a vector; more than {max(TOPS)} are needed"
             return [unmeasured("attack.chain", why, detail=detail, source=SOURCE)]
         columns = rng.permutation(np.array(chosen))
-        usable = [name for name in dict.fromkeys(map(tuple, names)) if all(form in vectors.ids for form in name)]
+        usable = [
+            name
+            for name in dict.fromkeys(map(tuple, names))
+            if all(form in vectors.ids for form in name)
+        ]
         has = np.zeros((len(missed), len(columns)), dtype=np.bool_)
         has[found.patients] = found.has[:, columns]
         steps = _Steps(self.everyone, _owners(missed, usable), has)
@@ -104,11 +115,15 @@ class Chain:
             distances = _distances(vectors, usable, found.diagnoses[columns], metric)
             for direction, sign in (("farthest", -1.0), ("nearest", 1.0)):
                 guesses = np.argsort(sign * distances, axis=1, kind="stable")[:, : max(TOPS)]
-                findings += steps.diagnoses(guesses, {**step_detail, "metric": metric, "direction": direction}, rng)
+                findings += steps.diagnoses(
+                    guesses, {**step_detail, "metric": metric, "direction": direction}, rng
+                )
         return findings
 
 
-def reconstruct(vectors: Vectors, missed: Sequence[Patient], k: int | None = None) -> tuple[list[tuple[str, ...]], int]:
+def reconstruct(
+    vectors: Vectors, missed: Sequence[Patient], k: int | None = None
+) -> tuple[list[tuple[str, ...]], int]:
     """Return the names that Attack 1 reconstructs by cosine, nearest first, and the number of possible pairs.
 
     `k` is the number of names that the attacker expects; None for the number of true pairs.
@@ -121,7 +136,9 @@ def reconstruct(vectors: Vectors, missed: Sequence[Patient], k: int | None = Non
     return [(names.forms[a], names.forms[b]) for a, b in pairs], ranking.n_pairs
 
 
-def _distances(vectors: Vectors, names: Sequence[tuple[str, ...]], targets: Doubles, metric: str) -> Doubles:
+def _distances(
+    vectors: Vectors, names: Sequence[tuple[str, ...]], targets: Doubles, metric: str
+) -> Doubles:
     """Return the distance of each reconstructed name to each target, (n_names, n_targets)."""
     rows = [[vectors.ids[form] for form in name] for name in names]
     points = [vectors.matrix[row].mean(axis=0, dtype=np.float64) for row in rows]
@@ -148,9 +165,14 @@ def _chance_of_a_pair(
     """Return the mean chance that one of a patient's pairs is among the same number of random pairs."""
     if pairs is None:
         return None
-    own = [comb(sum(form in vectors.ids for form in set(name_forms(patient.name))), 2) for patient in missed]
+    own = [
+        comb(sum(form in vectors.ids for form in set(name_forms(patient.name))), 2)
+        for patient in missed
+    ]
     k = min(len(names), pairs)
-    chance_of_none = {m: float(np.prod([(pairs - k - i) / (pairs - i) for i in range(m)])) for m in set(own)}
+    chance_of_none = {
+        m: float(np.prod([(pairs - k - i) / (pairs - i) for i in range(m)])) for m in set(own)
+    }
     return float(np.mean([1 - chance_of_none[m] for m in own])) if own else None
 
 
@@ -171,33 +193,65 @@ class _Steps:
         """Yield the first two steps, which do not depend on diagnoses."""
         missed = len(self.name_of)
         yield _share(MISSED, missed, self.everyone, {**detail, "why": COUNTED})
-        words = {} if chance_of_pair is None else {"chance_is": "the same number of random pairs of name words"}
+        words = (
+            {}
+            if chance_of_pair is None
+            else {"chance_is": "the same number of random pairs of name words"}
+        )
         why = "the control of this step is that of clinveil attack names"
-        yield _share(NAMED, len(self.named), missed, {**detail, "why": why}, chance=chance_of_pair, **words)
+        yield _share(
+            NAMED, len(self.named), missed, {**detail, "why": why}, chance=chance_of_pair, **words
+        )
 
     def diagnoses(self, guesses: Ints, detail: dict[str, Any], rng: Generator) -> Iterator[Finding]:
         """Yield the last step and the complete chain, for A@1 and A@5; `guesses` (n_names, 5)."""
         named, words = self.named, {"chance_is": "the guesses for other reconstructed patients"}
-        words |= {"control_is": "the guesses of reconstructed patients, permuted once", "control_kind": "negative"}
+        words |= {
+            "control_is": "the guesses of reconstructed patients, permuted once",
+            "control_kind": "negative",
+        }
         for top in TOPS:
             # (n_named, n_named): whether the guesses for the column's patient are right for the row's patient.
             table = np.asarray(self.has[named][:, guesses[self.name_of[named], :top]].any(axis=2))
             right = int(np.trace(table))
             by_chance = float(table.mean()) if table.size else 0.0
-            swapped = float(table[np.arange(len(named)), rng.permutation(len(named))].mean()) if table.size else 0.0
-            step_detail = {**detail, "label": f"{detail['direction']}, A@{top}", "top": top, "claims": len(guesses)}
+            swapped = (
+                float(table[np.arange(len(named)), rng.permutation(len(named))].mean())
+                if table.size
+                else 0.0
+            )
+            step_detail = {
+                **detail,
+                "label": f"{detail['direction']}, A@{top}",
+                "top": top,
+                "claims": len(guesses),
+            }
             step_detail["claims_right"] = right / len(guesses) if len(guesses) else 0.0
-            yield _share(RIGHT, right, len(named), step_detail, chance=by_chance, control=swapped, **words)
+            yield _share(
+                RIGHT, right, len(named), step_detail, chance=by_chance, control=swapped, **words
+            )
             scale = len(named) / self.everyone
             step_detail |= {"paper_low": 0.0002, "paper_high": 0.0015}
             yield _share(
-                ALL, right, self.everyone, step_detail, chance=by_chance * scale, control=swapped * scale, **words
+                ALL,
+                right,
+                self.everyone,
+                step_detail,
+                chance=by_chance * scale,
+                control=swapped * scale,
+                **words,
             )
 
 
 def _share(series: str, count: int, n: int, detail: dict[str, Any], **reference: Any) -> Finding:
-    about: dict[str, Any] = {"detail": {**detail, "series": series}, "source": SOURCE, "question": _QUESTIONS[series]}
+    about: dict[str, Any] = {
+        "detail": {**detail, "series": series},
+        "source": SOURCE,
+        "question": _QUESTIONS[series],
+    }
     if not n:
         return unmeasured("attack.chain", "no patient reached this step", unit="patients", **about)
     method = "Clopper-Pearson over patients, 95 %"
-    return proportion("attack.chain", count, n, over="patients", method=method, **about, **reference)
+    return proportion(
+        "attack.chain", count, n, over="patients", method=method, **about, **reference
+    )

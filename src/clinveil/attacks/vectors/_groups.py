@@ -35,7 +35,14 @@ TOPS = (1, 5)  # number of diagnoses guessed: A@1 and A@5
 SWAPPED = "names permuted once among patients with similar name frequency and number of diagnoses"
 COUNTED = "a count: nothing is guessed, so there is no chance level and no control"
 PAPER_TARGETS = (
-    *("constipation", "diarrhea", "vaginitis", "sexual dysfunction", "urinary infection", "herpes genitalis"),
+    *(
+        "constipation",
+        "diarrhea",
+        "vaginitis",
+        "sexual dysfunction",
+        "urinary infection",
+        "herpes genitalis",
+    ),
     *("dementia", "anorexia", "alcoholism", "threatened abortion", "AIDS"),
 )
 
@@ -47,7 +54,10 @@ def each_model(
     models, found = context.vectors or (), list[Finding]()
     for number, vectors in enumerate(models, 1):
         label = {"model": _label(number, vectors)} if len(models) > 1 else {}
-        found += [replace(f, detail={**f.detail, **label}) for f in attack(vectors, context, deepcopy(rng))]
+        found += [
+            replace(f, detail={**f.detail, **label})
+            for f in attack(vectors, context, deepcopy(rng))
+        ]
     return over_models(found)
 
 
@@ -55,7 +65,9 @@ def _label(number: int, vectors: Vectors) -> str:
     """Return the label of a model, without its path."""
     meta = vectors.meta
     window = [f"window {meta['window']}"] if "window" in meta else []
-    return f"{number}: " + " ".join([str(meta.get("algorithm", "imported")), *window, f"{vectors.dim}d"])
+    return f"{number}: " + " ".join(
+        [str(meta.get("algorithm", "imported")), *window, f"{vectors.dim}d"]
+    )
 
 
 def over_models(findings: Sequence[Finding]) -> list[Finding]:
@@ -119,12 +131,18 @@ class Groups:
     def only(self, rows: Mask) -> Groups:
         """Return the same for some of the patients, with all diagnoses."""
         frequency = None if self.frequency is None else self.frequency[rows]
-        kept = replace(self, patients=self.patients[rows], names=self.names[rows], has=self.has[rows])
+        kept = replace(
+            self, patients=self.patients[rows], names=self.names[rows], has=self.has[rows]
+        )
         return replace(kept, frequency=frequency)
 
 
 def groups(
-    vectors: Vectors, patients: Iterable[Patient], codes: Mapping[str, str], *, counts: Mapping[str, int] | None = None
+    vectors: Vectors,
+    patients: Iterable[Patient],
+    codes: Mapping[str, str],
+    *,
+    counts: Mapping[str, int] | None = None,
 ) -> Groups:
     """Compute the vectors of names and diagnoses.
 
@@ -140,17 +158,24 @@ def groups(
     rows = [_rows(vectors, name) for name in names]
     indices = [index for index, word_rows in enumerate(rows) if word_rows]
     described = {
-        code: word_rows for code, description in codes.items() if (word_rows := _rows(vectors, words(description)))
+        code: word_rows
+        for code, description in codes.items()
+        if (word_rows := _rows(vectors, words(description)))
     }
     if not indices or not described:
         what = "name" if not indices else "diagnosis"
-        raise InputError(f"no {what} has a vector", hint="check that these vectors were trained on these notes")
+        raise InputError(
+            f"no {what} has a vector", hint="check that these vectors were trained on these notes"
+        )
     word_counts = vectors.counts
     if word_counts is None and counts is not None:
         word_counts = np.array([counts.get(word, 0) for word in vectors.words], dtype=np.int64)
     kept_patients = [all_patients[index] for index in indices]
     has = np.array(
-        [[code in word_rows for code in described] for word_rows in (set(p.codes) for p in kept_patients)],
+        [
+            [code in word_rows for code in described]
+            for word_rows in (set(p.codes) for p in kept_patients)
+        ],
         dtype=np.bool_,
     )
     return Groups(
@@ -159,7 +184,9 @@ def groups(
         tuple(described),
         np.array([_mean(vectors, word_rows) for word_rows in described.values()]),
         has,
-        None if word_counts is None else np.array([float(word_counts[rows[index]].mean()) for index in indices]),
+        None
+        if word_counts is None
+        else np.array([float(word_counts[rows[index]].mean()) for index in indices]),
         {
             "patients": len(all_patients),
             **_names_left_out(names, rows),
@@ -198,11 +225,16 @@ def _names_left_out(names: list[tuple[str, ...]], rows: list[list[int]]) -> dict
     }
 
 
-def _diagnoses_left_out(codes: Mapping[str, str], described: Mapping[str, list[int]]) -> dict[str, int]:
+def _diagnoses_left_out(
+    codes: Mapping[str, str], described: Mapping[str, list[int]]
+) -> dict[str, int]:
     return {
         "diagnoses_without_vector": len(codes) - len(described),
-        "diagnoses_in_part": sum(len(word_rows) < len(words(codes[code])) for code, word_rows in described.items()),
-        "diagnoses_alike": len(described) - len({tuple(sorted(word_rows)) for word_rows in described.values()}),
+        "diagnoses_in_part": sum(
+            len(word_rows) < len(words(codes[code])) for code, word_rows in described.items()
+        ),
+        "diagnoses_alike": len(described)
+        - len({tuple(sorted(word_rows)) for word_rows in described.values()}),
     }
 
 
@@ -238,9 +270,16 @@ def target_columns(
     """
     forms = {tuple(words(target)) for target in wanted if words(target)}
     exact = {target.strip() for target in wanted}
-    matching = [code for code, description in codes.items() if code in exact or tuple(words(description)) in forms]
+    matching = [
+        code
+        for code, description in codes.items()
+        if code in exact or tuple(words(description)) in forms
+    ]
     description = {tuple(words(codes[code])) for code in matching}
-    unknown = sum(t.strip() not in matching and tuple(words(t)) not in description for t in dict.fromkeys(wanted))
+    unknown = sum(
+        t.strip() not in matching and tuple(words(t)) not in description
+        for t in dict.fromkeys(wanted)
+    )
     index = {code: column for column, code in enumerate(known)}
     columns = sorted(index[code] for code in matching if code in index)
     without = {"targets_unknown": unknown, "targets_without_vector": len(matching) - len(columns)}
@@ -252,8 +291,12 @@ def read_targets(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
-        raise InputError("not a UTF-8 text file", where=path.name, hint="write one diagnosis per line") from None
+        raise InputError(
+            "not a UTF-8 text file", where=path.name, hint="write one diagnosis per line"
+        ) from None
     wanted = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
     if not wanted:
-        raise InputError("contains no diagnoses", where=path.name, hint="write one diagnosis per line")
+        raise InputError(
+            "contains no diagnoses", where=path.name, hint="write one diagnosis per line"
+        )
     return wanted

@@ -64,13 +64,17 @@ def closest_pairs(matrix: Floats, k: int, metric: Metric) -> Pairs:
     step = max(1, _AT_ONCE // max(n, 1))
     with one_thread_each():
         for start in range(0, n - 1, step):
-            distances = _distances(points[start : start + step], points[start:], metric).astype(np.float32)
+            distances = _distances(points[start : start + step], points[start:], metric).astype(
+                np.float32
+            )
             limit = found.distances[-1] if len(found.first) == k else np.inf
             one, other = np.nonzero(distances <= limit)
             one, other = one[one < other], other[one < other]
             first = np.concatenate([found.first, (one + start).astype(np.int32)])
             second = np.concatenate([found.second, (other + start).astype(np.int32)])
-            found = _first(Pairs(first, second, np.concatenate([found.distances, distances[one, other]])), k)
+            found = _first(
+                Pairs(first, second, np.concatenate([found.distances, distances[one, other]])), k
+            )
     return found
 
 
@@ -89,8 +93,12 @@ def _distances(rows: Doubles, others: Doubles, metric: Metric) -> Doubles:
     if metric != "cosine":
         return np.asarray(cdist(rows, others, metric))
     lengths = [np.linalg.norm(side, axis=1) for side in (rows, others)]
-    left, right = (np.divide(1.0, size, out=np.zeros(size.size), where=size > 0) for size in lengths)
-    cosines = ((rows @ others.T) * (left[:, None] * right)).astype(np.float32)  # the similarity is rounded first
+    left, right = (
+        np.divide(1.0, size, out=np.zeros(size.size), where=size > 0) for size in lengths
+    )
+    cosines = ((rows @ others.T) * (left[:, None] * right)).astype(
+        np.float32
+    )  # the similarity is rounded first
     return np.asarray(np.float32(1) - cosines)
 
 
@@ -144,10 +152,14 @@ class NameTokens:
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for row, name in enumerate(parts_of):
             by_shape.setdefault(tuple(len(part) for part in name if part), []).append(row)
-        self.groups = [self._group(parts_of, rows, shape) for shape, rows in by_shape.items() if sum(shape) > 1]
+        self.groups = [
+            self._group(parts_of, rows, shape) for shape, rows in by_shape.items() if sum(shape) > 1
+        ]
         self.lone = self.n_names - sum(len(group.rows) for group in self.groups)
 
-    def _group(self, parts_of: Sequence[list[list[str]]], rows: list[int], shape: tuple[int, ...]) -> Group:
+    def _group(
+        self, parts_of: Sequence[list[list[str]]], rows: list[int], shape: tuple[int, ...]
+    ) -> Group:
         tokens = [[self._ids[form] for part in parts_of[row] for form in part] for row in rows]
         return Group(np.array(rows, dtype=np.int64), np.array(tokens, dtype=np.int64), shape)
 
@@ -159,13 +171,19 @@ class NameTokens:
     @cached_property
     def tokens(self) -> Ints:
         """Return the tokens of all names, sorted."""
-        return np.unique(np.concatenate([np.empty(0, np.int64), *(group.tokens.ravel() for group in self.groups)]))
+        return np.unique(
+            np.concatenate(
+                [np.empty(0, np.int64), *(group.tokens.ravel() for group in self.groups)]
+            )
+        )
 
     def codes(self, tokens: Ints) -> Ints:
         """Return the codes of the pairs within each name, (n, n_pairs), from tokens; -1 for a token with itself."""
         columns = list(combinations(range(tokens.shape[1]), 2))
         first, second = (tokens[:, [pair[side] for pair in columns]] for side in (0, 1))
-        return np.where(first == second, -1, self.code(np.minimum(first, second), np.maximum(first, second)))
+        return np.where(
+            first == second, -1, self.code(np.minimum(first, second), np.maximum(first, second))
+        )
 
     def code(self, first: Ints, second: Ints) -> Ints:
         """Return a unique number for each pair of tokens, first < second."""
@@ -232,7 +250,9 @@ class NameRanking:
         return np.where(self.codes[ranks] == codes, ranks, len(self))
 
 
-def rank_names(vectors: Vectors, names: NameTokens, metric: Metric, k: int, *, label: str = "") -> NameRanking:
+def rank_names(
+    vectors: Vectors, names: NameTokens, metric: Metric, k: int, *, label: str = ""
+) -> NameRanking:
     """Return the first k pairs of name tokens by distance; fewer if there are fewer.
 
     Args:
@@ -251,7 +271,9 @@ def rank_names(vectors: Vectors, names: NameTokens, metric: Metric, k: int, *, l
     matrix = vectors.matrix[rows[tokens]]
     pairs = closest_pairs(matrix, k, metric)
     codes = names.code(tokens[pairs.first], tokens[pairs.second])
-    return NameRanking(codes, pairs.distances, metric, ranked, int((~matrix.any(axis=1)).sum()), label)
+    return NameRanking(
+        codes, pairs.distances, metric, ranked, int((~matrix.any(axis=1)).sum()), label
+    )
 
 
 @dataclass(frozen=True)
@@ -293,7 +315,9 @@ class NamePermutationTest:
         return count / draws if self.exact else (count + 1) / (draws + 1)
 
 
-def _score(names: NameTokens, tokens: Sequence[Ints], ranking: NameRanking, k: int) -> tuple[int, int]:
+def _score(
+    names: NameTokens, tokens: Sequence[Ints], ranking: NameRanking, k: int
+) -> tuple[int, int]:
     """Return hits and names of one ranking, for these tokens of the names, group by group."""
     ranks, k = [ranking.ranks(names.codes(group)) for group in tokens], min(k, len(ranking))
     # A rank identifies a pair, so a pair of two patients counts once.
@@ -302,7 +326,12 @@ def _score(names: NameTokens, tokens: Sequence[Ints], ranking: NameRanking, k: i
 
 
 def name_permutation_test(
-    names: NameTokens, rankings: Sequence[NameRanking], k: int, rng: Generator, *, draws: int = DRAWS
+    names: NameTokens,
+    rankings: Sequence[NameRanking],
+    k: int,
+    rng: Generator,
+    *,
+    draws: int = DRAWS,
 ) -> NamePermutationTest:
     """Compare the hits of some models' rankings against the true names with those against permuted names.
 
@@ -311,17 +340,25 @@ def name_permutation_test(
 
     Source: single-step maximum: Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.3.
     """
-    observed = np.array([_score(names, [group.tokens for group in names.groups], r, k) for r in rankings])
+    observed = np.array(
+        [_score(names, [group.tokens for group in names.groups], r, k) for r in rankings]
+    )
     exact = n_permutations(names) <= ENUMERATE
     permuted_tokens = _all(names) if exact else (_draw(names, rng) for _ in range(draws))
-    null = np.array([[_score(names, tokens, ranking, k) for ranking in rankings] for tokens in permuted_tokens])
+    null = np.array(
+        [[_score(names, tokens, ranking, k) for ranking in rankings] for tokens in permuted_tokens]
+    )
     fixed = sum(len(group.rows) for group in names.groups if len(group.rows) == 1)
-    return NamePermutationTest(observed[:, 0], observed[:, 1], null[:, :, 0], null[:, :, 1], exact, fixed)
+    return NamePermutationTest(
+        observed[:, 0], observed[:, 1], null[:, :, 0], null[:, :, 1], exact, fixed
+    )
 
 
 def n_permutations(names: NameTokens) -> int:
     """Return the number of ways to re-pair the names."""
-    return prod(factorial(len(group.rows)) ** max(0, len(group.columns()) - 1) for group in names.groups)
+    return prod(
+        factorial(len(group.rows)) ** max(0, len(group.columns()) - 1) for group in names.groups
+    )
 
 
 def _draw(names: NameTokens, rng: Generator) -> list[Ints]:
@@ -332,7 +369,10 @@ def _draw(names: NameTokens, rng: Generator) -> list[Ints]:
 
 def _all(names: NameTokens) -> Iterator[list[Ints]]:
     """Yield every permutation once; the first is the true order."""
-    all_orders = [list(product(*(permutations(range(len(g.rows))) for _ in g.columns()[1:]))) for g in names.groups]
+    all_orders = [
+        list(product(*(permutations(range(len(g.rows))) for _ in g.columns()[1:])))
+        for g in names.groups
+    ]
     for orders_of in product(*all_orders):
         yield [
             _permuted(group, [np.array(o) for o in orders])

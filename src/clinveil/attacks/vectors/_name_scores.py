@@ -27,7 +27,13 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles
 from clinveil.stats.findings import proportion, unmeasured
 from clinveil.stats.hypotheses import permutation_p
-from clinveil.stats.intervals import Interval, bootstrap_weights, share_by_patient, share_method, weighted_poisson
+from clinveil.stats.intervals import (
+    Interval,
+    bootstrap_weights,
+    share_by_patient,
+    share_method,
+    weighted_poisson,
+)
 
 K = 600  # as in the paper
 SOURCE = "JMIR 2020;22(7):e18055, Table 1"
@@ -35,11 +41,19 @@ REPLACED = "JMIR 2020;22(7):e18055, conclusion: PHI replacement"
 RARE_BELOW = 20  # hits; with fewer than this, and than a tenth of the true pairs, the interval is that of rare events
 _RARE = "exact for rare events by name (Poisson; Fay and Feuer), 95 %; vectors fixed"
 _INTERVAL = "bootstrap over names, 95 %; vectors fixed"
-_CONTROL = {"control_is": "mean of the same list against names re-paired within position", "control_kind": "negative"}
+_CONTROL = {
+    "control_is": "mean of the same list against names re-paired within position",
+    "control_kind": "negative",
+}
 
 
 def attack_names(
-    names: NameTokens, rankings: Sequence[NameRanking], rng: Generator, *, k: int = K, draws: int = DRAWS
+    names: NameTokens,
+    rankings: Sequence[NameRanking],
+    rng: Generator,
+    *,
+    k: int = K,
+    draws: int = DRAWS,
 ) -> list[Finding]:
     """Return, per model, the precision of the first k pairs and the share of patients named; also the best model.
 
@@ -53,7 +67,8 @@ def attack_names(
     """
     if not len(names.true_pairs) or not rankings:
         raise InputError(
-            "there is no name of two or more tokens to search for", hint="provide full names, first name first"
+            "there is no name of two or more tokens to search for",
+            hint="provide full names, first name first",
         )
     test = name_permutation_test(names, rankings, k, rng, draws=draws)
     found = []
@@ -94,11 +109,25 @@ class _Scored:
         k, hits = min(self.requested, pairs), int(self.test.hits[self.model])
         null = self.test.null_hits[:, self.model]
         (low, high), method = _interval(self.names, names_found(self.names, self.ranking, k), k)
-        detail: dict[str, Any] = {**self._about(), "k": k, "hits": hits, "hits_by_chance": k * true / pairs}
+        detail: dict[str, Any] = {
+            **self._about(),
+            "k": k,
+            "hits": hits,
+            "hits_by_chance": k * true / pairs,
+        }
         detail |= {"ceiling": min(1.0, true / k), "hits_repaired_most": int(null.max())}
         detail |= {"k_asked": self.requested} if self.requested > pairs else {}
-        reference: dict[str, Any] = {"chance": true / pairs, "control": float(null.mean() / k), **_CONTROL}
-        reference |= {"p": float(self.test.p[self.model]), "p_is": self._p_is(), "source": SOURCE, "detail": detail}
+        reference: dict[str, Any] = {
+            "chance": true / pairs,
+            "control": float(null.mean() / k),
+            **_CONTROL,
+        }
+        reference |= {
+            "p": float(self.test.p[self.model]),
+            "p_is": self._p_is(),
+            "source": SOURCE,
+            "detail": detail,
+        }
         reference |= {"unit": "pairs", "count": hits, "method": method}
         return Finding("attack.names", hits / k, k, "lower", low, high, **reference)
 
@@ -106,7 +135,10 @@ class _Scored:
         """Return the share of patients with a pair of their name among the first K."""
         k, n = min(self.requested, self.ranking.n_pairs), self.names.n_names
         control = float(self.test.null_names[:, self.model].mean() / n)
-        reference: dict[str, Any] = {"chance": _chance_of_a_pair(self.names, self.ranking, k), "control": control}
+        reference: dict[str, Any] = {
+            "chance": _chance_of_a_pair(self.names, self.ranking, k),
+            "control": control,
+        }
         reference |= {"p": float(self.test.names_p[self.model]), "p_is": self._p_is(), **_CONTROL}
         reference |= {"method": "Clopper-Pearson over patients, 95 %", "source": SOURCE}
         reference["detail"] = self._about() | {"k": k}
@@ -114,7 +146,11 @@ class _Scored:
         return proportion("attack.names_patients", count, n, over="patients", **reference)
 
     def _p_is(self) -> str:
-        return "re-pairing, all of them" if self.test.exact else "re-pairing, (count + 1) / (draws + 1)"
+        return (
+            "re-pairing, all of them"
+            if self.test.exact
+            else "re-pairing, (count + 1) / (draws + 1)"
+        )
 
     def _about(self) -> dict[str, Any]:
         """Return what was attacked and what was left out."""
@@ -169,14 +205,25 @@ def _chance_of_a_pair(names: NameTokens, ranking: NameRanking, k: int) -> float:
     total, n = ranking.n_pairs, np.zeros(names.n_names)
     for group in names.groups:
         codes = names.codes(group.tokens)
-        n[group.rows] = ((codes >= 0) & names.rankable(np.maximum(codes, 0), ranking.ranked)).sum(axis=1)
+        n[group.rows] = ((codes >= 0) & names.rankable(np.maximum(codes, 0), ranking.ranked)).sum(
+            axis=1
+        )
     rest = np.maximum(total - n, 0)
-    none = gammaln(rest + 1) + gammaln(total - k + 1) - gammaln(np.maximum(rest - k, 0) + 1) - gammaln(total + 1)
+    none = (
+        gammaln(rest + 1)
+        + gammaln(total - k + 1)
+        - gammaln(np.maximum(rest - k, 0) + 1)
+        - gammaln(total + 1)
+    )
     return float(np.where(rest >= k, -np.expm1(none), n > 0).mean())
 
 
 def _best(
-    names: NameTokens, rankings: Sequence[NameRanking], test: NamePermutationTest, k: int, rng: Generator
+    names: NameTokens,
+    rankings: Sequence[NameRanking],
+    test: NamePermutationTest,
+    k: int,
+    rng: Generator,
 ) -> Finding:
     """Return the best of several models at the requested K, corrected by the maximum under each re-pairing."""
     k = min(k, *(ranking.n_pairs for ranking in rankings))
@@ -185,7 +232,9 @@ def _best(
     found = np.stack([names_found(names, ranking, k) for ranking in rankings], axis=1)
     (low, high), method = _interval(names, found[:, best], k)
     if not _rare(names, found[:, best]):
-        low, high = bootstrap_weights(names.n_names, lambda weights: float((weights @ found).max()) / k, rng)
+        low, high = bootstrap_weights(
+            names.n_names, lambda weights: float((weights @ found).max()) / k, rng
+        )
         method = _INTERVAL
     most = test.null_hits.max(axis=1)
     detail: dict[str, Any] = {
@@ -198,8 +247,14 @@ def _best(
         "repairings": len(test.null_hits),
     }
     reference: dict[str, Any] = {"chance": max(_true_pairs(names, r) / r.n_pairs for r in rankings)}
-    reference |= {"control": float(most.mean() / k), "control_kind": "negative", "p": float(test.adjusted_p[best])}
-    reference |= {"control_is": "mean of the best of the same models against names re-paired within position"}
+    reference |= {
+        "control": float(most.mean() / k),
+        "control_kind": "negative",
+        "p": float(test.adjusted_p[best]),
+    }
+    reference |= {
+        "control_is": "mean of the best of the same models against names re-paired within position"
+    }
     reference |= {
         "p_is": "the largest number of hits of any model under the same re-pairings",
         "method": f"{method}; best model",
@@ -214,7 +269,9 @@ def _best(
     return Finding("attack.names_best", hits / k, k, "lower", *ends, **reference)
 
 
-def leaked_names(real: NameTokens, ranking: NameRanking, k: int, rng: Generator, *, draws: int = DRAWS) -> Finding:
+def leaked_names(
+    real: NameTokens, ranking: NameRanking, k: int, rng: Generator, *, draws: int = DRAWS
+) -> Finding:
     """Return the share of real names among the full names found in the first k pairs.
 
     Under removal every remaining name is real. Under replacement the missed names occur among surrogates, so the list
@@ -236,13 +293,26 @@ def leaked_names(real: NameTokens, ranking: NameRanking, k: int, rng: Generator,
     chance = real.n_names / len(found)
     detail = {"k": min(k, len(ranking)), "model": ranking.label, "metric": ranking.metric}
     detail |= {"real_names": real.n_names, "surrogate_names": surrogates.n_names, "draws": draws}
-    about: dict[str, Any] = {"source": REPLACED, "unit": "full names found", "detail": detail, "chance": chance}
+    about: dict[str, Any] = {
+        "source": REPLACED,
+        "unit": "full names found",
+        "detail": detail,
+        "chance": chance,
+    }
     if not n:
-        return unmeasured("attack.names_leaked", "the list contains no full name, real or surrogate", **about)
+        return unmeasured(
+            "attack.names_leaked", "the list contains no full name, real or surrogate", **about
+        )
     # Number of found names labelled real if labels are random.
     null = rng.hypergeometric(n, len(found) - n, real.n_names, size=draws).astype(np.float64)
     about |= {"p": permutation_p(abs(count - n * chance), np.abs(null - n * chance))}
-    about |= {"p_is": "the same number of names labelled real at random, two-sided", "control": float(null.mean() / n)}
-    about |= {"chance_is": "the share of real names among all full names of the notes", "control_kind": "negative"}
+    about |= {
+        "p_is": "the same number of names labelled real at random, two-sided",
+        "control": float(null.mean() / n),
+    }
+    about |= {
+        "chance_is": "the share of real names among all full names of the notes",
+        "control_kind": "negative",
+    }
     about |= {"control_is": "mean if the same number of names is labelled real at random"}
     return proportion("attack.names_leaked", count, n, over="names found", **about)

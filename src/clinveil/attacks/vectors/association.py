@@ -24,14 +24,28 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.vectors._groups import COUNTED, SWAPPED, Groups, distance_matrix, each_model, groups
+from clinveil.attacks.vectors._groups import (
+    COUNTED,
+    SWAPPED,
+    Groups,
+    distance_matrix,
+    each_model,
+    groups,
+)
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
 from clinveil.stats.findings import proportion, unmeasured
 from clinveil.stats.hypotheses import benjamini_hochberg, holm, rank_biserial, wilcoxon_p
 from clinveil.stats.intervals import Interval, bootstrap_clusters
-from clinveil.stats.strata import NamePermutations, differences, name_ranks, permute_names, permuted, strata
+from clinveil.stats.strata import (
+    NamePermutations,
+    differences,
+    name_ranks,
+    permute_names,
+    permuted,
+    strata,
+)
 from clinveil.vectors.table import Vectors
 
 WILCOXON_CONTROLS = 99
@@ -79,9 +93,13 @@ class Association(Attack):
         ("cityblock", "cosine", "euclidean"),
         "cityblock, cosine or euclidean; repeatable (default: all). The first is used for the frequency curve.",
     )
-    draws: int | None = flag(None, "Random groups of diagnoses per patient (default: patients / 0.05).", ge=1)
+    draws: int | None = flag(
+        None, "Random groups of diagnoses per patient (default: patients / 0.05).", ge=1
+    )
     permutations: int = flag(9_999, "Permutations of names for the tests over all patients.", ge=99)
-    paper_p: bool = flag(False, "Also the paper's 1,000 draws with P = count/n, with their error rate.")
+    paper_p: bool = flag(
+        False, "Also the paper's 1,000 draws with P = count/n, with their error rate."
+    )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack on each model with the same draws; `context.counts` is used for models without counts."""
@@ -92,7 +110,9 @@ class Association(Attack):
 
         Raises InputError if no name or no diagnosis has a vector; UsageError for an unknown metric.
         """
-        found = groups(vectors, (context.known or {}).values(), context.codes or {}, counts=context.occurrences)
+        found = groups(
+            vectors, (context.known or {}).values(), context.codes or {}, counts=context.occurrences
+        )
         tested = found.only(found.testable)
         findings = [_coverage(found, tested)]
         if len(tested) < MIN_PATIENTS:
@@ -101,10 +121,14 @@ class Association(Attack):
         parts = strata(tested.sizes, tested.frequency)
         swap = permuted(parts, rng)
         for metric in self.metric:
-            model = _Model(tested, distance_matrix(tested.names, tested.diagnoses, metric), parts, swap, metric)
+            model = _Model(
+                tested, distance_matrix(tested.names, tested.diagnoses, metric), parts, swap, metric
+            )
             swapped = permute_names(model.distances, tested.has, parts, self.permutations, rng)
             findings += [_wilcoxon(model, rng), *_means(model, swapped, rng)]
-            each = PatientTests(model.distances, tested, swap, metric, draws=self.draws, threads=context.workers)
+            each = PatientTests(
+                model.distances, tested, swap, metric, draws=self.draws, threads=context.workers
+            )
             findings += each.findings(rng, paper_p=self.paper_p)
             if metric == self.metric[0]:
                 findings += _curve(model, swapped, rng)
@@ -131,9 +155,15 @@ class _Model:
         """Return the same with names permuted once, (n_patients,)."""
         return differences(self.distances[self.swap], self.groups.has)
 
-    def finding(self, measure: str, own: Doubles, ends: Interval, detail: Mapping[str, Any], **more: Any) -> Finding:
+    def finding(
+        self, measure: str, own: Doubles, ends: Interval, detail: Mapping[str, Any], **more: Any
+    ) -> Finding:
         """Return a finding over patients: the mean of `own` unless `value` is given, with the common fields."""
-        kept = "name frequency and number of diagnoses" if self.groups.frequency is not None else "number of diagnoses"
+        kept = (
+            "name frequency and number of diagnoses"
+            if self.groups.frequency is not None
+            else "number of diagnoses"
+        )
         detail = {"metric": self.metric, "strata": len(self.parts), "strata_of": kept, **detail}
         about = {"value": own.mean(), **_COMMON, **more}
         return Finding(measure, n=len(own), low=ends.low, high=ends.high, detail=detail, **about)
@@ -160,7 +190,12 @@ def _coverage(found: Groups, tested: Groups) -> Finding:
 
 def _means(model: _Model, swapped: NamePermutations, rng: Generator) -> Iterable[Finding]:
     signed = (model.own, model.control, swapped.means, swapped.expected)
-    absolute = (np.abs(model.own), np.abs(model.control), swapped.absolute, swapped.expected_absolute)
+    absolute = (
+        np.abs(model.own),
+        np.abs(model.control),
+        swapped.absolute,
+        swapped.expected_absolute,
+    )
     for name, (own, control, null, expected) in (("difference", signed), ("absolute", absolute)):
         centre = float(expected.mean())
         yield model.finding(
@@ -195,7 +230,11 @@ def _wilcoxon(model: _Model, rng: Generator) -> Finding:
         "attack.association_wilcoxon",
         model.own,
         bootstrap_clusters(model.own, rank_biserial, rng),
-        {"in_minus_out": float(model.own.mean()), "rejected_with_names_permuted": rejection_rate, "warning": SHARED},
+        {
+            "in_minus_out": float(model.own.mean()),
+            "rejected_with_names_permuted": rejection_rate,
+            "warning": SHARED,
+        },
         value=rank_biserial(model.own),
         chance=float(np.mean([rank_biserial(other) for other in others])),
         control=rank_biserial(model.control),
@@ -212,8 +251,12 @@ def _curve(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Fin
     frequency, n = model.groups.frequency, len(model.own)
     measure = "attack.association_by_frequency"
     if frequency is None:
-        return [_not_measured(measure, n, "these vectors have no word counts: pass the notes (--notes)")]
-    question = "Are rarer names at other distances from their patients' diagnoses than frequent ones?"
+        return [
+            _not_measured(measure, n, "these vectors have no word counts: pass the notes (--notes)")
+        ]
+    question = (
+        "Are rarer names at other distances from their patients' diagnoses than frequent ones?"
+    )
     points, previous = [], 0
     for threshold in (*THRESHOLDS, None):
         below = np.ones(n, np.bool_) if threshold is None else frequency < threshold
@@ -223,7 +266,10 @@ def _curve(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Fin
         own, ends = model.own[below], _mean_interval(model.own[below], rng)
         label = f"names seen fewer than {threshold:,} times" if threshold else "all names"
         detail = {"below": threshold, "label": label}
-        reference: dict[str, Any] = {"chance": swapped.expected[below].mean(), "control": model.control[below].mean()}
+        reference: dict[str, Any] = {
+            "chance": swapped.expected[below].mean(),
+            "control": model.control[below].mean(),
+        }
         reference |= {"source": f"{PAPER}, Figure 3", "question": question}
         points.append(model.finding(measure, own, ends, detail, **reference))
     return points
@@ -275,7 +321,9 @@ class PatientTests:
 
         yield self._finding(RANDOM, lambda d: (uniform(d, draws) + 1) / (draws + 1), holm, draws)
         if paper_p:
-            yield self._finding(PAPERS, lambda d: uniform(d, PAPER_DRAWS) / PAPER_DRAWS, holm, PAPER_DRAWS)
+            yield self._finding(
+                PAPERS, lambda d: uniform(d, PAPER_DRAWS) / PAPER_DRAWS, holm, PAPER_DRAWS
+            )
         yield self._finding(NAMES, self._names, benjamini_hochberg, n)
 
     def _names(self, distances: Doubles) -> Doubles:
@@ -285,7 +333,11 @@ class PatientTests:
         return name_ranks(distances, self.groups.has, frequency)
 
     def _finding(
-        self, series: str, test: Callable[[Doubles], Doubles], adjust: Callable[[Doubles], Doubles], draws: int
+        self,
+        series: str,
+        test: Callable[[Doubles], Doubles],
+        adjust: Callable[[Doubles], Doubles],
+        draws: int,
     ) -> Finding:
         n = len(self.distances)
         p, control_p = test(self.distances), test(self.distances[self.swap])
@@ -294,7 +346,9 @@ class PatientTests:
             "metric": self.metric,
             "series": series,
             "draws": draws,
-            "correction": "Benjamini-Hochberg" if adjust is benjamini_hochberg else "Holm-Bonferroni",
+            "correction": "Benjamini-Hochberg"
+            if adjust is benjamini_hochberg
+            else "Holm-Bonferroni",
             "unadjusted": float((p <= LEVEL).mean()),
             "unadjusted_control": float((control_p <= LEVEL).mean()),
             "smallest_p": float(p.min()),
@@ -302,15 +356,26 @@ class PatientTests:
         }
         # P = count / n rejects a count of 0, for which it gives P = 0.
         chance = {PAPERS: 1 / (PAPER_DRAWS + 1), NAMES: LEVEL}.get(series, LEVEL / n)
-        source = f"{PAPER}, Experiment 2b, Table 3" if series != NAMES else "Benjamini & Hochberg 1995"
-        about: dict[str, Any] = {"source": source, "detail": detail, "question": _QUESTIONS[series], **_TESTED}
+        source = (
+            f"{PAPER}, Experiment 2b, Table 3" if series != NAMES else "Benjamini & Hochberg 1995"
+        )
+        about: dict[str, Any] = {
+            "source": source,
+            "detail": detail,
+            "question": _QUESTIONS[series],
+            **_TESTED,
+        }
         measure = "attack.association_patients"
-        return proportion(measure, count, n, over="patients", chance=chance, control=control / n, **about)
+        return proportion(
+            measure, count, n, over="patients", chance=chance, control=control / n, **about
+        )
 
     def _caveats(self, series: str, draws: int) -> dict[str, Any]:
         n = len(self.distances)
         if series == NAMES:
-            message = f"no P can be below 1/{n}, so Holm could never reject; adjusted for name frequency"
+            message = (
+                f"no P can be below 1/{n}, so Holm could never reject; adjusted for name frequency"
+            )
             return {"warning": message}
         if series == PAPERS:
             error = family_wise_error(n, draws)

@@ -14,7 +14,14 @@ from pathlib import Path
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.vectors._name_pairs import DRAWS, METRICS, Name, NameRanking, NameTokens, rank_names
+from clinveil.attacks.vectors._name_pairs import (
+    DRAWS,
+    METRICS,
+    Name,
+    NameRanking,
+    NameTokens,
+    rank_names,
+)
 from clinveil.attacks.vectors._name_scores import K, attack_names, leaked_names
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
@@ -32,12 +39,16 @@ class Names(Attack):
     metric: tuple[str, ...] = flag(("cosine",), "cosine, cityblock or euclidean; repeatable.")
     k: int = flag(K, "Number of pairs that the attacker takes for names (paper B: 600).", ge=1)
     draws: int = flag(DRAWS, "Re-pairings of the true names, for the control and the P.", ge=19)
-    surrogates: Path | None = flag(None, "File with surrogate names among the real ones (surrogates.parquet).")
+    surrogates: Path | None = flag(
+        None, "File with surrogate names among the real ones (surrogates.parquet)."
+    )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack on all models with the same re-pairings; P of the best of several corrects for the choice."""
         surrogates = read_names(self.surrogates) if self.surrogates else ()
-        return self.on(context.vectors or (), context.names or (), rng, surrogates=surrogates, say=context.say)
+        return self.on(
+            context.vectors or (), context.names or (), rng, surrogates=surrogates, say=context.say
+        )
 
     def on(
         self,
@@ -62,13 +73,17 @@ class Names(Attack):
             UsageError: an unknown metric.
         """
         if unknown := set(self.metric) - set(METRICS):
-            raise UsageError(f"unknown metric {min(unknown)!r}", hint="one of " + ", ".join(METRICS))
+            raise UsageError(
+                f"unknown metric {min(unknown)!r}", hint="one of " + ", ".join(METRICS)
+            )
         metrics, others = [metric for metric in METRICS if metric in self.metric], list(surrogates)
         tokens = NameTokens(people, also=others)
         rankings: list[NameRanking] = []
         for label, model in _labelled(models):
             try:
-                rankings += [rank_names(model, tokens, metric, self.k, label=label) for metric in metrics]
+                rankings += [
+                    rank_names(model, tokens, metric, self.k, label=label) for metric in metrics
+                ]
             except InputError as error:
                 if skip is None:
                     raise
@@ -78,11 +93,15 @@ class Names(Attack):
                 why = "they cannot be found and lower the figures"
                 say(f"{missing} of {len(tokens.forms)} name tokens have no vector: {why}")
             if tokens.lone:
-                say(f"{tokens.lone} of {tokens.n_names} names have only one token, so there is no pair to find")
+                say(
+                    f"{tokens.lone} of {tokens.n_names} names have only one token, so there is no pair to find"
+                )
         if skip is not None and not rankings:
             return []
         found = attack_names(tokens, rankings, rng, k=self.k, draws=self.draws)
-        return found + [leaked_names(tokens, r, self.k, rng, draws=self.draws) for r in rankings if others]
+        return found + [
+            leaked_names(tokens, r, self.k, rng, draws=self.draws) for r in rankings if others
+        ]
 
 
 def paper_k(people: Iterable[Name]) -> int:
@@ -95,6 +114,9 @@ def _labelled(models: Iterable[Vectors | tuple[str, Vectors]]) -> Iterator[tuple
     for number, model in enumerate(models, 1):
         if isinstance(model, Vectors):
             parts = [f"{key} {model.meta[key]}" for key in ("window", "dim") if key in model.meta]
-            yield " ".join([f"#{number}", str(model.meta.get("algorithm", "imported")), *parts]), model
+            yield (
+                " ".join([f"#{number}", str(model.meta.get("algorithm", "imported")), *parts]),
+                model,
+            )
         else:
             yield model

@@ -57,13 +57,20 @@ SIDES = (("farthest (the paper's)", False), ("nearest", True))
 P_IS = "names permuted among similar patients, one-sided"
 CHANCE_IS = "the same guesses under the names of other patients with similar name frequency and number of diagnoses"
 QUESTION = (
-    "How often do the vectors name a diagnosis that the patient has, and would another patient's name do as well?"
+    "How often do the vectors name a diagnosis that the patient has, "
+    "and would another patient's name do as well?"
 )
 QUESTION_OF_DRAWS = (
     "In how many random sets of targets is the attack right more often than always naming the most frequent ones, and "
     "in how many would it be under other patients' names?"
 )
-_COUNTS = ("patients", "names_without_vector", "no_diagnosis", "diagnoses_without_vector", "shared_names")
+_COUNTS = (
+    "patients",
+    "names_without_vector",
+    "no_diagnosis",
+    "diagnoses_without_vector",
+    "shared_names",
+)
 
 
 @attacks.register("scenario")
@@ -72,14 +79,22 @@ class Scenario(Attack):
 
     needs = frozenset({"vectors", "known", "codes"})
     optional = frozenset({"counts"})
-    targets: Path | None = flag(None, "File with target diagnoses or codes, one per line (default: the paper's 11).")
-    metric: tuple[str, ...] = flag(("cityblock", "cosine"), "cityblock, cosine or euclidean; repeatable.")
+    targets: Path | None = flag(
+        None, "File with target diagnoses or codes, one per line (default: the paper's 11)."
+    )
+    metric: tuple[str, ...] = flag(
+        ("cityblock", "cosine"), "cityblock, cosine or euclidean; repeatable."
+    )
     permutations: int = flag(999, "Permutations of names, for chance and P.", ge=19)
     draws: int = flag(1_000, "Random sets of targets.", ge=1)
     drawn: int = flag(30, "Targets in a random set.", ge=6)
     min_patients: int = flag(10, "Minimum patients of a diagnosis in random sets.", ge=1)
-    everyone: int | None = flag(None, "Patients of the entire corpus: also measure the complete chain.")
-    k: int | None = flag(None, "Names that the attacker reconstructs in the chain (default: true pairs).", ge=1)
+    everyone: int | None = flag(
+        None, "Patients of the entire corpus: also measure the complete chain."
+    )
+    k: int | None = flag(
+        None, "Names that the attacker reconstructs in the chain (default: true pairs).", ge=1
+    )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack on each model with the same draws; `context.counts` is used for models without counts."""
@@ -96,7 +111,12 @@ class Scenario(Attack):
         return each_model(context, rng, attack)
 
     def on(
-        self, vectors: Vectors, context: Context, rng: Generator, *, targets: Sequence[str] = PAPER_TARGETS
+        self,
+        vectors: Vectors,
+        context: Context,
+        rng: Generator,
+        *,
+        targets: Sequence[str] = PAPER_TARGETS,
     ) -> list[Finding]:
         """Return all findings on one model, without the chain; `targets` are descriptions or codes.
 
@@ -140,7 +160,10 @@ class Contest(NamedTuple):
         """Return by how many patients the guesses exceed their mean over all permutations within strata: A@5, A@1."""
         excess = []
         for top in reversed(TOPS):
-            shares = (self.has[part][:, guesses[part, :top]].any(axis=2).mean() * len(part) for part in self.parts)
+            shares = (
+                self.has[part][:, guesses[part, :top]].any(axis=2).mean() * len(part)
+                for part in self.parts
+            )
             by_chance = sum(shares)
             excess.append(round(float(self.right(guesses, top).sum() - by_chance), 9))
         return tuple(excess)
@@ -153,13 +176,17 @@ class Contest(NamedTuple):
         return Contest(self.distances[rows], self.has[rows], parts)
 
 
-def contest(found: Groups, columns: Sequence[int], metric: str, rng: Generator) -> tuple[Contest, Ints]:
+def contest(
+    found: Groups, columns: Sequence[int], metric: str, rng: Generator
+) -> tuple[Contest, Ints]:
     """Return names against some diagnoses, for patients with at least one of them, and their rows; ties are drawn."""
     shuffled = rng.permutation(np.asarray(columns, dtype=np.int64))
     rows = np.flatnonzero(found.has[:, shuffled].any(axis=1))
     frequency = None if found.frequency is None else found.frequency[rows]
     distances = distance_matrix(found.names[rows], found.diagnoses[shuffled], metric)
-    return Contest(distances, found.has[np.ix_(rows, shuffled)], strata(found.sizes[rows], frequency)), rows
+    return Contest(
+        distances, found.has[np.ix_(rows, shuffled)], strata(found.sizes[rows], frequency)
+    ), rows
 
 
 def _of_targets(
@@ -184,7 +211,9 @@ def _of_targets(
     yield from _held_out(field, permutations, detail, rng)
 
 
-def _held_out(field: Contest, permutations: int, detail: dict[str, Any], rng: Generator) -> Iterator[Finding]:
+def _held_out(
+    field: Contest, permutations: int, detail: dict[str, Any], rng: Generator
+) -> Iterator[Finding]:
     """Yield findings with the direction chosen on half of the patients and scored on the other half."""
     order = rng.permutation(len(field.distances))
     first, second = (field.only(np.sort(half)) for half in np.array_split(order, 2))
@@ -192,7 +221,9 @@ def _held_out(field: Contest, permutations: int, detail: dict[str, Any], rng: Ge
     nearest = gains[True] > gains[False]  # A@5 decides, then A@1, then the paper's direction
     fixed = {"direction": "nearest" if nearest else "farthest", "fixed_on": len(first.distances)}
     scored = Scored(second, second.guesses(nearest=nearest), second.majority(first.has))
-    yield from scored.findings({**detail, "series": "far or near fixed on the other half", **fixed}, permutations, rng)
+    yield from scored.findings(
+        {**detail, "series": "far or near fixed on the other half", **fixed}, permutations, rng
+    )
 
 
 @dataclass(frozen=True)
@@ -203,7 +234,9 @@ class Scored:
     guesses: Ints
     baseline: Ints
 
-    def findings(self, detail: dict[str, Any], permutations: int, rng: Generator) -> Iterator[Finding]:
+    def findings(
+        self, detail: dict[str, Any], permutations: int, rng: Generator
+    ) -> Iterator[Finding]:
         """Yield A@1 and A@5 with chance, control and P."""
         n, targets = self.field.distances.shape
         for top in TOPS:
@@ -214,16 +247,35 @@ class Scored:
                 continue
             hits = int(self.field.right(self.guesses, top).sum())
             null = self._permuted(top, permutations + 1, rng)
-            reference: dict[str, Any] = {"chance": float(null[1:].mean()), "control": float(null[0])}
-            reference |= {"p": permutation_p(hits / n, null[1:]), "p_is": P_IS, "method": "Clopper-Pearson, 95 %"}
+            reference: dict[str, Any] = {
+                "chance": float(null[1:].mean()),
+                "control": float(null[0]),
+            }
+            reference |= {
+                "p": permutation_p(hits / n, null[1:]),
+                "p_is": P_IS,
+                "method": "Clopper-Pearson, 95 %",
+            }
             reference |= {
                 "chance_is": CHANCE_IS,
                 "control_is": SWAPPED,
                 "control_kind": "negative",
                 "question": QUESTION,
             }
-            full_detail = {**detail, **self._majority(top, hits), "share_of_all_names": hits / detail["names"]}
-            yield proportion("attack.scenario", hits, n, over=UNIT, source=SOURCE, detail=full_detail, **reference)
+            full_detail = {
+                **detail,
+                **self._majority(top, hits),
+                "share_of_all_names": hits / detail["names"],
+            }
+            yield proportion(
+                "attack.scenario",
+                hits,
+                n,
+                over=UNIT,
+                source=SOURCE,
+                detail=full_detail,
+                **reference,
+            )
 
     def _majority(self, top: int, hits: int) -> dict[str, Any]:
         majority = float(self.field.right(self.baseline, top).mean())
@@ -238,7 +290,9 @@ class Scored:
         return np.array([self.field.right(self.guesses[order], top).mean() for order in orders])
 
 
-def drawn_targets(found: Groups, plan: Scenario, detail: dict[str, Any], rng: Generator) -> Iterator[Finding]:
+def drawn_targets(
+    found: Groups, plan: Scenario, detail: dict[str, Any], rng: Generator
+) -> Iterator[Finding]:
     """Yield the share of random sets in which farthest, and nearest, beat the majority, for A@1 and A@5.
 
     `detail` is that of all findings; its `metric` is used.
@@ -249,7 +303,9 @@ def drawn_targets(found: Groups, plan: Scenario, detail: dict[str, Any], rng: Ge
         why = f"{len(eligible)} diagnoses occur in {plan.min_patients} or more of these patients; draws of {plan.drawn}"
         why += f" need more, and more than {max(TOPS)} targets"
         source = f"{SOURCE}, Table 4"
-        yield unmeasured("attack.scenario_draws", why, detail=detail, source=source, unit=UNIT_OF_DRAWS)
+        yield unmeasured(
+            "attack.scenario_draws", why, detail=detail, source=source, unit=UNIT_OF_DRAWS
+        )
         return
     distances = distance_matrix(found.names, found.diagnoses[eligible], detail["metric"])
     has = found.has[:, eligible]
@@ -260,7 +316,9 @@ def drawn_targets(found: Groups, plan: Scenario, detail: dict[str, Any], rng: Ge
         key = distances if nearest else -distances
         scores = np.array([_scores(key[:, columns], has[:, columns], orders) for columns in sets])
         for index, top in enumerate(TOPS):
-            yield _of_draws(scores[:, index], {**detail, "series": series, "label": f"A@{top}", "top": top})
+            yield _of_draws(
+                scores[:, index], {**detail, "series": series, "label": f"A@{top}", "top": top}
+            )
 
 
 def _scores(key: Doubles, has: Mask, orders: list[Ints]) -> Doubles:
@@ -296,8 +354,25 @@ def _of_draws(scores: Doubles, detail: dict[str, Any]) -> Finding:
     low, high = wilson(count, n)
     method = "Wilson over the draws of targets, 95 %; does not cover other patients"
     by_chance = f"mean over {REPLICATES} permutations of names among patients similar in name frequency and diagnoses"
-    more: dict[str, Any] = {"p": permutation_p(float(beaten[0]), beaten[1:]), "p_is": P_IS, "method": method}
-    more |= {"chance": float(beaten[1:].mean()), "chance_is": by_chance, "control": float(beaten[1])}
-    more |= {"control_is": "one of these permutations", "control_kind": "negative", "question": QUESTION_OF_DRAWS}
-    more |= {"source": f"{SOURCE}, Table 4", "detail": detail, "unit": UNIT_OF_DRAWS, "count": count}
+    more: dict[str, Any] = {
+        "p": permutation_p(float(beaten[0]), beaten[1:]),
+        "p_is": P_IS,
+        "method": method,
+    }
+    more |= {
+        "chance": float(beaten[1:].mean()),
+        "chance_is": by_chance,
+        "control": float(beaten[1]),
+    }
+    more |= {
+        "control_is": "one of these permutations",
+        "control_kind": "negative",
+        "question": QUESTION_OF_DRAWS,
+    }
+    more |= {
+        "source": f"{SOURCE}, Table 4",
+        "detail": detail,
+        "unit": UNIT_OF_DRAWS,
+        "count": count,
+    }
     return Finding("attack.scenario_draws", count / n, n, "lower", low, high, **more)

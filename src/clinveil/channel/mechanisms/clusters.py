@@ -37,7 +37,9 @@ class Wanted:
     share: float
 
 
-def group_words(units: Floats, counts: Ints, eligible: Mask, kinds: SmallInts, wanted: Wanted, seed: int) -> Ints:
+def group_words(
+    units: Floats, counts: Ints, eligible: Mask, kinds: SmallInts, wanted: Wanted, seed: int
+) -> Ints:
     """Return the group of each word, (n_words,), 0, 1, …; every group contains an eligible word.
 
     Each kind starts with the largest number of groups that the minimum size allows (spherical k-means on eligible
@@ -50,7 +52,9 @@ def group_words(units: Floats, counts: Ints, eligible: Mask, kinds: SmallInts, w
         kinds: (n_words,) CONTENT, FUNCTION or NAMES.
     """
     fine = _fine(units, eligible, kinds, wanted.size, seed)
-    return np.unique(_Groups.of(fine, units, counts, eligible, kinds).joined(wanted)[fine], return_inverse=True)[1]
+    return np.unique(
+        _Groups.of(fine, units, counts, eligible, kinds).joined(wanted)[fine], return_inverse=True
+    )[1]
 
 
 def _fine(units: Floats, eligible: Mask, kinds: SmallInts, size: int, seed: int) -> Ints:
@@ -83,14 +87,18 @@ class _Groups:
     alive: Mask
 
     @classmethod
-    def of(cls, groups: Ints, units: Floats, counts: Ints, eligible: Mask, kinds: SmallInts) -> _Groups:
+    def of(
+        cls, groups: Ints, units: Floats, counts: Ints, eligible: Mask, kinds: SmallInts
+    ) -> _Groups:
         n = int(groups.max()) + 1
         greatest, kind = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         np.maximum.at(greatest, groups, counts)
         kind[groups] = kinds
         sums = np.zeros((n, units.shape[1]))
         np.add.at(sums, groups, units)
-        words, tokens = (np.bincount(groups, some, n).astype(np.int64) for some in (eligible, counts))
+        words, tokens = (
+            np.bincount(groups, some, n).astype(np.int64) for some in (eligible, counts)
+        )
         members = np.bincount(groups, minlength=n)
         means = sums / np.maximum(members, 1)[:, None]
         return cls(words, tokens, greatest, kind, members, means, members > 0)
@@ -99,7 +107,10 @@ class _Groups:
         """Return the final group of each initial group, (n_groups,)."""
         ends = np.arange(len(self.words))
         while self.alive.sum() > 1:
-            few, uneven = self.words < max(1, wanted.size), self.greatest > wanted.share * self.tokens
+            few, uneven = (
+                self.words < max(1, wanted.size),
+                self.greatest > wanted.share * self.tokens,
+            )
             poor = np.flatnonzero(self.alive & (few | uneven))
             if not poor.size:
                 break
@@ -110,7 +121,9 @@ class _Groups:
     def _merge(self, group: int) -> int:
         """Merge a group into the nearest one and return that one."""
         apart = ((self.means - self.means[group]) ** 2).sum(axis=1)
-        apart += np.where(self.kind == self.kind[group], 0.0, np.where(self.kind == NAMES, _NAMES, _OTHER_KIND))
+        apart += np.where(
+            self.kind == self.kind[group], 0.0, np.where(self.kind == NAMES, _NAMES, _OTHER_KIND)
+        )
         apart[~self.alive] = np.inf
         apart[group] = np.inf
         other = int(apart.argmin())
@@ -132,9 +145,15 @@ class ClusterMechanism(Mechanism):
 
     name: ClassVar[str] = "clusters"
     cluster_size: int = flag(16, "clusters: minimum eligible words per cluster.", ge=2, le=100_000)
-    cluster_share: float = flag(0.25, "clusters: maximum share of a cluster's tokens for one word.", gt=0, le=1)
-    cluster_outputs: int = flag(1, "clusters: outputs per cluster, its most frequent words (0: all).", ge=0)
-    function_words: int = flag(150, "clusters: number of most frequent words to cluster separately.", ge=0)
+    cluster_share: float = flag(
+        0.25, "clusters: maximum share of a cluster's tokens for one word.", gt=0, le=1
+    )
+    cluster_outputs: int = flag(
+        1, "clusters: outputs per cluster, its most frequent words (0: all).", ge=0
+    )
+    function_words: int = flag(
+        150, "clusters: number of most frequent words to cluster separately.", ge=0
+    )
     cluster_words: Literal["own", "other"] = flag(
         "other", "clusters: output words of the own cluster, or of another by a secret permutation."
     )
@@ -157,7 +176,9 @@ class ClusterMechanism(Mechanism):
         share of all tokens.
         """
         vectors, wanted = material.vectors, Wanted(self.cluster_size, self.cluster_share)
-        counts = np.zeros(len(vectors), dtype=np.int64) if vectors.counts is None else vectors.counts
+        counts = (
+            np.zeros(len(vectors), dtype=np.int64) if vectors.counts is None else vectors.counts
+        )
         matrix = vectors.matrix.astype(np.float64)
         lengths = np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
         kinds, units = self._kinds(material, counts), (matrix / lengths).astype(np.float32)
@@ -165,22 +186,32 @@ class ClusterMechanism(Mechanism):
         outputs, starts = _outputs(groups, counts, material.eligible, self.cluster_outputs)
         written = self._written(len(starts) - 1, material)[groups]
         sizes = np.diff(starts)[written]
-        places = np.repeat(starts[written] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        places = np.repeat(starts[written] - np.cumsum(sizes) + sizes, sizes) + np.arange(
+            sizes.sum()
+        )
         parameters = self.model_dump() | _measured(groups, counts, material.eligible, wanted)
         chances = 1 / sizes
         shares = np.repeat(np.maximum(counts, 1) * chances, sizes)
         mass = np.asarray(np.bincount(outputs[places], shares, len(vectors)), dtype=np.float64)
-        if material.pool[0].size:  # unknown words get the distribution of all outputs, so that none stands out
+        if material.pool[
+            0
+        ].size:  # unknown words get the distribution of all outputs, so that none stands out
             rows = np.flatnonzero(mass).astype(np.int32)
             material = replace(material, pool=(rows, mass[rows] / mass[rows].sum()))
-        return material.channel(self.name, parameters, sizes, outputs[places], np.repeat(chances, sizes))
+        return material.channel(
+            self.name, parameters, sizes, outputs[places], np.repeat(chances, sizes)
+        )
 
     def _written(self, n: int, material: Material) -> Ints:
         """Return the cluster that replaces each cluster, (n,): one secret cycle, so that none maps to itself."""
         if self.cluster_words == "own" or n == 1:
             return np.arange(n)
         stream = material.key.stream("channel clusters written as") if material.key else None
-        drawn = [stream.uint64() for _ in range(n)] if stream else np.random.default_rng(material.seed).random(n)
+        drawn = (
+            [stream.uint64() for _ in range(n)]
+            if stream
+            else np.random.default_rng(material.seed).random(n)
+        )
         order = np.argsort(np.asarray(drawn), kind="stable")
         other = np.empty(n, dtype=np.int64)
         other[order] = np.roll(order, 1)
@@ -191,7 +222,9 @@ class ClusterMechanism(Mechanism):
         function = np.zeros(len(counts), dtype=np.bool_)
         frequent = np.argsort(-np.where(names, -1, counts), kind="stable")[: self.function_words]
         function[frequent] = ~names[frequent]
-        return np.where(function, FUNCTION, np.where(names | known, NAMES, CONTENT)).astype(np.int32)
+        return np.where(function, FUNCTION, np.where(names | known, NAMES, CONTENT)).astype(
+            np.int32
+        )
 
 
 def _names(material: Material) -> tuple[Mask, Mask]:
@@ -208,7 +241,9 @@ def _outputs(groups: Ints, counts: Ints, eligible: Mask, most: int) -> tuple[Sma
     ends = np.searchsorted(groups[rows], np.arange(groups.max() + 2))
     rank = np.arange(rows.size) - ends[groups[rows]]
     taken = rank < most if most else np.ones(rows.size, dtype=np.bool_)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(groups[rows[taken]], minlength=len(ends) - 1))])
+    starts = np.concatenate(
+        [[0], np.cumsum(np.bincount(groups[rows[taken]], minlength=len(ends) - 1))]
+    )
     return rows[taken].astype(np.int32), starts
 
 
@@ -219,4 +254,9 @@ def _measured(groups: Ints, counts: Ints, eligible: Mask, wanted: Wanted) -> dic
     fewest, tokens = int(np.bincount(groups[eligible]).min()), np.bincount(groups, counts)
     share = float((greatest / np.maximum(tokens, 1)).max())
     holds = fewest >= wanted.size and share <= wanted.share
-    return {"clusters": int(groups.max()) + 1, "fewest_words": fewest, "greatest_share": share, "as_wanted": holds}
+    return {
+        "clusters": int(groups.max()) + 1,
+        "fewest_words": fewest,
+        "greatest_share": share,
+        "as_wanted": holds,
+    }

@@ -42,7 +42,9 @@ class NeighbourMechanism(Mechanism):
         nearest = material.table.ids[:, :high]
         parameters = {"low": low, "high": high, "n_per": "occurrence"}
         chances = np.tile(rank_distribution(low, high), len(words))
-        return material.channel(self.name, parameters, np.full(len(words), high), nearest.ravel(), chances)
+        return material.channel(
+            self.name, parameters, np.full(len(words), high), nearest.ravel(), chances
+        )
 
 
 def rank_distribution(low: int, high: int) -> Doubles:

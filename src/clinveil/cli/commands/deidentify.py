@@ -22,7 +22,9 @@ from clinveil.phi.treatment.run import deidentify_notes
     flags="keep keep_ids shift patients staff phi_profile spans crosswalk decisions"
     " on workers seed force quiet",
 )
-def deidentify(run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStore, vault: Vault = None) -> None:
+def deidentify(
+    run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStore, vault: Vault = None
+) -> None:
     """Detect identifiers in notes and remove, replace or tag them; missed ones remain, so the output is secret."""
     how = run.settings
     if how.seed is not None:

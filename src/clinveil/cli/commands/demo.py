@@ -35,15 +35,26 @@ class DemoSettings(Settings):
 @command("demo", DemoSettings, flags="patients workers seed force quiet")
 def demo(
     run: Run[DemoSettings],
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder (default: ./clinveil-demo).")] = None,
-    notes_only: Annotated[bool, typer.Option("--notes-only", help="Write the notes and release nothing.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Folder (default: ./clinveil-demo).")
+    ] = None,
+    notes_only: Annotated[
+        bool, typer.Option("--notes-only", help="Write the notes and release nothing.")
+    ] = False,
 ) -> None:
     """Generate invented notes, release them, and print three released lines and the path of the report."""
     how, patients = run.settings, run.settings.patients or (500 if notes_only else PATIENTS)
     if notes_only:
         run.say(f"seed {how.seed}, {patients} invented patients")
         with run.say.count("patients", patients) as show:
-            made = write_demo(out or FOLDER, patients, how.seed, workers=how.workers, progress=show, force=how.force)
+            made = write_demo(
+                out or FOLDER,
+                patients,
+                how.seed,
+                workers=how.workers,
+                progress=show,
+                force=how.force,
+            )
         run.say(f"{made.notes} notes of {made.patients} patients, {made.spans} PHI spans")
         for file in made.files:
             typer.echo(str(file))
@@ -56,7 +67,9 @@ def demo(
         refuse_existing(folder, force=False)
         write_demo(notes, patients=patients, seed=how.seed, workers=how.workers)
     identifiers, label = PhiSettings(patients=notes / "patients.parquet"), ("diagnosis_group",)
-    settings = ReleaseSettings(identifiers=identifiers, label=label, keep=("note_type",), workers=how.workers)
+    settings = ReleaseSettings(
+        identifiers=identifiers, label=label, keep=("note_type",), workers=how.workers
+    )
     outcome = release(notes / "notes.parquet", folder / "out", settings, say=run.say)
     typer.echo(f"notes    {notes} (invented)")
     for line in outcome.excerpts:

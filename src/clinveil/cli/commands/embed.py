@@ -25,7 +25,9 @@ class EmbedSettings(Settings):
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
     quiet: bool = QUIET
     force: bool = FORCE
-    workers: int = flag(2, "Threads; with more than one, cbow and fasttext are not repeatable.", ge=1, le=1024)
+    workers: int = flag(
+        2, "Threads; with more than one, cbow and fasttext are not repeatable.", ge=1, le=1024
+    )
     seed: int | None = flag(None, "Public seed of the training (default: random, printed).", ge=0)
 
 

@@ -25,8 +25,13 @@ def config_text(command: str, model: type[Settings], *, takes_config: bool = Tru
     """Return the TOML file of a command's settings; `--config` accepts it as it is, and it changes nothing."""
     head = [f"# Settings of clinveil {command}, with their defaults."]
     if takes_config:
-        head += ["# To change a setting, remove the # of its line and pass this file with --config.", "#"]
-        head += ["# Settings of a section are also keys of --set: --set KEY=VALUE or --set SECTION.KEY=VALUE."]
+        head += [
+            "# To change a setting, remove the # of its line and pass this file with --config.",
+            "#",
+        ]
+        head += [
+            "# Settings of a section are also keys of --set: --set KEY=VALUE or --set SECTION.KEY=VALUE."
+        ]
     else:
         head += ["# To change a setting, pass --set KEY=VALUE."]
     return "\n".join([*head, *_lines(model)]) + "\n"
@@ -66,7 +71,9 @@ def _written(value: Any) -> str:
 
 
 MAKER = Maker("init-config")
-Name = Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]", help="Command (default: release).")]
+Name = Annotated[
+    list[str] | None, typer.Argument(metavar="[COMMAND]", help="Command (default: release).")
+]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="File to write (default: stdout).")]
 
 
@@ -87,7 +94,9 @@ def init_config(
     if not isinstance(chosen, Command) or chosen.name != " ".join(words):
         raise UsageError(f"{' '.join(words)} is not a command", hint="see clinveil --help")
     if chosen.settings is None:
-        raise UsageError(f"clinveil {' '.join(words)} has no settings", hint="see its --help for its options")
+        raise UsageError(
+            f"clinveil {' '.join(words)} has no settings", hint="see its --help for its options"
+        )
     text = config_text(chosen.name, chosen.settings, takes_config=chosen.takes_config)
     if out is None:
         typer.echo(text, nl=False)

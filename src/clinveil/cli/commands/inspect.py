@@ -35,7 +35,9 @@ def inspect(run: Run[InspectSettings], notes: NotesOrQuery) -> None:
     how = run.settings
     corpus = open_corpus(notes, how.notes, label=how.label, keep=how.keep)
     if not corpus.columns.has_patients:
-        say("clinveil: no patient column: each note counts as its own patient (pass --patient COLUMN)")
+        say(
+            "clinveil: no patient column: each note counts as its own patient (pass --patient COLUMN)"
+        )
     found = count_all(corpus)
     if run.json:
         write_findings(run.json, run.command, found.findings(), seed=None)
@@ -63,9 +65,17 @@ def _counts(found: Inspection) -> Iterator[Row]:
     yield "empty", f"{found.empty:,}", "counted and written"
     yield "without a word", f"{found.wordless:,}", "only numbers and punctuation"
     share = found.marked_up / max(1, found.rows)
-    yield "marked up", f"{found.marked_up:,}", f"{share:.1%}: HTML, XML or character references, read without tags"
+    yield (
+        "marked up",
+        f"{found.marked_up:,}",
+        f"{share:.1%}: HTML, XML or character references, read without tags",
+    )
     share = found.not_english / max(1, found.rows)
-    yield "not in English", f"{found.not_english:,}", f"{share:.1%}: left out by deidentify and release"
+    yield (
+        "not in English",
+        f"{found.not_english:,}",
+        f"{share:.1%}: left out by deidentify and release",
+    )
     yield "words", f"{found.words:,}", ""
     yield "distinct words", f"{found.types:,}", ""
     share = found.rare_types / found.types if found.types else 0
@@ -79,14 +89,24 @@ def _columns(found: Inspection) -> Iterator[Row]:
     yield "", "", ""
     if found.preset:
         yield "preset", found.preset, "recognized by the header"
-    for role, name in (("text", columns.text), ("id", columns.note_id), ("patient", columns.patient_id)):
+    for role, name in (
+        ("text", columns.text),
+        ("id", columns.note_id),
+        ("patient", columns.patient_id),
+    ):
         if name is not None:
             yield role, name, "guessed" if role in found.guessed else ""
     yield "kept", str(len(columns.keep)), ", ".join(columns.keep)
     yield "dropped", str(len(columns.dropped)), ", ".join(columns.dropped)
     cost = found.estimate
     yield "", "", ""
-    parts = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in cost.stages.items() if seconds >= 1)
+    parts = ", ".join(
+        f"{stage} {duration(seconds)}" for stage, seconds in cost.stages.items() if seconds >= 1
+    )
     how = f"with {cost.workers} workers, half to twice that on other machines: {parts}"
     yield "a release takes", f"about {duration(cost.seconds)}", how
-    yield "and memory", f"about {cost.memory / 1e9:.1f} GB", "depends on distinct words, not on the number of notes"
+    yield (
+        "and memory",
+        f"about {cost.memory / 1e9:.1f} GB",
+        "depends on distinct words, not on the number of notes",
+    )

@@ -12,8 +12,12 @@ from clinveil.core.locations import place
 from clinveil.core.settings import FORCE, QUIET, Settings
 from clinveil.releases.outcome import publish_release
 
-Finished = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of a release.", show_default=False)]
-Target = Annotated[Path, typer.Argument(parser=place, metavar="URL", help="Target: s3://…", show_default=False)]
+Finished = Annotated[
+    Path, typer.Argument(metavar="OUT", help="Folder of a release.", show_default=False)
+]
+Target = Annotated[
+    Path, typer.Argument(parser=place, metavar="URL", help="Target: s3://…", show_default=False)
+]
 
 
 class PublishSettings(Settings):

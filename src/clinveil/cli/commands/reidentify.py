@@ -13,12 +13,18 @@ from clinveil.cli.progress import say
 from clinveil.phi.treatment.reidentify import ReidentifySettings
 from clinveil.phi.treatment.reidentify import reidentify as restore
 
-VaultGiven = Annotated[Path, typer.Option("--vault", help="Vault of the run that wrote NOTES.", show_default=False)]
-Reason = Annotated[str, typer.Option("--reason", help="Reason, for the audit log.", show_default=False)]
+VaultGiven = Annotated[
+    Path, typer.Option("--vault", help="Vault of the run that wrote NOTES.", show_default=False)
+]
+Reason = Annotated[
+    str, typer.Option("--reason", help="Reason, for the audit log.", show_default=False)
+]
 
 
 @command("reidentify", ReidentifySettings, flags="key force")
-def reidentify(run: Run[ReidentifySettings], notes: Notes, out: Out, vault: VaultGiven, reason: Reason) -> None:
+def reidentify(
+    run: Run[ReidentifySettings], notes: Notes, out: Out, vault: VaultGiven, reason: Reason
+) -> None:
     """Restore original text from the encrypted crosswalk of deidentify. Requires the key; the reason is logged."""
     done = restore(notes, out, vault, reason, run.settings)
     say(f"restored {done.notes} notes with {done.places} identifiers; recorded in the audit log")

@@ -39,7 +39,11 @@ def release(
     Writes the release, a vault of secrets and a report. Without -o, prints the plan and writes nothing.
     """
     if add != (vault is not None):
-        hint = "pass --vault OUT/vault of the release to add to" if add else "pass --add, or leave --vault out"
+        hint = (
+            "pass --vault OUT/vault of the release to add to"
+            if add
+            else "pass --add, or leave --vault out"
+        )
         given = ("--add", "the vault of the release to add to") if add else ("--vault", "--add")
         raise UsageError(f"{given[0]} requires {given[1]}", hint=hint)
     base = ParentRelease.read(vault) if vault else None

@@ -16,9 +16,12 @@ from clinveil.releases.outcome import rerender_report
 def report(
     _: Run[Settings],
     run: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of a release.")],
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="HTML file (default: OUT/vault/report.html).")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="HTML file (default: OUT/vault/report.html).")
+    ] = None,
     edition: Annotated[
-        Literal["internal", "external"], typer.Option(help="Internal quotes source text, external does not.")
+        Literal["internal", "external"],
+        typer.Option(help="Internal quotes source text, external does not."),
     ] = "internal",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:

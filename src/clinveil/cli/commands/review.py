@@ -16,23 +16,31 @@ from clinveil.phi.review.desk import Order, decisions_of, open_desk, past_run, r
 _OUT = "Output of clinveil deidentify: notes with residues, or all with --spans."
 Reviewed = Annotated[Path, typer.Argument(help=_OUT, metavar="OUT")]
 NotesNow = Annotated[Path | None, typer.Option("--notes", help="The notes, if they were moved.")]
-VaultOf = Annotated[Path | None, typer.Option("--vault", help="Vault of the run (default: OUT.vault).")]
+VaultOf = Annotated[
+    Path | None, typer.Option("--vault", help="Vault of the run (default: OUT.vault).")
+]
 
 
 class ReviewSettings(Settings):
     """Settings of `clinveil review`."""
 
     reviewer: str = flag(
-        "first", "Name of the reviewer; reviewers do not see each other's work.", pattern=r"^[\w-]{1,40}$"
+        "first",
+        "Name of the reviewer; reviewers do not see each other's work.",
+        pattern=r"^[\w-]{1,40}$",
     )
-    order: Order = flag("worst", "Show the most doubtful notes first, or keep the order of the file.")
+    order: Order = flag(
+        "worst", "Show the most doubtful notes first, or keep the order of the file."
+    )
     most: int = flag(1000, "Maximum number of notes.", ge=1, le=100_000)
     port: int = flag(0, "Local port of the page (0: any free port).", ge=0, le=65535)
     quiet: bool = QUIET
 
 
 @command("review", ReviewSettings, flags="reviewer port")
-def review(run: Run[ReviewSettings], out: Reviewed, notes: NotesNow = None, vault: VaultOf = None) -> None:
+def review(
+    run: Run[ReviewSettings], out: Reviewed, notes: NotesNow = None, vault: VaultOf = None
+) -> None:
     """Review and correct detected identifiers in a local browser."""
     how, past = run.settings, past_run(out, vault=vault, notes=notes)
     run.say("sorting the notes by doubt" if how.order == "worst" else "reading the notes")
@@ -48,5 +56,9 @@ def review(run: Run[ReviewSettings], out: Reviewed, notes: NotesNow = None, vaul
         finally:
             done, all = work.progress()
             decided = decisions_of(past.vault, how.reviewer)
-            say(f"{done} of {all} notes are reviewed; each decision is saved in {'/'.join(decided.parts[-3:])}")
-            say(f"to apply them: clinveil deidentify {past.notes.name} -o NEW --decisions {decided}")
+            say(
+                f"{done} of {all} notes are reviewed; each decision is saved in {'/'.join(decided.parts[-3:])}"
+            )
+            say(
+                f"to apply them: clinveil deidentify {past.notes.name} -o NEW --decisions {decided}"
+            )

@@ -34,6 +34,10 @@ def validate(
     if out is None:
         raise UsageError("no folder for the result", hint="pass -o FOLDER, a new private folder")
     found, seed = validate_notes(notes, out, run.settings, say=run.say)
-    run.show(found, f"{notes.name}, without gold spans (seed {seed}; survival: lower is safer)", seed=seed)
+    run.show(
+        found,
+        f"{notes.name}, without gold spans (seed {seed}; survival: lower is safer)",
+        seed=seed,
+    )
     say(f"SECRET: {out.name}/locations.html and locations.csv contain note text")
     say(f"annotate the samples in one of them, then: clinveil validate --marked MARKS {out.name}")

@@ -13,10 +13,15 @@ from clinveil.phi.treatment.audit import audit_checks, logs
 from clinveil.releases.manifest import NAME
 from clinveil.releases.manifest import verify as checks
 
-Folder = Annotated[Path, typer.Argument(help="Folder of a release, or a vault of clinveil deidentify.")]
+Folder = Annotated[
+    Path, typer.Argument(help="Folder of a release, or a vault of clinveil deidentify.")
+]
 
 PublicKey = Annotated[
-    str | None, typer.Option(help="Custodian's public key: PEM file, or its fingerprint SHA256:…", show_default=False)
+    str | None,
+    typer.Option(
+        help="Custodian's public key: PEM file, or its fingerprint SHA256:…", show_default=False
+    ),
 ]
 
 

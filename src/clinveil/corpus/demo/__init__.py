@@ -29,7 +29,9 @@ from clinveil.scale import processes
 # Additional columns: the type of note, and the main diagnosis as code and as group.
 KEPT = ("note_type", "code", "diagnosis_group")
 NOTES_SCHEMA = pa.schema([*ROLE_FIELDS, *((name, pa.string()) for name in KEPT)])
-COLUMNS = Columns(TEXT, NOTE_ID, PATIENT_ID, KEPT, ("code", "diagnosis_group"), (), tuple(NOTES_SCHEMA.names))
+COLUMNS = Columns(
+    TEXT, NOTE_ID, PATIENT_ID, KEPT, ("code", "diagnosis_group"), (), tuple(NOTES_SCHEMA.names)
+)
 CHUNK_PATIENTS = 400
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -87,14 +89,23 @@ def _chunk(seed: int, spans: bool, bounds: tuple[int, int]) -> Chunk:
 def _batch(notes: list[Note]) -> pa.RecordBatch:
     identities, patients, types, codes, groups, texts, _ = zip(*notes, strict=True)
     columns = (identities, patients, texts, types, codes, groups)
-    arrays = [pa.array(values, type=field.type) for values, field in zip(columns, NOTES_SCHEMA, strict=True)]
+    arrays = [
+        pa.array(values, type=field.type)
+        for values, field in zip(columns, NOTES_SCHEMA, strict=True)
+    ]
     return pa.record_batch(arrays, schema=NOTES_SCHEMA)
 
 
 def _lines(notes: list[Note]) -> Iterator[str]:
     for note in notes:
         for start, end, label in note.marks:
-            entry = {"note_id": note.note_id, "start": start, "end": end, "label": label, "text": note.text[start:end]}
+            entry = {
+                "note_id": note.note_id,
+                "start": start,
+                "end": end,
+                "label": label,
+                "text": note.text[start:end],
+            }
             yield _encode(entry) + "\n"
 
 

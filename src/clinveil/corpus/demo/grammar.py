@@ -84,7 +84,9 @@ def _closing(template: str, opening: int) -> int:
         depth += {"{": 1, "}": -1}.get(template[place], 0)
         if depth == 0:
             return place
-    raise InputError("unbalanced braces in a template of the demo corpus", hint="close each { with }")
+    raise InputError(
+        "unbalanced braces in a template of the demo corpus", hint="close each { with }"
+    )
 
 
 def _slot(inside: str) -> str | Alternatives:
@@ -115,7 +117,9 @@ def _values(low: str, high: str, decimals: int) -> Alternatives:
     scale = 10**decimals
     first, last = round(float(low) * scale), round(float(high) * scale)
     step = max(1, (last - first) // MAX_VALUES)
-    return tuple(Production(f"{value / scale:.{decimals}f}") for value in range(first, last + 1, step))
+    return tuple(
+        Production(f"{value / scale:.{decimals}f}") for value in range(first, last + 1, step)
+    )
 
 
 def capitalised(alternatives: Alternatives) -> Alternatives:
@@ -136,11 +140,18 @@ def _capital(production: Production) -> Production:
 
 def with_capitals(rules: Mapping[str, Alternatives]) -> dict[str, Alternatives]:
     """Return the rules, each also capitalised under "^name"."""
-    return {**rules, **{"^" + name: capitalised(alternatives) for name, alternatives in rules.items()}}
+    return {
+        **rules,
+        **{"^" + name: capitalised(alternatives) for name, alternatives in rules.items()},
+    }
 
 
 def expand(
-    production: Production, vocabulary: Mapping[str, Entry], draw: Draw, pieces: list[str], marks: list[tuple[int, str]]
+    production: Production,
+    vocabulary: Mapping[str, Entry],
+    draw: Draw,
+    pieces: list[str],
+    marks: list[tuple[int, str]],
 ) -> None:
     """Append the text of a production to `pieces`, and (piece, label) of its PHI to `marks`; recursive.
 

@@ -14,7 +14,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from clinveil.corpus.demo.grammar import Alternatives, Deck, Draw, Vocabulary, capitalised, compile_rule, with_capitals
+from clinveil.corpus.demo.grammar import (
+    Alternatives,
+    Deck,
+    Draw,
+    Vocabulary,
+    capitalised,
+    compile_rule,
+    with_capitals,
+)
 
 # The slots of a diagnosis and the names of its lists in the data.
 LISTS = {"symptom": "symptoms", "deny": "denies", "story": "stories", "finding": "findings", "risk": "risks",
@@ -87,7 +95,9 @@ def read_diagnoses() -> list[Diagnosis]:
             speech = {sex: _speech(words, sex) for sex in words.get("sex", "FM")}
             description = next(iter(speech.values())).names["dx"][0].head
             low, high = words["age"]
-            diagnoses.append(Diagnosis(key, words["code"], description, group, clinic, low, high, speech))
+            diagnoses.append(
+                Diagnosis(key, words["code"], description, group, clinic, low, high, speech)
+            )
     return diagnoses
 
 
@@ -122,7 +132,10 @@ def _shuffles(alternatives: Alternatives) -> Shuffles:
     rng = np.random.default_rng(len(alternatives))
     orders = [rng.permutation(len(alternatives)) for _ in range(ORDERS)]
     capital = capitalised(alternatives)
-    return [(tuple(alternatives[i] for i in order), tuple(capital[i] for i in order)) for order in orders]
+    return [
+        (tuple(alternatives[i] for i in order), tuple(capital[i] for i in order))
+        for order in orders
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +175,11 @@ class Language:
         key = (diagnosis.key, habit)
         if key not in self._bases:
             title = diagnosis.description
-            own = {"clinic": diagnosis.clinic, "description": title, "^description": title[:1].upper() + title[1:]}
+            own = {
+                "clinic": diagnosis.clinic,
+                "description": title,
+                "^description": title[:1].upper() + title[1:],
+            }
             self._bases[key] = {**self.rules, **self.words[habit], **own, "space": " "}
         return self._bases[key].copy()
 
@@ -174,9 +191,13 @@ def language() -> Language:
     rules, doses = {name: compile_rule(said) for name, said in phrases.items()}, {}
     for key, line in _read("drugs.toml").items():
         brands, amounts, how = (part.strip() for part in line.split("|"))
-        rules[key] = compile_rule([key.replace("_", " ")] * 3 + [brand.strip() for brand in brands.split(";")])
+        rules[key] = compile_rule(
+            [key.replace("_", " ")] * 3 + [brand.strip() for brand in brands.split(";")]
+        )
         # The name stays a slot, for brand and generic names: `{metformin} 500 mg twice daily`.
-        doses[key] = compile_rule([f"{{{key}}} {amount.strip()} {how}" for amount in amounts.split(";")])
+        doses[key] = compile_rule(
+            [f"{{{key}}} {amount.strip()} {how}" for amount in amounts.split(";")]
+        )
     by_key = {d.key: d for d in read_diagnoses()}
     rules |= {key: diagnosis.names for key, diagnosis in by_key.items()}
     order = _read("prevalence.toml")["order"].split()

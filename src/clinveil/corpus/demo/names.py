@@ -102,7 +102,12 @@ def _culture(locale: str) -> Culture:
         names = getattr(provider, kind, None) or getattr(provider, both, None) or ()
         return sorted({name for name in names if _LATIN.fullmatch(name) and name[0].isupper()})
 
-    kinds = [("first_names", "female"), ("first_names", "male"), ("last_names", "female"), ("last_names", "male")]
+    kinds = [
+        ("first_names", "female"),
+        ("first_names", "male"),
+        ("last_names", "female"),
+        ("last_names", "male"),
+    ]
     return Culture(*(listed(f"{both}_{sex}", both) for both, sex in kinds))
 
 

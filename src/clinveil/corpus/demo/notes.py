@@ -8,7 +8,17 @@ from datetime import date
 from itertools import accumulate
 from typing import NamedTuple
 
-from clinveil.corpus.demo.grammar import Deck, Draw, Phi, Production, Vocabulary, compile_template, expand, phrase, pick
+from clinveil.corpus.demo.grammar import (
+    Deck,
+    Draw,
+    Phi,
+    Production,
+    Vocabulary,
+    compile_template,
+    expand,
+    phrase,
+    pick,
+)
 from clinveil.corpus.demo.language import language, misspellings
 from clinveil.corpus.demo.persons import YEAR, Course, Person, clinicians, make_person, uniforms
 from clinveil.corpus.people import Patient
@@ -70,7 +80,9 @@ def patient_notes(seed: int, index: int) -> tuple[Patient, list[Note]]:
     """Return the patient of an index with all notes; depends only on (seed, index)."""
     draw = uniforms(seed, 1, index)
     person = make_person(seed, index, draw)
-    return person.patient, [_note(seed, person, number, draw) for number in range(len(person.visits))]
+    return person.patient, [
+        _note(seed, person, number, draw) for number in range(len(person.visits))
+    ]
 
 
 def _note(seed: int, person: Person, number: int, draw: Draw) -> Note:
@@ -91,7 +103,13 @@ def _note(seed: int, person: Person, number: int, draw: Draw) -> Note:
     identity = person.patient.patient_id
     diagnosis = course.diagnosis
     return Note(
-        f"{identity}-{number + 1:02d}", identity, note_type, diagnosis.code, diagnosis.group, "".join(pieces), spans
+        f"{identity}-{number + 1:02d}",
+        identity,
+        note_type,
+        diagnosis.code,
+        diagnosis.group,
+        "".join(pieces),
+        spans,
     )
 
 
@@ -104,7 +122,10 @@ def _vocabulary(seed: int, person: Person, course: Course, number: int, draw: Dr
     words["side"], words["^side"] = course.side, course.side.capitalize()
     words.update(course.speech.names)
     words.update(course.speech.deal(draw))
-    colleague, family = pick(pick(tuple(clinicians(seed).values()), draw), draw), person.family_doctor.fields
+    colleague, family = (
+        pick(pick(tuple(clinicians(seed).values()), draw), draw),
+        person.family_doctor.fields,
+    )
     words |= {"colleague": colleague.fields["doc"], "colleague_last": colleague.fields["doc_last"]}
     words |= {"gp": family["doc"], "gp_last": family["doc_last"], "gp_fax": family["doc_fax"]}
     words["practice"] = family["practice"]
@@ -119,7 +140,9 @@ def _day(person: Person, number: int, draw: Draw) -> Vocabulary:
     """Return age and dates at the visit of this number."""
     visits, calendar = person.visits, Calendar(person.born, person.visits[number], draw)
     age = int((calendar.visit - person.born) / YEAR)
-    following = visits[number + 1] if number + 1 < len(visits) else calendar.visit + 30 + int(draw() * 150)
+    following = (
+        visits[number + 1] if number + 1 < len(visits) else calendar.visit + 30 + int(draw() * 150)
+    )
     return {
         "visit": calendar.phi(calendar.visit),
         "dob": Phi("DATE", written(person.born, pick(FULL, draw))),
@@ -140,7 +163,10 @@ def _others(person: Person, course: Course, draw: Draw) -> Vocabulary:
     turn = int(draw() * len(others))
     others = others[turn:] + others[:turn]
     rules = language().rules
-    words: Vocabulary = {"others": rules[f"others{len(others)}"], "^others": rules[f"others{len(others)}"]}
+    words: Vocabulary = {
+        "others": rules[f"others{len(others)}"],
+        "^others": rules[f"others{len(others)}"],
+    }
     names = tuple(Production("", ((c.speech.names["dx"], ""),)) for c in others)
     capital = tuple(Production("", ((c.speech.names["^dx"], ""),)) for c in others)
     drugs = tuple(Production("", ((c.words["med"], ""),)) for c in others)  # type: ignore[arg-type]
@@ -149,7 +175,9 @@ def _others(person: Person, course: Course, draw: Draw) -> Vocabulary:
     return words
 
 
-def _add_misspellings(pieces: list[str], marks: list[tuple[int, str]], rate: float, draw: Draw) -> None:
+def _add_misspellings(
+    pieces: list[str], marks: list[tuple[int, str]], rate: float, draw: Draw
+) -> None:
     """Misspell some pieces that are not PHI, and rarely a name."""
     protected = {piece for piece, _ in marks}
     for _ in range(int(draw() * 2 * rate)):
@@ -172,7 +200,9 @@ def written(ordinal: int, style: str) -> str:
     """Return the date of a proleptic ordinal in one of the styles."""
     at = date.fromordinal(ordinal)
     month = MONTHS[at.month - 1]
-    return _DATES[style].format(month=month, number=at.month, day=at.day, year=at.year, short_year=at.year % 100)
+    return _DATES[style].format(
+        month=month, number=at.month, day=at.day, year=at.year, short_year=at.year % 100
+    )
 
 
 class Calendar:
@@ -192,7 +222,9 @@ class Calendar:
         """Return a date up to three years before the visit; a recent one sometimes lacks the year."""
         self.last = self.visit - 5 - int(self.draw() ** 2 * 1000)
         recent = self.visit - self.last < 300
-        return Phi("DATE", written(self.last, "day" if recent and self.draw() < 0.12 else self.style))
+        return Phi(
+            "DATE", written(self.last, "day" if recent and self.draw() < 0.12 else self.style)
+        )
 
     def month(self) -> Phi:
         """Return a month and year, up to eleven years before the visit."""

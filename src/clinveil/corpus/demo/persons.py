@@ -28,7 +28,17 @@ BLOCK = 1024
 MARRIED, RETIREMENT = 0.6, 66
 COMPANIONS = ("friend", "roommate", "neighbour")
 # Rules that are expanded once, and have the same wording in all notes of a patient.
-FROZEN = ("title", "allergy", "operation", "smoking", "drinking", "relative_ill", "device", "hobby", "kin")
+FROZEN = (
+    "title",
+    "allergy",
+    "operation",
+    "smoking",
+    "drinking",
+    "relative_ill",
+    "device",
+    "hobby",
+    "kin",
+)
 FIRST_VISIT, SPREAD = date(2012, 1, 2).toordinal(), 3300
 NOTES = (2, 3, 3, 4, 4, 4, 5, 5, 6, 8)
 DIAGNOSES = (1, 2, 2, 3, 3, 3, 4, 4, 5, 6)
@@ -174,7 +184,9 @@ def make_person(seed: int, index: int, draw: Draw) -> Person:
         birth_date=date.fromordinal(born),
     )
     courses = tuple(_course(d, sex, pick(doctors[d.clinic], draw), draw) for d in diagnoses)
-    return Person(patient, sex, bool(name.middle), born, visits, courses, pick(doctors[FAMILY], draw), fields)
+    return Person(
+        patient, sex, bool(name.middle), born, visits, courses, pick(doctors[FAMILY], draw), fields
+    )
 
 
 def _texts(fields: Vocabulary, *slots: str) -> tuple[str, ...]:

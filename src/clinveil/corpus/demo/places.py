@@ -9,7 +9,15 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from clinveil.corpus.demo.grammar import Alternatives, Draw, Phi, Vocabulary, compile_rule, phrase, pick
+from clinveil.corpus.demo.grammar import (
+    Alternatives,
+    Draw,
+    Phi,
+    Vocabulary,
+    compile_rule,
+    phrase,
+    pick,
+)
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.names import Name, ascii_letters, family_name
 
@@ -19,7 +27,13 @@ _RULES = {
     "saint_word": "saint_word", "kind": "kinds", "unit": "units", "domain": "domains", "vehicle_make": "vehicles",
     "maker": "makers", "plan_name": "plans", "study_name": "studies",
 }  # fmt: skip
-_BIOMETRICS = ("fingerprint FP-{}", "voiceprint VP-{}", "iris scan IR{}", "retinal scan R{}", "palm print PP-{}")
+_BIOMETRICS = (
+    "fingerprint FP-{}",
+    "voiceprint VP-{}",
+    "iris scan IR{}",
+    "retinal scan R{}",
+    "palm print PP-{}",
+)
 _PHOTOS = ("full-face photograph IMG_{}.jpg", "facial photograph DSC0{}.JPG", "face photo IMG-{}.png",
            "portrait photograph P{}.jpg")  # fmt: skip
 _PLANS = ("{}{}A", "XQ{}{}", "{}-{}", "W{}{}")
@@ -79,7 +93,9 @@ def digits(count: int, draw: Draw) -> str:
 def telephone(where: Town, draw: Draw) -> str:
     """Return a telephone number with the exchange 555, in one of five formats."""
     area, line = where.area, digits(4, draw)
-    form = pick(("({}) 555-{}", "{}-555-{}", "{}-555-{}", "{}.555.{}", "{} 555 {}", "+1 {} 555 {}"), draw)
+    form = pick(
+        ("({}) 555-{}", "{}-555-{}", "{}-555-{}", "{}.555.{}", "{} 555 {}", "+1 {} 555 {}"), draw
+    )
     return form.format(area, line)
 
 
@@ -97,7 +113,13 @@ def record_number(index: int, draw: Draw) -> str:
 
 def identifiers(name: Name, where: Town, index: int, draw: Draw) -> Vocabulary:
     """Return the identifiers of the patient of an index, the same in all of the patient's notes."""
-    parts = {"first": name.given, "middle": name.middle, "last": name.family, "full": name.full, "native": name.native}
+    parts = {
+        "first": name.given,
+        "middle": name.middle,
+        "last": name.family,
+        "full": name.full,
+        "native": name.native,
+    }
     fields: Vocabulary = {slot: Phi("NAME", text) for slot, text in parts.items()}
     groups = (_whereabouts(where, draw), _reach(name, where, draw), _numbers(name, index, draw))
     fields |= {slot: Phi(label, text) for group in groups for slot, (label, text) in group.items()}
@@ -108,7 +130,9 @@ def identifiers(name: Name, where: Town, index: int, draw: Draw) -> Vocabulary:
 
 
 def _whereabouts(where: Town, draw: Draw) -> dict[str, tuple[str, str]]:
-    organisations = {slot: named(slot, where, draw) for slot in ("employer", "church", "nursing_home")}
+    organisations = {
+        slot: named(slot, where, draw) for slot in ("employer", "church", "nursing_home")
+    }
     return {
         "street": ("ADDRESS", street_address(draw)),
         "city": ("CITY", where.name),
@@ -127,7 +151,10 @@ def _reach(name: Name, where: Town, draw: Draw) -> dict[str, tuple[str, str]]:
         "kin_phone": ("PHONE", telephone(where, draw)),
         "email": ("EMAIL", f"{mailbox}@{domain(draw)}"),
     }
-    page, scheme = f"{last}{digits(3, draw)}", pick(("https://www.", "http://www.", "www.", "https://"), draw)
+    page, scheme = (
+        f"{last}{digits(3, draw)}",
+        pick(("https://www.", "http://www.", "www.", "https://"), draw),
+    )
     site = pick(("myhealth", "portal", "patients", "records"), draw)
     words["url"] = ("URL", f"{scheme}{site}.{domain(draw)}/{page}")
     if draw() < 0.125:
@@ -151,7 +178,10 @@ def _numbers(name: Name, index: int, draw: Draw) -> dict[str, tuple[str, str]]:
         "member": ("HEALTH_PLAN", pick(_PLANS, draw).format(number(3), number(6))),
         "account": ("ACCOUNT", f"{number(4)}-{number(6)}"),
         "driver_license": ("LICENSE", f"{initial}{number(3)}-{number(4)}"),
-        "plate": ("VEHICLE", f"{letters(plates, 3)}{pick((' ', '-', ''), draw)}{number(3 + int(draw() * 2))}"),
+        "plate": (
+            "VEHICLE",
+            f"{letters(plates, 3)}{pick((' ', '-', ''), draw)}{number(3 + int(draw() * 2))}",
+        ),
         "vin": ("VEHICLE", "1" + letters(plates + "0123456789", 10) + number(6)),
         "serial": ("DEVICE", f"{pick('ABKLPZ', draw)}{pick('NRT', draw)}{number(7)}"),
         "biometric": ("BIOMETRIC", pick(_BIOMETRICS, draw).format(number(5))),

@@ -22,7 +22,14 @@ import pyarrow.csv as pa_csv
 
 from clinveil.core.errors import InputError
 from clinveil.corpus.file_format import PACKED, FileFormat, Reading, formats
-from clinveil.corpus.streams import CHUNK_BYTES, ROW_BYTES, ByteReader, create_bytes, too_long, wrong_encoding
+from clinveil.corpus.streams import (
+    CHUNK_BYTES,
+    ROW_BYTES,
+    ByteReader,
+    create_bytes,
+    too_long,
+    wrong_encoding,
+)
 
 _END = rb"(?:\r\n|\n|\r)"
 _QUOTED_OPEN = rb'"[^"]*+(?:""[^"]*+)*+'
@@ -85,7 +92,9 @@ def sniffed(data: bytes, usual: str) -> str:
     best, delimiter = (0.0, 1, False), usual
     for sign in _DELIMITERS:
         grammar = Grammar(sign.encode())
-        rows = [grammar.fields(row) for row in islice(grammar.rows(data.lstrip(b"\r\n")), _SAMPLE_ROWS)]
+        rows = [
+            grammar.fields(row) for row in islice(grammar.rows(data.lstrip(b"\r\n")), _SAMPLE_ROWS)
+        ]
         if not rows or len(rows[0]) < 2:
             continue
         regular = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
@@ -126,7 +135,9 @@ class DelimitedSource:
             next(reading.chunks(), None)
             object.__setattr__(self, "names", reading.names)
 
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the given columns, as strings."""
         with _Pass(self) as reading:
             for chunk in reading.chunks():
@@ -166,7 +177,9 @@ class _Pass(ByteReader):
             if rest:
                 self._refuse_bad_quote(rest, more)
         if not self.names:
-            raise InputError("the file is empty", where=self._where, hint="use a file with a header and notes")
+            raise InputError(
+                "the file is empty", where=self._where, hint="use a file with a header and notes"
+            )
 
     def parse(self, chunk: bytes, wanted: list[str]) -> pa.RecordBatch:
         """Parse complete rows; return the `wanted` columns."""
@@ -178,7 +191,9 @@ class _Pass(ByteReader):
             quoted_strings_can_be_null=False,
             null_values=[""],
         )
-        read = pa_csv.ReadOptions(column_names=self.names, block_size=len(chunk) + 1, use_threads=False)
+        read = pa_csv.ReadOptions(
+            column_names=self.names, block_size=len(chunk) + 1, use_threads=False
+        )
         try:
             table = pa_csv.read_csv(pa.BufferReader(chunk), read, self._parse, convert)
         except pa.ArrowInvalid:
@@ -193,7 +208,11 @@ class _Pass(ByteReader):
             return pc.cast(array, pa.large_string())
         except pa.ArrowInvalid:
             values = enumerate(array.to_pylist())
-            row = next(i for i, value in values if value and value.decode(errors="ignore").encode() != value)
+            row = next(
+                i
+                for i, value in values
+                if value and value.decode(errors="ignore").encode() != value
+            )
             raise wrong_encoding(self._at(row), "utf-8") from None
 
     def _take_header(self, whole: bytes) -> bytes:
@@ -204,7 +223,9 @@ class _Pass(ByteReader):
         except UnicodeDecodeError:
             raise wrong_encoding(f"{self._where}, header", "utf-8") from None
         if len(set(self.names)) < len(self.names):
-            raise InputError("duplicate column name", where=f"{self._where}, header", hint="rename one")
+            raise InputError(
+                "duplicate column name", where=f"{self._where}, header", hint="rename one"
+            )
         return whole[start + len(row) :]
 
     def _refuse_bad_quote(self, rest: bytes, more: bool) -> None:
@@ -219,7 +240,11 @@ class _Pass(ByteReader):
             if (n := len(self._grammar.fields(row))) != len(self.names):
                 what = f"{n} fields for {len(self.names)} columns"
                 return InputError(what, where=self._at(offset), hint="correct or quote the fields")
-        return InputError("the row cannot be parsed", where=self._at(0), hint="convert the file to Parquet or JSONL")
+        return InputError(
+            "the row cannot be parsed",
+            where=self._at(0),
+            hint="convert the file to Parquet or JSONL",
+        )
 
     def _at(self, offset: int) -> str:
         row = self.rows + offset + bool(self.names)
@@ -237,7 +262,9 @@ class DelimitedSink:
         nested = [f.name for f in schema if pa.types.is_nested(f.type)]
         if nested:
             what = f"a column of lists or records cannot be written as {suffix}"
-            raise InputError(what, where=", ".join(nested), hint="write .parquet or .jsonl, or drop the column")
+            raise InputError(
+                what, where=", ".join(nested), hint="write .parquet or .jsonl, or drop the column"
+            )
         if raw := [f.name for f in schema if "binary" in str(f.type)]:
             what = f"a column of bytes cannot be written as {suffix}"
             raise InputError(what, where=", ".join(raw), hint="write .parquet, or drop the column")
@@ -252,7 +279,9 @@ class DelimitedSink:
             text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
             if text and (row := pc.index(pc.match_substring(column, "\0"), True).as_py()) >= 0:
                 where = f"row {self._rows + row + 1} of the {self._suffix} output"
-                raise InputError("the text contains a NUL character", where=where, hint="remove it from the note")
+                raise InputError(
+                    "the text contains a NUL character", where=where, hint="remove it from the note"
+                )
         self._writer.write_batch(batch)
         self._rows += batch.num_rows
 

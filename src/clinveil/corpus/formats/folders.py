@@ -41,7 +41,9 @@ def note_files(folder: Path, suffix: str, root: Path | None = None) -> Iterator[
     for item in sorted(folder.iterdir(), key=lambda p: p.name):
         is_note = item.suffix.lower() == suffix
         if item.is_symlink() and (item.is_dir() or is_note):
-            target = Path(os.path.realpath(item))  # unlike Path.resolve, it terminates on circular links
+            target = Path(
+                os.path.realpath(item)
+            )  # unlike Path.resolve, it terminates on circular links
             if not target.exists() or not target.is_relative_to(os.path.realpath(root)):
                 name = item.relative_to(root).as_posix().encode("utf-8", "replace").decode()
                 hint = "copy the notes or remove the link"
@@ -53,7 +55,9 @@ def note_files(folder: Path, suffix: str, root: Path | None = None) -> Iterator[
             try:
                 name.encode()
             except UnicodeEncodeError:
-                raise InputError("a file name is not UTF-8", where=root.name, hint="rename it") from None
+                raise InputError(
+                    "a file name is not UTF-8", where=root.name, hint="rename it"
+                ) from None
             yield item, name
 
 
@@ -72,7 +76,10 @@ class FolderSource:
     def __post_init__(self) -> None:
         if next(self._files(), None) is None:
             suffix = self._suffix
-            what, hint = f"the folder contains no {suffix} file", f"use a file, or a folder with {suffix} files"
+            what, hint = (
+                f"the folder contains no {suffix} file",
+                f"use a file, or a folder with {suffix} files",
+            )
             raise InputError(what, where=self.path.name, hint=hint)
 
     @property
@@ -84,7 +91,9 @@ class FolderSource:
             return iter([(self.path, self.path.name[: -len(self._suffix)])])
         return note_files(self.path, self._suffix)
 
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield all files as the given columns (of note_id and text)."""
         names = list(dict.fromkeys((*ids, *texts, *kept)))
         notes: list[tuple[str, str]] = []
@@ -117,7 +126,9 @@ class FolderSource:
 
 def _batch(notes: list[tuple[str, str]]) -> pa.RecordBatch:
     ids, texts = zip(*notes, strict=True)
-    return pa.record_batch([pa.array(ids, pa.string()), pa.array(texts, pa.large_string())], names=[NOTE_ID, TEXT])
+    return pa.record_batch(
+        [pa.array(ids, pa.string()), pa.array(texts, pa.large_string())], names=[NOTE_ID, TEXT]
+    )
 
 
 def read_xml(file: Path) -> tuple[str, Any]:
@@ -132,12 +143,18 @@ def read_xml(file: Path) -> tuple[str, Any]:
     except ParseError as error:
         line, _ = error.position
         hint = "check that it is an intact i2b2/n2c2 file"
-        raise InputError("not well-formed XML", where=f"{file.name}, line {line}", hint=hint) from None
+        raise InputError(
+            "not well-formed XML", where=f"{file.name}, line {line}", hint=hint
+        ) from None
     except DefusedXmlException:
         hint = "remove the <!DOCTYPE …>"
-        raise InputError("document types and entities are not allowed", where=file.name, hint=hint) from None
+        raise InputError(
+            "document types and entities are not allowed", where=file.name, hint=hint
+        ) from None
     except (ValueError, LookupError):
-        raise InputError("unknown encoding", where=file.name, hint="convert the file to UTF-8") from None
+        raise InputError(
+            "unknown encoding", where=file.name, hint="convert the file to UTF-8"
+        ) from None
     texts = root.findall("TEXT")
     if len(texts) != 1 or len(texts[0]):
         hint = "use the format of i2b2 2014"
@@ -164,7 +181,9 @@ class FolderSink:
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write a file for each row."""
-        for note_id, text in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+        for note_id, text in zip(
+            batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True
+        ):
             self._rows += 1
             where = f"row {self._rows} of the output"
             if text is None:
@@ -175,19 +194,32 @@ class FolderSink:
 
     def _create(self, note_id: str, data: bytes, where: str) -> None:
         parts = PurePosixPath(note_id).parts
-        plain = note_id == "/".join(parts) and parts and not note_id.startswith("/") and not {"..", "."} & set(parts)
+        plain = (
+            note_id == "/".join(parts)
+            and parts
+            and not note_id.startswith("/")
+            and not {"..", "."} & set(parts)
+        )
         if not plain or "\0" in note_id:
-            raise InputError("the id is not a valid file name", where=where, hint="write .parquet, .csv or .jsonl")
+            raise InputError(
+                "the id is not a valid file name",
+                where=where,
+                hint="write .parquet, .csv or .jsonl",
+            )
         file = self._path.joinpath(*parts[:-1], parts[-1] + self._suffix)
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with file.open("xb") as out:
                 out.write(data)
         except (FileExistsError, NotADirectoryError):
-            raise InputError("the file of this id exists already", where=where, hint="ids must be unique") from None
+            raise InputError(
+                "the file of this id exists already", where=where, hint="ids must be unique"
+            ) from None
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
-                raise InputError("the id is too long for a file name", where=where, hint="write .parquet") from None
+                raise InputError(
+                    "the id is too long for a file name", where=where, hint="write .parquet"
+                ) from None
             raise
         os.utime(file, (_TIME, _TIME))
 
@@ -199,7 +231,9 @@ class FolderSink:
 
 def _plain(text: str, where: str) -> bytes:
     if "\0" in text:
-        raise InputError("the text contains a NUL character", where=where, hint="remove it from the note")
+        raise InputError(
+            "the text contains a NUL character", where=where, hint="remove it from the note"
+        )
     # A text that begins with a byte order mark gets another one, because reading removes one.
     return (_BOM * text.startswith(_BOM) + text).encode()
 

@@ -53,14 +53,20 @@ class JsonlSource:
         first = [tuple(record) for record, _ in islice(self._records(), _SAMPLE)]
         counts = Counter(chain.from_iterable(first))
         object.__setattr__(self, "names", tuple(counts))
-        object.__setattr__(self, "optional_keys", frozenset(n for n, count in counts.items() if count < len(first)))
+        object.__setattr__(
+            self, "optional_keys", frozenset(n for n, count in counts.items() if count < len(first))
+        )
 
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the given columns; whole numbers in `ids` become text, `kept` keep their types."""
         self.take_types(self.kinds([name for name in kept if name not in self._types]))
         names = dict.fromkeys((*ids, *texts, *kept))
         fields = [self._types.get(name) or pa.field(name, pa.large_string()) for name in names]
-        columns = [(name, self._converter(name, _as_id if name in ids else _as_text)) for name in names]
+        columns = [
+            (name, self._converter(name, _as_id if name in ids else _as_text)) for name in names
+        ]
         rows: list[list[Any]] = []
         size = 0
         for number, (record, length) in enumerate(self._records(), start=1):
@@ -108,12 +114,16 @@ class JsonlSource:
             except UnicodeDecodeError:
                 raise wrong_encoding(f"{self.path.name}, row {number}", "utf-8") from None
             except (ValueError, RecursionError) as error:
-                what, hint = ("the line is not JSON", _SHAPE) if isinstance(error, ValueError) else _TOO_DEEP
+                what, hint = (
+                    ("the line is not JSON", _SHAPE) if isinstance(error, ValueError) else _TOO_DEEP
+                )
                 what, hint = error.args if isinstance(error, _BadRecord) else (what, hint)
                 raise InputError(what, where=f"{self.path.name}, row {number}", hint=hint) from None
             yield record, len(line)
         if not number:
-            raise InputError("the file is empty", where=self.path.name, hint="write one JSON object per line")
+            raise InputError(
+                "the file is empty", where=self.path.name, hint="write one JSON object per line"
+            )
 
 
 class _BadRecord(ValueError):
@@ -129,7 +139,9 @@ def _checked(value: Any, line: bytes) -> Record:
     if not isinstance(value, dict):
         raise _BadRecord("the line is not a JSON object", _SHAPE)
     if b"\\" in line and not all(map(_encodable, value)):  # only an escape spells a surrogate
-        raise _BadRecord("a key contains a lone surrogate, which is not a character", "rename the key")
+        raise _BadRecord(
+            "a key contains a lone surrogate, which is not a character", "rename the key"
+        )
     if line.count(b"[") + line.count(b"{") > _DEPTH and _is_deep(value):
         raise _BadRecord(*_TOO_DEEP)
     return value
@@ -205,25 +217,34 @@ class JsonlSink:
     """
 
     def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
-        self._raw = {f.name for f in schema if f.metadata and f.metadata.get(b"clinveil") == b"json"}
+        self._raw = {
+            f.name for f in schema if f.metadata and f.metadata.get(b"clinveil") == b"json"
+        }
         self._file = create_bytes(path, suffix)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
         names = batch.schema.names
         columns = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        self._file.write(b"".join(self._line(dict(zip(names, row, strict=True))) for row in columns))
+        self._file.write(
+            b"".join(self._line(dict(zip(names, row, strict=True))) for row in columns)
+        )
 
     def _line(self, record: Record) -> bytes:
         for name in self._raw:
             record[name] = None if record[name] is None else json.loads(record[name])
         try:
-            return json.dumps(record, ensure_ascii=False, allow_nan=False, default=_spell).encode() + b"\n"
+            return (
+                json.dumps(record, ensure_ascii=False, allow_nan=False, default=_spell).encode()
+                + b"\n"
+            )
         except UnicodeEncodeError:  # a lone surrogate in a kept column remains an escape
             return json.dumps(record, allow_nan=False, default=_spell).encode() + b"\n"
         except (ValueError, TypeError):
             hint = "write .parquet, or drop the column"
-            raise InputError("a kept column contains NaN or bytes, which JSON does not support", hint=hint) from None
+            raise InputError(
+                "a kept column contains NaN or bytes, which JSON does not support", hint=hint
+            ) from None
 
     def close(self) -> None:
         """Finish the file."""

@@ -42,17 +42,25 @@ class ParquetSource:
         object.__setattr__(self, "names", tuple(names))
         object.__setattr__(self, "types", dict(zip(names, schema.types, strict=True)))
 
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the given columns, with their own types."""
         wanted = list(dict.fromkeys((*ids, *texts, *kept)))
         with self._open() as file:
             for group in range(file.num_row_groups):
                 yield from self._read_group(file, group, wanted)
 
-    def _read_group(self, file: pq.ParquetFile, group: int, names: list[str]) -> Iterator[pa.RecordBatch]:
+    def _read_group(
+        self, file: pq.ParquetFile, group: int, names: list[str]
+    ) -> Iterator[pa.RecordBatch]:
         facts = file.metadata.row_group(group)
-        rows = max(1, min(BATCH_ROWS, BATCH_BYTES * facts.num_rows // max(1, facts.total_byte_size)))
-        batches = file.iter_batches(batch_size=rows, row_groups=[group], columns=names, use_threads=False)
+        rows = max(
+            1, min(BATCH_ROWS, BATCH_BYTES * facts.num_rows // max(1, facts.total_byte_size))
+        )
+        batches = file.iter_batches(
+            batch_size=rows, row_groups=[group], columns=names, use_threads=False
+        )
         while True:
             try:
                 batch = next(batches, None)
@@ -74,7 +82,9 @@ class ParquetSource:
             if is_failure_of_store(error):
                 return failure(error, self.path.name)
             hint = "copy it again from its source"
-            return InputError("not a Parquet file, or a damaged one", where=self.path.name, hint=hint)
+            return InputError(
+                "not a Parquet file, or a damaged one", where=self.path.name, hint=hint
+            )
         empty = self.path.is_file() and self.path.stat().st_size == 0
         what = "the file is empty" if empty else "not a Parquet file, or a damaged one"
         return InputError(what, where=self.path.name, hint="copy it again from its source")

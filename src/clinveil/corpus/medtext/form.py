@@ -21,7 +21,11 @@ Tags = Literal["all", "published"]
 
 _PUBLISHED = r"\(?'?\[\*\*[\w\s\-()\\/]+\*\*\]\)?:?"
 # Tags of MIMIC-III, MIMIC-IV (three underscores) and clinveil, and the token itself.
-_ANY = r"\[\*\*[^\[\]\n]*\*\*\]|(?<!_)___(?!_)|\[(?:" + "|".join(sorted(LABELS)) + r")\]|<deidentified>"
+_ANY = (
+    r"\[\*\*[^\[\]\n]*\*\*\]|(?<!_)___(?!_)|\[(?:"
+    + "|".join(sorted(LABELS))
+    + r")\]|<deidentified>"
+)
 _TAGS: dict[Tags, re.Pattern[str]] = {"published": re.compile(_PUBLISHED), "all": re.compile(_ANY)}
 _CUT_TAG = re.compile(r"\[\*\*[^\[\]]{0,100}\*\*\]")  # a tag that continues on the next line
 _TAG_WIDTH = 12  # width of a tag, blanks included, when paper C's code measures a line
@@ -133,7 +137,9 @@ def sentences(paragraph: str) -> list[list[str]]:
 
 def _sentences(row: list[str]) -> Iterator[list[str]]:
     current: list[str] = []
-    ended = quoted = False  # the last token except closing marks was . ? or !; an odd number of " so far
+    ended = quoted = (
+        False  # the last token except closing marks was . ? or !; an odd number of " so far
+    )
     for token, following in zip(row, [*row, ""][1:], strict=True):
         current.append(token)
         if token == '"':
@@ -179,7 +185,9 @@ def medtext(text: str, *, tags: Tags = "all", split: Splitter = sentences) -> st
     The number of a list entry is at the start of its line, and an entry of one line stays one line. The result is ""
     for a note without tokens. Source: paper C, section 3.1 and its released code.
     """
-    return "\n".join(line for paragraph in paragraphs(text, tags) for line in _rows_of(paragraph, split))
+    return "\n".join(
+        line for paragraph in paragraphs(text, tags) for line in _rows_of(paragraph, split)
+    )
 
 
 def _rows_of(paragraph: Paragraph, split: Splitter) -> list[str]:

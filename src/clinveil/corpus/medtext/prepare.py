@@ -56,7 +56,12 @@ SMALL, LARGE = SplitSizes(train=1280), SplitSizes()
 
 
 def split_notes(
-    patients: Sequence[str], lengths: Sequence[int], sizes: SplitSizes, rng: Generator, *, by_note: bool = False
+    patients: Sequence[str],
+    lengths: Sequence[int],
+    sizes: SplitSizes,
+    rng: Generator,
+    *,
+    by_note: bool = False,
 ) -> dict[str, list[int]]:
     """Return the rows of each part, in random order; a patient's notes are in one part unless `by_note`.
 
@@ -89,7 +94,9 @@ def split_notes(
         words += sum(lengths[row] for row in group)
         parts["train"] += group
     _refuse_short(parts, words, sizes, len(patients))
-    for name in reversed(PARTS):  # training last, so that its size does not change the order of the other parts
+    for name in reversed(
+        PARTS
+    ):  # training last, so that its size does not change the order of the other parts
         parts[name] = [parts[name][i] for i in rng.permutation(len(parts[name]))]
     return parts
 
@@ -132,7 +139,11 @@ class Dictionary:
 
 
 def dictionary(
-    notes: Iterable[str], patients: Sequence[str], *, min_count: int = MIN_COUNT, min_patients: int = 1
+    notes: Iterable[str],
+    patients: Sequence[str],
+    *,
+    min_count: int = MIN_COUNT,
+    min_patients: int = 1,
 ) -> Dictionary:
     """Count the words of notes in MedText format.
 
@@ -154,7 +165,9 @@ def dictionary(
 
 def with_unknown(text: str, kept: frozenset[str]) -> str:
     """Return a note in MedText format with all words outside the vocabulary replaced with `<unk>`."""
-    return "\n".join(" ".join(w if w in kept else UNK for w in line.split(" ")) for line in text.split("\n"))
+    return "\n".join(
+        " ".join(w if w in kept else UNK for w in line.split(" ")) for line in text.split("\n")
+    )
 
 
 @dataclass(frozen=True)
@@ -188,7 +201,12 @@ def table_rows(columns: Sequence[CorpusCounts]) -> list[tuple[str, ...]]:
     rows = [("", *(column.name for column in columns))]
     for what in ("notes", "patients", "lines", "words"):
         for part in PARTS:
-            rows.append((f"{what}, {part}", *(f"{getattr(column.parts[part], what):,}" for column in columns)))
+            rows.append(
+                (
+                    f"{what}, {part}",
+                    *(f"{getattr(column.parts[part], what):,}" for column in columns),
+                )
+            )
     rows.append(("vocabulary", *(f"{column.vocabulary:,}" for column in columns)))
     return [*rows, ("OOV", *(f"{column.oov:.1%}" for column in columns))]
 
@@ -216,7 +234,11 @@ class MedTextNotes:
 
 
 def read_medtext(
-    corpus: Corpus, *, only: Mapping[str, str] | None = None, tags: Tags = "all", split: Splitter = sentences
+    corpus: Corpus,
+    *,
+    only: Mapping[str, str] | None = None,
+    tags: Tags = "all",
+    split: Splitter = sentences,
 ) -> MedTextNotes:
     """Read the selected notes of a corpus into memory.
 
@@ -269,11 +291,15 @@ def write_medtext(notes: MedTextNotes, plan: MedTextPlan, folder: Path) -> list[
     """
     lengths, counts = notes.lengths, []
     for name, sizes in plan.sizes.items():
-        rng = np.random.default_rng(plan.seed)  # new each time: all corpora share validation and test notes
+        rng = np.random.default_rng(
+            plan.seed
+        )  # new each time: all corpora share validation and test notes
         parts = split_notes(notes.patients, lengths, sizes, rng, by_note=plan.by_note)
         target = folder / name
         target.mkdir(mode=0o700, exist_ok=True)
-        counts.append(replace(_write_corpus(notes, parts, plan, target), name=f"MedText {name}".strip()))
+        counts.append(
+            replace(_write_corpus(notes, parts, plan, target), name=f"MedText {name}".strip())
+        )
     return counts
 
 
@@ -286,8 +312,13 @@ def _write_corpus(
     kept = frozenset(words.words)
     _write_lines(folder / "vocabulary.txt", _vocabulary((notes.texts[row] for row in rows), kept))
     for part in PARTS:
-        written = [(notes.note_ids[r], notes.patients[r], with_unknown(notes.texts[r], kept)) for r in parts[part]]
-        write_corpus(memory_corpus(written).batches(), folder / f"{part}.parquet", _COLUMNS, ".parquet")
+        written = [
+            (notes.note_ids[r], notes.patients[r], with_unknown(notes.texts[r], kept))
+            for r in parts[part]
+        ]
+        write_corpus(
+            memory_corpus(written).batches(), folder / f"{part}.parquet", _COLUMNS, ".parquet"
+        )
         _write_lines(folder / f"{part}.txt", (f"{text}\n" for _, _, text in written))
     counts = {
         part: PartCounts(
@@ -304,7 +335,9 @@ def _write_corpus(
 def _vocabulary(texts: Iterable[str], kept: frozenset[str]) -> Iterable[str]:
     """Return the vocabulary of paper C's code: all words after replacing rare ones, in order of first occurrence."""
     lines = (line for text in texts for line in text.split("\n"))
-    return dict.fromkeys(word for line in lines for word in (*with_unknown(line, kept).split(" "), EOS))
+    return dict.fromkeys(
+        word for line in lines for word in (*with_unknown(line, kept).split(" "), EOS)
+    )
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -318,7 +351,10 @@ def write_records(folder: Path, corpora: Sequence[CorpusCounts], about: Mapping[
     counts = {"schema": SCHEMA, **about, "corpora": [asdict(corpus) for corpus in corpora]}
     _write_json(folder / "counts.json", counts)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    _write_json(folder / "hashes.json", {path.relative_to(folder).as_posix(): sha256(path) for path in files})
+    _write_json(
+        folder / "hashes.json",
+        {path.relative_to(folder).as_posix(): sha256(path) for path in files},
+    )
 
 
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:

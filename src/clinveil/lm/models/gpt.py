@@ -41,7 +41,9 @@ class Block(nn.Module):
     def heads_of(self, x: Tensor, turn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return query, key and value, (lanes, heads, steps, width per head), the first two rotated by position."""
         lanes, steps, width = x.shape
-        parts = self.qkv(self.before_attention(x)).view(lanes, steps, 3, self.heads, width // self.heads)
+        parts = self.qkv(self.before_attention(x)).view(
+            lanes, steps, 3, self.heads, width // self.heads
+        )
         query, key, value = parts.permute(2, 0, 3, 1, 4)
         return _turned(query, turn), _turned(key, turn), value
 
@@ -56,7 +58,9 @@ class Block(nn.Module):
         """Apply the block to (lanes, steps, width); `visible`: of `notes_apart`."""
         query, key, value = self.heads_of(x, turn)
         drop = self.drop if self.training else 0.0
-        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=visible, dropout_p=drop)
+        attended = functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=visible, dropout_p=drop
+        )
         return self.after(x, attended)
 
 
@@ -79,7 +83,9 @@ class Gpt(Windowed):
         self.dropout = nn.Dropout(recipe.dropout)
         half = recipe.width // recipe.heads // 2
         angles = torch.arange(recipe.window)[:, None] * BASE ** (-torch.arange(half) / half)
-        self.register_buffer("turns", torch.stack([angles.cos(), angles.sin()], dim=-1), persistent=False)
+        self.register_buffer(
+            "turns", torch.stack([angles.cos(), angles.sin()], dim=-1), persistent=False
+        )
 
     def forward(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Apply the layers to a window."""
@@ -125,14 +131,18 @@ class GptDecoder(Decoder):
         net, positions = self._network, self._filled[rows]
         self._tokens[rows, positions] = tokens
         x = functional.embedding(tokens, net.input).unsqueeze(1)
-        visible = (torch.arange(self._window, device=rows.device) <= positions[:, None])[:, None, None]
+        visible = (torch.arange(self._window, device=rows.device) <= positions[:, None])[
+            :, None, None
+        ]
         turn = net.turns[positions][:, None, None].to(x.dtype)
         for layer, block in enumerate(net.each_block()):
             query, key, value = block.heads_of(x, turn)
             self._keys[layer, rows, :, positions] = key[:, :, 0]
             self._values[layer, rows, :, positions] = value[:, :, 0]
             cached = (self._keys[layer, rows], self._values[layer, rows])
-            x = block.after(x, functional.scaled_dot_product_attention(query, *cached, attn_mask=visible))
+            x = block.after(
+                x, functional.scaled_dot_product_attention(query, *cached, attn_mask=visible)
+            )
         self._hidden[rows] = net.last(x)[:, 0]
         self._filled[rows] += 1
 
@@ -146,7 +156,9 @@ class GptDecoder(Decoder):
             query, key, value = block.heads_of(x, net.turns[:half])
             self._keys[layer, rows, :, :half] = key
             self._values[layer, rows, :, :half] = value
-            x = block.after(x, functional.scaled_dot_product_attention(query, key, value, is_causal=True))
+            x = block.after(
+                x, functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+            )
         self._filled[rows] = half
 
 
@@ -157,7 +169,14 @@ def _check(recipe: Recipe) -> None:
         raise UsageError("--plan stream requires --model lstm")
 
 
-_COMMON: dict[str, Any] = {"dropout": 0.1, "tied": False, "optimizer": "adamw", "rate": 1e-3, "clip": 1.0, "epochs": 10}
+_COMMON: dict[str, Any] = {
+    "dropout": 0.1,
+    "tied": False,
+    "optimizer": "adamw",
+    "rate": 1e-3,
+    "clip": 1.0,
+    "epochs": 10,
+}
 _COMMON |= {"plan": "rows", "schedule": "fixed", "backoff": 4.0, "gain": 0.1, "rate_floor": 0.1}
 SIZES = {
     "tiny": {**_COMMON, "layers": 4, "width": 128, "heads": 4, "window": 128, "lanes": 8},
@@ -165,5 +184,12 @@ SIZES = {
     "base": {**_COMMON, "layers": 8, "width": 512, "heads": 8, "window": 512, "lanes": 32},
 }
 language_models.register("gpt")(
-    NeuralKind("a small GPT, a decoder with attention", Gpt, SIZES, layer_weights=12, check=_check, packed=True)
+    NeuralKind(
+        "a small GPT, a decoder with attention",
+        Gpt,
+        SIZES,
+        layer_weights=12,
+        check=_check,
+        packed=True,
+    )
 )

@@ -46,10 +46,18 @@ class LstmDecoder(Decoder):
 
     @torch.inference_mode()
     def __init__(self, network: Lstm, lanes: int) -> None:
-        self._network, get, layers = network, network.lstm.get_parameter, range(network.recipe.layers)
-        self._weights = [torch.cat([get(f"weight_ih_l{i}"), get(f"weight_hh_l{i}")], dim=1).t() for i in layers]
+        self._network, get, layers = (
+            network,
+            network.lstm.get_parameter,
+            range(network.recipe.layers),
+        )
+        self._weights = [
+            torch.cat([get(f"weight_ih_l{i}"), get(f"weight_hh_l{i}")], dim=1).t() for i in layers
+        ]
         self._biases = [get(f"bias_ih_l{i}") + get(f"bias_hh_l{i}") for i in layers]
-        self._begun = self._after(torch.tensor([END], device=network.input.device), network.start(1))
+        self._begun = self._after(
+            torch.tensor([END], device=network.input.device), network.start(1)
+        )
         self._state: list[Tensor] = [part.repeat(1, lanes, 1) for part in self._begun]
 
     def _after(self, ids: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -69,12 +77,16 @@ class LstmDecoder(Decoder):
     @torch.inference_mode()
     def push(self, ids: Ints) -> None:
         """Append one token to every lane."""
-        self._state = list(self._after(torch.from_numpy(ids).to(self._network.input.device), self._state))
+        self._state = list(
+            self._after(torch.from_numpy(ids).to(self._network.input.device), self._state)
+        )
 
     @torch.inference_mode()
     def _append(self, lanes: Ints, ids: Ints) -> None:
         rows, device = lanes.tolist(), self._network.input.device
-        after = self._after(torch.from_numpy(ids).to(device), [part[:, rows] for part in self._state])
+        after = self._after(
+            torch.from_numpy(ids).to(device), [part[:, rows] for part in self._state]
+        )
         for part, new in zip(self._state, after, strict=True):
             part[:, rows] = new
 
@@ -84,14 +96,40 @@ class LstmDecoder(Decoder):
             part[:, lanes.tolist()] = begun
 
 
-_COMMON: dict[str, Any] = {"layers": 2, "heads": 1, "dropout": 0.5, "tied": True, "window": 35, "lanes": 20}
-_COMMON |= {"plan": "rows", "schedule": "fixed", "backoff": 4.0, "gain": 0.1, "rate_floor": 0.1, "epochs": 10}
-_SGD, _ADAM = {"optimizer": "sgd", "rate": 20.0, "clip": 0.25}, {"optimizer": "adamw", "rate": 2e-3, "clip": 1.0}
+_COMMON: dict[str, Any] = {
+    "layers": 2,
+    "heads": 1,
+    "dropout": 0.5,
+    "tied": True,
+    "window": 35,
+    "lanes": 20,
+}
+_COMMON |= {
+    "plan": "rows",
+    "schedule": "fixed",
+    "backoff": 4.0,
+    "gain": 0.1,
+    "rate_floor": 0.1,
+    "epochs": 10,
+}
+_SGD, _ADAM = (
+    {"optimizer": "sgd", "rate": 20.0, "clip": 0.25},
+    {"optimizer": "adamw", "rate": 2e-3, "clip": 1.0},
+)
 SIZES = {
     "tiny": {**_COMMON, **_SGD, "width": 128},
     "small": {**_COMMON, **_SGD, "width": 256},
     "base": {**_COMMON, **_ADAM, "width": 650, "window": 70, "lanes": 64},
-    "paper": {**_COMMON, **_SGD, "width": 650, "schedule": "annealed", "epochs": 20, "plan": "stream"},
+    "paper": {
+        **_COMMON,
+        **_SGD,
+        "width": 650,
+        "schedule": "annealed",
+        "epochs": 20,
+        "plan": "stream",
+    },
 }
 ABOUT = "an LSTM, a recurrent network (Melamud and Shivade, ClinicalNLP 2019)"
-language_models.register("lstm")(NeuralKind(about=ABOUT, network=Lstm, sizes=SIZES, layer_weights=8))
+language_models.register("lstm")(
+    NeuralKind(about=ABOUT, network=Lstm, sizes=SIZES, layer_weights=8)
+)

@@ -111,11 +111,17 @@ def contexts(text: History, labels: Ints, classes: Ints) -> Iterator[tuple[str, 
             there = w[fewer - 1] != NONE
             rows.append((f"both {fewer}", there & known, (*w[:fewer], part, own)))
             rows.append((f"section {fewer}", there, (*w[:fewer], part)))
-            rows += [(f"label {fewer}", there & known, (*w[:fewer], own))] if fewer <= LABELLED else []
+            rows += (
+                [(f"label {fewer}", there & known, (*w[:fewer], own))] if fewer <= LABELLED else []
+            )
         if length == 1:
             rows.append(("near 2", True, (w[0], c[1])))
         rows.append((f"all {length}", w[length - 1] != NONE, (*w[:length],)))
-    rows += [("near 1", True, (c[0], c[1])), ("near label", known, (c[0], own)), ("near 0", True, (c[0],))]
+    rows += [
+        ("near 1", True, (c[0], c[1])),
+        ("near label", known, (c[0], own)),
+        ("near 0", True, (c[0],)),
+    ]
     for name, fits, parts in rows:
         yield name, np.where(fits, hashed(*parts), NONE)
 
@@ -132,7 +138,10 @@ def class_contexts(text: History, classes: Ints) -> Iterator[tuple[str, Ints]]:
 def plain_contexts(text: History) -> Iterator[tuple[str, Ints]]:
     """Yield the tables of the last tokens and the code of each context."""
     for length in range(len(text.window), 0, -1):
-        yield f"all {length}", np.where(text.window[length - 1] == NONE, NONE, hashed(*text.window[:length]))
+        yield (
+            f"all {length}",
+            np.where(text.window[length - 1] == NONE, NONE, hashed(*text.window[:length])),
+        )
 
 
 class Ngram:
@@ -149,7 +158,9 @@ class Ngram:
         self.vocabulary, self.tables, self.order = vocabulary, dict(tables), order
         self.unigram, self.classes, self.within = unigram, classes, within
         self.padded = np.append(classes, classes.max(initial=0) + 1)
-        self.of_class = np.bincount(classes, unigram).astype(np.float64) if classes.size else unigram
+        self.of_class = (
+            np.bincount(classes, unigram).astype(np.float64) if classes.size else unigram
+        )
 
     @property
     def labelled(self) -> bool:
@@ -161,14 +172,19 @@ class Ngram:
         if not notes:
             return []
         sizes, ids = [note.size for note in notes], np.concatenate(notes).astype(np.int64)
-        text = histories(notes, self.order - 1, marks_of(self.vocabulary, plain=not self.classes.size))
+        text = histories(
+            notes, self.order - 1, marks_of(self.vocabulary, plain=not self.classes.size)
+        )
         of_token: Ints = np.repeat(np.full(len(notes), NONE) if labels is None else labels, sizes)
         if self.classes.size:
             chance = self.of_class[self.classes[ids]]
             for name, codes in reversed([*class_contexts(text, self.padded)]):
                 if name in self.tables:
                     chance = self.tables[name].mixed(codes, self.classes[ids], chance)
-            chance, every = chance * self.within[of_token, ids], [*contexts(text, of_token, self.padded)]
+            chance, every = (
+                chance * self.within[of_token, ids],
+                [*contexts(text, of_token, self.padded)],
+            )
         else:
             chance, every = self.unigram[ids], [*plain_contexts(text)]
         for name, codes in reversed(every):
@@ -184,7 +200,9 @@ class Ngram:
         found, rest = list[tuple[Ints, Doubles]](), 1.0
         for length in range(min(self.order - 1, len(before)), 0, -1):
             table = self.tables[f"all {length}"]
-            at = int(_find(table.contexts, hashed(*np.array(before[: -length - 1 : -1])[:, None]))[0])
+            at = int(
+                _find(table.contexts, hashed(*np.array(before[: -length - 1 : -1])[:, None]))[0]
+            )
             if at != NONE:
                 rows = slice(table.starts[at], table.starts[at + 1])
                 found.append((table.tokens[rows], rest * table.shares[rows]))
@@ -249,7 +267,9 @@ class _Stream:
                 self._model.tables[name].add(codes, found, left, sharpness)
 
 
-def train_ngram(notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER, discount: float = DISCOUNT) -> Ngram:
+def train_ngram(
+    notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER, discount: float = DISCOUNT
+) -> Ngram:
     """Count tokens after their contexts within each note; with conditions, after contexts of up to `LONGEST` tokens.
 
     Raises ValueError for an order below 2.
@@ -268,10 +288,14 @@ def train_ngram(notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER,
         return Ngram(vocabulary, tables, order, unigram, none, np.zeros((0, 0)))
     classes, of_token = classes_of(notes, vocabulary.size), np.repeat(given.labels, notes.lengths)
     padded = np.append(classes, classes.max() + 1)
-    counting = _Counting(discount, np.repeat(given.patients, notes.lengths), given.min_patients, notes.weights.copy())
+    counting = _Counting(
+        discount, np.repeat(given.patients, notes.lengths), given.min_patients, notes.weights.copy()
+    )
     tables = {name: counting.table(codes, ids) for name, codes in contexts(text, of_token, padded)}
     within = counting.within(ids, of_token, classes)
-    tables |= {name: counting.table(codes, classes[ids]) for name, codes in class_contexts(text, padded)}
+    tables |= {
+        name: counting.table(codes, classes[ids]) for name, codes in class_contexts(text, padded)
+    }
     return Ngram(vocabulary, tables, order, unigram, classes, within)
 
 
@@ -298,17 +322,23 @@ class _Counting:
         kept = np.ones(keys.size, dtype=np.bool_)
         if self.owners is not None and self.left is not None:
             kept = self._shared(back, there, keys.size)
-            mass = np.bincount(back, weights=self.left[there], minlength=keys.size).astype(np.float64)
+            mass = np.bincount(back, weights=self.left[there], minlength=keys.size).astype(
+                np.float64
+            )
             explained = np.where(kept, explained, 0.0)
             self.left[there] *= (1.0 - explained)[back]
         row = keys // size
         totals = np.bincount(row, weights=mass, minlength=contexts.size)
         shares: Doubles = (mass * explained / np.maximum(totals[row], 1e-300)).astype(np.float64)
-        rest: Doubles = (1.0 - np.bincount(row, weights=shares, minlength=contexts.size)).astype(np.float64)
+        rest: Doubles = (1.0 - np.bincount(row, weights=shares, minlength=contexts.size)).astype(
+            np.float64
+        )
         used = np.bincount(row[kept], minlength=contexts.size)
         some = used > 0
         starts = np.concatenate([[0], np.cumsum(used[some])]).astype(np.int64)
-        return _Table(contexts[some], starts, np.maximum(rest[some], 0.0), (keys % size)[kept], shares[kept])
+        return _Table(
+            contexts[some], starts, np.maximum(rest[some], 0.0), (keys % size)[kept], shares[kept]
+        )
 
     def _shared(self, rows: Ints, places: Ints, n: int) -> Any:
         """Return which of `n` rows enough patients have; `rows`: of each of some places of the text."""
@@ -325,7 +355,9 @@ class _Counting:
         for label in range(int(labels.max(initial=NONE)) + 1):
             at = np.flatnonzero(labels == label)
             mass = np.bincount(ids[at], self.left[at], minlength=classes.size)
-            kept = np.where(self._shared(ids[at], at, classes.size), np.maximum(mass - self.discount, 0.0), 0.0)
+            kept = np.where(
+                self._shared(ids[at], at, classes.size), np.maximum(mass - self.discount, 0.0), 0.0
+            )
             rows.append(kept + (mass.sum() - kept.sum() + 1.0) * every / every.sum())
         return np.array([row / np.bincount(classes, row)[classes] for row in (*rows, every)])
 
@@ -340,7 +372,11 @@ def _find(keys: Ints, wanted: Ints) -> Ints:
 
 def _at(values: Doubles, rows: Ints) -> Doubles:
     """Return the values of some rows; 0 where the row is -1."""
-    return np.where(rows == NONE, 0.0, values[np.maximum(rows, 0)]) if values.size else np.zeros(rows.size)
+    return (
+        np.where(rows == NONE, 0.0, values[np.maximum(rows, 0)])
+        if values.size
+        else np.zeros(rows.size)
+    )
 
 
 def load_ngram(folder: Path, vocabulary: Vocabulary, meta: Mapping[str, Any]) -> Ngram:

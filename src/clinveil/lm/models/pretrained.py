@@ -38,7 +38,9 @@ class LowRank(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply layer and update."""
-        found: Tensor = self.layer(x) + SCALE * functional.linear(functional.linear(x, self.down), self.up)
+        found: Tensor = self.layer(x) + SCALE * functional.linear(
+            functional.linear(x, self.down), self.up
+        )
         return found
 
 
@@ -50,20 +52,33 @@ class Pretrained(Windowed):
 
     shortest = 1_024  # most notes in one window, without the cost of an overlap
 
-    def __init__(self, size: int, recipe: Recipe, weights: Mapping[str, Tensor] | None = None) -> None:
+    def __init__(
+        self, size: int, recipe: Recipe, weights: Mapping[str, Tensor] | None = None
+    ) -> None:
         super().__init__(size, recipe, INIT_RANGE)
         self.body = _body(recipe.config)
         if weights is not None:
             own = self.body.state_dict()
-            fitting = {name: value for name, value in weights.items() if name in own and value.shape == own[name].shape}
+            fitting = {
+                name: value
+                for name, value in weights.items()
+                if name in own and value.shape == own[name].shape
+            }
             if len(fitting) < len(own) - 1:  # all but the table of subwords
-                raise InputError("is a language model of an architecture that is not supported", where="synthetic.init")
+                raise InputError(
+                    "is a language model of an architecture that is not supported",
+                    where="synthetic.init",
+                )
             self.body.load_state_dict(fitting, strict=False)
         if recipe.rank:
             self.body.requires_grad_(False)
-            layers = [name for name, layer in self.body.named_modules() if isinstance(layer, nn.Linear)]
+            layers = [
+                name for name, layer in self.body.named_modules() if isinstance(layer, nn.Linear)
+            ]
             if not layers:
-                raise InputError("this architecture has no linear layers to update", hint="pass --set lm.rank=0")
+                raise InputError(
+                    "this architecture has no linear layers to update", hint="pass --set lm.rank=0"
+                )
             for name in layers:
                 self.body.set_submodule(name, LowRank(self.body.get_submodule(name), recipe.rank))
 
@@ -75,7 +90,9 @@ class Pretrained(Windowed):
 
     def layers(self, x: Tensor, visible: Tensor, positions: Tensor, **cache: Any) -> Tensor:
         """Return the hidden values of vectors (lanes, steps, width)."""
-        found: Tensor = self.body(inputs_embeds=x, attention_mask=visible, position_ids=positions, **cache)[0]
+        found: Tensor = self.body(
+            inputs_embeds=x, attention_mask=visible, position_ids=positions, **cache
+        )[0]
         return found
 
     def decoder(self, lanes: int) -> CachedDecoder:
@@ -91,12 +108,20 @@ def _body(config: Any) -> Any:
         raise MissingExtra("transformers", "huggingface") from None
     logging.set_verbosity_error()
     # Its own table of subwords is not used.
-    own = {**config, "vocab_size": 1, "pad_token_id": None, "bos_token_id": None, "eos_token_id": None}
+    own = {
+        **config,
+        "vocab_size": 1,
+        "pad_token_id": None,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
     architecture = AutoConfig.for_model(own.pop("model_type"), **own)
     try:  # only this attention takes a mask of what is visible
         body = AutoModel.from_config(architecture, dtype=torch.float32, attn_implementation="sdpa")
     except (ValueError, ImportError):
-        raise InputError(f"architecture {architecture.model_type} is not supported", where="synthetic.init") from None
+        raise InputError(
+            f"architecture {architecture.model_type} is not supported", where="synthetic.init"
+        ) from None
     nn.init.zeros_(body.get_input_embeddings().weight.requires_grad_(False))
     return body
 
@@ -126,10 +151,14 @@ class CachedDecoder(Decoder):
     @torch.inference_mode()
     def _append(self, lanes: Ints, ids: Ints) -> None:
         rows, tokens = (torch.from_numpy(part).to(self._filled.device) for part in (lanes, ids))
-        positions = self._filled[rows].clamp(max=self._most - 1)  # a full lane has ended; what it appends is not used
+        positions = self._filled[rows].clamp(
+            max=self._most - 1
+        )  # a full lane has ended; what it appends is not used
         self._rows, self._seen = rows, int(positions.max()) + 1
         x = functional.embedding(tokens, self._network.input).unsqueeze(1)
-        visible = (torch.arange(self._seen, device=rows.device) <= positions[:, None])[:, None, None]
+        visible = (torch.arange(self._seen, device=rows.device) <= positions[:, None])[
+            :, None, None
+        ]
         how = {self._name: self, "use_cache": True}
         self._hidden[rows] = self._network.layers(x, visible, positions[:, None], **how)[:, 0]
         self._filled[rows] += 1
@@ -138,7 +167,9 @@ class CachedDecoder(Decoder):
         """Return 0: positions and mask are passed to the layers (an interface of transformers)."""
         return 0
 
-    def update(self, keys: Tensor, values: Tensor, layer: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+    def update(
+        self, keys: Tensor, values: Tensor, layer: int, *_: Any, **__: Any
+    ) -> tuple[Tensor, Tensor]:
         """Store the (rows, heads, 1, width) keys and values of a layer; return those of the rows so far."""
         stored = self._stored.setdefault(
             layer, [keys.new_zeros(len(self._filled), *keys.shape[1:2], 0, keys.shape[3])] * 2
@@ -152,12 +183,28 @@ class CachedDecoder(Decoder):
         return tuple((one if every else one[self._rows])[:, :, : self._seen] for one in stored)  # type: ignore[return-value]
 
 
-_COMMON: dict[str, Any] = {"layers": 1, "width": 4, "heads": 1, "dropout": 0.0, "tied": False, "optimizer": "adamw"}
-_COMMON |= {"clip": 1.0, "plan": "rows", "schedule": "fixed", "backoff": 4.0, "gain": 0.1, "rate_floor": 0.1}
+_COMMON: dict[str, Any] = {
+    "layers": 1,
+    "width": 4,
+    "heads": 1,
+    "dropout": 0.0,
+    "tied": False,
+    "optimizer": "adamw",
+}
+_COMMON |= {
+    "clip": 1.0,
+    "plan": "rows",
+    "schedule": "fixed",
+    "backoff": 4.0,
+    "gain": 0.1,
+    "rate_floor": 0.1,
+}
 _COMMON |= {"precision": "bfloat16"}
 SIZES = {
     "small": {**_COMMON, "rank": 16, "rate": 5e-4, "window": 512, "lanes": 4, "epochs": 2},
     "base": {**_COMMON, "rank": 0, "rate": 1e-4, "window": 1_024, "lanes": 16, "epochs": 3},
 }
 ABOUT = "a public language model that was trained further on the notes"
-language_models.register("pretrained")(NeuralKind(ABOUT, Pretrained, SIZES, layer_weights=12, packed=True))
+language_models.register("pretrained")(
+    NeuralKind(ABOUT, Pretrained, SIZES, layer_weights=12, packed=True)
+)

@@ -91,4 +91,6 @@ def _hash(counts: Ints) -> str:
 
 
 ABOUT = "a unigram: words drawn independently with their frequencies in the training notes"
-language_models.register("unigram")(CountedKind(about=ABOUT, count=train_unigram, load=load_unigram))
+language_models.register("unigram")(
+    CountedKind(about=ABOUT, count=train_unigram, load=load_unigram)
+)

@@ -27,8 +27,12 @@ from clinveil.lm.private.table import TERMS, LabelledNote, Layout, noisy, summed
 
 LEVEL = 0.05  # 1 - confidence
 CANARIES = 2_000  # at most
-GUESSED = 0.3  # share of the canaries that the attacker does not abstain from; chosen before the run
-NOTES = 5  # of a canary patient: limits per note instead of per patient would multiply its contribution
+GUESSED = (
+    0.3  # share of the canaries that the attacker does not abstain from; chosen before the run
+)
+NOTES = (
+    5  # of a canary patient: limits per note instead of per patient would multiply its contribution
+)
 HIGHEST = 50.0
 
 
@@ -44,7 +48,9 @@ class Audit:
     def p_value(self, epsilon: float) -> float:
         """Return the largest probability of at least this many correct guesses under (epsilon, delta)."""
         guesses, correct = binom(self.guesses, expit(epsilon)), self.correct
-        below = np.cumsum(guesses.pmf(np.arange(correct - 1, -1, -1)))  # P[correct > W >= correct - i], i = 1, 2, …
+        below = np.cumsum(
+            guesses.pmf(np.arange(correct - 1, -1, -1))
+        )  # P[correct > W >= correct - i], i = 1, 2, …
         steepest = float((below / np.arange(1, correct + 1)).max(initial=0.0))
         return min(1.0, float(guesses.sf(correct - 1)) + 2 * self.canaries * self.delta * steepest)
 
@@ -73,12 +79,18 @@ def guessed(included: Mask, scores: Doubles, delta: float, share: float = GUESSE
     return Audit(scores.size, 2 * side, int(correct), delta)
 
 
-def audited_table(public: PublicText, layout: Layout, sigma: float, delta: float, key: Key) -> Audit:
+def audited_table(
+    public: PublicText, layout: Layout, sigma: float, delta: float, key: Key
+) -> Audit:
     """Run the mechanism of the noisy table on canaries; guess from the sums of each canary's cells."""
-    each = max(1, min(TERMS, layout.labels * layout.words // CANARIES))  # words of a canary, in one label
+    each = max(
+        1, min(TERMS, layout.labels * layout.words // CANARIES)
+    )  # words of a canary, in one label
     stream, words = key.stream("audit of the private table"), public.words
     order = np.argsort(np.array([stream.uint64() for _ in words], dtype=np.uint64))
-    blocks = order[: order.size // each * each].reshape(-1, each)[: max(1, CANARIES // layout.labels)]
+    blocks = order[: order.size // each * each].reshape(-1, each)[
+        : max(1, CANARIES // layout.labels)
+    ]
     canaries = [(label, block) for label in range(layout.labels) for block in blocks]
     included = np.array([stream.below(2) == 1 for _ in canaries])
     notes = [
@@ -87,4 +99,6 @@ def audited_table(public: PublicText, layout: Layout, sigma: float, delta: float
         for _ in range(NOTES * int(included[number]))
     ]
     table = noisy(summed(notes, public, layout), layout, sigma, key, "audit")
-    return guessed(included, np.array([table.cells[label, block].sum() for label, block in canaries]), delta)
+    return guessed(
+        included, np.array([table.cells[label, block].sum() for label, block in canaries]), delta
+    )

@@ -69,7 +69,9 @@ class PrivatePlan:
         what = f"{self.description}; it must be {LEAST_SIGNAL:g} times the noise"
         fewer = int(self.labels * self.signal / LEAST_SIGNAL)
         otherwise = f", or at most {fewer} labels" if fewer > 1 else ""
-        raise InputError(what, hint=f"about {self.patients_needed:,} patients are needed{otherwise}")
+        raise InputError(
+            what, hint=f"about {self.patients_needed:,} patients are needed{otherwise}"
+        )
 
     @property
     def patients_needed(self) -> int:

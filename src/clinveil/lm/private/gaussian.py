@@ -21,7 +21,9 @@ LOWEST_EPSILON, HIGHEST_EPSILON, LOWEST_DELTA = 1e-3, 100.0, 1e-100
 
 def delta_of(sigma: float, epsilon: float) -> float:
     """Return the smallest delta of Gaussian noise with this deviation, for L2 sensitivity 1 and this epsilon."""
-    return exp(log_ndtr(0.5 / sigma - epsilon * sigma)) - exp(epsilon + log_ndtr(-0.5 / sigma - epsilon * sigma))
+    return exp(log_ndtr(0.5 / sigma - epsilon * sigma)) - exp(
+        epsilon + log_ndtr(-0.5 / sigma - epsilon * sigma)
+    )
 
 
 def noise_for(epsilon: float, delta: float) -> float:
@@ -30,7 +32,9 @@ def noise_for(epsilon: float, delta: float) -> float:
     Raises UsageError for an epsilon or a delta outside the supported range.
     """
     refuse_parameters(epsilon, delta)
-    sigma: float = brentq(lambda sigma: delta_of(sigma, epsilon) - delta, 1e-3, 1e7, xtol=1e-14, rtol=1e-14)
+    sigma: float = brentq(
+        lambda sigma: delta_of(sigma, epsilon) - delta, 1e-3, 1e7, xtol=1e-14, rtol=1e-14
+    )
     return sigma * (1 + 1e-12)  # the root's rounding must not exceed delta
 
 
@@ -39,7 +43,9 @@ def epsilon_of(sigma: float, delta: float) -> float:
     if delta_of(sigma, 0.0) <= delta:
         return 0.0
     high = 0.5 / sigma**2 + sqrt(2 * log(1 / delta)) / sigma + 1  # a sufficient epsilon
-    epsilon: float = brentq(lambda epsilon: delta_of(sigma, epsilon) - delta, 0.0, high, xtol=1e-12, rtol=1e-14)
+    epsilon: float = brentq(
+        lambda epsilon: delta_of(sigma, epsilon) - delta, 0.0, high, xtol=1e-12, rtol=1e-14
+    )
     return epsilon
 
 
@@ -59,14 +65,18 @@ def delta_for(patients: int, epsilon: float, delta: float | None) -> float:
     refuse_parameters(epsilon, delta)
     if delta > 1 / patients:
         what = f"synthetic.delta {delta:g} exceeds 1/patients ({1 / patients:.2g})"
-        raise InputError(what, hint="a patient's notes could be published whole; omit it for 1/(n ln n)")
+        raise InputError(
+            what, hint="a patient's notes could be published whole; omit it for 1/(n ln n)"
+        )
     return delta
 
 
 def refuse_parameters(epsilon: float, delta: float) -> None:
     """Raise UsageError for an epsilon outside .001 to 100, or a delta outside 1e-100 to 1."""
     if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
-        raise UsageError("synthetic.epsilon must be between .001 and 100", hint="values of 1 to 8 are usual")
+        raise UsageError(
+            "synthetic.epsilon must be between .001 and 100", hint="values of 1 to 8 are usual"
+        )
     if not LOWEST_DELTA <= delta < 1:
         raise UsageError("synthetic.delta must be at least 1e-100 and below 1")
 

@@ -95,4 +95,6 @@ def _runs(text: Sequence[str], length: int) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=1 << 16)
 def _hash(word: str) -> int:
-    return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little"
+    )

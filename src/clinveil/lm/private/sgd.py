@@ -19,7 +19,11 @@ from clinveil.lm.private.gaussian import delta_for
 LEAST_SIGNAL = 100.0  # expected patients of a step, divided by the noise: a network that starts from random weights
 LEAST_SIGNAL_PRETRAINED = 20.0
 COARSE, TOLERANCE = 1e-3, 1e-4  # of privacy losses and of the noise, in the search for it
-PASSES, LEAST_BATCH, SHARE = 40, 32, 8  # defaults: passes over the patients; patients of a step: 32, or an eighth
+PASSES, LEAST_BATCH, SHARE = (
+    40,
+    32,
+    8,
+)  # defaults: passes over the patients; patients of a step: 32, or an eighth
 
 
 class Noise(NamedTuple):
@@ -60,7 +64,9 @@ def calibrated(epsilon: float, delta: float, rate: float, steps: int) -> Noise:
     """Return the least noise of each step for (epsilon, delta), to `TOLERANCE`. Raises as `epsilon_of_all`."""
     dp = _dp_accounting()
     sigma = dp.calibrate_dp_mechanism(
-        lambda: dp.pld.PLDAccountant(value_discretization_interval=COARSE),  # an upper bound, ten times faster
+        lambda: dp.pld.PLDAccountant(
+            value_discretization_interval=COARSE
+        ),  # an upper bound, ten times faster
         lambda sigma: _event(Noise(sigma, rate, steps)),
         epsilon,
         delta,

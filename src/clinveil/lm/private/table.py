@@ -22,7 +22,9 @@ GRID = 2.0**-10  # cells and noise are multiples of this
 LABELS = 0.3  # share of the norm for the labels of a patient
 TERMS = 60  # most specific cells of a patient
 EVIDENCE = 7.0  # log odds that a cell is empty, before it is seen: about 1,000 to 1
-PRIVATE_SHARE = 0.5  # of the words of a note drawn from the noisy table; the others from the public text
+PRIVATE_SHARE = (
+    0.5  # of the words of a note drawn from the noisy table; the others from the public text
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,9 @@ def _scored(texts: Mapping[int, Sequence[str]], public: PublicText) -> tuple[Int
 
 def _grid(norm: float, n: int) -> Ints:
     """Return n equal values with at most this norm, rounded down to the grid."""
-    return np.full(n, int(norm / sqrt(n) / GRID), dtype=np.int64) if n else np.zeros(0, dtype=np.int64)
+    return (
+        np.full(n, int(norm / sqrt(n) / GRID), dtype=np.int64) if n else np.zeros(0, dtype=np.int64)
+    )
 
 
 def summed(notes: Iterable[LabelledNote], public: PublicText, layout: Layout) -> Ints:
@@ -130,7 +134,9 @@ def noisy(cells: Ints, layout: Layout, sigma: float, key: Key, question: str) ->
     noise = normals(key.stream("private release", question), layout.size) * sigma
     released = np.asarray((cells + np.rint(noise / GRID)) * GRID, dtype=np.float64)
     split = layout.labels * layout.words
-    return NoisyTable(sigma, released[:split].reshape(layout.labels, layout.words), released[split:] / LABELS)
+    return NoisyTable(
+        sigma, released[:split].reshape(layout.labels, layout.words), released[split:] / LABELS
+    )
 
 
 def word_shares(table: NoisyTable) -> Doubles:
@@ -163,5 +169,7 @@ def notes_per_label(table: NoisyTable, notes: int | None) -> Ints:
     notes: in total; None: one per noisy patient.
     """
     labels = len(table.patients)
-    total = max(labels, round(float(np.maximum(table.patients, 0.0).sum()))) if notes is None else notes
+    total = (
+        max(labels, round(float(np.maximum(table.patients, 0.0).sum()))) if notes is None else notes
+    )
     return total // labels + (np.arange(labels) < total % labels)

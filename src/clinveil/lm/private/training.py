@@ -68,7 +68,10 @@ class PatientPlan:
     def batch(self, step: int) -> list[Batch]:
         """Return the batches of the sampled patients."""
         sampled = self.random.sample(len(self.patients), self.sgd.noise.rate, step)
-        return [patient_batch(self.patients[row], self.window, step) for row in np.flatnonzero(sampled).tolist()]
+        return [
+            patient_batch(self.patients[row], self.window, step)
+            for row in np.flatnonzero(sampled).tolist()
+        ]
 
 
 def patient_batch(notes: EncodedNotes, window: int, step: int) -> Batch:
@@ -96,7 +99,9 @@ class PrivateTraining(Training):
             self.state = None
             loss = super().loss(patient)
             gradients = torch.autograd.grad(loss, weights)
-            norm = float(torch.stack([one.double().square().sum() for one in gradients]).sum().sqrt())
+            norm = float(
+                torch.stack([one.double().square().sum() for one in gradients]).sum().sqrt()
+            )
             if np.isfinite(norm):  # else the patient contributes 0
                 factor = self.recipe.clip / max(norm, self.recipe.clip)
                 for sum_, one in zip(sums, gradients, strict=True):

@@ -48,8 +48,13 @@ class SteeredWriter:
         rows = [list(pieces(text)) for text in public.texts]
         counts = Counter(piece for row in rows for piece in row)
         self._vocabulary = WordVocabulary(sorted(piece for piece, n in counts.items() if n >= SEEN))
-        self._model = train_ngram(encode([" ".join(row) for row in rows], self._vocabulary), self._vocabulary, ORDER)
-        numbers = [public.ids.get(lookup_form(piece.lstrip(SPACE + LINE)), -1) for piece in self._vocabulary.words]
+        self._model = train_ngram(
+            encode([" ".join(row) for row in rows], self._vocabulary), self._vocabulary, ORDER
+        )
+        numbers = [
+            public.ids.get(lookup_form(piece.lstrip(SPACE + LINE)), -1)
+            for piece in self._vocabulary.words
+        ]
         known = np.array(numbers)
         ratio = np.where(known >= 0, (probabilities / public.frequencies)[:, known], 1.0)
         ratio[:, [UNKNOWN, LINE_END]] = 0.0
@@ -80,7 +85,10 @@ class SteeredWriter:
         """Return the pieces seen after a context, their cumulative weights, and the weight of the unigram."""
         found, rest = self._model.following(context)
         ids = np.concatenate([UNSEEN, *(ids for ids, _ in found)])
-        weights = np.concatenate([np.zeros(0), *(weights for _, weights in found)]) * self._ratio[label][ids]
+        weights = (
+            np.concatenate([np.zeros(0), *(weights for _, weights in found)])
+            * self._ratio[label][ids]
+        )
         if context == (END,):
             weights[ids == END] = 0.0  # no empty note
         return ids, np.cumsum(weights), rest

@@ -115,11 +115,15 @@ class AdapterDetector:
             hint = "pass a local folder with the model; models are never downloaded"
             raise InputError("no such folder", where=f"--also {kind}", hint=hint)
         self._model = adapter.load(Path(folder) if folder else None)
-        self.unknown = sorted(label for label in self._model.labels if _plain(label) not in KNOWN_LABELS)
+        self.unknown = sorted(
+            label for label in self._model.labels if _plain(label) not in KNOWN_LABELS
+        )
         self.labels = frozenset(label for label in map(self._mapped, self._model.labels) if label)
         if not self.labels:
             hint = f"its labels are {', '.join(sorted(self._model.labels)[:8])}"
-            raise InputError("none of the model's labels is an identifier", where=f"--also {kind}", hint=hint)
+            raise InputError(
+                "none of the model's labels is an identifier", where=f"--also {kind}", hint=hint
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return adapter_detector, (self.spec,)
@@ -131,7 +135,9 @@ class AdapterDetector:
             start, end = _trimmed(note.plain, prediction.start, prediction.end, label)
             if label and start < end and (label != "DATE" or _DATE.search(note.plain, start, end)):
                 score = min(1.0, max(0.01, prediction.score))
-                yield note.span(start, end, label, self.name, score, PREFIX.sub("", prediction.label))
+                yield note.span(
+                    start, end, label, self.name, score, PREFIX.sub("", prediction.label)
+                )
 
     def _mapped(self, label: str) -> str | None:
         return KNOWN_LABELS.get(_plain(label))

@@ -90,7 +90,9 @@ class Rule:
         """Yield the offsets of identifiers in the normalised copy."""
         group = "phi" if "phi" in self.pattern.groupindex else 0
         for match in matcher(self.pattern).matches(note):
-            if match.end(group) > match.start(group) and (self.check is None or self.check(match, note)):
+            if match.end(group) > match.start(group) and (
+                self.check is None or self.check(match, note)
+            ):
                 yield match.span(group)
 
 
@@ -114,12 +116,18 @@ class RuleDetector:
         if unknown := sorted(self.labels.difference(LABELS)):
             raise ValueError(f"detector {self.name}: unknown label {unknown[0]}")
         by_number: dict[int | None, list[Rule]] = {}
-        for rule in self.rules:  # all patterns at once: a pattern added later invalidates the table of known words
+        for rule in (
+            self.rules
+        ):  # all patterns at once: a pattern added later invalidates the table of known words
             by_number.setdefault(matcher(rule.pattern).number, []).append(rule)
         object.__setattr__(self, "_by_number", by_number)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RuleDetector, (self.name, self.rules, self.follow)  # a worker's copy builds its matchers again
+        return RuleDetector, (
+            self.name,
+            self.rules,
+            self.follow,
+        )  # a worker's copy builds its matchers again
 
     @property
     def labels(self) -> frozenset[str]:
@@ -139,12 +147,15 @@ class RuleDetector:
                     yield note.span(start, end, rule.label, self.name, rule.score, rule.why)
                     if self.follow is not None and rule.label == "ADDRESS":
                         for first, last, label in self.follow(note, end):
-                            yield note.span(first, last, label, self.name, rule.score, "after an address")
+                            yield note.span(
+                                first, last, label, self.name, rule.score, "after an address"
+                            )
 
 
 _FIRST_MARK = re.compile(r"(?P<before>[^{}]*)\{(?P<phi>[^{}]*)\}")
 _SHAPE = str.maketrans(
-    "0123456789" + "abcdefghijklmnopqrstuvwxyz" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "9" * 10 + "x" * 26 + "X" * 26
+    "0123456789" + "abcdefghijklmnopqrstuvwxyz" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "9" * 10 + "x" * 26 + "X" * 26,
 )
 _DIGITS_MASKED = str.maketrans("0123456789", "9" * 10)
 

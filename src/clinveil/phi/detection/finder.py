@@ -61,7 +61,10 @@ _PREFIXES = re.compile(
 def demo_vocabulary() -> frozenset[str]:
     """Return the words of the synthetic notes' diseases, drugs and terms, without usual names."""
     root = files("clinveil.corpus.demo").joinpath("language")
-    texts = [root.joinpath(f"{name}.toml").read_text(encoding="utf-8") for name in ("drugs", "terms", "misspellings")]
+    texts = [
+        root.joinpath(f"{name}.toml").read_text(encoding="utf-8")
+        for name in ("drugs", "terms", "misspellings")
+    ]
     texts += [file.read_text(encoding="utf-8") for file in root.joinpath("diagnoses").iterdir()]
     vocabulary = {word.lower() for text in texts for word in re.findall(r"[^\W\d_]{3,}", text)}
     return frozenset(word for word in vocabulary if not lexical_classes(word) & _USUAL)
@@ -69,12 +72,19 @@ def demo_vocabulary() -> frozenset[str]:
 
 def _is_off(note: NoteView, index: int, lower: str, vocabulary: AbstractSet[str]) -> bool:
     parts = filter(None, lower.replace("'", "").split("-"))
-    if lower not in vocabulary and not all(len(p) == 1 or p in vocabulary or _is_listed(p) for p in parts):
+    if lower not in vocabulary and not all(
+        len(p) == 1 or p in vocabulary or _is_listed(p) for p in parts
+    ):
         # An eponym followed by its noun stays: Foley catheter, Kerrison rongeur.
         following = note.words.lowers[index + 1] if index + 1 < len(note.words) else ""
         return lower not in word_list("eponyms") or following not in word_list("eponym_nouns")
     word = note.words[index]
-    if lower in word_list("function") or not word.classes & _USUAL or not word.capital or word.shouted:
+    if (
+        lower in word_list("function")
+        or not word.classes & _USUAL
+        or not word.capital
+        or word.shouted
+    ):
         return False
     # Inside a lower-case sentence; at its start or in a heading, a capital is not informative.
     before = note.plain[: word.start].rstrip(" \t")[-1:]
@@ -89,7 +99,11 @@ def _is_listed(part: str) -> bool:
     if is_word(part) or part in _UNITS or part in demo_vocabulary():
         return True
     rest = _PREFIXES.sub("", part, count=1)
-    return rest != part and not lexical_classes(part) & _USUAL and (is_word(rest) or rest in demo_vocabulary())
+    return (
+        rest != part
+        and not lexical_classes(part) & _USUAL
+        and (is_word(rest) or rest in demo_vocabulary())
+    )
 
 
 if TYPE_CHECKING:
@@ -141,7 +155,10 @@ class Finder:
 
     @classmethod
     def of(
-        cls, settings: PhiSettings, patients: Mapping[str, Patient] | None = None, revise: Revise | None = None
+        cls,
+        settings: PhiSettings,
+        patients: Mapping[str, Patient] | None = None,
+        revise: Revise | None = None,
     ) -> Finder:
         """Return the finder for some settings."""
         policy = settings.policy()
@@ -175,7 +192,9 @@ class Finder:
         view, more = self.view(text, patient_id, note_id), list[Span]()
         spans = self.detect(view) if detected is None else detected
         if self.propagate != "none":
-            names = names_in(*view.within(spans)) | self.name_index.patients.get(patient_id, frozenset())
+            names = names_in(*view.within(spans)) | self.name_index.patients.get(
+                patient_id, frozenset()
+            )
             more += mentions(view, names, self.name_index.staff, spans)
         if self.recall_first:
             more += off_list(view, self.name_index.vocabulary)
@@ -194,13 +213,21 @@ class Finder:
             spans += self.find_words.found(view)
         found = resolve(view.text, self._without_kept(view, spans), self.kept)
         more = [] if self.second_opinion is None else list(self.second_opinion.find(view, found))
-        return resolve(view.text, [*found, *self._without_kept(view, more)], self.kept) if more else found
+        return (
+            resolve(view.text, [*found, *self._without_kept(view, more)], self.kept)
+            if more
+            else found
+        )
 
     def kept_places(self, view: NoteView) -> list[tuple[int, int]]:
         """Return the ranges of a note that are never replaced."""
         if self.keep_words is None:
             return []
-        row = () if view.patient is None else (part for name in view.patient.name for part in name.split("-"))
+        row = (
+            ()
+            if view.patient is None
+            else (part for name in view.patient.name for part in name.split("-"))
+        )
         return self.keep_words.kept(view, (part.casefold() for part in row))
 
     def _without_kept(self, view: NoteView, spans: list[Span]) -> list[Span]:
@@ -208,12 +235,19 @@ class Finder:
         if not (places := self.kept_places(view)):
             return spans
         sure = [span for span in spans if span.detector in _LISTS]
-        return [*sure, *cut(view.text, (span for span in spans if span.detector not in _LISTS), places)]
+        return [
+            *sure,
+            *cut(view.text, (span for span in spans if span.detector not in _LISTS), places),
+        ]
 
     def for_patients(self, patient_ids: Iterable[str]) -> Finder:
         """Return a copy restricted to the data of some patients, as sent to a worker with its batch."""
         ids, other = set(patient_ids), copy(self)
-        other.patients = {patient_id: self.patients[patient_id] for patient_id in ids if patient_id in self.patients}
+        other.patients = {
+            patient_id: self.patients[patient_id]
+            for patient_id in ids
+            if patient_id in self.patients
+        }
         other.name_index = self.name_index.for_patients(ids)
         return other
 
@@ -240,7 +274,9 @@ def resolve(text: str, spans: Iterable[Span], kept: Collection[str] = ()) -> lis
         kept: labels that the policy keeps unchanged. A span of any other label that overlaps one of them wins, so that
             no name is kept because it may also be a town.
     """
-    return united((_to_word_edges(text, span) if span.label == "NAME" else span for span in spans), kept)
+    return united(
+        (_to_word_edges(text, span) if span.label == "NAME" else span for span in spans), kept
+    )
 
 
 def united(spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
@@ -257,7 +293,9 @@ def united(spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
 def _union(spans: list[Span], kept: Collection[str]) -> Span:
     if len(spans) == 1:
         return spans[0]
-    winner = max(spans, key=lambda s: (s.label not in kept, s.end - s.start, s.score, s.label, s.detector))
+    winner = max(
+        spans, key=lambda s: (s.label not in kept, s.end - s.start, s.score, s.label, s.detector)
+    )
     return winner.over(spans[0].start, max(s.end for s in spans))
 
 
@@ -278,7 +316,9 @@ def _to_word_edges(text: str, span: Span) -> Span:
         start -= 1
     while end < len(text):
         last, hyphen = text[end - 1], text[end] == "-" and text[end + 1 : end + 2].isalpha()
-        if not (last.isalpha() and (hyphen or text[end].isalpha())) and not (last == "-" and text[end].isalpha()):
+        if not (last.isalpha() and (hyphen or text[end].isalpha())) and not (
+            last == "-" and text[end].isalpha()
+        ):
             break
         end += 1
     if end < len(text) and text[end] in ",. \t" and (match := _GENERATION.match(text, end)):

@@ -136,7 +136,9 @@ def _segments(text: str) -> Iterator[tuple[int, int]]:
 
 def _is_small(text: str) -> bool:
     written = _WORD.findall(text[:20_000])
-    return len(written) > _FEWEST and sum(not word.islower() for word in written) * _MOST_SMALL <= len(written)
+    return len(written) > _FEWEST and sum(
+        not word.islower() for word in written
+    ) * _MOST_SMALL <= len(written)
 
 
 def _is_shouted(segment: str) -> bool:
@@ -150,13 +152,17 @@ def _usual(segment: str) -> str:
     found = list(_WORD.finditer(segment))
     lowers = [match[0].lower() for match in found]
     spans = [match.span() for match in found]
-    capital = [_is_proper(lower, segment[:start]) for lower, (start, _) in zip(lowers, spans, strict=True)]
+    capital = [
+        _is_proper(lower, segment[:start]) for lower, (start, _) in zip(lowers, spans, strict=True)
+    ]
     for index, lower in enumerate(lowers):
         if lower in _KINDS or lower in _WEAK_KINDS:
             _capitalise_before(index, lowers, capital, spans)
     for match in (*_AT.finditer(segment), *_SAINT.finditer(segment)):
         _capitalise_after(match.end(), lowers, capital, spans, match.re is _SAINT)
-    written = [_titled(lower) if proper else lower for lower, proper in zip(lowers, capital, strict=True)]
+    written = [
+        _titled(lower) if proper else lower for lower, proper in zip(lowers, capital, strict=True)
+    ]
     _write_listed(lowers, written)
     letters = list(segment)
     for (start, end), word in zip(spans, written, strict=True):
@@ -199,7 +205,9 @@ def _stops(word: str) -> bool:
     return word in _STOPS or verb or bool(kind & LexicalClass.FUNCTION)
 
 
-def _capitalise_before(index: int, lowers: list[str], capital: list[bool], spans: list[tuple[int, int]]) -> None:
+def _capitalise_before(
+    index: int, lowers: list[str], capital: list[bool], spans: list[tuple[int, int]]
+) -> None:
     """Mark the words before a kind of institution or street: `mercy hospital`, `oak street`."""
     first, strong = index, lowers[index] in _KINDS
     while first > 0 and index - first < 4 and spans[first][0] - spans[first - 1][1] == 1:

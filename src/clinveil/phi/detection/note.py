@@ -29,14 +29,20 @@ if TYPE_CHECKING:
 
 
 _RUN = re.compile(r"[^\x00-\x7f]+|[\x00-\x7f]+")
-_SIGNS = {ord(c): "'" for c in "‘’‚‛′ʼ＇`´"} | {ord(c): "-" for c in "‐‑‒–—―−﹣－"} | {ord(c): '"' for c in "“”„‟″"}
+_SIGNS = (
+    {ord(c): "'" for c in "‘’‚‛′ʼ＇`´"}
+    | {ord(c): "-" for c in "‐‑‒–—―−﹣－"}
+    | {ord(c): '"' for c in "“”„‟″"}
+)
 _SIGNS |= {ord(c): "/" for c in "∕⁄⧸"} | {ord(c): "." for c in "·‧∙"} | {ord(c): ":" for c in "∶ː"}
 # Cyrillic and Greek letters that look like Latin ones; replaced in words that also contain Latin letters.
 _LOOKALIKES = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаеіјорсухѕԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοα", "ABESIJKMHOPCTYXaeijopcyxsdqwABEZHIKMNOPTYXoa"
 )
 _NON_LATIN = re.compile(r"[\u0370-\u052f]")
-_MIXED = re.compile(r"[A-Za-z\u0370-\u052f]*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])[A-Za-z\u0370-\u052f]*")
+_MIXED = re.compile(
+    r"[A-Za-z\u0370-\u052f]*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])[A-Za-z\u0370-\u052f]*"
+)
 # Masks of an earlier de-identification: those of MIMIC, and our tags.
 _MASK = re.compile(r"\[\*\*[^\]\n]{0,80}\*\*\]|\[(?:" + "|".join(LABELS) + r")\]|_{3,}")
 _CONTRACTED = ("n't", "'re", "'ve", "'ll", "'m", "'d")
@@ -114,7 +120,11 @@ def _folded(cluster: str) -> str:
     visible = "".join(c for c in cluster if not _ignorable(c))
     folded = unicodedata.normalize("NFKC", visible.translate(_SIGNS)).translate(_SIGNS)
     # Combining marks without a composed letter (such as overlaid strokes) are dropped.
-    return "".join(str(unicodedata.decimal(c, c)) for c in folded if c.isascii() or not unicodedata.combining(c))
+    return "".join(
+        str(unicodedata.decimal(c, c))
+        for c in folded
+        if c.isascii() or not unicodedata.combining(c)
+    )
 
 
 def _ignorable(character: str) -> bool:
@@ -123,7 +133,9 @@ def _ignorable(character: str) -> bool:
 
 def begins_small(word: str) -> bool:
     """Whether a word begins in lower case and has no capital after a hyphen or an apostrophe."""
-    return word[0].islower() and not (("-" in word or "'" in word) and any(c.isupper() for c in word))
+    return word[0].islower() and not (
+        ("-" in word or "'" in word) and any(c.isupper() for c in word)
+    )
 
 
 class Word(NamedTuple):
@@ -178,7 +190,11 @@ class NoteView:
 
     def within(self, spans: Sequence[Span]) -> tuple[str, Sequence[Span]]:
         """Return the text without markup, and the spans in it; both unchanged for a plain note."""
-        return (self.text, spans) if self.aligned.markup is None else spans_in(self.aligned.markup, spans)
+        return (
+            (self.text, spans)
+            if self.aligned.markup is None
+            else spans_in(self.aligned.markup, spans)
+        )
 
     @cached_property
     def plain(self) -> str:
@@ -208,7 +224,9 @@ class NoteView:
         """Cache of `matcher.candidates`, by the tables in use when it was computed."""
         return {}
 
-    def span(self, start: int, end: int, label: str, detector: str, score: float = 1.0, why: str = "") -> Span:
+    def span(
+        self, start: int, end: int, label: str, detector: str, score: float = 1.0, why: str = ""
+    ) -> Span:
         """Return the span in the note of a range in the plain copy."""
         return Span(*self.aligned.source_offsets(start, end), label, detector, score, why)
 
@@ -266,7 +284,9 @@ class Words(Sequence[Word]):
         word = self._cache.get(index)
         if word is None:
             start, text = self.starts[index], self.texts[index]
-            word = self._cache[index] = Word(start, start + len(text), text, self.lowers[index], self.classes[index])
+            word = self._cache[index] = Word(
+                start, start + len(text), text, self.lowers[index], self.classes[index]
+            )
         return word
 
 

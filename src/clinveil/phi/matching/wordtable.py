@@ -40,7 +40,13 @@ def _kinds() -> NDArray[np.uint8]:
     """Return the kind of every code point, consistent with the tokens of training."""
     table = np.full(sys.maxunicode + 1, _SIGN, np.uint8)
     all_characters = "".join(map(chr, range(sys.maxunicode + 1)))
-    for kind, pattern in ((_LETTER, r"[^\W\d_]+"), (_DIGIT, r"\d+"), (_SPACE, r"\s+"), (_NUL, "\x00"), (_LINE, "\n")):
+    for kind, pattern in (
+        (_LETTER, r"[^\W\d_]+"),
+        (_DIGIT, r"\d+"),
+        (_SPACE, r"\s+"),
+        (_NUL, "\x00"),
+        (_LINE, "\n"),
+    ):
         for match in re.finditer(pattern, all_characters):
             table[match.start() : match.end()] = kind
     return table
@@ -70,7 +76,9 @@ def _end_of_word(text: NDArray[np.uint32], kinds: NDArray[np.uint8], start: int)
 
 
 @kernel
-def _scan(text: NDArray[np.uint32], kinds: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, NDArray[np.uint32]]:
+def _scan(
+    text: NDArray[np.uint32], kinds: NDArray[np.uint8]
+) -> tuple[Ints, Ints, Ints, NDArray[np.uint32]]:
     """Return starts, ends and ids of the tokens, the id of a word being -1, and the text with words and spaces only."""
     words = np.full(text.size, ord(" "), np.uint32)
     starts, ends = np.empty(text.size, np.int32), np.empty(text.size, np.int32)
@@ -134,7 +142,9 @@ class Table(dict[str, int]):
             return self.words[number - FIRST_WORD]
         if number >= _SIGNS:
             return chr(number - _SIGNS + _FIRST_SIGN)
-        return ("", *("0" * length for length in range(1, LONGEST_NUMBER + 1)), "\n", "\x00")[number]
+        return ("", *("0" * length for length in range(1, LONGEST_NUMBER + 1)), "\n", "\x00")[
+            number
+        ]
 
     def scan(self, text: str) -> tuple[Ints, Ints, Ints]:
         """Return starts, ends and ids of the tokens of a text; new words are added to the table."""
@@ -197,7 +207,9 @@ class Column:
     def __call__(self, table: Table, ids: NDArray[Any]) -> NDArray[Any]:
         """Return the values of some token ids."""
         known, values = self._arrays(table)
-        if not (cached := known.take(ids)).all():  # `take` is faster than indexing for the size of a note
+        if not (
+            cached := known.take(ids)
+        ).all():  # `take` is faster than indexing for the size of a note
             for number in set(ids[~cached].tolist()):
                 values[number] = self.of(table.token(number))
                 known[number] = True

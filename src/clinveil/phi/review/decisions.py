@@ -150,7 +150,9 @@ def read_file(path: Path) -> DecisionFile:
     try:
         data = path.read_bytes()
     except OSError:
-        raise InputError("cannot be read", where=path.name, hint="pass a file of OUT.vault/review") from None
+        raise InputError(
+            "cannot be read", where=path.name, hint="pass a file of OUT.vault/review"
+        ) from None
     *lines, rest = data.split(b"\n")
     notes: dict[str, NoteDecisions] = {}
     for number, line in enumerate(lines, 1):
@@ -168,7 +170,9 @@ def read_file(path: Path) -> DecisionFile:
             if fields["schema"] != SCHEMA or len(bytes.fromhex(key)) != 32:
                 raise ValueError
         except (ValueError, TypeError, KeyError, RecursionError):
-            message = "is not a file of decisions" if number == 1 else f"line {number} is not a decision"
+            message = (
+                "is not a file of decisions" if number == 1 else f"line {number} is not a decision"
+            )
             raise InputError(message, where=path.name, hint=_HINT) from None
     if not lines:
         raise InputError("is not a file of decisions", where=path.name, hint=_HINT)
@@ -213,8 +217,15 @@ class Decisions:
     def rejected(self, note_id: str) -> list[Offsets]:
         """Return the ranges of a note that a reviewer rejected and none confirmed."""
         decided = [note.verdicts for _, note in self._by_note.get(note_id, ())]
-        confirmed = {(verdict.start, verdict.end) for verdicts in decided for verdict in verdicts.values() if verdict}
-        dropped = {place for verdicts in decided for place, verdict in verdicts.items() if verdict is None}
+        confirmed = {
+            (verdict.start, verdict.end)
+            for verdicts in decided
+            for verdict in verdicts.values()
+            if verdict
+        }
+        dropped = {
+            place for verdicts in decided for place, verdict in verdicts.items() if verdict is None
+        }
         return sorted(dropped - confirmed)
 
     def check_corpus(self, corpus: Corpus) -> None:
@@ -233,15 +244,26 @@ class Decisions:
             message = f"{changed} of {len(self)} notes with decisions have another text than the reviewed one"
             raise InputError(message, where="--decisions", hint=AGAIN)
         if missing and not unchanged:
-            raise InputError(f"none of the {len(self)} notes with decisions is here", where="--decisions", hint=AGAIN)
+            raise InputError(
+                f"none of the {len(self)} notes with decisions is here",
+                where="--decisions",
+                hint=AGAIN,
+            )
         if missing:
             message = f"--decisions: {missing} of {len(self)} notes with decisions are not here"
             warnings.warn(message, InputWarning, stacklevel=2)
 
     @staticmethod
     def _matches(decided: Iterable[tuple[str, NoteDecisions]], text: str) -> bool:
-        ends = [verdict.end for _, note in decided for verdict in note.verdicts.values() if verdict is not None]
-        return max(ends, default=0) <= len(text) and all(text_hash(key, text) == note.text for key, note in decided)
+        ends = [
+            verdict.end
+            for _, note in decided
+            for verdict in note.verdicts.values()
+            if verdict is not None
+        ]
+        return max(ends, default=0) <= len(text) and all(
+            text_hash(key, text) == note.text for key, note in decided
+        )
 
 
 def revised(spans: Iterable[Span], *decided: Mapping[Offsets, Verdict]) -> list[Span]:
@@ -251,9 +273,13 @@ def revised(spans: Iterable[Span], *decided: Mapping[Offsets, Verdict]) -> list[
     corrected identifier.
     """
     kept = {verdict for verdicts in decided for verdict in verdicts.values() if verdict is not None}
-    reviewed = _merged([*(at for verdicts in decided for at in verdicts), *((k.start, k.end) for k in kept)])
+    reviewed = _merged(
+        [*(at for verdicts in decided for at in verdicts), *((k.start, k.end) for k in kept)]
+    )
     detected = {Kept(span.start, span.end, span.label): span for span in spans}
-    unreviewed = (s for s in detected.values() if not any(a <= s.start and s.end <= b for a, b in reviewed))
+    unreviewed = (
+        s for s in detected.values() if not any(a <= s.start and s.end <= b for a, b in reviewed)
+    )
     return united([*(detected.get(keep) or Span(*keep, REVIEW) for keep in kept), *unreviewed])
 
 
@@ -295,7 +321,9 @@ class DecisionLog:
     def _write(self, note_id: str, fields: Mapping[str, Any]) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
-            self._size += append(self._file, {"note": note_id, "text": self.notes[note_id].text, **fields, "at": now})
+            self._size += append(
+                self._file, {"note": note_id, "text": self.notes[note_id].text, **fields, "at": now}
+            )
         except OSError:
             os.ftruncate(self._file, self._size)  # remove a partial line
             raise
@@ -325,7 +353,11 @@ def decision_log(path: Path, key: str, reviewer: str) -> Iterator[DecisionLog]:
                 hint = "move the file away, or review the run that it belongs to"
                 raise InputError("contains decisions on another run", where=path.name, hint=hint)
             if stored.reviewer != reviewer:
-                raise UsageError("contains decisions of another reviewer", where=path.name, hint="move the file away")
+                raise UsageError(
+                    "contains decisions of another reviewer",
+                    where=path.name,
+                    hint="move the file away",
+                )
             os.ftruncate(descriptor, stored.size)  # drop a partial line of a killed session
             yield DecisionLog(descriptor, stored)
         finally:

@@ -153,17 +153,26 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
         hint = "clinveil deidentify NOTES -o OUT --spans"
         raise UsageError("not a clinveil deidentify run", where=out.name, hint=hint)
     try:
-        settings, folder = DeidentifySettings.model_validate(record["settings"]), Path(record["folder"])
+        settings, folder = (
+            DeidentifySettings.model_validate(record["settings"]),
+            Path(record["folder"]),
+        )
         read = notes or place(record["notes"])
     except (KeyError, TypeError, ValueError):
         message = "the record of the run is damaged or of another version"
         raise InputError(message, where=folder_of_run.name, hint=AGAIN) from None
     residues = folder_of_run / RESIDUES
     if not settings.spans and not (residues.is_file() and residues.stat().st_size):
-        raise UsageError("the run found no residues and stored no spans", where=out.name, hint=AGAIN)
+        raise UsageError(
+            "the run found no residues and stored no spans", where=out.name, hint=AGAIN
+        )
     if not read.exists():
         raise InputError("notes not found", where=read.name, hint="pass their path with --notes")
-    files = {name: folder / value for name, value in dict(settings.identifiers).items() if isinstance(value, Path)}
+    files = {
+        name: folder / value
+        for name, value in dict(settings.identifiers).items()
+        if isinstance(value, Path)
+    }
     return PastRun(folder_of_run, read, settings.but(**files, decisions=()))
 
 
@@ -171,7 +180,9 @@ def review_queue(entries: Iterable[Entry], most: int, order: Order) -> list[Entr
     """Return the notes to review, at most `most`; only these are kept in memory."""
     if order == "given":
         return list(islice(entries, most))
-    return nlargest(most, entries, key=lambda entry: (len(entry.residues), entry.doubt, -entry.number))
+    return nlargest(
+        most, entries, key=lambda entry: (len(entry.residues), entry.doubt, -entry.number)
+    )
 
 
 def suspects(text: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
@@ -196,9 +207,15 @@ def _lines(path: Path) -> Iterator[tuple[str, Span, str]]:
             try:
                 row = json.loads(line)
                 source = row["detector"], row["score"], row.get("why", "")
-                yield row["note_id"], Span(row["start"], row["end"], row["label"], *source), row["text"]
+                yield (
+                    row["note_id"],
+                    Span(row["start"], row["end"], row["label"], *source),
+                    row["text"],
+                )
             except (ValueError, KeyError, TypeError, InputError):
-                raise InputError(f"line {number}: invalid span", where=path.name, hint=AGAIN) from None
+                raise InputError(
+                    f"line {number}: invalid span", where=path.name, hint=AGAIN
+                ) from None
 
 
 def _residues(path: Path) -> Iterator[FoundResidue]:
@@ -208,10 +225,14 @@ def _residues(path: Path) -> Iterator[FoundResidue]:
             try:
                 yield FoundResidue(**json.loads(line))
             except (ValueError, TypeError):
-                raise InputError(f"line {number}: invalid residue", where=path.name, hint=AGAIN) from None
+                raise InputError(
+                    f"line {number}: invalid residue", where=path.name, hint=AGAIN
+                ) from None
 
 
-def _as_spans(text: str, residues: Iterable[FoundResidue], spans: Sequence[Span]) -> tuple[Span, ...]:
+def _as_spans(
+    text: str, residues: Iterable[FoundResidue], spans: Sequence[Span]
+) -> tuple[Span, ...]:
     """Return residues as spans. Raises InputError if the text has changed."""
     found = list[Span]()
     for residue in residues:
@@ -236,15 +257,24 @@ class Desk:
     """
 
     def __init__(
-        self, entries: Sequence[Entry], treat: Deidentifier, log: DecisionLog, *, key: str, reviewer: str
+        self,
+        entries: Sequence[Entry],
+        treat: Deidentifier,
+        log: DecisionLog,
+        *,
+        key: str,
+        reviewer: str,
     ) -> None:
         self.entries, self.reviewer = entries, reviewer
         self._treat, self._log, self._lock = treat, log, Lock()
         self._hashes = [text_hash(key, entry.note.text) for entry in entries]
         pairs = [
-            (log.notes.get(entry.note.note_id), digest) for entry, digest in zip(entries, self._hashes, strict=True)
+            (log.notes.get(entry.note.note_id), digest)
+            for entry, digest in zip(entries, self._hashes, strict=True)
         ]
-        if changed := sum(decided is not None and decided.text != digest for decided, digest in pairs):
+        if changed := sum(
+            decided is not None and decided.text != digest for decided, digest in pairs
+        ):
             message = f"the text of {changed} of {len(log.notes)} notes with decisions has changed"
             hint = "move the decisions file away, or choose another --reviewer"
             raise InputError(message, where=f"reviewer {reviewer}", hint=hint)
@@ -260,7 +290,11 @@ class Desk:
     def note(self, at: int) -> Json:
         """Return a note: its text, its suspects and the result of `_state`."""
         entry = self._entry(at)
-        return {"text": entry.note.text, "suspects": [list(span) for span in entry.suspects], **self._state(at)}
+        return {
+            "text": entry.note.text,
+            "suspects": [list(span) for span in entry.suspects],
+            **self._state(at),
+        }
 
     def act(self, at: int, verdicts: Sequence[Mapping[str, Any]], done: bool | None = None) -> Json:
         """Apply a step: verdicts on spans, and whether the note is done. Raises InputError for an invalid step."""
@@ -288,7 +322,9 @@ class Desk:
         query, hits = words.lower(), list[list[int]]()
         for at, entry in enumerate(self.entries if query.strip() else ()):
             text = entry.note.text.lower()
-            if len(text) != len(entry.note.text):  # some letters become longer in lower case, which would shift offsets
+            if len(text) != len(
+                entry.note.text
+            ):  # some letters become longer in lower case, which would shift offsets
                 text = "".join(low if len(low := c.lower()) == 1 else c for c in entry.note.text)
             start = text.find(query)
             while start >= 0 and len(hits) < _MAX_HITS:
@@ -310,15 +346,26 @@ class Desk:
 
     def _listed(self, at: int) -> Json:
         entry, decided = self.entries[at], self._decided(at)
-        counts = {"spans": len(entry.shown), "suspects": len(entry.suspects), "decided": len(decided.verdicts)}
-        return {"id": entry.note.note_id, "doubt": round(entry.doubt, 1), "done": decided.done, **counts}
+        counts = {
+            "spans": len(entry.shown),
+            "suspects": len(entry.suspects),
+            "decided": len(decided.verdicts),
+        }
+        return {
+            "id": entry.note.note_id,
+            "doubt": round(entry.doubt, 1),
+            "done": decided.done,
+            **counts,
+        }
 
     def _state(self, at: int) -> Json:
         """Return the current spans of a note, its replacements, and its entry in the list of notes."""
         entry, decided = self.entries[at], self._decided(at)
         active = revised(entry.spans, decided.verdicts)
         treated = self._treat.treated(entry.note.text, active, entry.note.patient_id)
-        pieces = [[span.start, span.end, item.text] for span, item in zip(active, treated, strict=True)]
+        pieces = [
+            [span.start, span.end, item.text] for span, item in zip(active, treated, strict=True)
+        ]
         state = {"at": at, "spans": _shown(entry.shown, decided.verdicts), "pieces": pieces}
         return {**state, "undo": bool(decided.steps), "listed": self._listed(at)}
 
@@ -329,7 +376,9 @@ class Desk:
         trial.apply(change)
         live = [span for span in _shown(entry.shown, trial.verdicts) if span["state"] != "dropped"]
         ends = [0, *(span["end"] for span in live)]
-        if max(ends) > len(entry.note.text) or any(end > live[i]["start"] for i, end in enumerate(ends[:-1])):
+        if max(ends) > len(entry.note.text) or any(
+            end > live[i]["start"] for i, end in enumerate(ends[:-1])
+        ):
             raise InputError("spans overlap or exceed the note")
 
 
@@ -338,19 +387,34 @@ def _shown(found: Iterable[Span], verdicts: Mapping[tuple[int, int], Verdict]) -
     detected = {(span.start, span.end): span for span in found}
     spans = [_page_span(place, span, verdicts.get(place, OPEN)) for place, span in detected.items()]
     spans += [
-        _page_span(place, None, verdict) for place, verdict in verdicts.items() if place not in detected and verdict
+        _page_span(place, None, verdict)
+        for place, verdict in verdicts.items()
+        if place not in detected and verdict
     ]
     return sorted(spans, key=lambda span: (span["start"], span["end"], span["state"] == "dropped"))
 
 
 def _page_span(place: tuple[int, int], found: Span | None, verdict: Verdict | str) -> Json:
-    now = verdict if isinstance(verdict, Kept) else Kept(found.start, found.end, found.label) if found else None
+    now = (
+        verdict
+        if isinstance(verdict, Kept)
+        else Kept(found.start, found.end, found.label)
+        if found
+        else None
+    )
     assert now is not None
     state = verdict if isinstance(verdict, str) else "dropped" if verdict is None else "kept"
     by = found or Span(now.start, now.end, now.label, REVIEW)
     origin = {"detector": by.detector, "why": by.why, "score": by.score}
     changed = found is not None and now != (found.start, found.end, found.label)
-    return {"place": list(place), **now._asdict(), "state": state, "added": found is None, "changed": changed, **origin}
+    return {
+        "place": list(place),
+        **now._asdict(),
+        "state": state,
+        "added": found is None,
+        "changed": changed,
+        **origin,
+    }
 
 
 @contextmanager

@@ -65,14 +65,18 @@ class Authentication:
         with self._lock:
             given = word.encode("utf-8", "surrogatepass") if isinstance(word, str) else b""
             if self._used or not compare_digest(given, self.once.encode()):
-                raise Refusal(403, "this address was already used or is outdated: start clinveil review again")
+                raise Refusal(
+                    403, "this address was already used or is outdated: start clinveil review again"
+                )
             self._used = True
             return self._session
 
     def check(self, header: str | None) -> None:
         """Refuse requests without the session token."""
         if not compare_digest((header or "").encode(), f"Bearer {self._session}".encode()):
-            raise Refusal(401, "not authorised: start clinveil review again and open the printed address")
+            raise Refusal(
+                401, "not authorised: start clinveil review again and open the printed address"
+            )
 
 
 class ReviewServer(ThreadingHTTPServer):
@@ -87,10 +91,14 @@ class ReviewServer(ThreadingHTTPServer):
             super().__init__((ADDRESS, port), Handler)
         except OSError:
             raise UsageError(
-                f"port {port} is in use", hint="choose another --port, or omit it to use any free port"
+                f"port {port} is in use",
+                hint="choose another --port, or omit it to use any free port",
             ) from None
         page = files("clinveil.phi.review").joinpath("page")
-        self.page = {f"/{name}": (KINDS[name.rpartition(".")[2]], page.joinpath(name).read_bytes()) for name in PAGE}
+        self.page = {
+            f"/{name}": (KINDS[name.rpartition(".")[2]], page.joinpath(name).read_bytes())
+            for name in PAGE
+        }
         self.page["/"] = self.page["/review.html"]
         self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
 
@@ -108,7 +116,9 @@ class ReviewServer(ThreadingHTTPServer):
         """Report the location of an internal error without its message, which may contain note text."""
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError | TimeoutError):
-            sys.stderr.write(f"clinveil: internal error: {_location(error)}; please report it, without any note text\n")
+            sys.stderr.write(
+                f"clinveil: internal error: {_location(error)}; please report it, without any note text\n"
+            )
 
     def stop(self) -> None:
         """Stop `serve_forever`; may be called from a request's thread."""
@@ -117,7 +127,10 @@ class ReviewServer(ThreadingHTTPServer):
     def answers(self) -> Mapping[str, Callable[..., Mapping[str, Any]]]:
         """Return the function for each API path, called with the fields of the request body."""
         desk = self.desk
-        steps: list[tuple[str, Callable[..., Mapping[str, Any]]]] = [("queue", desk.queue), ("note", desk.note)]
+        steps: list[tuple[str, Callable[..., Mapping[str, Any]]]] = [
+            ("queue", desk.queue),
+            ("note", desk.note),
+        ]
         steps += [("act", desk.act), ("undo", desk.undo), ("search", desk.search)]
         return {f"/api/{name}": function for name, function in steps}
 

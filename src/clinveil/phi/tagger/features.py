@@ -122,7 +122,11 @@ class Features:
     def properties(self, token: str, offset: int) -> tuple[str, ...]:
         """Return the property names of a token at an offset from the token to be labelled."""
         _, *names = self._known(token)
-        return tuple(f"{offset}{name}" for name in chain(*names) if offset == 0 or name[0] in _USED_AT[abs(offset)])
+        return tuple(
+            f"{offset}{name}"
+            for name in chain(*names)
+            if offset == 0 or name[0] in _USED_AT[abs(offset)]
+        )
 
     def kind(self, token: str) -> str:
         """Return the coarse kind of a token: the group of a cue, or its letter case and list membership."""
@@ -143,18 +147,31 @@ class Features:
         form = [f"={low}"] if written else []
         form += [f"<{low[:size]}" for size in (1, 2, 3)[: len(low) - 1]]
         form += [f">{low[-size:]}" for size in (1, 2, 3, 4)[: len(low) - 1]]
-        before, after = _shared(kind, shape, classes, listed, min(len(word), 9), possessive, "-" in word)
+        before, after = _shared(
+            kind, shape, classes, listed, min(len(word), 9), possessive, "-" in word
+        )
         return Parts(kind, before, tuple(form), after)
 
 
 @lru_cache(maxsize=1 << 12)
 def _shared(
-    kind: str, shape: str, classes: int, listed: str, length: int, possessive: bool, hyphenated: bool
+    kind: str,
+    shape: str,
+    classes: int,
+    listed: str,
+    length: int,
+    possessive: bool,
+    hyphenated: bool,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the properties `before` and `after` of `Parts`."""
     before = ("bias", f"k{kind}", f"~{shape}", f"l{classes}", f"v{shape}{listed}", f"#{length}")
-    signs = [f"+{name}{listed}" for name, present in (("s", possessive), ("-", hyphenated)) if present]
-    return before, (*signs, *(f"s{shape}{bit}" for bit in (1, 2, 4, 8, 16, 32, 64) if classes & bit))
+    signs = [
+        f"+{name}{listed}" for name, present in (("s", possessive), ("-", hyphenated)) if present
+    ]
+    return before, (
+        *signs,
+        *(f"s{shape}{bit}" for bit in (1, 2, 4, 8, 16, 32, 64) if classes & bit),
+    )
 
 
 def _listed(classes: int, known: bool) -> str:

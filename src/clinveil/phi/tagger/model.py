@@ -23,7 +23,15 @@ SCHEMA = "clinveil.tagger/1"
 _ARRAYS = ("properties", "weights", "moves", "vocabulary")
 _DTYPES = [np.uint8, np.float64, np.float64, np.uint32]
 _LARGEST = 64 << 20
-_BROKEN = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, NotImplementedError)
+_BROKEN = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    EOFError,
+    zipfile.BadZipFile,
+    NotImplementedError,
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,12 @@ class TaggerModel:
     def __post_init__(self) -> None:
         kinds = {label.partition("-")[2] for label in self.labels[1:]}
         size = len(self.labels)
-        if self.labels[:1] != ("O",) or not kinds or not kinds <= LABELS.keys() or size != 2 * len(kinds) + 1:
+        if (
+            self.labels[:1] != ("O",)
+            or not kinds
+            or not kinds <= LABELS.keys()
+            or size != 2 * len(kinds) + 1
+        ):
             raise ValueError("labels are not PHI labels")
         if (
             self.vocabulary.ndim != 1
@@ -59,7 +72,11 @@ class TaggerModel:
             or self.moves.shape != (size, size)
         ):
             raise ValueError("array shapes are inconsistent")
-        if not (np.isfinite(self.weights).all() and np.isfinite(self.moves).all() and 0 < self.threshold <= 1):
+        if not (
+            np.isfinite(self.weights).all()
+            and np.isfinite(self.moves).all()
+            and 0 < self.threshold <= 1
+        ):
             raise ValueError("weights or threshold are not finite numbers in range")
 
     @property
@@ -79,18 +96,25 @@ def load_tagger(path: Path) -> TaggerModel:
             if sum(member.file_size for member in outer.infolist()) > _LARGEST:
                 raise ValueError
         with np.load(path, allow_pickle=False) as stored:
-            record, arrays = json.loads(stored["header"].tobytes()), [stored[name] for name in _ARRAYS]
+            record, arrays = (
+                json.loads(stored["header"].tobytes()),
+                [stored[name] for name in _ARRAYS],
+            )
         if record["schema"] != SCHEMA or [array.dtype for array in arrays] != _DTYPES:
             raise ValueError
         names, weights, moves, known = arrays
         properties = tuple(names.tobytes().decode("utf-8").split("\n"))
         labels, threshold = tuple(map(str, record["labels"])), float(record["threshold"])
-        model = TaggerModel(labels, properties, weights, moves, known, threshold, dict(record["card"]))
+        model = TaggerModel(
+            labels, properties, weights, moves, known, threshold, dict(record["card"])
+        )
     except _BROKEN:
         hint = "train one with `training/` of the repository"
         raise InputError("not a tagger model", where=path.name, hint=hint) from None
     if record["features"] != VERSION:
-        raise InputError("tagger model of another version of clinveil", where=path.name, hint="train it again")
+        raise InputError(
+            "tagger model of another version of clinveil", where=path.name, hint="train it again"
+        )
     if record["sha256"] != model.digest:
         raise InputError("damaged tagger model", where=path.name, hint="copy or train it again")
     return model
@@ -109,4 +133,9 @@ def own_tagger() -> TaggerModel:
 def arrays_of(model: TaggerModel) -> dict[str, NDArray[Any]]:
     """Return the arrays of a model file, without its header."""
     names = np.frombuffer("\n".join(model.properties).encode("utf-8"), np.uint8)
-    return {"properties": names, "weights": model.weights, "moves": model.moves, "vocabulary": model.vocabulary}
+    return {
+        "properties": names,
+        "weights": model.weights,
+        "moves": model.moves,
+        "vocabulary": model.vocabulary,
+    }

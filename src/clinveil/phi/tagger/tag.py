@@ -128,13 +128,18 @@ class Rows:
         for number, first, second in product(range(len(PAIRS)), kinds, kinds):
             if (row := weights.get(pair(number, first, second))) is not None:
                 self.pairs[number, self._kinds[first], self._kinds[second]] = row
-        self.table, self.kinds = np.zeros((0, len(OFFSETS), len(model.labels))), np.zeros(0, np.int32)
+        self.table, self.kinds = (
+            np.zeros((0, len(OFFSETS), len(model.labels))),
+            np.zeros(0, np.int32),
+        )
         self._shared: dict[tuple[str, ...], list[int]] = {}
         self._clear()
 
     def _clear(self) -> None:
         self._rows: dict[str, int] = {}
-        self._new: list[tuple[int, list[int]]] = []  # kind and numbers of the properties of rows not yet in the table
+        self._new: list[
+            tuple[int, list[int]]
+        ] = []  # kind and numbers of the properties of rows not yet in the table
         self._column = Column(self._row, np.int32)
 
     def ids(self, tokens: Sequence[str] | Tokens) -> NDArray[np.int32]:
@@ -143,7 +148,9 @@ class Rows:
             self._clear()
         ids = np.full(len(tokens) + 4, self._row(EDGE), np.int32)
         ids[2:-2] = (
-            self._column(tokens.table, tokens.ids) if isinstance(tokens, Tokens) else list(map(self._row, tokens))
+            self._column(tokens.table, tokens.ids)
+            if isinstance(tokens, Tokens)
+            else list(map(self._row, tokens))
         )
         self._add_new()
         return ids
@@ -178,7 +185,9 @@ class Rows:
         self.table[first:end] = 0.0
         self.kinds[first:end] = [kind for kind, _ in self._new]
         sizes = np.array([len(properties) for _, properties in self._new], np.int32)
-        flat = np.fromiter(chain.from_iterable(properties for _, properties in self._new), np.int32, sizes.sum())
+        flat = np.fromiter(
+            chain.from_iterable(properties for _, properties in self._new), np.int32, sizes.sum()
+        )
         _sum_rows(self._all_offsets, flat, sizes, self.table[first:end])
         self._new = []
 
@@ -191,7 +200,9 @@ def _by_name(model: TaggerModel) -> tuple[dict[str, int], NDArray[np.float64]]:
         for name, weights in zip(model.properties, model.weights, strict=True)
         if name.startswith(str(offset))
     ]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name, _, _ in found))}
+    numbers = {
+        name: number for number, name in enumerate(dict.fromkeys(name for name, _, _ in found))
+    }
     table = np.zeros((len(numbers), len(OFFSETS), len(model.labels)))
     for name, place, weights in found:
         table[numbers[name], place] = weights
@@ -231,19 +242,25 @@ class Tagger:
         tokens = Tokens(text) if isinstance(text, str) else text
         probabilities = self.probabilities(tokens)
         sure = 1 - probabilities[:, 0]
-        taken = np.flatnonzero(sure >= (self.model.threshold if threshold is None else threshold)).tolist()
+        taken = np.flatnonzero(
+            sure >= (self.model.threshold if threshold is None else threshold)
+        ).tolist()
         if threshold is None:
             taken = _with_neighbours(tokens, sure, taken, self.model.threshold / _NEIGHBOUR)
         return list(self._joined(tokens, taken, probabilities)) if taken else []
 
-    def _joined(self, tokens: Tokens, taken: list[int], probabilities: NDArray[np.float64]) -> Iterator[Hit]:
+    def _joined(
+        self, tokens: Tokens, taken: list[int], probabilities: NDArray[np.float64]
+    ) -> Iterator[Hit]:
         best = (probabilities[taken, 1:].argmax(axis=1) + 1).tolist()
         run: list[tuple[int, int, int, int]] = []  # index, label, start, end
         for index, label in zip(taken, best, strict=True):
             start, end = int(tokens.starts[index]), int(tokens.ends[index])
             if run and _ends(tokens[index], tokens[run[0][0]]):
                 continue
-            apart = run and (index != run[-1][0] + 1 or self._labels[label] != self._labels[run[-1][1]])
+            apart = run and (
+                index != run[-1][0] + 1 or self._labels[label] != self._labels[run[-1][1]]
+            )
             if apart or (run and self._begins[label]):
                 yield from self._hit(tokens, run, probabilities)
                 run = []
@@ -251,7 +268,10 @@ class Tagger:
         yield from self._hit(tokens, run, probabilities)
 
     def _hit(
-        self, tokens: Tokens, run: list[tuple[int, int, int, int]], probabilities: NDArray[np.float64]
+        self,
+        tokens: Tokens,
+        run: list[tuple[int, int, int, int]],
+        probabilities: NDArray[np.float64],
     ) -> Iterator[Hit]:
         """Yield a run trimmed to its first and last word or number, without a possessive ending."""
         while run:
@@ -260,7 +280,9 @@ class Tagger:
             if first[0].isalnum() and not (first in _ARTICLES and then[:1].isalpha()):
                 break
             run = run[1:]
-        while run and (not tokens[run[-1][0]][0].isalnum() or _ends(tokens[run[-1][0]], tokens[run[0][0]])):
+        while run and (
+            not tokens[run[-1][0]][0].isalnum() or _ends(tokens[run[-1][0]], tokens[run[0][0]])
+        ):
             run = run[:-1]
         words = [tokens[token[0]] for token in run]
         probability = max((1 - probabilities[token[0], 0] for token in run), default=0)
@@ -273,7 +295,9 @@ class Tagger:
             yield Hit(run[0][2], run[-1][3] - possessive, label, float(probability))
 
 
-def _with_neighbours(tokens: Tokens, sure: NDArray[np.float64], taken: list[int], least: float) -> list[int]:
+def _with_neighbours(
+    tokens: Tokens, sure: NDArray[np.float64], taken: list[int], least: float
+) -> list[int]:
     """Add adjacent words that are not ordinary words and have a lower probability: the rest of a name."""
     more = set(taken)
     for index in taken:
@@ -304,7 +328,11 @@ def _least(words: Sequence[str]) -> float:
     classes = lexical_classes(words[0].removesuffix("'s"))
     if len(words) > 1:
         small = bool(classes & LexicalClass.FUNCTION) and (words[0].islower() or words[0].isupper())
-        return _NEVER if small and all(lexical_classes(word) & LexicalClass.WORD for word in words) else 0.0
+        return (
+            _NEVER
+            if small and all(lexical_classes(word) & LexicalClass.WORD for word in words)
+            else 0.0
+        )
     ordinary = bool(classes & LexicalClass.WORD)
     if words[0].isupper() and (len(words[0]) < 6 or not classes & LexicalClass.NAME):
         return 0.97 if len(words[0]) < 6 else 0.85

@@ -37,14 +37,18 @@ def reference(key: Key, note_id: str) -> str:
     return f"{stream.uint64():016x}{stream.uint64():016x}"
 
 
-def note_line(key: Key, note_id: str, text: str, spans: Sequence[Span], treated: Sequence[Treated]) -> str:
+def note_line(
+    key: Key, note_id: str, text: str, spans: Sequence[Span], treated: Sequence[Treated]
+) -> str:
     """Return the line of one note for `Chain.add`; `spans` in code points of the source text."""
     treatments = []
     for span, item in zip(spans, treated, strict=True):
         original, why = text[span.start : span.end].casefold(), span.why.casefold()
         shown = original in why or any(len(word) > 3 and word in why for word in original.split())
         source = [span.detector, "" if shown else span.why, round(span.score, 4)]
-        treatments.append([span.start, span.end, span.label, *source, item.action.value, len(item.text)])
+        treatments.append(
+            [span.start, span.end, span.label, *source, item.action.value, len(item.text)]
+        )
     return _body({"note": reference(key, note_id), "spans": treatments})
 
 
@@ -91,7 +95,9 @@ def _seal(key: Key, head: str) -> str:
 
 def logs(vault: Path) -> list[Path]:
     """Return the audit files of a vault, in the order of their runs."""
-    numbered = {int(match[1]): path for path in vault.iterdir() if (match := NAME.fullmatch(path.name))}
+    numbered = {
+        int(match[1]): path for path in vault.iterdir() if (match := NAME.fullmatch(path.name))
+    }
     return [numbered[number] for number in sorted(numbered)]
 
 
@@ -125,7 +131,9 @@ def audit_checks(vault: Path) -> list[AuditCheck]:
     """
     paths = logs(vault) if vault.is_dir() else []
     if not paths:
-        raise InputError("contains no audit log", where=vault.name, hint="pass the vault of clinveil deidentify")
+        raise InputError(
+            "contains no audit log", where=vault.name, hint="pass the vault of clinveil deidentify"
+        )
     numbers = [int(NAME.fullmatch(path.name)[1]) for path in paths]  # type: ignore[index]
     missing = sorted({*range(1, numbers[-1] + 1)} - {*numbers})
     detail = f"run {missing[0]} is missing" if missing else f"{len(paths)} in all"
@@ -160,5 +168,7 @@ def _verified(path: Path, head: str, key: Key | None) -> tuple[AuditCheck, str]:
         return AuditCheck(name, False, f"the run has no end (line {number} is the last)"), head
     unsealed = "" if key else ", seal not checked: the vault has no key"
     if key and fields.get("seal") != _seal(key, before):
-        return AuditCheck(name, False, f"line {number}: the seal does not belong to this vault's key"), head
+        return AuditCheck(
+            name, False, f"line {number}: the seal does not belong to this vault's key"
+        ), head
     return AuditCheck(name, True, f"{number:,} lines{unsealed}, seal {fields.get('seal')}"), head

@@ -21,7 +21,9 @@ _SHARE = 0.8  # of the values of a text column that are dates
 _ROLES = (NOTE_ID, PATIENT_ID, TEXT)
 
 
-def moved(values: pa.Array, offsets: Sequence[timedelta], day_first: Sequence[bool | None]) -> pa.Array:
+def moved(
+    values: pa.Array, offsets: Sequence[timedelta], day_first: Sequence[bool | None]
+) -> pa.Array:
     """Return a column of dates moved by the offset of each row. Text that is not a full date becomes a tag.
 
     Args:
@@ -39,9 +41,13 @@ def moved(values: pa.Array, offsets: Sequence[timedelta], day_first: Sequence[bo
         return pc.add(values.cast(pa.int64()), steps).cast(kind)
     if pa.types.is_integer(kind):
         texts = moved(values.cast(pa.string()), offsets, day_first).to_pylist()
-        return pa.array([None if text is None or not text.isdigit() else int(text) for text in texts], kind)
+        return pa.array(
+            [None if text is None or not text.isdigit() else int(text) for text in texts], kind
+        )
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
-        raise InputError(f"is {kind}, not dates", where="--shift", hint="pass a column of dates, times or text")
+        raise InputError(
+            f"is {kind}, not dates", where="--shift", hint="pass a column of dates, times or text"
+        )
     texts = [
         text and (shifted_by(by, text, day_first=order) or tag("DATE"))
         for text, by, order in zip(values.to_pylist(), offsets, day_first, strict=True)
@@ -68,10 +74,15 @@ def check_date_columns(corpus: Corpus, policy: Policy, shift: Collection[str]) -
     for name in columns:
         has_dates = _has_dates(batch.column(name))
         if name in shift and not has_dates and batch.column(name).null_count < batch.num_rows:
-            raise UsageError(f"shift: column {name!r} has no full dates", hint=f"keep it unchanged (--keep {name})")
+            raise UsageError(
+                f"shift: column {name!r} has no full dates",
+                hint=f"keep it unchanged (--keep {name})",
+            )
         if name not in shift and has_dates:
             hint = f"move it with the notes (--shift {name}), or do not keep it"
-            raise UsageError(f"column {name!r} has dates and would be kept next to shifted ones", hint=hint)
+            raise UsageError(
+                f"column {name!r} has dates and would be kept next to shifted ones", hint=hint
+            )
 
 
 def _has_dates(values: pa.Array) -> bool:
@@ -79,9 +90,15 @@ def _has_dates(values: pa.Array) -> bool:
     kind = values.type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return True
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
+    if not (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
+    ):
         return False
-    written = [str(value).strip() for value in values.to_pylist() if value is not None and str(value).strip()]
+    written = [
+        str(value).strip()
+        for value in values.to_pylist()
+        if value is not None and str(value).strip()
+    ]
     return bool(written) and sum(map(_is_date, written)) >= _SHARE * len(written)
 
 
@@ -92,5 +109,7 @@ def _is_date(text: str) -> bool:
 
 def of_rows(batch: pa.RecordBatch) -> Iterable[str]:
     """Yield the patient of each row; a note without one is a patient of its own."""
-    pairs = zip(batch.column(NOTE_ID).to_pylist(), batch.column(PATIENT_ID).to_pylist(), strict=True)
+    pairs = zip(
+        batch.column(NOTE_ID).to_pylist(), batch.column(PATIENT_ID).to_pylist(), strict=True
+    )
     return (note if patient is None else patient for note, patient in pairs)

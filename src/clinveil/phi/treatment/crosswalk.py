@@ -74,7 +74,9 @@ def digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
-def row(note: Note, out: str, spans: Sequence[Span], treated: Sequence[Treated], shift: int | None) -> Row:
+def row(
+    note: Note, out: str, spans: Sequence[Span], treated: Sequence[Treated], shift: int | None
+) -> Row:
     """Return the row of a note with treated text `out`; `spans` in code points of the source text."""
     replacements, moved = [], 0
     for span, item in zip(spans, treated, strict=True):
@@ -95,9 +97,13 @@ class Writer:
 
     def write(self, rows: Sequence[Row], *, last: bool = False) -> None:
         """Write one chunk."""
-        plain = zlib.compress(json.dumps(rows, ensure_ascii=False).encode("utf-8", "surrogatepass"), 1)
+        plain = zlib.compress(
+            json.dumps(rows, ensure_ascii=False).encode("utf-8", "surrogatepass"), 1
+        )
         nonce = os.urandom(_NONCE)
-        sealed = self._cipher.encrypt(nonce, plain, _associated_data(self._head, self._chunks, last=last))
+        sealed = self._cipher.encrypt(
+            nonce, plain, _associated_data(self._head, self._chunks, last=last)
+        )
         self._file.write(len(sealed).to_bytes(_SIZE, "big") + nonce + sealed)
         self._chunks += 1
 
@@ -111,7 +117,9 @@ def _cipher(key: Key, run: str) -> AESGCM:
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-    derived = HKDF(SHA256(), 32, salt=run.encode(), info=b"clinveil crosswalk").derive(key.subkey("crosswalk"))
+    derived = HKDF(SHA256(), 32, salt=run.encode(), info=b"clinveil crosswalk").derive(
+        key.subkey("crosswalk")
+    )
     return AESGCM(derived)
 
 
@@ -129,30 +137,53 @@ def read_crosswalk(path: Path, key: Key) -> Iterator[Row]:
         fields = _head(head, path)
         if fields["key_commitment"] != key.commitment:
             raise InputError(
-                "was written under another key", where=path.name, hint="pass the key of that run with --key"
+                "was written under another key",
+                where=path.name,
+                hint="pass the key of that run with --key",
             )
         cipher, chunk, last = _cipher(key, fields["run"]), 0, False
         while not last:
             plain, last = _chunk(file, cipher, head, chunk, path)
-            for note_id, patient_id, text, shift, items, *new_ids in json.loads(plain.decode("utf-8", "surrogatepass")):
-                yield Row(note_id, patient_id, text, shift, tuple(Replacement(*item) for item in items), *new_ids)
+            for note_id, patient_id, text, shift, items, *new_ids in json.loads(
+                plain.decode("utf-8", "surrogatepass")
+            ):
+                yield Row(
+                    note_id,
+                    patient_id,
+                    text,
+                    shift,
+                    tuple(Replacement(*item) for item in items),
+                    *new_ids,
+                )
             chunk += 1
 
 
 def _head(line: bytes, path: Path) -> dict[str, Any]:
     with suppress(ValueError):
         fields = json.loads(line)
-        if isinstance(fields, dict) and fields.get("schema") == SCHEMA and {"run", "key_commitment"} <= fields.keys():
+        if (
+            isinstance(fields, dict)
+            and fields.get("schema") == SCHEMA
+            and {"run", "key_commitment"} <= fields.keys()
+        ):
             return fields
-    raise InputError("is not a clinveil crosswalk", where=path.name, hint="pass the vault of clinveil deidentify")
+    raise InputError(
+        "is not a clinveil crosswalk", where=path.name, hint="pass the vault of clinveil deidentify"
+    )
 
 
-def _chunk(file: BinaryIO, cipher: AESGCM, head: bytes, chunk: int, path: Path) -> tuple[bytes, bool]:
+def _chunk(
+    file: BinaryIO, cipher: AESGCM, head: bytes, chunk: int, path: Path
+) -> tuple[bytes, bool]:
     from cryptography.exceptions import InvalidTag
 
     size = int.from_bytes(file.read(_SIZE), "big")
     nonce, sealed = file.read(_NONCE), file.read(min(size, _LARGEST))
     for last in (False, True):
         with suppress(InvalidTag, ValueError):
-            return zlib.decompress(cipher.decrypt(nonce, sealed, _associated_data(head, chunk, last=last))), last
-    raise InputError("is damaged or truncated", where=path.name, hint="restore it from a backup of the vault") from None
+            return zlib.decompress(
+                cipher.decrypt(nonce, sealed, _associated_data(head, chunk, last=last))
+            ), last
+    raise InputError(
+        "is damaged or truncated", where=path.name, hint="restore it from a backup of the vault"
+    ) from None

@@ -59,7 +59,9 @@ _FORMS = (
     re.compile(rf"(?P<y>\d{{4}})(?P<b>[\s-]+){_MONTH}(?P<a>[\s-]+)(?P<d>\d{{1,2}})"),
     re.compile(r"(?P<y>\d{4})\s?年\s?(?P<m>\d{1,2})\s?月\s?(?P<d>\d{1,2})\s?日"),
     re.compile(r"(?P<m>\d{1,2})(?P<s>-/|[/-])(?P<y>\d{4})"),
-    re.compile(rf"{_MONTH}(?P<b>(?:\s+of)?[\s,'/-]*)(?P<y>\d{{4}}|(?<=')\d{{2}}|(?<='\s)\d{{2}})", re.I),
+    re.compile(
+        rf"{_MONTH}(?P<b>(?:\s+of)?[\s,'/-]*)(?P<y>\d{{4}}|(?<=')\d{{2}}|(?<='\s)\d{{2}})", re.I
+    ),
     # `2019-03` is a month.
     re.compile(r"(?P<y>\d{4})(?P<s>-)(?P<m>\d{2})"),
 )
@@ -73,7 +75,9 @@ _DAYS = (
     re.compile(rf"(?P<end>\d{{1,2}}{_ORDINAL})(?P<to>{_TO})(?P<head>\d{{1,2}}{_ORDINAL}(?:\s+of)?\s+[A-Za-z]{{3,9}}\.?)"
                r"(?P<tail>[\s,]+\d{4})"),
 )  # fmt: skip
-_BETWEEN = re.compile(r"\s?(?:-|–|/|&|\bto\b|\band\b|\bthrough\b|\bthru\b|\buntil\b|\btill\b)\s?", re.I)
+_BETWEEN = re.compile(
+    r"\s?(?:-|–|/|&|\bto\b|\band\b|\bthrough\b|\bthru\b|\buntil\b|\btill\b)\s?", re.I
+)
 _YEAR_LAST = re.compile(r"(?<=[/.-])(?:\d{4}|\d{2})$|(?<=[\s,/-])\d{4}$|(?<=')\d{2}$")
 # Days of one month in figures: 3/4-9/2019.
 _DAYS_IN_FIGURES = re.compile(r"(\d{1,2}/)(\d{1,2})(\s?-\s?)(\d{1,2})(/(?:\d{4}|\d{2}))")
@@ -108,7 +112,12 @@ def offset_of(key: Key, patient_id: str, patient: Patient | None = None) -> time
 
 
 def shifted(
-    key: Key, patient_id: str, original: str, *, day_first: bool | None = False, patient: Patient | None = None
+    key: Key,
+    patient_id: str,
+    original: str,
+    *,
+    day_first: bool | None = False,
+    patient: Patient | None = None,
 ) -> str | None:
     """Return the date moved by the patient's offset in its own format, or None if it cannot be moved exactly.
 
@@ -134,7 +143,9 @@ def is_numeric(text: str) -> bool:
 
 def order_shown(dates: Iterable[str]) -> int:
     """Return what the numeric dates show of their order: a sum of `DAY_FIRST` and `MONTH_FIRST`, or 0."""
-    pairs = [(int(first), int(second)) for text in dates for first, _, second in _NUMERIC.findall(text)]
+    pairs = [
+        (int(first), int(second)) for text in dates for first, _, second in _NUMERIC.findall(text)
+    ]
     day_first = any(12 < first <= 31 and second <= 12 for first, second in pairs)
     month_first = any(first <= 12 < second <= 31 for first, second in pairs)
     return DAY_FIRST * day_first + MONTH_FIRST * month_first
@@ -180,7 +191,9 @@ class _Shift:
     def _single(self, text: str, day: date, printer: Printer) -> str:
         """Move one date; a month without a day always changes."""
         moved = printer(day + self._by)
-        return printer(day + timedelta(31 if self._by.days > 0 else -31)) if moved == text else moved
+        return (
+            printer(day + timedelta(31 if self._by.days > 0 else -31)) if moved == text else moved
+        )
 
     def _weekday(self, name: str) -> str:
         """Return the shifted weekday in the same length and case. A wrong weekday stays wrong."""
@@ -189,7 +202,9 @@ class _Shift:
         index = next(i for i, day in enumerate(WEEKDAYS) if day[:3].lower() == bare[:3].lower())
         new = WEEKDAYS[(index + self._by.days) % 7]
         new = new if len(bare) > 5 else new[:3]
-        return (new.upper() if bare.isupper() else new.lower() if bare.islower() else new) + name[len(bare) :]
+        return (new.upper() if bare.isupper() else new.lower() if bare.islower() else new) + name[
+            len(bare) :
+        ]
 
     def _range(self, text: str) -> str | None:
         """Move two dates joined by a word or dash; the first may lack a year, the last a month."""
@@ -292,7 +307,9 @@ def parse(text: str, day_first: bool | None = False) -> tuple[date, Printer] | N
     else:
         name = parts["M"].rstrip(".").lower()
         names = enumerate((month.lower() for month in MONTHS), 1)
-        month = 9 if name == "sept" else next((i for i, full in names if name in (full, full[:3])), 0)
+        month = (
+            9 if name == "sept" else next((i for i, full in names if name in (full, full[:3])), 0)
+        )
     day = int(parts["d"]) if parts.get("d") else 15
     numeric = {"m", "d"} <= parts.keys() and match.start("y") > 0
     if numeric and day_first is None and day != month and max(day, month) <= 12:
@@ -312,12 +329,15 @@ def parse(text: str, day_first: bool | None = False) -> tuple[date, Printer] | N
 def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
     """Return the matched text with the numbers and names of another date."""
     month, day = (new.day, new.month) if swapped else (new.month, new.day)
-    ending = "th" if 10 < new.day % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(new.day % 10, "th")
+    ending = (
+        "th" if 10 < new.day % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(new.day % 10, "th")
+    )
     groups = match.groupdict()
     numbers = [groups[name] for name in "md" if groups.get(name)]
     # Single digits are zero-padded if one was, or if all numbers of a numeric format have two digits.
     wide = any(number.startswith("0") for number in numbers) or (
-        all(len(number) == 2 for number in numbers) and ("M" not in groups or "-" in (groups.get("a") or ""))
+        all(len(number) == 2 for number in numbers)
+        and ("M" not in groups or "-" in (groups.get("a") or ""))
     )
     values: dict[str, Callable[[str], str]] = {
         "m": lambda old: f"{month:02d}" if wide else str(month),
@@ -328,7 +348,9 @@ def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
         "o": lambda old: ending.upper() if old.isupper() else ending,
     }
     out, position = [], 0
-    for (start, end), name in sorted((match.span(name), name) for name in values if groups.get(name)):
+    for (start, end), name in sorted(
+        (match.span(name), name) for name in values if groups.get(name)
+    ):
         out += [match.string[position:start], values[name](match[name])]
         position = end
     return "".join([*out, match.string[position:]])
@@ -338,7 +360,9 @@ def _month_like(name: str, old: str) -> str:
     bare = old.rstrip(".")
     short = bare.lower() not in _WHOLE or (len(bare) == 3 and bare.lower() != "may")
     name = name[:3] if short else name
-    return (name.upper() if bare.isupper() else name.lower() if bare.islower() else name) + old[len(bare) :]
+    return (name.upper() if bare.isupper() else name.lower() if bare.islower() else name) + old[
+        len(bare) :
+    ]
 
 
 _LONGEST_WEEKDAY = 14  # characters, with its signs
@@ -350,14 +374,17 @@ _BARE_YEAR = re.compile(
     re.I,
 )
 _TO_YEAR = re.compile(
-    r"\b(?:in|since|during|until|till|before|after|circa|year|from|early|late|mid|around|by|of)[\s-]{1,2}\Z", re.I
+    r"\b(?:in|since|during|until|till|before|after|circa|year|from|early|late|mid|around|by|of)[\s-]{1,2}\Z",
+    re.I,
 )
 _LIST_SIGNS = frozenset({", ", " and ", ", and ", " or ", ", or ", " & ", "/", "-", " to ", ","})
 _LONGEST_SIGN = 6  # characters
 _MARKED_YEAR = re.compile(r"(?:\(|[A-Za-z]{2}\s|[A-Za-z],\s)\Z")
 _LATEST_MARKED_YEAR = "2039"
 # A number after one of these is an amount or a time of day.
-_AMOUNT = re.compile(r"\b(?:than|count|at|expenditure|level|calories|total|of|volume|output|intake)\s\Z", re.I)
+_AMOUNT = re.compile(
+    r"\b(?:than|count|at|expenditure|level|calories|total|of|volume|output|intake)\s\Z", re.I
+)
 _LONGEST_AMOUNT = 13  # characters
 _AFTER_YEAR = re.compile(r"[.,;:)]?(?:\s|$)|[)]")
 _REACH = 8  # characters: the longest word of time with its sign
@@ -390,8 +417,14 @@ def _years(text: str) -> Iterator[re.Match[str]]:
         start = match.start()
         lead = text[max(0, start - _REACH) : start]
         listed = 0 < end >= start - _LONGEST_SIGN and text[end:start].lower() in _LIST_SIGNS
-        marked = _MARKED_YEAR.search(lead) and not _AMOUNT.search(text, max(0, start - _LONGEST_AMOUNT), start)
-        marked = marked and match[0] <= _LATEST_MARKED_YEAR and bool(_AFTER_YEAR.match(text, match.end()))
+        marked = _MARKED_YEAR.search(lead) and not _AMOUNT.search(
+            text, max(0, start - _LONGEST_AMOUNT), start
+        )
+        marked = (
+            marked
+            and match[0] <= _LATEST_MARKED_YEAR
+            and bool(_AFTER_YEAR.match(text, match.end()))
+        )
         if listed or marked or _TO_YEAR.search(lead):
             end = match.end()
             yield match
@@ -422,9 +455,14 @@ def _with_weekdays(text: str, spans: Sequence[Span]) -> Iterator[Span]:
     for index, span in enumerate(spans):
         ahead = spans[index + 1].start if index + 1 < len(spans) else len(text)
         if span.label == "DATE":
-            before = _WEEKDAY_BEFORE.search(text, max(reach, span.start - _LONGEST_WEEKDAY), span.start)
+            before = _WEEKDAY_BEFORE.search(
+                text, max(reach, span.start - _LONGEST_WEEKDAY), span.start
+            )
             after = _WEEKDAY_AFTER.match(text, span.end, min(ahead, span.end + _LONGEST_WEEKDAY))
-            start, end = before.start() if before else span.start, after.end() if after else span.end
+            start, end = (
+                before.start() if before else span.start,
+                after.end() if after else span.end,
+            )
             span = span if (start, end) == (span.start, span.end) else span.over(start, end)
         reach = span.end
         yield span

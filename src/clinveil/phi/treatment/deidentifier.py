@@ -29,7 +29,14 @@ from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.columns import moved, of_rows
 from clinveil.phi.treatment.crosswalk import Row, row
-from clinveil.phi.treatment.dates import DateOrder, date_spans, is_numeric, offset_of, order_shown, read_order
+from clinveil.phi.treatment.dates import (
+    DateOrder,
+    date_spans,
+    is_numeric,
+    offset_of,
+    order_shown,
+    read_order,
+)
 from clinveil.phi.treatment.placeholders import Placeholders
 from clinveil.phi.treatment.policy import MASK, Mode, Policy, Treated, Treatment, tag
 from clinveil.phi.treatment.surrogates import Surrogates
@@ -122,7 +129,11 @@ class Deidentifier:
         self.shift: tuple[str, ...] = ()
         words = self.policy.find_words, self.policy.keep_words
         self.finder = Finder(
-            finders, patients=patients, kept=self.policy.kept, find_words=words[0], keep_words=words[1]
+            finders,
+            patients=patients,
+            kept=self.policy.kept,
+            find_words=words[0],
+            keep_words=words[1],
         )
 
     @classmethod
@@ -162,7 +173,9 @@ class Deidentifier:
         if markup is None:
             return date_spans(text, spans, shifting=shifting)
         with_dates = date_spans(*spans_in(markup, spans), shifting=shifting)
-        return united([*spans, *(span.over(*markup.to_source(span.start, span.end)) for span in with_dates)])
+        return united(
+            [*spans, *(span.over(*markup.to_source(span.start, span.end)) for span in with_dates)]
+        )
 
     def with_finder(self, finder: Finder) -> Deidentifier:
         """Return a copy with another finder."""
@@ -197,12 +210,20 @@ class Deidentifier:
     def treated(self, text: str, spans: Sequence[Span], patient_id: str = "") -> list[Treated]:
         """Return the replacement of each span of `find`, and the treatment applied."""
         markup = read_markup(text)
-        return self._replaced(text, spans, patient_id) if markup is None else self._in_markup(markup, spans, patient_id)
+        return (
+            self._replaced(text, spans, patient_id)
+            if markup is None
+            else self._in_markup(markup, spans, patient_id)
+        )
 
     def _in_markup(self, markup: Markup, spans: Sequence[Span], patient_id: str) -> list[Treated]:
         """Return the replacements in a marked-up note: escaped, followed by the tags within their spans."""
         ranges = [markup.to_text(span.start, span.end) for span in spans]
-        within = [span.over(*place) for span, place in zip(spans, ranges, strict=True) if place[0] < place[1]]
+        within = [
+            span.over(*place)
+            for span, place in zip(spans, ranges, strict=True)
+            if place[0] < place[1]
+        ]
         replaced = iter(self._replaced(markup.text, within, patient_id))
         treated: list[Treated] = []
         for span, (start, end) in zip(spans, ranges, strict=True):
@@ -232,20 +253,34 @@ class Deidentifier:
         of_patient = self.finder.name_index.date_orders.get(patient_id, 0)
         return read_order(self.date_order, order_shown(dates), of_patient)
 
-    def _treated(self, text: str, span: Span, patient_id: str, surrogates: Surrogates | Placeholders) -> Treated:
+    def _treated(
+        self, text: str, span: Span, patient_id: str, surrogates: Surrogates | Placeholders
+    ) -> Treated:
         treatment, original = self.policy[span.label], text[span.start : span.end]
         replacement: str | None
         if treatment in (Treatment.SURROGATE, Treatment.SHIFT):
             patient = self.patients.get(patient_id)
             before = text[max(0, span.start - _BEFORE) : span.start]
-            replacement = surrogates.make(span.label, plain(original).text, patient_id, patient, before)
+            replacement = surrogates.make(
+                span.label, plain(original).text, patient_id, patient, before
+            )
         elif treatment is Treatment.GENERALISE:
-            replacement = GENERALISED[span.label](plain(original).text, text[span.end : span.end + _AFTER])
+            replacement = GENERALISED[span.label](
+                plain(original).text, text[span.end : span.end + _AFTER]
+            )
             if replacement is None and isinstance(surrogates, Placeholders):  # a date of birth
                 replacement = surrogates.make(span.label, plain(original).text, patient_id)
         else:
-            replacement = {Treatment.KEEP: original, Treatment.REMOVE: "", Treatment.MASK: MASK}.get(treatment)
-        return Treated(tag(span.label), Treatment.TAG) if replacement is None else Treated(replacement, treatment)
+            replacement = {
+                Treatment.KEEP: original,
+                Treatment.REMOVE: "",
+                Treatment.MASK: MASK,
+            }.get(treatment)
+        return (
+            Treated(tag(span.label), Treatment.TAG)
+            if replacement is None
+            else Treated(replacement, treatment)
+        )
 
     def _orders(self, note: Note, spans: Sequence[Span]) -> list[str]:
         """Return how the numeric dates of a note were read, if it has any that are shifted."""
@@ -259,10 +294,14 @@ class Deidentifier:
     def _failed(self, spans: Sequence[Span], treated: Sequence[Treated]) -> Counter[str]:
         """Count by label the spans that became a tag because the policy's treatment failed."""
         pairs = zip(spans, treated, strict=True)
-        return Counter(span.label for span, item in pairs if item.action is not self.policy[span.label])
+        return Counter(
+            span.label for span, item in pairs if item.action is not self.policy[span.label]
+        )
 
     @uncollected
-    def __call__(self, batch: pa.RecordBatch, detected: Sequence[list[Span] | None] | None = None) -> Deidentified:
+    def __call__(
+        self, batch: pa.RecordBatch, detected: Sequence[list[Span] | None] | None = None
+    ) -> Deidentified:
         """Treat a batch with the first columns note_id, patient_id and text; of the others, those of dates move.
 
         Args:
@@ -291,12 +330,20 @@ class Deidentifier:
         if not names:
             return batch
         patients = list(of_rows(batch))
-        offsets = [offset_of(self.key, patient_id, self.patients.get(patient_id)) for patient_id in patients]
+        offsets = [
+            offset_of(self.key, patient_id, self.patients.get(patient_id))
+            for patient_id in patients
+        ]
         of_patients = self.finder.name_index.date_orders
         for name in names:
             index = batch.schema.get_field_index(name)
-            shown = order_shown(text for text in batch.column(index).to_pylist() if isinstance(text, str))
-            orders = [read_order(self.date_order, shown, of_patients.get(patient_id, 0)) for patient_id in patients]
+            shown = order_shown(
+                text for text in batch.column(index).to_pylist() if isinstance(text, str)
+            )
+            orders = [
+                read_order(self.date_order, shown, of_patients.get(patient_id, 0))
+                for patient_id in patients
+            ]
             column = moved(batch.column(index), offsets, orders)
             batch = batch.set_column(index, batch.schema.field(index), column)
         return batch
@@ -326,13 +373,19 @@ class Deidentifier:
             shift = offset_of(self.key, note.patient_id, patient).days if shifted else None
             result.crosswalk.append(row(note, text, places, written, shift))
         result.tally.add(left)
-        result.residues += [FoundResidue.of(note.note_id, note.text, one) for one in left[:MOST_RESIDUES]]
+        result.residues += [
+            FoundResidue.of(note.note_id, note.text, one) for one in left[:MOST_RESIDUES]
+        ]
         if self.keep_spans or left:
-            result.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]
+            result.spans += [
+                Found(note.note_id, span, note.text[span.start : span.end]) for span in spans
+            ]
         return text
 
 
-def _without_scripts(text: str, spans: list[Span], treated: list[Treated]) -> tuple[list[Span], list[Treated]]:
+def _without_scripts(
+    text: str, spans: list[Span], treated: list[Treated]
+) -> tuple[list[Span], list[Treated]]:
     """Return the spans and their replacements with the removal of `script` and `style` elements outside of them."""
     markup = read_markup(text)
     if markup is None or not markup.dropped:

@@ -27,7 +27,13 @@ from clinveil.corpus.people import Patient, Patients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.name_index_store import NameIndexStore, open_name_index
 from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
-from clinveil.phi.treatment.passes import BatchSpans, changed, detect_batch, patients_of, treat_batch
+from clinveil.phi.treatment.passes import (
+    BatchSpans,
+    changed,
+    detect_batch,
+    patients_of,
+    treat_batch,
+)
 from clinveil.phi.treatment.policy import Policy
 from clinveil.scale import Map
 from clinveil.scale.pieces import each, shared
@@ -63,7 +69,9 @@ class Recipe:
     @lru_cache(maxsize=1)  # noqa: B019  one per process
     def __call__(self) -> Deidentifier:
         """Return the de-identifier."""
-        return self.make(self.settings, Key.load(self.key), patients=self.known() if self.known else None)
+        return self.make(
+            self.settings, Key.load(self.key), patients=self.known() if self.known else None
+        )
 
     def sharing(self, known: Mapping[str, Patient], scratch: Path) -> Recipe:
         """Return a recipe with which workers map the known patients into memory, from a file in the scratch folder."""
@@ -79,9 +87,15 @@ def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
         value = flat.get(name)
         values = value if isinstance(value, list) else [value] if isinstance(value, str) else []
         if name == "phi_policy" and values:
-            yield from ((f"{name} words {n}", path) for n, path in enumerate(Policy.read(Path(values[0])).files[1:]))
+            yield from (
+                (f"{name} words {n}", path)
+                for n, path in enumerate(Policy.read(Path(values[0])).files[1:])
+            )
         if "Path" in str(fields[name].annotation) or name in ("also", "engine"):
-            yield from ((f"{name} {n}", Path(item.partition(":")[2] or item)) for n, item in enumerate(values))
+            yield from (
+                (f"{name} {n}", Path(item.partition(":")[2] or item))
+                for n, item in enumerate(values)
+            )
 
 
 @dataclass(frozen=True)
@@ -120,7 +134,11 @@ class PartTask:
 
     def identity(self) -> Mapping[str, Any]:
         """Return the part, and everything that detection depends on."""
-        return {"part": self.digest, "columns": asdict(self.part.columns), "recipe": self.recipe.dependencies}
+        return {
+            "part": self.digest,
+            "columns": asdict(self.part.columns),
+            "recipe": self.recipe.dependencies,
+        }
 
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
         """Write the spans; return the number of notes."""
@@ -154,7 +172,9 @@ class PartTask:
         deidentifier = deidentifier.with_finder(deidentifier.finder.with_context(index))
         with (self.store.folder(self) / SPANS).open("rb") as file:
             for batch in self.part.batches():
-                yield treat_batch(batch, deidentifier.for_patients(patients_of(batch)), BatchSpans.read(file))
+                yield treat_batch(
+                    batch, deidentifier.for_patients(patients_of(batch)), BatchSpans.read(file)
+                )
             if file.read(1):
                 raise changed()
 
@@ -202,7 +222,10 @@ def detect_parts(
         Incomplete: some parts failed; the spans of the others are kept.
     """
     private_folder(scratch)
-    tasks = [PartTask(part, digest, recipe, store, scratch, not uses_other_notes, apart) for part, digest in parts]
+    tasks = [
+        PartTask(part, digest, recipe, store, scratch, not uses_other_notes, apart)
+        for part, digest in parts
+    ]
     if not uses_other_notes:
         return tasks
     for _ in track(each(over, _detected, tasks), "notes searched", say, size=lambda notes: notes):

@@ -61,7 +61,9 @@ class OwnNames:
 
     name = "own name"
     labels = frozenset({"NAME"})
-    examples = ("{NAME:O'BRIEN}'s mother, Ann {NAME:Brien}, came with {NAME:mary}.",)  # of Mary O'Brien
+    examples = (
+        "{NAME:O'BRIEN}'s mother, Ann {NAME:Brien}, came with {NAME:mary}.",
+    )  # of Mary O'Brien
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """Yield one span per word, or per run of words separated only by an apostrophe or a hyphen."""
@@ -98,7 +100,11 @@ def own_words(text: str, name: tuple[str, ...]) -> list[NameWord]:
 
     def adjacent(first: NameWord, second: NameWord) -> bool:
         gap = text[first.end : second.start]
-        return len(first.form + second.form) > 2 and len(gap) <= _LONGEST_GAP and not _LETTER.search(gap)
+        return (
+            len(first.form + second.form) > 2
+            and len(gap) <= _LONGEST_GAP
+            and not _LETTER.search(gap)
+        )
 
     pairs = [False, *(adjacent(first, second) for first, second in pairwise(words)), False]
     return [word for i, word in enumerate(words) if len(word.form) > 1 or pairs[i] or pairs[i + 1]]
@@ -142,11 +148,19 @@ class EmulatedRemover:
         count = round(miss_rate * len(patients))
         if not patients or (miss_rate and not count):
             hint = "pass more patients or a higher rate"
-            raise InputError(f"a miss rate of {miss_rate} misses none of {len(patients)} patients", hint=hint)
-        order = sorted(patients, key=lambda patient_id: (key.digest("emulated-miss", patient_id), patient_id))
+            raise InputError(
+                f"a miss rate of {miss_rate} misses none of {len(patients)} patients", hint=hint
+            )
+        order = sorted(
+            patients, key=lambda patient_id: (key.digest("emulated-miss", patient_id), patient_id)
+        )
         missed = frozenset(order[:count])
         self.missed = [patient for patient_id, patient in patients.items() if patient_id in missed]
-        treated = {patient_id: patient for patient_id, patient in patients.items() if patient_id not in missed}
+        treated = {
+            patient_id: patient
+            for patient_id, patient in patients.items()
+            if patient_id not in missed
+        }
         self.deidentifier = Deidentifier(key, mode=mode, patients=treated, finders=(OwnNames(),))
 
     def over(self, corpus: Corpus, map: Map = serial) -> MemoryCorpus:
@@ -164,7 +178,9 @@ class EmulatedRemover:
         renamed = []
         for patient in self.deidentifier.patients.values():
             surrogates = NameSurrogates(self.deidentifier.key, patient.patient_id, patient)
-            renamed.append(replace(patient, name=tuple(surrogates.of(token) for token in patient.name)))
+            renamed.append(
+                replace(patient, name=tuple(surrogates.of(token) for token in patient.name))
+            )
         return renamed
 
 
@@ -196,7 +212,9 @@ def redrawn_names(corpus: Corpus, patients: Sequence[Patient], key: Key) -> Memo
             new |= {form: drawn[min(number, len(drawn) - 1)] for number, form in enumerate(part)}
         words = own_words(note.text, patient.name)
         spans = [Span(start, end, "NAME") for start, end, _ in words]
-        return splice(note.text, spans, [in_case_of(note.text[w.start : w.end], new[w.form]) for w in words])
+        return splice(
+            note.text, spans, [in_case_of(note.text[w.start : w.end], new[w.form]) for w in words]
+        )
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in corpus.batches():

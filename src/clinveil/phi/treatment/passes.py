@@ -66,11 +66,15 @@ def deidentify_corpus(
     store, received = NameIndexStore(), 0
     with SpooledTemporaryFile(max_size=HELD) as file:
 
-        def tasks() -> Iterator[_Task | None]:  # of a single map, so that worker processes are started once
+        def tasks() -> Iterator[
+            _Task | None
+        ]:  # of a single map, so that worker processes are started once
             sent = 0
             for sent, batch in enumerate(pieces(corpus), 1):  # noqa: B007
                 own = patients_of(batch)
-                yield _Task(detect_batch, (batch, deidentifier.finder.for_patients(own), None, apart & own))
+                yield _Task(
+                    detect_batch, (batch, deidentifier.finder.for_patients(own), None, apart & own)
+                )
             yield None  # the map returns one result per task and reads some tasks ahead of the results
             while received < sent:
                 yield None
@@ -94,7 +98,9 @@ def deidentify_corpus(
         yield from (result for result in results if result is not None)
 
 
-def found_spans(corpus: Corpus, deidentifier: Deidentifier, map: Map) -> Iterator[tuple[Note, list[Span]]]:
+def found_spans(
+    corpus: Corpus, deidentifier: Deidentifier, map: Map
+) -> Iterator[tuple[Note, list[Span]]]:
     """Yield each note with the spans that `deidentify_corpus` treats; `deidentifier` must keep them.
 
     Raises InputError if the detectors failed on a note.
@@ -102,7 +108,10 @@ def found_spans(corpus: Corpus, deidentifier: Deidentifier, map: Map) -> Iterato
     notes = rows(corpus)
     for done in deidentify_corpus(corpus, deidentifier, map):
         if sum(done.skipped.values()) > done.skipped[NULL_TEXT]:
-            raise InputError("the detectors failed on a note", hint="please report this without the text of the note")
+            raise InputError(
+                "the detectors failed on a note",
+                hint="please report this without the text of the note",
+            )
         spans: dict[str, list[Span]] = {}
         for found in done.spans or ():
             spans.setdefault(found.note_id, []).append(found.span)
@@ -122,7 +131,9 @@ def check_known_patients(known: AbstractSet[str], found: AbstractSet[str]) -> No
     absent = len(known - found)
     if known and absent == len(known):
         hint = "use the same patient ids in both files, or choose the column of the notes with --patient"
-        raise InputError(f"none of its {absent} patients has a note here", where="--patients", hint=hint)
+        raise InputError(
+            f"none of its {absent} patients has a note here", where="--patients", hint=hint
+        )
     if absent:
         message = f"--patients: {absent} of {len(known)} known patients have no note here"
         warnings.warn(message, InputWarning, stacklevel=2)
@@ -137,7 +148,9 @@ def pieces(corpus: Corpus) -> Iterator[pa.RecordBatch]:
         if batch.num_rows <= ROWS:
             yield batch
             continue
-        for start in range(0, batch.num_rows, ROWS):  # copies: pickling a slice would send the entire batch
+        for start in range(
+            0, batch.num_rows, ROWS
+        ):  # copies: pickling a slice would send the entire batch
             yield batch.take(pa.array(range(start, min(start + ROWS, batch.num_rows))))
 
 
@@ -150,7 +163,9 @@ def one_pass(corpus: Corpus, deidentifier: Deidentifier) -> Iterator[_Task]:
 def patients_of(batch: pa.RecordBatch) -> set[str]:
     """Return the patient ids of a batch; a note without one is a patient of its own."""
     ids, patients = (batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID))
-    return {note if patient is None else patient for note, patient in zip(ids, patients, strict=True)}
+    return {
+        note if patient is None else patient for note, patient in zip(ids, patients, strict=True)
+    }
 
 
 @dataclass(frozen=True)
@@ -227,7 +242,11 @@ def detect_batch(
 
     Raises InputError if the batch is not that of the stored spans.
     """
-    names, staff, lower = defaultdict[str, set[Name]](set), set[str](), defaultdict[str, set[str]](set)
+    names, staff, lower = (
+        defaultdict[str, set[Name]](set),
+        set[str](),
+        defaultdict[str, set[str]](set),
+    )
     orders = defaultdict[str, int](int)
     known, detected = stored.by_row(batch) if stored else None, list[list[Span] | None]()
     for row, note in enumerate(rows([batch])):
@@ -255,14 +274,19 @@ def detect_batch(
     return PassResult(batch.num_rows, stored or BatchSpans.of(batch, detected), index, lower_case)
 
 
-def treat_batch(batch: pa.RecordBatch, deidentifier: Deidentifier, stored: BatchSpans | None = None) -> Deidentified:
+def treat_batch(
+    batch: pa.RecordBatch, deidentifier: Deidentifier, stored: BatchSpans | None = None
+) -> Deidentified:
     """Treat a batch, with the spans of the first pass if there was one. Raises InputError if the batch has changed."""
     return deidentifier(batch, stored.by_row(batch) if stored else None)
 
 
 def changed() -> InputError:
     """Return the error for notes that differ from those of the first pass."""
-    return InputError("the notes changed while they were read", hint="do not modify the notes during a run; run again")
+    return InputError(
+        "the notes changed while they were read",
+        hint="do not modify the notes during a run; run again",
+    )
 
 
 def _digest(batch: pa.RecordBatch) -> bytes:

@@ -20,7 +20,12 @@ from clinveil.core.tokens import words
 from clinveil.lexicons.names import name_form
 from clinveil.phi.treatment.dates import Printer, parse, shifted
 from clinveil.phi.treatment.surrogates import Surrogates
-from clinveil.phi.treatment.surrogates.names import POSSESSIVE, NameSurrogates, NoteNames, in_case_of
+from clinveil.phi.treatment.surrogates.names import (
+    POSSESSIVE,
+    NameSurrogates,
+    NoteNames,
+    in_case_of,
+)
 from clinveil.phi.treatment.surrogates.numbers_and_places import kind_of_institution, kind_of_street
 from clinveil.phi.treatment.surrogates.pools import Role, pool
 
@@ -28,7 +33,18 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
 MOST = 9  # numbers; later identifiers of a note share the last one
-DAYS = (0, 1, 7, 30, 91, 365, 1_095, 3_650, 14_600, 36_000)  # upper ends of the classes of distances
+DAYS = (
+    0,
+    1,
+    7,
+    30,
+    91,
+    365,
+    1_095,
+    3_650,
+    14_600,
+    36_000,
+)  # upper ends of the classes of distances
 OF_PATIENT = 7  # from this class on, a distance is the same in all notes of a patient (birth)
 SAMPLE = date(2001, 1, 1)  # printed in the form of a date
 FIRST, RANGE = date(2008, 1, 1), 5_800  # last dates of first notes, and days that they vary
@@ -36,7 +52,12 @@ BETWEEN = 90  # days between the notes of a patient
 _ROLES: dict[str, Role] = {role: role for role in ("family", "female", "male", "given")}
 _FEW = 20  # names of an initial
 _WITHIN = re.compile(r"[\s,.'’-]{0,2}")  # between the parts of one name
-_FORMS = {"CITY": "City", "EMAIL": "j.smith@example.com", "URL": "www.example.com", "IP": "192.0.2.1"}
+_FORMS = {
+    "CITY": "City",
+    "EMAIL": "j.smith@example.com",
+    "URL": "www.example.com",
+    "IP": "192.0.2.1",
+}
 
 
 def place(kind: str, number: int, form: str = "") -> str:
@@ -51,7 +72,9 @@ class Placeholders:
         dates: of the note. day_first: whether the note writes dates day first; None if unknown.
     """
 
-    def __init__(self, key: Key, note: NoteNames, dates: Iterable[str], *, day_first: bool | None) -> None:
+    def __init__(
+        self, key: Key, note: NoteNames, dates: Iterable[str], *, day_first: bool | None
+    ) -> None:
         self._key, self._note, self._day_first = key, note, day_first
         known = [read[0] for text in dates if (read := _read(text, day_first=day_first))]
         self._last = max((day for day in known if day is not None), default=SAMPLE)
@@ -60,11 +83,20 @@ class Placeholders:
     def number(self, kind: str, form: str) -> int:
         """Return the number of an identifier among those of its kind in the note; an initial has its last name's."""
         own = [pair for pair in self._numbers if pair[0] == kind]
-        same = (pair for pair in reversed(own) if pair[1] == form or (len(form) == 1 and pair[1].startswith(form)))
+        same = (
+            pair
+            for pair in reversed(own)
+            if pair[1] == form or (len(form) == 1 and pair[1].startswith(form))
+        )
         return self._numbers.setdefault(next(same, (kind, form)), min(MOST, 1 + len(own)))
 
     def make(
-        self, label: str, original: str, patient_id: str, patient: Patient | None = None, before: str = ""
+        self,
+        label: str,
+        original: str,
+        patient_id: str,
+        patient: Patient | None = None,
+        before: str = "",
     ) -> str | None:
         """Return the placeholder of an original; a surrogate for an unusual date, or None."""
         if label == "NAME":
@@ -74,17 +106,26 @@ class Placeholders:
             if read is None:
                 if label == "AGE":
                     return None
-                return shifted(self._key, patient_id, original, day_first=self._day_first, patient=patient)
+                return shifted(
+                    self._key, patient_id, original, day_first=self._day_first, patient=patient
+                )
             days = max(0, (self._last - read[0]).days) if read[0] else DAYS[3]
             return place("DATE", min(bisect_left(DAYS, days), len(DAYS) - 1), read[1](SAMPLE))
-        return place(label, self.number(label, name_form(original) or original), _form(label, original))
+        return place(
+            label, self.number(label, name_form(original) or original), _form(label, original)
+        )
 
 
 class _Names(NameSurrogates):
     """Names with a placeholder for each word."""
 
     def __init__(
-        self, places: Placeholders, key: Key, patient_id: str, patient: Patient | None, note: NoteNames
+        self,
+        places: Placeholders,
+        key: Key,
+        patient_id: str,
+        patient: Patient | None,
+        note: NoteNames,
     ) -> None:
         super().__init__(key, patient_id, patient, note)
         self._places = places
@@ -112,13 +153,19 @@ class _Names(NameSurrogates):
 
 def _form(label: str, original: str) -> str:
     """Return what a placeholder keeps of an identifier: the kind of a place, or the format of a number."""
-    signs = ("0" if c.isdigit() else "A" if c.isupper() else "a" if c.isalpha() else c for c in original)
+    signs = (
+        "0" if c.isdigit() else "A" if c.isupper() else "a" if c.isalpha() else c for c in original
+    )
     form = _FORMS.get(label, "".join(signs))
     if label == "HOSPITAL":
         form = kind_of_institution(original)
     elif label == "ADDRESS":
         house = re.match(r"\s*(\d+) ", original)
-        form = f"{'0' * len(house[1])} {kind_of_street(original)}" if house else kind_of_street(original)
+        form = (
+            f"{'0' * len(house[1])} {kind_of_street(original)}"
+            if house
+            else kind_of_street(original)
+        )
     return form.upper() if original.isupper() else form
 
 
@@ -129,7 +176,11 @@ def _read(text: str, *, day_first: bool | None = False) -> tuple[date | None, Pr
     if re.fullmatch(r"(?:19|20)\d\d", text):
         return date(int(text), 7, 1), lambda day: str(day.year)
     dated = parse(f"{text}, 2004", day_first) if re.match("[A-Za-z]", text) else None
-    return (None, lambda day: dated[1](day.replace(year=2004)).removesuffix(", 2004")) if dated else None
+    return (
+        (None, lambda day: dated[1](day.replace(year=2004)).removesuffix(", 2004"))
+        if dated
+        else None
+    )
 
 
 class Invented:
@@ -138,9 +189,13 @@ class Invented:
     def __init__(self, key: Key, patient: int) -> None:
         self._key, self._scope = key, str(patient)
         self._surrogates = Surrogates(key)
-        self._first = FIRST + timedelta(key.stream("synthetic first date", self._scope).below(RANGE))
+        self._first = FIRST + timedelta(
+            key.stream("synthetic first date", self._scope).below(RANGE)
+        )
 
-    def filled(self, text: str, position: int, *, marked: bool = False) -> tuple[str, frozenset[str]]:
+    def filled(
+        self, text: str, position: int, *, marked: bool = False
+    ) -> tuple[str, frozenset[str]]:
         """Return a note with surrogates in the places, and the words of these.
 
         Args:
@@ -151,7 +206,10 @@ class Invented:
             between = text[end : match.start("inner") - 1]
             kind, number, *form = match["inner"].split(" ", 2)
             name = self._name(kind, number)
-            written, own = name or self._other(kind, number, "".join(form), position), "NAME" if name else kind
+            written, own = (
+                name or self._other(kind, number, "".join(form), position),
+                "NAME" if name else kind,
+            )
             if marked and label and not (label == own == "NAME" and _WITHIN.fullmatch(between)):
                 out.append(f"</{label}>")
                 label = ""
@@ -170,12 +228,17 @@ class Invented:
         if role not in _ROLES:
             return ""
         group: Role = "family" if role == "family" else "given"
-        first = (pool(group).draw(self._key.stream("synthetic initial", self._scope, group, number), "") or "x")[0]
+        first = (
+            pool(group).draw(self._key.stream("synthetic initial", self._scope, group, number), "")
+            or "x"
+        )[0]
         if letter:
             return first.upper()
         names = pool(_ROLES[role], first)
         names = names if len(names) >= _FEW else pool(_ROLES[role])
-        drawn = names.draw(self._key.stream("synthetic name", self._scope, role, number), "") or first
+        drawn = (
+            names.draw(self._key.stream("synthetic name", self._scope, role, number), "") or first
+        )
         return in_case_of(kind, drawn)
 
     def _other(self, label: str, number: str, form: str, position: int) -> str:

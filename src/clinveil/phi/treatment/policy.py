@@ -113,7 +113,9 @@ class Policy:
     def of_profile(cls, name: str) -> Policy:
         """Return one of `profiles()`. Raises UsageError for an unknown name."""
         if name not in profiles():
-            raise UsageError(f"unknown PHI profile {name!r}", hint="one of " + ", ".join(profiles()))
+            raise UsageError(
+                f"unknown PHI profile {name!r}", hint="one of " + ", ".join(profiles())
+            )
         return _profile(name)
 
     @classmethod
@@ -135,12 +137,18 @@ class Policy:
     @property
     def kept(self) -> frozenset[str]:
         """Labels that are kept unchanged."""
-        return frozenset(label for label, treatment in self.treatments.items() if treatment is Treatment.KEEP)
+        return frozenset(
+            label for label, treatment in self.treatments.items() if treatment is Treatment.KEEP
+        )
 
     @property
     def warning(self) -> str:
         """Warning about kept labels; empty if there are none."""
-        return f"KEPT: the policy ({self.name}) keeps {', '.join(sorted(self.kept))} unchanged" if self.kept else ""
+        return (
+            f"KEPT: the policy ({self.name}) keeps {', '.join(sorted(self.kept))} unchanged"
+            if self.kept
+            else ""
+        )
 
     @property
     def digest(self) -> str:
@@ -163,7 +171,9 @@ class Policy:
 def profiles() -> tuple[str, ...]:
     """Return the names of the built-in profiles."""
     entries = files("clinveil.phi.treatment").joinpath("profiles").iterdir()
-    return tuple(sorted(file.name.removesuffix(".toml") for file in entries if file.name.endswith(".toml")))
+    return tuple(
+        sorted(file.name.removesuffix(".toml") for file in entries if file.name.endswith(".toml"))
+    )
 
 
 @cache
@@ -176,10 +186,16 @@ def _policy(name: str, where: str, fields: Mapping[str, Any], *, builtin: bool =
     _check_names(where, "unknown key", fields, ("base", "labels", "recall_first", *_WORDS))
     base = fields.get("base", "safe-harbor")
     if not builtin and base not in profiles():
-        raise UsageError("base: unknown profile", where=where, hint="one of " + ", ".join(profiles()))
+        raise UsageError(
+            "base: unknown profile", where=where, hint="one of " + ", ".join(profiles())
+        )
     labels = fields.get("labels", {})
     if not isinstance(labels, dict):
-        raise UsageError("labels: not a table", where=where, hint='write [labels], then lines such as NAME = "tag"')
+        raise UsageError(
+            "labels: not a table",
+            where=where,
+            hint='write [labels], then lines such as NAME = "tag"',
+        )
     _check_names(where, "labels: unknown label", labels, LABELS)
     parent = Policy(name, {}) if builtin else _profile(base)
     treatments = dict(parent.treatments)
@@ -201,10 +217,16 @@ def _with_words(policy: Policy, path: Path, fields: Mapping[str, Any]) -> Policy
     for name in _WORDS:
         value = fields.get(name)
         if value is not None and not isinstance(value, str):
-            raise UsageError(f"{name}: not the path of a file", where=path.name, hint=f'write {name} = "words.txt"')
+            raise UsageError(
+                f"{name}: not the path of a file",
+                where=path.name,
+                hint=f'write {name} = "words.txt"',
+            )
         if value is not None:
             places[name] = path.parent / value
-    lists = {name: WordList.read(place, labels=name == "find_words") for name, place in places.items()}
+    lists = {
+        name: WordList.read(place, labels=name == "find_words") for name, place in places.items()
+    }
     found = lists.get("find_words")
     if found is not None and (kept := sorted(found.labels & policy.kept)):
         hint = f"choose another treatment of {kept[0]}, or another label in the list"

@@ -52,7 +52,11 @@ class Records:
     crosswalk: Writer | None = None
 
     def add(
-        self, audit: Iterable[str], crosswalk: Sequence[Any], spans: Iterable[Any], residues: Iterable[Any]
+        self,
+        audit: Iterable[str],
+        crosswalk: Sequence[Any],
+        spans: Iterable[Any],
+        residues: Iterable[Any],
     ) -> None:
         """Add the fields of a `Deidentified`, or of its JSON."""
         for body in audit:
@@ -92,7 +96,11 @@ def records(vault: Path, key: Key, *, crosswalk: bool) -> Iterator[Records]:
             return stack.enter_context(path.open("w", encoding="utf-8"))
 
         chain = Chain(text(part(path.name)), before)
-        rows = Writer(stack.enter_context(part(f"crosswalk-{run}.bin").open("wb")), key, run) if crosswalk else None
+        rows = (
+            Writer(stack.enter_context(part(f"crosswalk-{run}.bin").open("wb")), key, run)
+            if crosswalk
+            else None
+        )
         spans, residues = (text(part(name, force=True)) for name in (SPANS, RESIDUES))
         yield Records(vault, run, chain, spans, residues, rows)
 
@@ -162,7 +170,11 @@ class Counts:
     @property
     def kept(self) -> dict[str, int]:
         """Number of identifiers by label that the policy keeps unchanged."""
-        return {label: self.labels[label] for label in self.policy.treatments if label in self.policy.kept}
+        return {
+            label: self.labels[label]
+            for label in self.policy.treatments
+            if label in self.policy.kept
+        }
 
     def coverage(self) -> str:
         """Return a line on the notes that the patient list does not cover; empty if it covers all."""
@@ -179,10 +191,16 @@ class Counts:
         for reason, count in self.skipped.items():
             yield f"  not written, {reason}: {count}"
         for label, count in self.labels.most_common():
-            tagged = f" ({self.tagged[label]} as a tag: no replacement could be made)" if self.tagged[label] else ""
+            tagged = (
+                f" ({self.tagged[label]} as a tag: no replacement could be made)"
+                if self.tagged[label]
+                else ""
+            )
             yield f"  {label:12} {count}{' KEPT as they are' if label in self.policy.kept else ''}{tagged}"
         if self.date_orders:
-            read = ", ".join(f"{order} in {count}" for order, count in sorted(self.date_orders.items()))
+            read = ", ".join(
+                f"{order} in {count}" for order, count in sorted(self.date_orders.items())
+            )
             yield f"  numeric dates read: {read} notes"
 
     def as_dict(self) -> dict[str, Any]:

@@ -33,7 +33,9 @@ class ReidentifySettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     force: bool = FORCE
-    key: Path | None = flag(None, "Read the run's key from this file (default: key.bin of the vault).")
+    key: Path | None = flag(
+        None, "Read the run's key from this file (default: key.bin of the vault)."
+    )
     only_note: tuple[str, ...] = flag((), "Restore only the note with this id; repeatable.")
     only_patient: tuple[str, ...] = flag((), "Restore only the notes of this patient; repeatable.")
 
@@ -59,7 +61,9 @@ class Restored:
     references: list[str] = field(default_factory=list, repr=False)
 
 
-def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: ReidentifySettings) -> Restored:
+def reidentify(
+    notes: Path, out: Path, vault: Path, reason: str, settings: ReidentifySettings
+) -> Restored:
     """Write the original text of notes treated by `clinveil deidentify --crosswalk`; log the reason.
 
     Raises:
@@ -67,7 +71,9 @@ def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: Reide
         InputError: no key, wrong key, no crosswalk, or none of the notes is in it; then nothing is written.
     """
     if not reason.strip():
-        raise UsageError("--reason is empty", hint="state the reason for the audit log, without patient names")
+        raise UsageError(
+            "--reason is empty", hint="state the reason for the audit log, without patient names"
+        )
     refuse_places(out, MAKER, force=settings.force, vault=vault, read={"NOTES": notes})
     if settings.key is None and not (vault / KEY).exists():
         hint = "pass the key with --key FILE; the crosswalk cannot be decrypted without it"
@@ -92,7 +98,11 @@ def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: Reide
 
 def _known(vault: Path, key: Key, settings: ReidentifySettings) -> dict[tuple[str, str], Row]:
     """Return the rows of all crosswalks of the vault by written note id and digest of the treated text."""
-    files = sorted(path for path in vault.iterdir() if CROSSWALK.fullmatch(path.name)) if vault.is_dir() else []
+    files = (
+        sorted(path for path in vault.iterdir() if CROSSWALK.fullmatch(path.name))
+        if vault.is_dir()
+        else []
+    )
     if not files:
         raise InputError("contains no crosswalk", where=vault.name, hint=_HINT)
     stored = (row for path in files for row in read_crosswalk(path, key))
@@ -121,7 +131,9 @@ def _restored(
             counts.references.append(reference(key, row.note_id))
         elif settings.wants(note.note_id, note.patient_id):
             counts.left_out += 1
-    source = [pa.array(column, pa.string()) for column in zip(*ids, strict=True)] or batch.columns[:2]
+    source = [pa.array(column, pa.string()) for column in zip(*ids, strict=True)] or batch.columns[
+        :2
+    ]
     return with_texts(pa.record_batch([*source, *batch.columns[2:]], schema=batch.schema), texts)
 
 
@@ -130,8 +142,14 @@ def _log(vault: Path, key: Key, reason: str, notes: Path, counts: Restored) -> N
     path, before = next_log(vault)
     with atomic(path) as part, part.open("w", encoding="utf-8") as file:
         chain = Chain(file, before)
-        fields = {"version": version("clinveil"), "key_commitment": key.commitment, "reason": reason}
+        fields = {
+            "version": version("clinveil"),
+            "key_commitment": key.commitment,
+            "reason": reason,
+        }
         chain.begin("reidentify", {**fields, "input_sha256": fingerprint(notes)})
         for note in counts.references:
             chain.write({"note": note})
-        chain.end(key, {"notes": counts.notes, "places": counts.places, "left_out": counts.left_out})
+        chain.end(
+            key, {"notes": counts.notes, "places": counts.places, "left_out": counts.left_out}
+        )

@@ -42,13 +42,18 @@ from clinveil.scale.pieces import Broken, each
 from clinveil.scale.tasks import Store
 
 MAKER = Maker("deidentify")
-TASKS, SCRATCH = "tasks", "work"  # in the vault: stored spans until the run succeeds; text, removed after each run
+TASKS, SCRATCH = (
+    "tasks",
+    "work",
+)  # in the vault: stored spans until the run succeeds; text, removed after each run
 # Osborne 2025, doi 10.3390/electronics14193945: share of documents with replaced names in which a name is leaked.
 _SURROGATE_RISK = (
     "surrogates: a patient's names agree across notes, so a missed name is conspicuous"
     " (Osborne 2025: 27.1 % of documents leak if .1 % of names are missed, 94.2 % at 5 %)"
 )
-ANY_LANGUAGE = "language=any: notes are not checked for English; identifiers in other languages remain"
+ANY_LANGUAGE = (
+    "language=any: notes are not checked for English; identifiers in other languages remain"
+)
 README = """Key and findings of a run of `clinveil deidentify`. SECRET: do not share any file of this folder.
 
 key.bin             source of all surrogates and date offsets; keep it to treat later notes of the same patients alike
@@ -100,7 +105,10 @@ def deidentify_notes(
     if decisions := settings.identifiers.decisions:
         Decisions.read(*decisions).check_corpus(corpus)
     # OUT appears last, when the vault is complete and its scratch is removed.
-    with atomic(out, force=settings.force, maker=MAKER) as part, run_folder(secrets, VAULT) as folder:
+    with (
+        atomic(out, force=settings.force, maker=MAKER) as part,
+        run_folder(secrets, VAULT) as folder,
+    ):
         # An existing key is used again, so that later notes of a patient are treated like the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
         deidentifier = in_worker(settings, key, read_patients(patients) if patients else None)
@@ -137,7 +145,9 @@ VAULT = Kind(
 )
 
 
-def in_worker(settings: DeidentifySettings, key: Key, patients: Mapping[str, Patient] | None) -> Deidentifier:
+def in_worker(
+    settings: DeidentifySettings, key: Key, patients: Mapping[str, Patient] | None
+) -> Deidentifier:
     """Return the de-identifier for some settings; workers build it too."""
     phi = settings.identifiers
     deidentifier = Deidentifier.of(phi, key, patients=patients, keep_spans=settings.spans)
@@ -178,9 +188,15 @@ def _write(
     return counts
 
 
-def _new_ids(settings: DeidentifySettings, deidentifier: Deidentifier, corpus: Corpus) -> NewIds | None:
+def _new_ids(
+    settings: DeidentifySettings, deidentifier: Deidentifier, corpus: Corpus
+) -> NewIds | None:
     """Return the new ids of the written notes; None if the source's are kept."""
-    return None if settings.keep_ids else NewIds(deidentifier.key, patients=corpus.columns.has_patients)
+    return (
+        None
+        if settings.keep_ids
+        else NewIds(deidentifier.key, patients=corpus.columns.has_patients)
+    )
 
 
 def _renamed(result: Deidentified, new_ids: NewIds | None) -> Deidentified:
@@ -188,14 +204,21 @@ def _renamed(result: Deidentified, new_ids: NewIds | None) -> Deidentified:
     if new_ids is None:
         return result
     rows = [
-        row._replace(new_note_id=new_ids.note(row.note_id), new_patient_id=new_ids.patient(row.patient_id))
+        row._replace(
+            new_note_id=new_ids.note(row.note_id), new_patient_id=new_ids.patient(row.patient_id)
+        )
         for row in result.crosswalk
     ]
     return replace(result, batch=new_ids(result.batch), crosswalk=rows)
 
 
 def _write_record(
-    secrets: Path, key: Key, notes: Path, settings: DeidentifySettings, counts: Counts, kept: Records
+    secrets: Path,
+    key: Key,
+    notes: Path,
+    settings: DeidentifySettings,
+    counts: Counts,
+    kept: Records,
 ) -> None:
     """Write the record of the run to the vault."""
     phi = settings.identifiers
@@ -206,8 +229,14 @@ def _write_record(
         "folder": str(Path.cwd()),
         "settings": settings.flat(),
         "mode": phi.mode,
-        "policy": {"name": counts.policy.name, "sha256": counts.policy.digest, **counts.policy.record()},
-        "surrogate_names": sizes() if Treatment.SURROGATE in counts.policy.treatments.values() else None,
+        "policy": {
+            "name": counts.policy.name,
+            "sha256": counts.policy.digest,
+            **counts.policy.record(),
+        },
+        "surrogate_names": sizes()
+        if Treatment.SURROGATE in counts.policy.treatments.values()
+        else None,
         "known_patients": phi.patients is not None,
         **counts.as_dict(),
         "audit_chain": kept.audit.head,
@@ -236,16 +265,24 @@ def _write_parts(
     scratch, broken = kept.vault / SCRATCH, Broken()
     corpus, facts = facts_of(corpus, over, say, broken)
     deidentifier.key.save(scratch / "key.bin")
-    recipe = Recipe.of(in_worker, settings, scratch / "key.bin").sharing(deidentifier.patients, scratch)
-    parts = [(part, part_facts.digest) for part, part_facts in zip(corpus.parts, facts, strict=True)]
+    recipe = Recipe.of(in_worker, settings, scratch / "key.bin").sharing(
+        deidentifier.patients, scratch
+    )
+    parts = [
+        (part, part_facts.digest) for part, part_facts in zip(corpus.parts, facts, strict=True)
+    ]
     store = Store(kept.vault / TASKS)
-    tasks = detect_parts(parts, recipe, store, scratch, over, say, deidentifier.finder.uses_other_notes)
+    tasks = detect_parts(
+        parts, recipe, store, scratch, over, say, deidentifier.finder.uses_other_notes
+    )
     broken.refuse()  # only now, so that the results of the other parts are stored
     place.mkdir(mode=0o700)
     names = names_of(corpus)
     if not settings.keep_ids:
         names = [part_name(deidentifier.key, name, corpus.suffix) for name in names]
-    targets = [(task, place / name, scratch, settings) for task, name in zip(tasks, names, strict=True)]
+    targets = [
+        (task, place / name, scratch, settings) for task, name in zip(tasks, names, strict=True)
+    ]
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     for of_part, records_of_part in track(
         each(over, _write_part, targets), "notes", say, size=lambda of: of[0].written

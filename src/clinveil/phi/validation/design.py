@@ -15,7 +15,13 @@ from typing import NamedTuple
 
 from scipy import special
 
-from clinveil.stats.intervals import Interval, clopper_pearson, ratio_of_intervals, sum_of_intervals, weighted_poisson
+from clinveil.stats.intervals import (
+    Interval,
+    clopper_pearson,
+    ratio_of_intervals,
+    sum_of_intervals,
+    weighted_poisson,
+)
 
 _POWERS, _FOUND = (0.0, 0.25, 0.5, 0.75, 1.0), (0.05, 0.1, 0.15, 0.2, 0.3)
 MIN_SAMPLE = 8  # minimum sample per stratum, if the total allows it
@@ -81,16 +87,27 @@ def allocation(sizes: Mapping[str, int], n_locations: int) -> dict[str, int]:
     this stratum dominates the interval.
     """
     sizes = {name: size for name, size in sizes.items() if size}
-    candidates = (_shared(sizes, n_locations, power, found) for power in _POWERS for found in _FOUND)
+    candidates = (
+        _shared(sizes, n_locations, power, found) for power in _POWERS for found in _FOUND
+    )
     return min(candidates, key=lambda taken: _expected(sizes, taken))
 
 
-def _shared(sizes: Mapping[str, int], n_locations: int, power: float, found: float) -> dict[str, int]:
+def _shared(
+    sizes: Mapping[str, int], n_locations: int, power: float, found: float
+) -> dict[str, int]:
     """Distribute samples: the share `found` to detected locations, in proportion to size and deviation**power."""
-    wanted = {name: size * sqrt(KINDS[name].guess * (1 - KINDS[name].guess)) ** power for name, size in sizes.items()}
-    totals = {side: sum(w for name, w in wanted.items() if KINDS[name].found == side) or 1.0 for side in (True, False)}
+    wanted = {
+        name: size * sqrt(KINDS[name].guess * (1 - KINDS[name].guess)) ** power
+        for name, size in sizes.items()
+    }
+    totals = {
+        side: sum(w for name, w in wanted.items() if KINDS[name].found == side) or 1.0
+        for side in (True, False)
+    }
     share = {
-        name: w / totals[KINDS[name].found] * (found if KINDS[name].found else 1 - found) for name, w in wanted.items()
+        name: w / totals[KINDS[name].found] * (found if KINDS[name].found else 1 - found)
+        for name, w in wanted.items()
     }
     least = min(MIN_SAMPLE, max(1, n_locations // (2 * len(sizes))))
     taken = {name: min(size, least) for name, size in sizes.items()}
@@ -114,7 +131,11 @@ def _expected(sizes: Mapping[str, int], taken: Mapping[str, int]) -> float:
             square += size * guess * weight
             most = max(most, weight * (weight > 1))
     spread = (square + most**2) / (total + most)
-    high = spread / 2 * float(special.chdtri(2 * (total + most) / spread, 0.025)) if total + most else 0.0
+    high = (
+        spread / 2 * float(special.chdtri(2 * (total + most) / spread, 0.025))
+        if total + most
+        else 0.0
+    )
     return high / max(found - 2 * sqrt(variance), 1.0)
 
 
@@ -126,11 +147,15 @@ def recall(strata: Sequence[Annotated]) -> Recall | None:
     if any(stratum.size and not stratum.looked for stratum in strata):
         raise ValueError("every non-empty stratum needs at least stratum annotated location")
     found, of_found = _found([stratum for stratum in strata if stratum.found and stratum.size])
-    missed, of_missed = _missed([stratum for stratum in strata if not stratum.found and stratum.size])
+    missed, of_missed = _missed(
+        [stratum for stratum in strata if not stratum.found and stratum.size]
+    )
     if not found:
         return None
     ratio = ratio_of_intervals(missed, of_missed, found, of_found)
-    return Recall(found / (found + missed), 1 / (1 + ratio.high), 1 / (1 + ratio.low), found, missed)
+    return Recall(
+        found / (found + missed), 1 / (1 + ratio.high), 1 / (1 + ratio.low), found, missed
+    )
 
 
 def _found(strata: Sequence[Annotated]) -> tuple[float, Interval]:
@@ -140,7 +165,12 @@ def _found(strata: Sequence[Annotated]) -> tuple[float, Interval]:
         share, left = len(stratum.hits) / stratum.looked, sqrt(1 - stratum.looked / stratum.size)
         low, high = clopper_pearson(len(stratum.hits), stratum.looked)
         values.append(stratum.size * share)
-        ends.append([stratum.size * (share - (share - low) * left), stratum.size * (share + (high - share) * left)])
+        ends.append(
+            [
+                stratum.size * (share - (share - low) * left),
+                stratum.size * (share + (high - share) * left),
+            ]
+        )
     total = sum(values)
     low, high = sum_of_intervals(values, ends)
     return total, Interval(max(low, 0.0), high)
@@ -157,5 +187,7 @@ def _missed(strata: Sequence[Annotated]) -> tuple[float, Interval]:
     if not drawn:
         return float(sure), Interval(sure, sure)
     observed = sum(sum(stratum.hits) for stratum in drawn)
-    low, high = weighted_poisson(weights, most=max(stratum.size / stratum.looked for stratum in drawn))
+    low, high = weighted_poisson(
+        weights, most=max(stratum.size / stratum.looked for stratum in drawn)
+    )
     return sure + sum(weights), Interval(sure + max(low, float(observed)), sure + high)

@@ -30,7 +30,14 @@ from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import check_known_patients, found_spans
 from clinveil.phi.validation.design import KINDS, METHOD, Annotated, recall
 from clinveil.phi.validation.sample import Draw, suspected, usual_forms
-from clinveil.phi.validation.sheet import UNSURE, Design, annotated, read_design, read_marks, write_sheet
+from clinveil.phi.validation.sheet import (
+    UNSURE,
+    Design,
+    annotated,
+    read_design,
+    read_marks,
+    write_sheet,
+)
 from clinveil.scale import processes
 from clinveil.stats.findings import clustered_share, proportion
 from clinveil.stats.intervals import clopper_pearson, sum_of_intervals
@@ -52,7 +59,10 @@ class Survival:
         self._other = dict(zip(order, order[1:] + order[:1], strict=True))
         self._own = {
             patient_id: {
-                form for token in patient.name for part in words(token) if len(form := name_form(part)) >= SHORTEST
+                form
+                for token in patient.name
+                for part in words(token)
+                if len(form := name_form(part)) >= SHORTEST
             }
             for patient_id, patient in patients.items()
         }
@@ -65,7 +75,9 @@ class Survival:
         counts = self._counts.setdefault(note.patient_id, Counter())
         own = self._own[note.patient_id]
         other = self._own[self._other[note.patient_id]] - own
-        left = Counter(name_form(word) for word in words(splice(note.text, found, [" "] * len(found))))
+        left = Counter(
+            name_form(word) for word in words(splice(note.text, found, [" "] * len(found)))
+        )
         counts["before"] += sum(name_form(word) in own for word in words(note.text))
         counts["left"] += sum(left[form] for form in own)
         counts["other"] += sum(left[form] for form in other)
@@ -91,15 +103,26 @@ class Survival:
         }
         if not named:
             why = "no known patient's own name occurs in these notes"
-            return [Finding("validate.known_patients", None, 0, "lower", detail={**detail, "why": why})]
+            return [
+                Finding("validate.known_patients", None, 0, "lower", detail={**detail, "why": why})
+            ]
         about: dict[str, Any] = {"chance_is": CHANCE_IS, "source": KNOWN_SOURCE, "detail": detail}
         count, by_chance = (sum(counts[name] > 0 for counts in named) for name in ("left", "other"))
         chance = by_chance / len(named)
-        of_patients = proportion("validate.known_patients", count, len(named), over="patients", chance=chance, **about)
-        mentions = np.array([[counts["left"], counts["before"]] for counts in named], dtype=np.int64)
+        of_patients = proportion(
+            "validate.known_patients", count, len(named), over="patients", chance=chance, **about
+        )
+        mentions = np.array(
+            [[counts["left"], counts["before"]] for counts in named], dtype=np.int64
+        )
         chance = min(1.0, sum(counts["other"] for counts in named) / int(mentions[:, 1].sum()))
         of_mentions = clustered_share(
-            "validate.known_mentions", mentions, over="patients", chance=chance, unit="mentions", **about
+            "validate.known_mentions",
+            mentions,
+            over="patients",
+            chance=chance,
+            unit="mentions",
+            **about,
         )
         return [of_patients, of_mentions]
 
@@ -120,21 +143,38 @@ def marked_findings(design: Design, marks: Mapping[str, int]) -> list[Finding]:
     return [_recall(worst, best, about), _precision(worst, best, about), *_strata(worst)]
 
 
-def _recall(worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]) -> Finding:
+def _recall(
+    worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]
+) -> Finding:
     low, high = recall([*worst.values()]), recall([*best.values()])
     if low is None or high is None:
         why = "no detected location was marked as an identifier"
         return Finding("validate.recall", None, 0, "higher", detail={**about, "why": why})
     detail = {**about, "found": low.found, "missed": low.missed}
-    fields: dict[str, Any] = {"unit": "places", "method": METHOD, "source": SOURCE, "detail": detail}
-    return Finding("validate.recall", low.value, about["marked"], "higher", low.low, high.high, **fields)
+    fields: dict[str, Any] = {
+        "unit": "places",
+        "method": METHOD,
+        "source": SOURCE,
+        "detail": detail,
+    }
+    return Finding(
+        "validate.recall", low.value, about["marked"], "higher", low.low, high.high, **fields
+    )
 
 
-def _precision(worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]) -> Finding:
+def _precision(
+    worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]
+) -> Finding:
     locations = sum(stratum.size for stratum in worst.values() if stratum.found)
     looked = sum(stratum.looked for stratum in worst.values() if stratum.found)
     if not looked:
-        return Finding("validate.precision", None, 0, "higher", detail={**about, "why": "the engine detected nothing"})
+        return Finding(
+            "validate.precision",
+            None,
+            0,
+            "higher",
+            detail={**about, "why": "the engine detected nothing"},
+        )
     (value, low, _), (_, _, high) = _share(worst, locations), _share(best, locations)
     fields: dict[str, Any] = {"unit": "places", "method": SUMMED, "source": SOURCE}
     return Finding("validate.precision", value, looked, "higher", low, high, detail=about, **fields)
@@ -143,7 +183,9 @@ def _precision(worst: Mapping[str, Annotated], best: Mapping[str, Annotated], ab
 def _share(strata: Mapping[str, Annotated], locations: int) -> tuple[float, float, float]:
     found = [stratum for stratum in strata.values() if stratum.found and stratum.size]
     values = [stratum.size / locations * len(stratum.hits) / stratum.looked for stratum in found]
-    ends = [[s.size / locations * end for end in clopper_pearson(len(s.hits), s.looked)] for s in found]
+    ends = [
+        [s.size / locations * end for end in clopper_pearson(len(s.hits), s.looked)] for s in found
+    ]
     low, high = sum_of_intervals(values, ends)
     return sum(values), max(low, 0.0), min(high, 1.0)
 
@@ -155,9 +197,22 @@ def _strata(strata: Mapping[str, Annotated]) -> Iterator[Finding]:
         if not stratum.size:
             continue
         hits, looked = len(stratum.hits), stratum.looked
-        detail: Detail = {"stratum": KINDS[name].description, "places": stratum.size, "identifiers": sum(stratum.hits)}
+        detail: Detail = {
+            "stratum": KINDS[name].description,
+            "places": stratum.size,
+            "identifiers": sum(stratum.hits),
+        }
         ends = clopper_pearson(hits, looked)
-        yield Finding("validate.places", hits / looked, looked, None, *ends, count=hits, detail=detail, **fields)
+        yield Finding(
+            "validate.places",
+            hits / looked,
+            looked,
+            None,
+            *ends,
+            count=hits,
+            detail=detail,
+            **fields,
+        )
 
 
 _SECTIONS = {
@@ -179,7 +234,10 @@ _SECTIONS = {
         "Own names on the patient list, with the engine run without (or with) the list. Patients whose notes do"
         " not name them are excluded. Chance: another patient's name in the same notes.",
     ),
-    "validate.known_mentions": ("Missed mentions of known patients' own names", "As above, per mention."),
+    "validate.known_mentions": (
+        "Missed mentions of known patients' own names",
+        "As above, per mention.",
+    ),
 }
 _HEAD = "# Detection recall on these notes\n"
 _NEXT = """
@@ -196,17 +254,28 @@ def report(findings: Sequence[Finding]) -> str:
     for measure, (head, meaning) in _SECTIONS.items():
         if rows := [_row(finding) for finding in findings if finding.measure == measure]:
             lines += [f"## {head}", "", meaning, ""]
-            lines += ["| subject | value | 95 % | chance | n |", "| --- | ---: | --- | ---: | ---: |", *rows, ""]
+            lines += [
+                "| subject | value | 95 % | chance | n |",
+                "| --- | ---: | --- | ---: | ---: |",
+                *rows,
+                "",
+            ]
     return "\n".join(lines) + _NEXT
 
 
 def _row(finding: Finding) -> str:
     subject = ", ".join(
-        str(finding.detail[key]) for key in ("setting", "label", "series", "stratum") if key in finding.detail
+        str(finding.detail[key])
+        for key in ("setting", "label", "series", "stratum")
+        if key in finding.detail
     )
     if finding.value is None:
         return f"| {subject} | not measured: {finding.detail['why']} | | | |"
-    ends = "" if finding.low is None or finding.high is None else f"{finding.low:.4f} to {finding.high:.4f}"
+    ends = (
+        ""
+        if finding.low is None or finding.high is None
+        else f"{finding.low:.4f} to {finding.high:.4f}"
+    )
     chance = "" if finding.chance is None else f"{finding.chance:.4f}"
     return f"| {subject} | {finding.value:.4f} | {ends} | {chance} | {finding.n:,} {finding.unit} |"
 
@@ -221,7 +290,9 @@ locations.csv   the same sample as a table, to annotate in the column mark; CONT
 design.json     the sampling design; required by clinveil validate --marked
 recall.json     recall from the annotations, after clinveil validate --marked MARKS OUT
 """
-_OWN = frozenset({"stages", FINDINGS, REPORT, RECALL, "locations.csv", "locations.html", "design.json"})
+_OWN = frozenset(
+    {"stages", FINDINGS, REPORT, RECALL, "locations.csv", "locations.html", "design.json"}
+)
 KIND = Kind("folder of clinveil validate", own=_OWN, notes={"README.txt": README})
 
 
@@ -243,7 +314,9 @@ class Validation:
         return found_spans(self.corpus, engine, processes(self.settings.workers))
 
 
-def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: Say) -> tuple[list[Finding], int]:
+def validate_notes(
+    notes: Path, out: Path, settings: ValidateSettings, *, say: Say
+) -> tuple[list[Finding], int]:
     """Estimate recall on notes without annotations, and draw the sample of locations to annotate.
 
     Returns the findings and the seed. Without a configured seed, it is derived from the notes, so that a run can
@@ -261,7 +334,9 @@ def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: S
     corpus, hashed = open_corpus(notes, settings.notes), fingerprint(notes)
     seed = int(hashed[:8], 16) if settings.seed is None else settings.seed
     run = Validation(settings, corpus, read_patients(feed) if feed else None, seed, say)
-    asked = run_hash(settings, hashed, feed, str(seed), free={"workers", "quiet", "force", "seed", "patients"})
+    asked = run_hash(
+        settings, hashed, feed, str(seed), free={"workers", "quiet", "force", "seed", "patients"}
+    )
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as folder:
         findings = _kept(folder, "locations", lambda: _sampled(run, folder, asked, hashed), seed)
         findings += _kept(folder, "known", lambda: _known(run), seed)
@@ -291,7 +366,9 @@ def recall_of_marks(marks: Path, out: Path, notes: Path | None = None) -> list[F
     return findings
 
 
-def _kept(folder: RunFolder, name: str, stage: Callable[[], list[Finding]], seed: int) -> list[Finding]:
+def _kept(
+    folder: RunFolder, name: str, stage: Callable[[], list[Finding]], seed: int
+) -> list[Finding]:
     """Return the findings of a stage, stored by an earlier run or computed now."""
     path = private_folder(folder.vault / "stages") / f"{name}.json"
     if not path.exists():
@@ -319,6 +396,8 @@ def _known(run: Validation) -> list[Finding]:
     if not run.patients:
         return []
     survival = Survival(run.patients, default_rng([run.seed, 4]))
-    for note, found in track(run.engine(feed=False), "notes searched without the patient list", run.say):
+    for note, found in track(
+        run.engine(feed=False), "notes searched without the patient list", run.say
+    ):
         survival.add(note, found)
     return survival.findings("without the patient list")

@@ -55,7 +55,12 @@ class Location(NamedTuple):
 
 
 def locations(
-    note: NoteView, found: Sequence[Span], *, suspected: Iterable[Span] = (), usual: Set[str] = frozenset(), words: int
+    note: NoteView,
+    found: Sequence[Span],
+    *,
+    suspected: Iterable[Span] = (),
+    usual: Set[str] = frozenset(),
+    words: int,
 ) -> list[Location]:
     """Return all locations of one note, ordered by stratum and then by position.
 
@@ -65,17 +70,28 @@ def locations(
         usual: forms of unlisted words that occur in the notes of many patients.
         words: number of words per passage.
     """
-    result = [Location(span.start, span.end, "found" if span.score >= SURE else "found_unsure") for span in found]
+    result = [
+        Location(span.start, span.end, "found" if span.score >= SURE else "found_unsure")
+        for span in found
+    ]
     taken = _mask(note.text, result)
     for span in sorted(suspected):
         result += _assigned(taken, Location(span.start, span.end, "tagger"))
     for location in (*_words(note, usual), *_numbers(note)):
         result += _assigned(taken, location)
     begin = 0
-    for stop in _ends(note.text, words):  # passages: sentences and lines joined up to `words` words, long ones split
+    for stop in _ends(
+        note.text, words
+    ):  # passages: sentences and lines joined up to `words` words, long ones split
         if len(note.text[begin:stop].split()) >= words or begin < stop == len(note.text):
-            if any(c.isalnum() for start, end in _free(taken, begin, stop) for c in note.text[start:end]):
-                result.append(Location(begin, stop, "cued" if _CUE.search(note.text, begin, stop) else "rest"))
+            if any(
+                c.isalnum()
+                for start, end in _free(taken, begin, stop)
+                for c in note.text[start:end]
+            ):
+                result.append(
+                    Location(begin, stop, "cued" if _CUE.search(note.text, begin, stop) else "rest")
+                )
             begin = stop
     return result
 
@@ -98,7 +114,10 @@ def _mask(text: str, locations: Iterable[Location]) -> bytearray:
 
 def _free(taken: bytearray, start: int, end: int) -> list[tuple[int, int]]:
     """Return the parts of a range that are in no location."""
-    return [(start + match.start(), start + match.end()) for match in re.finditer(rb"\x00+", taken[start:end])]
+    return [
+        (start + match.start(), start + match.end())
+        for match in re.finditer(rb"\x00+", taken[start:end])
+    ]
 
 
 def _assigned(taken: bytearray, location: Location) -> list[Location]:
@@ -122,7 +141,9 @@ def _words(note: NoteView, usual: Set[str]) -> Iterator[Location]:
             elif word.capital and not word.classes:
                 stratum = "unknown" if name_form(word.text) in usual else "unknown_rare"
         between = note.plain[run[-1][0].end : word.start] if run and word else ""
-        if run and (not stratum or len(between) > _GAP or "\n" in between or len(run) >= _MAX_WORDS):
+        if run and (
+            not stratum or len(between) > _GAP or "\n" in between or len(run) >= _MAX_WORDS
+        ):
             start, end = note.aligned.source_offsets(run[0][0].start, run[-1][0].end)
             yield Location(start, end, min((stratum for _, stratum in run), key=_ORDER.index))
             run = []
@@ -132,7 +153,10 @@ def _words(note: NoteView, usual: Set[str]) -> Iterator[Location]:
 
 def _numbers(note: NoteView) -> Iterator[Location]:
     for match in _DIGITS.finditer(note.plain):
-        before, after = note.plain[max(0, match.start() - 14) : match.start()], note.plain[match.start() :][:12]
+        before, after = (
+            note.plain[max(0, match.start() - 14) : match.start()],
+            note.plain[match.start() :][:12],
+        )
         if _LONG.search(match[0]) or _NUMBER_CUE.search(before) or _OLD.match(after):
             yield Location(*note.aligned.source_offsets(*match.span()), "digits")
 
@@ -164,7 +188,11 @@ def usual_forms(notes: Iterable[Note]) -> frozenset[str]:
     patients: dict[str, set[str]] = defaultdict(set)
     for note in notes:
         for word in NoteView(note.text).words:
-            if word.capital and not word.classes and len(having := patients[name_form(word.text)]) < MANY:
+            if (
+                word.capital
+                and not word.classes
+                and len(having := patients[name_form(word.text)]) < MANY
+            ):
                 having.add(note.patient_id)
     return frozenset(form for form, having in patients.items() if len(having) >= MANY)
 
@@ -175,12 +203,18 @@ class Draw:
     def __init__(self, n_locations: int, words: int, usual: Set[str], rng: Generator) -> None:
         self.sizes: Counter[str] = Counter()
         self._n_locations, self._words, self._usual, self._rng = n_locations, words, usual, rng
-        self._kept: dict[str, KeySample[Sample]] = {name: KeySample(n_locations, rng) for name in KINDS}
+        self._kept: dict[str, KeySample[Sample]] = {
+            name: KeySample(n_locations, rng) for name in KINDS
+        }
 
-    def add(self, note: Note, found: Sequence[Span], suspected: Iterable[Span] = ()) -> list[Location]:
+    def add(
+        self, note: Note, found: Sequence[Span], suspected: Iterable[Span] = ()
+    ) -> list[Location]:
         """Add the locations of one note and return them."""
         view = NoteView(note.text, note.note_id)
-        candidates = locations(view, found, suspected=suspected, usual=self._usual, words=self._words)
+        candidates = locations(
+            view, found, suspected=suspected, usual=self._usual, words=self._words
+        )
         for location in candidates:
             self.sizes[location.stratum] += 1
             key = f"{note.note_id}\0{location.start}"
@@ -206,5 +240,10 @@ def sample(note: Note, location: Location, others: Sequence[Location]) -> Sample
         at = end
     pieces.append((text[at : location.end], False))
     shown = tuple(piece for piece in pieces if piece[0])
-    before, after = text[max(0, location.start - AROUND) : location.start], text[location.end :][:AROUND]
-    return Sample(note.note_id, location.start, location.end, location.stratum, shown, before, after)
+    before, after = (
+        text[max(0, location.start - AROUND) : location.start],
+        text[location.end :][:AROUND],
+    )
+    return Sample(
+        note.note_id, location.start, location.end, location.stratum, shown, before, after
+    )

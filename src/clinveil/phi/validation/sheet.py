@@ -72,7 +72,9 @@ class Design(NamedTuple):
     locations: Mapping[str, str]
 
 
-def write_sheet(folder: Path, run: str, notes: str, sizes: Mapping[str, int], samples: Sequence[Sample]) -> None:
+def write_sheet(
+    folder: Path, run: str, notes: str, sizes: Mapping[str, int], samples: Sequence[Sample]
+) -> None:
     """Write design.json, locations.csv and locations.html atomically, readable by the owner only.
 
     Args:
@@ -80,7 +82,13 @@ def write_sheet(folder: Path, run: str, notes: str, sizes: Mapping[str, int], sa
     """
     numbered = {str(number): sample for number, sample in enumerate(samples, 1)}
     strata = {number: sample.stratum for number, sample in numbered.items()}
-    design = {"schema": SCHEMA, "run": run, "notes": notes, "sizes": dict(sizes), "locations": strata}
+    design = {
+        "schema": SCHEMA,
+        "run": run,
+        "notes": notes,
+        "sizes": dict(sizes),
+        "locations": strata,
+    }
     private_text(folder / DESIGN, json.dumps(design))
     private_text(folder / CSV, _csv(run, numbered))
     private_text(folder / PAGE, _page(run, numbered))
@@ -92,7 +100,12 @@ def _csv(run: str, samples: Mapping[str, Sample]) -> str:
     writer.writerow(COLUMNS)
     for number, sample in samples.items():
         text = "".join(piece if asked else f"⟪{piece}⟫" for piece, asked in sample.pieces)
-        cells = (sample.note_id, sample.start, sample.end, *map(_cell, (sample.before, text, sample.after)))
+        cells = (
+            sample.note_id,
+            sample.start,
+            sample.end,
+            *map(_cell, (sample.before, text, sample.after)),
+        )
         writer.writerow((run, number, "", "passage" if sample.several else "place", *cells))
     return buffer.getvalue()
 
@@ -111,15 +124,25 @@ def _page(run: str, samples: Mapping[str, Sample]) -> str:
     content = json.dumps({"run": run, "locations": data}, ensure_ascii=False)
     # Escape characters that could end the script element.
     template = files("clinveil.phi.validation").joinpath("page.html").read_text(encoding="utf-8")
-    return template.replace("@DATA@", content.replace("<", "\\u003c").replace("\u2028", " ").replace("\u2029", " "))
+    return template.replace(
+        "@DATA@", content.replace("<", "\\u003c").replace("\u2028", " ").replace("\u2029", " ")
+    )
 
 
 def read_design(folder: Path) -> Design:
     """Read the design of a validation folder. Raises InputError if there is none."""
     record: Any = read_json(folder / DESIGN)
-    fits = isinstance(record, dict) and record.get("schema") == SCHEMA and isinstance(record.get("locations"), dict)
+    fits = (
+        isinstance(record, dict)
+        and record.get("schema") == SCHEMA
+        and isinstance(record.get("locations"), dict)
+    )
     if not fits or not set(record["locations"].values()) <= KINDS.keys():
-        raise InputError("not the folder of a finished validate run", where=folder.name, hint="pass its OUT folder")
+        raise InputError(
+            "not the folder of a finished validate run",
+            where=folder.name,
+            hint="pass its OUT folder",
+        )
     return Design(record["run"], record["notes"], record["sizes"], record["locations"])
 
 
@@ -138,12 +161,18 @@ def read_marks(path: Path, design: Design) -> dict[str, int]:
         if location not in design.locations:
             raise InputError(f"row {number}: unknown location", where=path.name)
         if location in marks:
-            raise InputError(f"row {number}: duplicate location", where=path.name, hint="keep one row per location")
+            raise InputError(
+                f"row {number}: duplicate location",
+                where=path.name,
+                hint="keep one row per location",
+            )
         if mark:
             several = design.locations[location] in ("cued", "rest")
             count = int(mark) if mark.isascii() and mark.isdigit() else _MAX_COUNT + 1
             if count > (_MAX_COUNT if several else 1) and mark not in _MARKS:
-                raise InputError(f"row {number}: invalid mark", where=path.name, hint=f"use the marks {MARKS}")
+                raise InputError(
+                    f"row {number}: invalid mark", where=path.name, hint=f"use the marks {MARKS}"
+                )
             marks[location] = _MARKS.get(mark, count)
     if not marks:
         raise InputError("no marks", where=path.name, hint=f"use the marks {MARKS}")
@@ -155,7 +184,9 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             head = file.readline()
             file.seek(0)
-            rows = csv.DictReader(file, delimiter=";" if head.count(";") > head.count(",") else ",", restval="")
+            rows = csv.DictReader(
+                file, delimiter=";" if head.count(";") > head.count(",") else ",", restval=""
+            )
             if not {"run", "location", "mark"} <= set(rows.fieldnames or ()):
                 hint = f"pass the annotated {CSV}, or the marks.csv saved by the page"
                 raise InputError("missing columns run, location, mark", where=path.name, hint=hint)
@@ -164,7 +195,9 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         raise InputError("not a CSV file in UTF-8", where=path.name) from None
 
 
-def annotated(design: Design, marks: Mapping[str, int], *, unsure: tuple[int, int] = (0, 1)) -> dict[str, Annotated]:
+def annotated(
+    design: Design, marks: Mapping[str, int], *, unsure: tuple[int, int] = (0, 1)
+) -> dict[str, Annotated]:
     """Return the annotations per stratum.
 
     Args:
@@ -174,7 +207,9 @@ def annotated(design: Design, marks: Mapping[str, int], *, unsure: tuple[int, in
     """
     strata = {}
     for name, size in design.sizes.items():
-        counts = [marks[n] for n, stratum in design.locations.items() if stratum == name and n in marks]
+        counts = [
+            marks[n] for n, stratum in design.locations.items() if stratum == name and n in marks
+        ]
         if size and not counts:
             hint = "mark more locations in the order of the file, which is random, until each stratum has one"
             raise InputError(f"no marks in stratum '{KINDS[name].description}'", hint=hint)

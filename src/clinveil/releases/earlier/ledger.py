@@ -43,14 +43,19 @@ _OTHER = bytes(code for code in range(128) if not chr(code).isalpha())
 
 def text_hashes(texts: Sequence[str | None]) -> Hashes:
     """Return unsalted 64-bit hashes of the letters of notes, (n_notes,); never store them. Skips empty notes."""
-    letters_of = (text.encode("utf-8", "surrogatepass").translate(_LOWER, _OTHER) for text in texts if text)
+    letters_of = (
+        text.encode("utf-8", "surrogatepass").translate(_LOWER, _OTHER) for text in texts if text
+    )
     made = [blake2b(letters, digest_size=8).digest() for letters in letters_of if letters]
     return np.frombuffer(b"".join(made), dtype="<u8").astype(np.uint64)
 
 
 def salted(hashes: Hashes, salt: bytes) -> Hashes:
     """Return salted hashes of `text_hashes`, (n,), in the same order."""
-    made = (blake2b(value, digest_size=8, key=salt).digest() for value in hashes.astype("<u8").view("V8").tolist())
+    made = (
+        blake2b(value, digest_size=8, key=salt).digest()
+        for value in hashes.astype("<u8").view("V8").tolist()
+    )
     return np.frombuffer(b"".join(made), dtype="<u8").astype(np.uint64)
 
 
@@ -89,17 +94,30 @@ class Entry:
 
     def write(self, path: Path) -> None:
         """Write the entry atomically, readable by its owner only. Raises OSError."""
-        metadata: dict[str, Any] = {"schema": SCHEMA, "run": self.run, "commitment": self.commitment}
-        metadata |= {"vault": str(self.vault), "salt": self.salt.hex(), "spent": dict(self.spent), "kind": self.kind}
+        metadata: dict[str, Any] = {
+            "schema": SCHEMA,
+            "run": self.run,
+            "commitment": self.commitment,
+        }
+        metadata |= {
+            "vault": str(self.vault),
+            "salt": self.salt.hex(),
+            "spent": dict(self.spent),
+            "kind": self.kind,
+        }
         schema = pa.schema([("note", pa.uint64())], metadata={"clinveil": json.dumps(metadata)})
         with atomic(path, force=True) as part:
-            pq.write_table(pa.table([pa.array(self.notes)], schema=schema), part, compression="zstd")
+            pq.write_table(
+                pa.table([pa.array(self.notes)], schema=schema), part, compression="zstd"
+            )
 
 
 def entry(hashes: Hashes, run: str, commitment: str, vault: Path, kind: str = "") -> Entry:
     """Return a new entry for a release of notes with these `text_hashes`."""
     salt = token_bytes(SALT)
-    return Entry(run, commitment, vault.resolve(), salt, np.sort(salted(np.unique(hashes), salt)), kind=kind)
+    return Entry(
+        run, commitment, vault.resolve(), salt, np.sort(salted(np.unique(hashes), salt)), kind=kind
+    )
 
 
 def read_entry(path: Path) -> Entry:
@@ -110,15 +128,24 @@ def read_entry(path: Path) -> Entry:
         notes = table["note"].to_numpy().astype(np.uint64, casting="safe")
         salt = bytes.fromhex(stored["salt"])
         noises = stored.get("spent", {}).items()
-        spent = {str(of): Noise(float(sigma), float(rate), int(steps)) for of, (sigma, rate, steps) in noises}
-        run, commitment, kind = (str(stored.get(name, "")) for name in ("run", "commitment", "kind"))
+        spent = {
+            str(of): Noise(float(sigma), float(rate), int(steps))
+            for of, (sigma, rate, steps) in noises
+        }
+        run, commitment, kind = (
+            str(stored.get(name, "")) for name in ("run", "commitment", "kind")
+        )
         made = Entry(run, commitment, Path(stored["vault"]), salt, notes, spent, kind)
         known = stored["schema"] == SCHEMA and len(salt) == SALT and bool(run and commitment)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
         known = False
     if not known:
-        hint = "restore the copy in that release's vault, or move the file away if it is not an entry"
-        raise InputError(f"{path.name} is damaged or not a ledger entry", where=path.parent.name, hint=hint)
+        hint = (
+            "restore the copy in that release's vault, or move the file away if it is not an entry"
+        )
+        raise InputError(
+            f"{path.name} is damaged or not a ledger entry", where=path.parent.name, hint=hint
+        )
     return made
 
 
@@ -138,7 +165,9 @@ class Earlier:
     @property
     def description(self) -> str:
         """The share as text; small counts are hidden, as the external report contains it."""
-        return f"fewer than {SMALL}" if self.shared < SMALL else share(self.share).replace(SPACE, " ")
+        return (
+            f"fewer than {SMALL}" if self.shared < SMALL else share(self.share).replace(SPACE, " ")
+        )
 
     def disclosed(self, kind: str) -> str:
         """Return what the holder of both releases learns, as one or two sentences.
@@ -195,7 +224,9 @@ class Ledger:
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
         names = [path.name for path in near.iterdir()] if usable and near == place else []
-        foreign = not all(name.endswith(".parquet") or name.startswith(".") for name in names)  # of a stopped run
+        foreign = not all(
+            name.endswith(".parquet") or name.startswith(".") for name in names
+        )  # of a stopped run
         if not usable or foreign or (place.is_symlink() and not place.exists()):
             hint = "pass another folder with --ledger"
             raise UsageError("cannot be used as a ledger folder", where=near.name, hint=hint)
@@ -245,9 +276,13 @@ class Ledger:
         mine, earlier = np.unique(hashes), []
         for made in self.entries():
             if made.commitment != commitment:
-                shared = np.intersect1d(salted(mine, made.salt), made.notes, assume_unique=True).size
+                shared = np.intersect1d(
+                    salted(mine, made.salt), made.notes, assume_unique=True
+                ).size
                 earlier.append(Earlier(made, int(shared), min(mine.size, made.notes.size)))
-        return sorted((other for other in earlier if other.share > SAME), key=lambda other: -other.shared)
+        return sorted(
+            (other for other in earlier if other.share > SAME), key=lambda other: -other.shared
+        )
 
     def refuse(self, earlier: Sequence[Earlier], error: type[ClinveilError] = UsageError) -> None:
         """Raise UsageError, or `error`, if there are earlier releases of the same notes."""
@@ -255,7 +290,9 @@ class Ledger:
             return
         first, more = earlier[0], f" and {len(earlier) - 1} more" if len(earlier) > 1 else ""
         release = f"release {first.entry.run}{more}"
-        what = f"{first.description} of these notes were released before under another key: {release}"
+        what = (
+            f"{first.description} of these notes were released before under another key: {release}"
+        )
         never = f"if that release never left, delete {first.entry.file} in the ledger and its OUT"
         hint = f"--again releases them again, and the report states what both disclose; {never}"
         raise error(what, where=self.folder.name, hint=hint)
@@ -266,5 +303,8 @@ class Ledger:
             made.write(vault / IN_VAULT)
             made.write(private_folder(self.folder) / made.file)
         except OSError:
-            what, hint = "the ledger of releases cannot be written", "make it writable and run the same command again"
+            what, hint = (
+                "the ledger of releases cannot be written",
+                "make it writable and run the same command again",
+            )
             raise DiskError(what, where=self.folder.name, hint=hint) from None

@@ -29,7 +29,15 @@ from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.screen import Screened
 from clinveil.corpus.uniqueness import Hashes, hashes, joined
 from clinveil.phi.treatment.passes import patients_of
-from clinveil.releases.earlier.ledger import IN_VAULT, SAME, Earlier, Entry, Ledger, read_entry, text_hashes
+from clinveil.releases.earlier.ledger import (
+    IN_VAULT,
+    SAME,
+    Earlier,
+    Entry,
+    Ledger,
+    read_entry,
+    text_hashes,
+)
 from clinveil.releases.earlier.vault import (
     EARLIER_SCHEMA,
     damaged,
@@ -93,7 +101,10 @@ class ParentRelease:
         if left.commitment != key.commitment:
             raise damaged(vault, f"{IN_VAULT} belongs to another release")
         parent = cls(vault, key, settings, manifest, left)
-        if sum(batch.num_rows for batch in vault_table(vault, "crosswalk")) != manifest["notes"]["rows"]:
+        if (
+            sum(batch.num_rows for batch in vault_table(vault, "crosswalk"))
+            != manifest["notes"]["rows"]
+        ):
             raise damaged(vault, "notes are missing from the crosswalk")
         return parent
 
@@ -123,8 +134,15 @@ class ParentRelease:
     @property
     def unknown(self) -> float:
         """Share of unknown words in the first release under its key."""
-        tokens, first = self.manifest["tokens"], (self.manifest["private"].get("adds_to") or {}).get("unknown")
-        return float(tokens["unknown"]) / max(1, int(tokens["words"])) if first is None else float(first)
+        tokens, first = (
+            self.manifest["tokens"],
+            (self.manifest["private"].get("adds_to") or {}).get("unknown"),
+        )
+        return (
+            float(tokens["unknown"]) / max(1, int(tokens["words"]))
+            if first is None
+            else float(first)
+        )
 
     @property
     def seal(self) -> str:
@@ -154,14 +172,20 @@ class ParentRelease:
         Raises UsageError for given settings that must not differ, and for missing files.
         """
         given, mine = given_of(asked), self.settings.flat()
-        differ = [name for name in given if name not in (*MAY_DIFFER, *FILES) and asked.flat()[name] != mine.get(name)]
+        differ = [
+            name
+            for name in given
+            if name not in (*MAY_DIFFER, *FILES) and asked.flat()[name] != mine.get(name)
+        ]
         if differ:
             what = f"{_flags(differ)} cannot differ from the release that is added to"
             raise UsageError(what, hint=f"omit it; these may differ: {_flags(MAY_DIFFER)}")
         taken = {name: value for name, value in given.items() if name in (*MAY_DIFFER, *FILES)}
         # Not inherited: settings of the call and columns.
         notes, roles = self.manifest["notes"], self.settings.notes
-        values: dict[str, Any] = {name: value for name, value in asked.flat().items() if name in _CALL}
+        values: dict[str, Any] = {
+            name: value for name, value in asked.flat().items() if name in _CALL
+        }
         values["seed"] = None
         values |= {name: getattr(roles, name) or notes[name] for name in ("text", "id", "patient")}
         settings = self.settings.but(**{**values, **taken})
@@ -174,10 +198,17 @@ class ParentRelease:
         for name in (*FILES, "patients"):
             flag = _flags([name])
             if flat[name] and not Path(flat[name]).exists():
-                raise UsageError(f"the release that is added to was made with {flag}", hint=f"pass {flag} again")
+                raise UsageError(
+                    f"the release that is added to was made with {flag}", hint=f"pass {flag} again"
+                )
             if name in FILES and (flat[name] is None) != (self.settings.flat()[name] is None):
-                raise UsageError(f"{flag} cannot differ from the release that is added to", hint=f"omit {flag}")
-            if name in FILES and then.get(name) not in (None, fingerprint(Path(flat[name])) if flat[name] else None):
+                raise UsageError(
+                    f"{flag} cannot differ from the release that is added to", hint=f"omit {flag}"
+                )
+            if name in FILES and then.get(name) not in (
+                None,
+                fingerprint(Path(flat[name])) if flat[name] else None,
+            ):
                 what = f"{flag} is not the file that the release was made with"
                 raise InputError(what, where=Path(flat[name]).name, hint="pass the original file")
 
@@ -193,7 +224,9 @@ class ParentRelease:
         entry = ledger.of(self.key.commitment)
         if entry is None:
             hint = f"pass its ledger with --ledger, or copy {IN_VAULT} of the vault there"
-            raise InputError(f"does not contain release {self.run}", where=ledger.folder.name, hint=hint)
+            raise InputError(
+                f"does not contain release {self.run}", where=ledger.folder.name, hint=hint
+            )
         if entry.run != self.run and entry.vault != vault.resolve():
             what = f"notes were added to release {self.run} already: release {entry.run}"
             hint = f"pass the vault of that release; if it never left, copy {IN_VAULT} of this vault to {entry.file}"
@@ -221,7 +254,10 @@ class ParentRelease:
             if not (vault / name).exists():
                 with atomic(vault / name) as part:
                     shutil.copytree(self.vault / name, part)
-        with atomic(vault / f"{EARLIER}.parquet", force=True) as part, pq.ParquetWriter(part, EARLIER_SCHEMA) as writer:
+        with (
+            atomic(vault / f"{EARLIER}.parquet", force=True) as part,
+            pq.ParquetWriter(part, EARLIER_SCHEMA) as writer,
+        ):
             for batch in self.crosswalk():
                 writer.write_batch(batch)
 
@@ -231,7 +267,11 @@ class ParentRelease:
         Empty if one of them is no longer next to its vault, unchanged.
         """
         notes, folder = self.manifest["notes"], self.vault.resolve().parent / "release"
-        same = {name: digest for name, digest in released_files(folder).items() if name in self.manifest["files"]}
+        same = {
+            name: digest
+            for name, digest in released_files(folder).items()
+            if name in self.manifest["files"]
+        }
         if not folder.is_dir() or same != self.manifest["files"]:
             return []
         before, parent = list[Corpus](), self.manifest["private"].get("adds_to")
@@ -240,7 +280,9 @@ class ParentRelease:
                 before = ParentRelease.read(Path(parent["vault"])).released(keep)
             if not before:
                 return []
-        roles = NotesSettings(**{name: notes[name] for name in ("text", "id", "patient")}, preset="none")
+        roles = NotesSettings(
+            **{name: notes[name] for name in ("text", "id", "patient")}, preset="none"
+        )
         return [*before, open_corpus(folder / notes["file"], roles, keep=tuple(keep))]
 
 
@@ -265,7 +307,9 @@ class NewNotes:
             some, none = "has patient ids", "has none"
             mine, theirs = (none, some) if self.columns.patient_id is None else (some, none)
             what = f"the file {mine}, the release that it is added to {theirs}"
-            raise InputError(what, where=self.source.name, hint="pass --patient COLUMN to choose the patient id")
+            raise InputError(
+                what, where=self.source.name, hint="pass --patient COLUMN to choose the patient id"
+            )
 
     @property
     def columns(self) -> Columns:
@@ -326,11 +370,15 @@ class NewNotes:
             if not letters.size or self.base.left.holds(letters)[0]:
                 stays[row] = False
             else:
-                ids[row] = f"{ids[row]}#{self.base.key.digest('changed note', ids[row], str(letters[0])):016x}"
+                ids[row] = (
+                    f"{ids[row]}#{self.base.key.digest('changed note', ids[row], str(letters[0])):016x}"
+                )
         self.left_out += int((~stays).sum())
         self.changed += int(stays[known].sum())
         place = batch.schema.get_field_index(NOTE_ID)
-        renamed = batch.set_column(place, batch.schema.field(place), pa.array(ids, batch.schema.field(place).type))
+        renamed = batch.set_column(
+            place, batch.schema.field(place), pa.array(ids, batch.schema.field(place).type)
+        )
         return renamed.filter(pa.array(stays))
 
 

@@ -29,7 +29,9 @@ class Spending:
         """Epsilon of all of them together, for this delta. Raises MissingExtra for trainings without dp-accounting."""
         if any(one.rate < 1 for one in self.releases):
             return epsilon_of_all(self.releases, self.delta)
-        return epsilon_of(composed(one.sigma / sqrt(one.steps) for one in self.releases), self.delta)
+        return epsilon_of(
+            composed(one.sigma / sqrt(one.steps) for one in self.releases), self.delta
+        )
 
 
 def spend(job: ReleaseContext, noise: Noise, delta: float, question: str) -> Spending:
@@ -46,7 +48,9 @@ def spend(job: ReleaseContext, noise: Noise, delta: float, question: str) -> Spe
         if not job.settings.again:
             ledger.refuse(others)
         run = f"{datetime.now(UTC):%Y-%m-%d}-{commitment[:8]}"
-        own = ledger.of(commitment) or entry(hashes, run, commitment, job.folder.vault, job.settings.kind)
+        own = ledger.of(commitment) or entry(
+            hashes, run, commitment, job.folder.vault, job.settings.kind
+        )
         name = f"{job.key.digest('private release', question):016x}"
         if name not in own.spent:
             own = replace(own, spent={**own.spent, name: noise})

@@ -40,28 +40,44 @@ def vault_table(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
 
 def damaged(vault: Path, what: str) -> InputError:
     """Return the error for a vault that was changed."""
-    return InputError(f"the vault is damaged: {what}", where=vault.name, hint="restore it from a backup")
+    return InputError(
+        f"the vault is damaged: {what}", where=vault.name, hint="restore it from a backup"
+    )
 
 
 def read_manifest(vault: Path) -> dict[str, Any]:
     """Return the verified manifest of a vault. Raises InputError for any other folder."""
     document = read_json(vault / NAME)
     manifest: dict[str, Any] = document if isinstance(document, dict) else {}
-    if manifest.get("schema") != SCHEMA or manifest.get("edition") != "internal" or "vault_digests" not in manifest:
+    if (
+        manifest.get("schema") != SCHEMA
+        or manifest.get("edition") != "internal"
+        or "vault_digests" not in manifest
+    ):
         if (vault / KIND.vault / STATE).exists():
-            raise InputError("is not the vault of a release", where=vault.name, hint=f"pass its folder {KIND.vault}")
+            raise InputError(
+                "is not the vault of a release",
+                where=vault.name,
+                hint=f"pass its folder {KIND.vault}",
+            )
         if read_json(vault / STATE) is not None and not manifest:
             refuse_unfinished(vault)
         if manifest.get("schema") in OLDER:
             raise older(vault)
         deidentified = (vault / "deidentify.json").exists()
-        other = "a vault of clinveil deidentify, not of a release" if deidentified else "not the vault of a release"
+        other = (
+            "a vault of clinveil deidentify, not of a release"
+            if deidentified
+            else "not the vault of a release"
+        )
         raise InputError(f"is {other}", where=vault.name, hint=_HINT)
     if hashlib.sha256(canonical(manifest).encode()).hexdigest() != manifest.get("self_sha256"):
         raise damaged(vault, "the manifest was changed")
     if manifest["version"] != version("clinveil"):
         what = f"was made by clinveil {manifest['version']}, whose results may differ"
-        raise InputError(what, where=vault.name, hint="use that version, or release all notes again")
+        raise InputError(
+            what, where=vault.name, hint="use that version, or release all notes again"
+        )
     return manifest
 
 
@@ -71,9 +87,16 @@ def refuse_unfinished(vault: Path) -> None:
     status = state.get("status") if isinstance(state, dict) else None
     if status == "refused":
         what = "is the vault of a refused release"
-        raise InputError(what, where=vault.name, hint="correct what its gates refused and release those notes first")
+        raise InputError(
+            what,
+            where=vault.name,
+            hint="correct what its gates refused and release those notes first",
+        )
     if status != "finished":
-        what, hint = "is the vault of an unfinished release", "run its command again to finish it, then add to it"
+        what, hint = (
+            "is the vault of an unfinished release",
+            "run its command again to finish it, then add to it",
+        )
         raise InputError(what, where=vault.name, hint=hint)
 
 
@@ -83,4 +106,6 @@ def settings_of(manifest: Mapping[str, Any], vault: Path) -> ReleaseSettings:
         return ReleaseSettings.model_validate(manifest["private"]["settings_in_full"])
     except (KeyError, TypeError, ValidationError):
         hint = "use the version that made it"
-        raise InputError("was made by another version of clinveil", where=vault.name, hint=hint) from None
+        raise InputError(
+            "was made by another version of clinveil", where=vault.name, hint=hint
+        ) from None

@@ -55,7 +55,9 @@ class AddedProducer(ChannelProducer):
     def make(self, job: ReleaseContext) -> AddedProduct:
         """Draw the new notes, and report how many of their words the channel does not contain."""
         product = AddedProduct(**vars(super().make(job)))
-        words = f"{product.tally.unknown:,} of {product.tally.words:,} words ({product.unknown:.1%})"
+        words = (
+            f"{product.tally.unknown:,} of {product.tally.words:,} words ({product.unknown:.1%})"
+        )
         then = f"({self.base.unknown:.1%} in the release that trained it)"
         job.say(f"{words} are not in the channel {then}{product.advice}")
         return product
@@ -65,7 +67,9 @@ class AddedProducer(ChannelProducer):
 class AddedProduct(ChannelProduct):
     """Notes added to an earlier release."""
 
-    varied: ClassVar[bool] = False  # a few added notes may lack variety, and are unique by their number alone
+    varied: ClassVar[bool] = (
+        False  # a few added notes may lack variety, and are unique by their number alone
+    )
 
     @property
     def new(self) -> NewNotes:
@@ -101,11 +105,24 @@ class AddedProduct(ChannelProduct):
         if not (earlier := base.released(self.columns.keep)):
             return None
         before = (batch.select(CROSSWALK.names) for batch in base.crosswalk())
-        notes, patients = id_maps(chain(before, VaultTable(job.folder.vault / "crosswalk.parquet").batches()))
+        notes, patients = id_maps(
+            chain(before, VaultTable(job.folder.vault / "crosswalk.parquet").batches())
+        )
         both = chain.from_iterable
-        released = MemoryCorpus(lambda: both(c.batches() for c in [*earlier, self.released]), self.columns)
-        ids: dict[str, Any] = {"notes": notes, "patients": patients, "known": job.known, "keep": self.columns.keep}
-        where: dict[str, Any] = {"scratch": job.folder.work, "workers": job.settings.workers, "over": job.over_all}
+        released = MemoryCorpus(
+            lambda: both(c.batches() for c in [*earlier, self.released]), self.columns
+        )
+        ids: dict[str, Any] = {
+            "notes": notes,
+            "patients": patients,
+            "known": job.known,
+            "keep": self.columns.keep,
+        }
+        where: dict[str, Any] = {
+            "scratch": job.folder.work,
+            "workers": job.settings.workers,
+            "over": job.over_all,
+        }
         return Context(released=released, channel=self.channel, **ids, **where)
 
     def jointly(self, findings: list[Finding]) -> tuple[list[Finding], list[Gate]]:
@@ -113,18 +130,30 @@ class AddedProduct(ChannelProduct):
         if self.together is None:
             return findings, []
         seed = self.job.seeds["measuring"]
-        shared = attacked(Measured(self.together, self.together), np.random.default_rng([seed, 1]), self.job.say)
-        gates = [replace(gate, name=f"{gate.name}, with the earlier releases") for gate in self.attack_gates(shared)]
+        shared = attacked(
+            Measured(self.together, self.together), np.random.default_rng([seed, 1]), self.job.say
+        )
+        gates = [
+            replace(gate, name=f"{gate.name}, with the earlier releases")
+            for gate in self.attack_gates(shared)
+        ]
         if shared:
             write_findings(self.job.folder.vault / NEW_ALONE, "release", findings, seed=seed)
         measured = {finding.measure for finding in shared}
-        return [*shared, *(finding for finding in findings if finding.measure not in measured)], gates
+        return [
+            *shared,
+            *(finding for finding in findings if finding.measure not in measured),
+        ], gates
 
     @property
     def on_both(self) -> list[str]:
         """Names of the attacks that were measured on all releases."""
         both = self.together
-        return [name for name, one in attacks if both is not None and one.on_release and both.has(one.needs)]
+        return [
+            name
+            for name, one in attacks
+            if both is not None and one.on_release and both.has(one.needs)
+        ]
 
     def facts(self) -> Iterator[Fact]:
         """Yield facts on outputs, vectors and the release that is added to."""
@@ -145,7 +174,12 @@ class AddedProduct(ChannelProduct):
     def private_entries(self) -> dict[str, Any]:
         """Return the release that is added to, with its vault."""
         base = self.new.base
-        entry = {"run": base.run, "nth": base.nth, "vault": str(base.vault.absolute()), "unknown": base.unknown}
+        entry = {
+            "run": base.run,
+            "nth": base.nth,
+            "vault": str(base.vault.absolute()),
+            "unknown": base.unknown,
+        }
         return {"adds_to": entry}
 
     def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:

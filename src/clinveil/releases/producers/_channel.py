@@ -88,8 +88,12 @@ class ChannelProducer(Producer):
         vectors = settings.vectors
         more = 0
         if (place := vectors.more_text) and train:  # by size; compressed files count three times
-            files = [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place]
-            sizes = (file.stat().st_size * (3 if file.suffix.lower() in PACKED else 1) for file in files)
+            files = (
+                [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place]
+            )
+            sizes = (
+                file.stat().st_size * (3 if file.suffix.lower() in PACKED else 1) for file in files
+            )
             more = round(sum(sizes) / CHARACTERS_PER_WORD)
         learnt = vectors.words_of(found.tokens) + more
         passes = vectors.passes_over(learnt)
@@ -115,7 +119,9 @@ class ChannelProducer(Producer):
             train_words=vectors.train_words,
             measure_words=settings.measure_words,
         ).stages
-        yield from ((name, descriptions[name], seconds) for name, seconds in stages.items() if seconds)
+        yield from (
+            (name, descriptions[name], seconds) for name, seconds in stages.items() if seconds
+        )
 
     def make(self, job: ReleaseContext) -> ChannelProduct:
         """Replace identifiers, train vectors, build a channel, draw every word, and read the notes back."""
@@ -127,7 +133,9 @@ class ChannelProducer(Producer):
             channel = channel_of(job, vectors, counts)
             digests = {name: fingerprint(job.folder.vault / name) for name in LEARNED}
         tally, check, path = write_notes(job, notes.corpus, channel)
-        rows = Accounting(job.found.read, check.notes, job.found.skipped + notes.skipped + tally.skipped)
+        rows = Accounting(
+            job.found.read, check.notes, job.found.skipped + notes.skipped + tally.skipped
+        )
         return ChannelProduct(
             *(job, path, job.corpus.columns, rows, check, opened(path, job.corpus.columns)),
             *(tally.words, len(counts), job.found.patients, notes.found),
@@ -163,12 +171,21 @@ class ChannelProduct(SourcedProduct):
         """Return findings on names with an output of their own; with `keep_words`, the inversion without kept words."""
         job, findings = self.job, single_names(seen.context)
         if job.settings.channel.keep_words:
-            more: Any = {"threads": job.settings.workers, "counts": seen.context.counts, "names": job.known_names}
+            more: Any = {
+                "threads": job.settings.workers,
+                "counts": seen.context.counts,
+                "names": job.known_names,
+            }
             base, _ = build_channel(
-                self.vectors, job.settings.channel.but(keep_words=None, allow_small=True), key=job.key, **more
+                self.vectors,
+                job.settings.channel.but(keep_words=None, allow_small=True),
+                key=job.key,
+                **more,
             )
             changed = replace(seen.context, channel=base, known=None, entered=None)
-            findings += [replace(f, measure=f"{f.measure}_none_kept") for f in Inversion()(changed, rng)]
+            findings += [
+                replace(f, measure=f"{f.measure}_none_kept") for f in Inversion()(changed, rng)
+            ]
         return findings
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
@@ -181,18 +198,28 @@ class ChannelProduct(SourcedProduct):
         numbers, shuffled = settings.channel.numbers != "drop", settings.channel.shuffle == "note"
         return [
             *patient_gates(findings, digits=numbers, shuffled=shuffled),
-            *adversary_gates(findings, settings.max_names, settings.max_linkage, settings.max_stolen),
+            *adversary_gates(
+                findings, settings.max_names, settings.max_linkage, settings.max_stolen
+            ),
         ]
 
     def accounting(self) -> tuple[TokenRow, ...]:
         """Return source tokens by class and outcome; white space is not counted."""
         tally = self.tally
         parts: dict[str, Any] = {"unknown": tally.unknown, "self_replaced": tally.self_replaced}
-        fates: dict[str, Any] = {"replaced": tally.replaced, "dropped": tally.dropped, "kept": tally.kept_words}
+        fates: dict[str, Any] = {
+            "replaced": tally.replaced,
+            "dropped": tally.dropped,
+            "kept": tally.kept_words,
+        }
         return (
             TokenRow("words", tally.words, **fates, **parts, doubled=tally.doubled),
-            TokenRow("numbers", tally.numbers, masked=tally.masked, dropped=tally.numbers - tally.masked),
-            TokenRow("punctuation", tally.punct, kept=tally.copied, dropped=tally.punct - tally.copied),
+            TokenRow(
+                "numbers", tally.numbers, masked=tally.masked, dropped=tally.numbers - tally.masked
+            ),
+            TokenRow(
+                "punctuation", tally.punct, kept=tally.copied, dropped=tally.punct - tally.copied
+            ),
             TokenRow("other", tally.other, dropped=tally.other),
         )
 
@@ -218,7 +245,9 @@ class ChannelProduct(SourcedProduct):
     def manifest_entries(self) -> dict[str, Any]:
         """Return token counts and the origin of the vectors."""
         meta = self.vectors.meta if self.job.imported is None else {}
-        share = {} if meta.get("patients_share") is None else {"patients_share": meta["patients_share"]}
+        share = (
+            {} if meta.get("patients_share") is None else {"patients_share": meta["patients_share"]}
+        )
         vectors = {"from": self.origin, "passes": meta.get("epochs"), **share}
         return {"tokens": self.tally.as_dict(), "vectors": vectors}
 
@@ -262,12 +291,18 @@ class ChannelProduct(SourcedProduct):
                 "the word occurs; the figures of a single draw do not use that."
             )
         elif not self.channel.settled and how.scope in ("occurrence", "rare"):
-            words = f"Words that occur {how.rare_below} or more times" if how.scope == "rare" else "Words"
+            words = (
+                f"Words that occur {how.rare_below} or more times"
+                if how.scope == "rare"
+                else "Words"
+            )
             yield f"{words} are replaced independently at each occurrence, so repeated words disclose more."
 
     def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
-        sample = sources(seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index))
+        sample = sources(
+            seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index)
+        )
         return aligned(sample, Obfuscator(self.channel, self.job.key, align=True))
 
 
@@ -278,9 +313,17 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
     """
     place, learning = job.folder.vault / "vectors", job.settings.vectors.said_of(counts.n_tokens)
     learning = "use the given ones" if job.imported is not None else learning
-    learning = "use those of the release that is added to" if isinstance(job.corpus, NewNotes) else learning
+    learning = (
+        "use those of the release that is added to"
+        if isinstance(job.corpus, NewNotes)
+        else learning
+    )
     with job.timer.stage("vectors", learning) as row, steps("passes", job.say) as on_epoch:
-        how: Any = {"seed": job.seeds["training"], "workers": job.settings.workers, "scratch": job.folder.work}
+        how: Any = {
+            "seed": job.seeds["training"],
+            "workers": job.settings.workers,
+            "scratch": job.folder.work,
+        }
         how |= {"over": job.over_all, "on_epoch": on_epoch}
         if not place.exists():
             made = (
@@ -297,7 +340,11 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
 
 def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Channel:
     """Build the channel, or load that of an interrupted run; store it with its neighbour table."""
-    tables, place, how = job.folder.vault / "neighbours", job.folder.vault / "channel", job.settings.channel
+    tables, place, how = (
+        job.folder.vault / "neighbours",
+        job.folder.vault / "channel",
+        job.settings.channel,
+    )
     if not (tables.exists() and place.exists()):
         more: Any = {"threads": job.settings.workers, "counts": counts, "names": job.known_names}
         # `refuse_notes` has counted the patients of all notes; the channel is built from fewer.

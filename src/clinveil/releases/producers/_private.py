@@ -49,7 +49,12 @@ from clinveil.releases.gates import Examined, audit_gate, examine, sound
 from clinveil.releases.measured import Measured
 from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Product
-from clinveil.releases.producers._trained import PrivateRelease, refuse_network, sgd_plan, trained_release
+from clinveil.releases.producers._trained import (
+    PrivateRelease,
+    refuse_network,
+    sgd_plan,
+    trained_release,
+)
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_model import STATE, TrainHoldoutSplit, sides_of
 from clinveil.releases.synthesis_rows import LabelColumns
@@ -64,7 +69,9 @@ def refuse_private(settings: ReleaseSettings) -> bool:
     how = settings.synthetic
     if how.epsilon is None:
         if how.public is not None or how.delta is not None:
-            raise UsageError("synthetic.public and synthetic.delta apply with synthetic.epsilon only")
+            raise UsageError(
+                "synthetic.public and synthetic.delta apply with synthetic.epsilon only"
+            )
         return False
     channel = settings.channel
     if "min_patients" in channel.model_fields_set:
@@ -74,11 +81,17 @@ def refuse_private(settings: ReleaseSettings) -> bool:
     if settings.lm.neural:
         refuse_network(settings)
     if how.source is not None:
-        raise UsageError("synthetic.source was trained without noise", hint="omit it, or omit synthetic.epsilon")
+        raise UsageError(
+            "synthetic.source was trained without noise", hint="omit it, or omit synthetic.epsilon"
+        )
     if not settings.label:
-        raise UsageError("synthetic.epsilon requires --label", hint="pass the column that the notes depend on")
+        raise UsageError(
+            "synthetic.epsilon requires --label", hint="pass the column that the notes depend on"
+        )
     if how.public is None:
-        raise UsageError("synthetic.epsilon requires synthetic.public", hint="pass a file of public text")
+        raise UsageError(
+            "synthetic.epsilon requires synthetic.public", hint="pass a file of public text"
+        )
     open_text(how.public)
     return True
 
@@ -110,7 +123,10 @@ class PrivateInput:
         if corpus.columns.patient_id is None:  # the guarantee is per patient
             raise InputError("synthetic.epsilon needs patient ids", hint="pass --patient COLUMN")
         if missing := sum(batch.column(PATIENT_ID).null_count for batch in corpus.batches()):
-            raise InputError(f"{missing:,} notes have no patient id", hint="synthetic.epsilon needs one for every note")
+            raise InputError(
+                f"{missing:,} notes have no patient id",
+                hint="synthetic.epsilon needs one for every note",
+            )
         labels = LabelColumns.read(corpus, 1)
         plan: PrivatePlan | SgdPlan
         if settings.lm.neural:
@@ -123,7 +139,12 @@ class PrivateInput:
         texts, patients = tuple(row.text for row in some), tuple(row.patient_id for row in some)
         refuse_private_text(public, texts, patients)
         numbers = tuple(labels.of_note[row.note_id] for row in some)
-        return cls(labels, public, PlainNotes(texts, tuple(row.note_id for row in some), patients, numbers), plan)
+        return cls(
+            labels,
+            public,
+            PlainNotes(texts, tuple(row.note_id for row in some), patients, numbers),
+            plan,
+        )
 
     @property
     def layout(self) -> Layout:
@@ -135,16 +156,23 @@ class PrivateInput:
         if isinstance(self.plan, SgdPlan):
             return trained_release(job, self.plan, self.public, self.labels, training)
         pairs = zip(training.patients, training.labels, training.texts, strict=True)
-        cells, sigma = summed((LabelledNote(*row) for row in pairs), self.public, self.layout), self.plan.sigma
+        cells, sigma = (
+            summed((LabelledNote(*row) for row in pairs), self.public, self.layout),
+            self.plan.sigma,
+        )
         question = sha256(repr((self.layout, sigma)).encode() + cells.tobytes()).hexdigest()
         spending = spend(job, Noise(sigma, 1.0, 1), self.plan.delta, question)
         table = noisy(cells, self.layout, sigma, job.key, question)
         named = zip(self.labels.labels, table.patients.tolist(), strict=True)
         about: dict[str, Any] = {"noise": sigma, "grid": GRID}
-        about["noisy_patients"] = [{"labels": list(labels), "patients": round(n, 3)} for labels, n in named]
+        about["noisy_patients"] = [
+            {"labels": list(labels), "patients": round(n, 3)} for labels, n in named
+        ]
         counts = notes_per_label(table, job.settings.synthetic.count)
         audit = audited_table(self.public, self.layout, sigma, self.plan.delta, job.key)
-        return PrivateRelease(spending, about, _written(job, self, table, counts), int(counts.sum()), audit)
+        return PrivateRelease(
+            spending, about, _written(job, self, table, counts), int(counts.sum()), audit
+        )
 
 
 def make_private(job: ReleaseContext) -> Product:
@@ -166,10 +194,15 @@ def make_private(job: ReleaseContext) -> Product:
     outputs = Counter(word for text in texts for word in words(text))
     with timer.stage("copies", "search for copies of private notes"):
         rng, feed = np.random.default_rng(job.seeds["training"]), job.settings.identifiers.patients
-        medtext = TrainHoldoutSplit(*(read_notes(side.as_corpus()) for side in (sides.training, sides.held_out)))
+        medtext = TrainHoldoutSplit(
+            *(read_notes(side.as_corpus()) for side in (sides.training, sides.held_out))
+        )
         examined = examine(written, made.count, medtext, None, rng, span=how.span, feed=feed)
     known = {word for text in (*ready.public.texts, *ready.labels.prefixes) for word in words(text)}
-    gates = [*examined.gates, sound("public_words", sum(n for word, n in outputs.items() if word not in known))]
+    gates = [
+        *examined.gates,
+        sound("public_words", sum(n for word, n in outputs.items() if word not in known)),
+    ]
     if made.audit is not None:
         gates.append(audit_gate(made.audit, ready.plan.epsilon))
     return PrivateProduct(
@@ -183,7 +216,9 @@ def make_private(job: ReleaseContext) -> Product:
     )
 
 
-def _written(job: ReleaseContext, ready: PrivateInput, table: NoisyTable, counts: Ints) -> Iterator[SyntheticNote]:
+def _written(
+    job: ReleaseContext, ready: PrivateInput, table: NoisyTable, counts: Ints
+) -> Iterator[SyntheticNote]:
     """Yield notes, label after label in turn; each is a patient of its own."""
     probabilities = mixed(word_shares(table), ready.public.frequencies)
     how, model = job.settings.synthetic, job.settings.lm.model
@@ -238,7 +273,9 @@ class WrittenProduct(Product):
     def findings(self, seen: Measured, rng: np.random.Generator) -> list[Finding]:
         """Return the findings on copies, known names, membership, and the model if there is one."""
         context, sides = seen.context, (self.sides.training, self.sides.held_out)
-        membership = membership_of_release(read_notes(self.released, layout=True), *sides, rng, model=context.model)
+        membership = membership_of_release(
+            read_notes(self.released, layout=True), *sides, rng, model=context.model
+        )
         return [*self.examined.findings, *membership]
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
@@ -270,7 +307,11 @@ class PrivateProduct(WrittenProduct):
     @property
     def about(self) -> str:
         """What the notes are, with the guarantee."""
-        source = "a network trained with noise" if isinstance(self.ready.plan, SgdPlan) else "a noisy table of words"
+        source = (
+            "a network trained with noise"
+            if isinstance(self.ready.plan, SgdPlan)
+            else "a noisy table of words"
+        )
         return f"Notes drawn from {source} and from public text. {self.guarantee}"
 
     def facts(self) -> Iterator[Fact]:
@@ -279,7 +320,9 @@ class PrivateProduct(WrittenProduct):
         yield Fact("guarantee", self.guarantee)
         yield Fact("epsilon, delta", f"{plan.epsilon:g}, {plan.delta:.3g}")
         step = "step" if isinstance(plan, SgdPlan) else "cell"
-        yield Fact(f"noise per {step}, for one patient's norm of 1", round(self.release.about["noise"], 4))
+        yield Fact(
+            f"noise per {step}, for one patient's norm of 1", round(self.release.about["noise"], 4)
+        )
         together = f"{spending.epsilon:.4g} for the same delta, {len(spending.releases)} in all"
         yield Fact("epsilon of all private releases of these notes in the ledger", together)
         yield Fact("words of the public vocabulary", len(self.ready.public.ids))

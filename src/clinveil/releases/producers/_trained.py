@@ -30,7 +30,14 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_model import STATE, Counts, draw_notes, labelled
 from clinveil.releases.synthesis_rows import LabelColumns
 
-DEFAULTS = {"optimizer": "adamw", "rate": 2e-3, "dropout": 0.0, "clip": 1.0, "schedule": "fixed", "plan": "rows"}
+DEFAULTS = {
+    "optimizer": "adamw",
+    "rate": 2e-3,
+    "dropout": 0.0,
+    "clip": 1.0,
+    "schedule": "fixed",
+    "plan": "rows",
+}
 
 
 def refuse_network(settings: ReleaseSettings) -> None:
@@ -46,7 +53,8 @@ def recipe_of(settings: ReleaseSettings) -> Recipe:
     """Return the recipe, with defaults for noisy gradients."""
     given = settings.lm.model_fields_set
     rest = {"rate", "optimizer"} if settings.lm.model == PRETRAINED else set()
-    return replace(settings.lm.recipe(), **{k: v for k, v in DEFAULTS.items() if k not in given | rest})  # type: ignore[arg-type]
+    defaults = {k: v for k, v in DEFAULTS.items() if k not in given | rest}
+    return replace(settings.lm.recipe(), **defaults)  # type: ignore[arg-type]
 
 
 def sgd_plan(patients: int, settings: ReleaseSettings) -> SgdPlan:
@@ -68,19 +76,34 @@ class PrivateRelease:
     audit: Audit | None = None
 
 
-def _drawn(job: ReleaseContext, model: LanguageModel, labels: LabelColumns, count: int) -> Iterator[SyntheticNote]:
+def _drawn(
+    job: ReleaseContext, model: LanguageModel, labels: LabelColumns, count: int
+) -> Iterator[SyntheticNote]:
     """Yield notes of a privately trained model, label after label in turn; each is a patient of its own."""
-    how, counts, vocabulary, n = job.settings.synthetic, Counts(), model.vocabulary, len(labels.labels)
+    how, counts, vocabulary, n = (
+        job.settings.synthetic,
+        Counts(),
+        model.vocabulary,
+        len(labels.labels),
+    )
     assert isinstance(vocabulary, LayoutVocabulary)
     steering = Steering(np.zeros((n, vocabulary.size)), np.ones((n, 1)), vocabulary)
-    drawing = SamplingConfig(batch_size_for(count, how.batch), how.longest, how.temperature, steering)
+    drawing = SamplingConfig(
+        batch_size_for(count, how.batch), how.longest, how.temperature, steering
+    )
     plan = (PlannedNote(number, 0, number % n) for number in range(2**31))
     with model.ready(double=how.doubles(model.kind), threads=how.threads):
-        yield from draw_notes(model, job.key, drawing, lambda: counts.notes >= count, counts, plan, labels.named)
+        yield from draw_notes(
+            model, job.key, drawing, lambda: counts.notes >= count, counts, plan, labels.named
+        )
 
 
 def trained_release(
-    job: ReleaseContext, plan: SgdPlan, public: PublicText, labels: LabelColumns, training: PlainNotes
+    job: ReleaseContext,
+    plan: SgdPlan,
+    public: PublicText,
+    labels: LabelColumns,
+    training: PlainNotes,
 ) -> PrivateRelease:
     """Print the expected time, enter the spending in the ledger, train (or resume), and yield notes of the model."""
     from clinveil.lm.private.training import PatientPlan, Randomness
@@ -92,7 +115,9 @@ def trained_release(
     vocabulary = train_layout(texts, [str(row) for row in range(len(texts))], SEEN)
     counted = encode(public.texts, vocabulary)
     # One patient at a time is in memory.
-    recipe = replace(recipe_of(settings), lanes=1, epochs=-(-plan.steps * plan.batch // plan.patients))
+    recipe = replace(
+        recipe_of(settings), lanes=1, epochs=-(-plan.steps * plan.batch // plan.patients)
+    )
     start = None
     if settings.synthetic.init is not None:
         model = PublicModel.open(settings.synthetic.init)
@@ -121,7 +146,12 @@ def trained_release(
     job.say(f"about {_minutes(task, counted, plan):,.0f} minutes of training")
     spending = spend(job, plan.noise, plan.delta, question)
     trained, _ = task.run(job.say)
-    about = {"noise": plan.noise.sigma, "rate": plan.noise.rate, "steps": plan.noise.steps, "clip": recipe.clip}
+    about = {
+        "noise": plan.noise.sigma,
+        "rate": plan.noise.rate,
+        "steps": plan.noise.steps,
+        "clip": recipe.clip,
+    }
     count = settings.synthetic.count or plan.patients
     return PrivateRelease(spending, about, _drawn(job, trained, labels, count), count)
 

@@ -11,7 +11,9 @@ from clinveil.releases.producers._channel import ChannelProducer
 class Coded(ChannelProducer):
     """Notes as bags of cluster codes: for statistical analysis within the release, not for reading."""
 
-    defaults = MappingProxyType({"mechanism": "clusters", "scope": "rare", "shuffle": "note", "vary_length": 0.2})
+    defaults = MappingProxyType(
+        {"mechanism": "clusters", "scope": "rare", "shuffle": "note", "vary_length": 0.2}
+    )
     profiles = MappingProxyType(
         {"strict": {"cluster_size": 32, "min_patients": 10, "unknown": "drop", "vary_length": 0.4}}
     )

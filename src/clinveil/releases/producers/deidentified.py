@@ -46,8 +46,15 @@ class Deidentified(Producer):
         """Yield the stages of a run: name, description, estimated seconds."""
         removal = f"find identifiers, policy {settings.identifiers.policy().name}"
         what = "read the notes", removal, "read the release back, attack it, measure utility"
-        guess = estimate(found.tokens, workers=settings.workers, train=False, measure_words=settings.measure_words)
-        yield from ((name, text, guess.stages[name]) for name, text in zip(STAGES, what, strict=True))
+        guess = estimate(
+            found.tokens,
+            workers=settings.workers,
+            train=False,
+            measure_words=settings.measure_words,
+        )
+        yield from (
+            (name, text, guess.stages[name]) for name, text in zip(STAGES, what, strict=True)
+        )
 
     def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, write the notes with new ids, and read them back."""
@@ -72,7 +79,9 @@ class SourcedProduct(Product):
         entered: the notes with surrogates, under source ids. name_index: names found across notes, if searched for.
     """
 
-    judged: ClassVar[Collection[Target]] = (OWN_IDENTIFIERS,)  # readable notes can be linked by their words
+    judged: ClassVar[Collection[Target]] = (
+        OWN_IDENTIFIERS,
+    )  # readable notes can be linked by their words
     entered: Corpus = field(repr=False)
     counts: WordCounts = field(repr=False)
     name_index: NameIndex | None = field(repr=False)
@@ -96,7 +105,11 @@ class SourcedProduct(Product):
     def measured(self, whole: Context) -> Measured:
         """Return all notes, or a keyed sample of patients."""
         job = self.job
-        how = job.settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured"
+        how = (
+            job.settings.measure_words,
+            job.key.subkey("measured patients"),
+            job.folder.work / "measured",
+        )
         return measured(whole, job.folder.vault, *how, job.over_parts)
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
@@ -105,7 +118,9 @@ class SourcedProduct(Product):
 
     def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
-        return as_treated(sources(seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index)))
+        return as_treated(
+            sources(seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index))
+        )
 
 
 producers.register("deidentified")(Deidentified())

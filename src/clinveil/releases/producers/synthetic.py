@@ -90,12 +90,17 @@ class Synthetic(Producer):
         how, written = settings.lm, settings.synthetic
         refuse_init(settings)
         if written.tags and (written.epsilon is not None or not settings.phi):
-            raise UsageError("synthetic.tags requires phi=true, without synthetic.epsilon", hint="identifiers are kept")
+            raise UsageError(
+                "synthetic.tags requires phi=true, without synthetic.epsilon",
+                hint="identifiers are kept",
+            )
         private = refuse_private(settings)
         if written.source is not None:
             _refuse_unused(settings, "synthetic.source", {"device"}, set())
         elif private and not how.neural:
-            _refuse_unused(settings, f"synthetic.epsilon and lm.model {how.model}", {"model"}, _OF_MODELS)
+            _refuse_unused(
+                settings, f"synthetic.epsilon and lm.model {how.model}", {"model"}, _OF_MODELS
+            )
         elif not private and how.neural:
             need_torch()
             how.recipe()
@@ -123,7 +128,10 @@ class Synthetic(Producer):
         if settings.synthetic.epsilon is not None:
             yield from private_stages(found, settings)
             return
-        passes, seconds = how.recipe().epochs if how.neural else 1, PASS_SECONDS.get(how.model, NETWORK_SECONDS)
+        passes, seconds = (
+            how.recipe().epochs if how.neural else 1,
+            PASS_SECONDS.get(how.model, NETWORK_SECONDS),
+        )
         if settings.synthetic.source is None:
             yield "train model", f"{how.model}, {passes} passes", seconds * hundred * passes
         share = (settings.synthetic.count or found.rows) / found.rows
@@ -135,9 +143,14 @@ class Synthetic(Producer):
         if job.settings.synthetic.epsilon is not None:
             return make_private(job)
         how, vault, timer = job.settings.synthetic, job.folder.vault, job.timer
-        labels = LabelColumns.read(job.corpus, job.settings.channel.label_floor, apart=job.held_out.patients)
+        labels = LabelColumns.read(
+            job.corpus, job.settings.channel.label_floor, apart=job.held_out.patients
+        )
         entered = treated(job, placeholders=True)
-        notes, seed = labels.notes(entered.corpus, placeholders=job.settings.phi), training_seed(job)
+        notes, seed = (
+            labels.notes(entered.corpus, placeholders=job.settings.phi),
+            training_seed(job),
+        )
         findings: list[Finding] = []
         with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
             public = PublicModel.open(how.init) if how.init is not None else None
@@ -150,8 +163,15 @@ class Synthetic(Producer):
             fit = fit_of(trained.model, encode(held_out.texts, trained.model.vocabulary))
             encoded = encoded_training(training, trained.model.vocabulary, job.settings)
             # Models of counts have shared sequences only.
-            memory = remembered(trained.model, encoded, training, held_out) if trained.recipe is not None else None
-        findings += [*perplexity_findings(trained.model, fit, held_out, "held out"), *([memory] if memory else [])]
+            memory = (
+                remembered(trained.model, encoded, training, held_out)
+                if trained.recipe is not None
+                else None
+            )
+        findings += [
+            *perplexity_findings(trained.model, fit, held_out, "held out"),
+            *([memory] if memory else []),
+        ]
         path, columns = job.folder.staging / f"notes{job.corpus.suffix}", job.corpus.columns
         with timer.stage("write", "draw notes word by word", "keyed"):
             counts, checked = _written(job, trained, path, labels)
@@ -160,8 +180,12 @@ class Synthetic(Producer):
         with timer.stage("copies", "search for copies of training notes"):
             rng, feed = np.random.default_rng([seed, 1]), job.settings.identifiers.patients
             how_read = trained.sides, trained.model.vocabulary, rng
-            examined = examine(written, counts.notes, *how_read, span=how.span, feed=feed, checked=checked)
-        job.say(f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} truncated at the maximum length")
+            examined = examine(
+                written, counts.notes, *how_read, span=how.span, feed=feed, checked=checked
+            )
+        job.say(
+            f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} truncated at the maximum length"
+        )
         outputs = Counter(word for text in written.texts for word in words(text))
         check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
         return SyntheticProduct(
@@ -172,7 +196,8 @@ class Synthetic(Producer):
             counts=counts,
             sides=trained.sides,
             examined=Examined(
-                [*examined.gates, memory_gate(memory)], [*findings, _truncated(counts), *examined.findings]
+                [*examined.gates, memory_gate(memory)],
+                [*findings, _truncated(counts), *examined.findings],
             ),
             digests={MODEL: fingerprint(vault / MODEL)} if (vault / MODEL).exists() else {},
         )
@@ -181,9 +206,14 @@ class Synthetic(Producer):
 _OF_MODELS = frozenset({"temperature", "exact"})  # settings of drawing from a model
 
 
-def _refuse_unused(settings: ReleaseSettings, reason: str, used: Collection[str], unused: Collection[str]) -> None:
+def _refuse_unused(
+    settings: ReleaseSettings, reason: str, used: Collection[str], unused: Collection[str]
+) -> None:
     """Raise UsageError for a changed setting of `lm`, except `used`, or one of `synthetic` that is `unused`."""
-    tables = (("lm", settings.lm, settings.lm.flags().keys() - used), ("synthetic", settings.synthetic, unused))
+    tables = (
+        ("lm", settings.lm, settings.lm.flags().keys() - used),
+        ("synthetic", settings.synthetic, unused),
+    )
     changed = [
         f"{table}.{name}"
         for table, how, names in tables
@@ -191,7 +221,9 @@ def _refuse_unused(settings: ReleaseSettings, reason: str, used: Collection[str]
         if name in names and getattr(how, name) != field.default
     ]
     if changed:
-        raise UsageError(f"{', '.join(changed)} cannot be used with {reason}", hint="omit it; it has no effect")
+        raise UsageError(
+            f"{', '.join(changed)} cannot be used with {reason}", hint="omit it; it has no effect"
+        )
 
 
 def _refuse_named(settings: ReleaseSettings, corpus: Corpus) -> None:
@@ -199,11 +231,28 @@ def _refuse_named(settings: ReleaseSettings, corpus: Corpus) -> None:
     feed, keep = settings.identifiers.patients, corpus.columns.keep
     if feed is None or not keep:
         return
-    names = [own for person in read_patients(feed).values() if len(own := {*words(" ".join(person.name))}) > 1]
+    names = [
+        own
+        for person in read_patients(feed).values()
+        if len(own := {*words(" ".join(person.name))}) > 1
+    ]
     for column in keep:
-        values = {str(value) for batch in corpus.batches() for value in batch.column(column).unique().to_pylist()}
-        if any(name <= forms for forms in map(set, map(words, values)) if len(forms) > 1 for name in names):
-            raise InputError("contains the full name of a known patient", where=column, hint="do not keep this column")
+        values = {
+            str(value)
+            for batch in corpus.batches()
+            for value in batch.column(column).unique().to_pylist()
+        }
+        if any(
+            name <= forms
+            for forms in map(set, map(words, values))
+            if len(forms) > 1
+            for name in names
+        ):
+            raise InputError(
+                "contains the full name of a known patient",
+                where=column,
+                hint="do not keep this column",
+            )
 
 
 def training_seed(job: ReleaseContext) -> int:
@@ -215,9 +264,13 @@ def refuse_init(settings: ReleaseSettings) -> None:
     """Raise UsageError or InputError for a public model that cannot be used."""
     init, model = settings.synthetic.init, settings.lm.model
     if init is not None and settings.synthetic.source is not None:
-        raise UsageError("synthetic.init and synthetic.source exclude each other", hint="omit one of them")
+        raise UsageError(
+            "synthetic.init and synthetic.source exclude each other", hint="omit one of them"
+        )
     if settings.synthetic.source is None and (init is not None) != (model == PRETRAINED):
-        hint = f"pass both --set lm.model={PRETRAINED} and --set synthetic.init=FOLDER (or {SMOLLM2})"
+        hint = (
+            f"pass both --set lm.model={PRETRAINED} and --set synthetic.init=FOLDER (or {SMOLLM2})"
+        )
         raise UsageError(f"synthetic.init and lm.model {PRETRAINED} require each other", hint=hint)
     if init is not None:
         files_of(init)
@@ -230,22 +283,38 @@ def public_names(public: PublicModel, feed: Path, rng: np.random.Generator) -> F
     """Return `release.public_names`: the share of full names likelier than with the last name of another patient."""
     full = sorted({person.name for person in read_patients(feed).values() if len(person.name) > 1})
     names = [full[row] for row in rng.permutation(len(full))[:MOST_NAMES]]
-    pairs = [(name, (*name[:-1], other[-1])) for name, other in zip(names, [*names[1:], *names[:1]], strict=True)]
+    pairs = [
+        (name, (*name[:-1], other[-1]))
+        for name, other in zip(names, [*names[1:], *names[:1]], strict=True)
+    ]
     both = [[f"Name: {' '.join(name)}" for name in pair] for pair in pairs if pair[0] != pair[1]]
     measure, unit = "release.public_names", "known full names"
     if not both:
         return unmeasured(measure, "fewer than two known full names", unit=unit)
-    bits = public.log_likelihoods([text for pair in both for text in pair]).reshape(-1, 2) / np.log(2)
+    bits = public.log_likelihoods([text for pair in both for text in pair]).reshape(-1, 2) / np.log(
+        2
+    )
     likelier = int((bits[:, 0] > bits[:, 1]).sum())
     low, high = wilson(likelier, len(both))
     detail = {"bits": float(-bits[:, 0].mean()), "bits_invented": float(-bits[:, 1].mean())}
-    more: dict[str, Any] = {"unit": unit, "count": likelier, "chance": 0.5, "method": "Wilson, 95 %"}
+    more: dict[str, Any] = {
+        "unit": unit,
+        "count": likelier,
+        "chance": 0.5,
+        "method": "Wilson, 95 %",
+    }
     more |= {"chance_is": "a model that knows no patient"}
-    return Finding(measure, likelier / len(both), len(both), "lower", low, high, detail=detail, **more)
+    return Finding(
+        measure, likelier / len(both), len(both), "lower", low, high, detail=detail, **more
+    )
 
 
 def _trained(
-    job: ReleaseContext, notes: PlainNotes, seed: int, public: PublicModel | None, labels: LabelColumns
+    job: ReleaseContext,
+    notes: PlainNotes,
+    seed: int,
+    public: PublicModel | None,
+    labels: LabelColumns,
 ) -> Trained:
     """Return the given model, that of an interrupted run, or a new one."""
     source, place = job.settings.synthetic.source, job.folder.vault / MODEL
@@ -257,10 +326,15 @@ def _trained(
     return train_new(sides, job.settings, seed, job.folder.vault, job.say, labels, public)
 
 
-def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> tuple[Counts, Checked]:
+def _written(
+    job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns
+) -> tuple[Counts, Checked]:
     """Write the notes; return their counts, and what the gates need."""
     how, counts, training = job.settings.synthetic, Counts(), trained.sides.training
-    size, vocabulary = batch_size_for(how.count or len(training), how.batch), trained.model.vocabulary
+    size, vocabulary = (
+        batch_size_for(how.count or len(training), how.batch),
+        trained.model.vocabulary,
+    )
     bias = BIAS if getattr(trained.model, "labelled", False) else 1.0
     steering = Steering.of(encoded_training(training, vocabulary, job.settings), vocabulary, bias)
     drawing = SamplingConfig(size, how.longest, how.temperature, steering)
@@ -270,9 +344,21 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
     def enough() -> bool:
         return counts.words >= training_words if how.count is None else counts.notes >= how.count
 
-    plan = LabelSequences.of(training.patients, training.labels, job.settings.channel.label_floor).plan(job.key)
+    plan = LabelSequences.of(
+        training.patients, training.labels, job.settings.channel.label_floor
+    ).plan(job.key)
     checked = Checked()
-    notes = draw_notes(trained.model, job.key, drawing, enough, counts, plan, labels.named, checked, marked=how.tags)
+    notes = draw_notes(
+        trained.model,
+        job.key,
+        drawing,
+        enough,
+        counts,
+        plan,
+        labels.named,
+        checked,
+        marked=how.tags,
+    )
 
     def announced() -> Iterator[pa.RecordBatch]:
         for batch in labels.batches(notes):
@@ -289,7 +375,9 @@ def _truncated(counts: Counts) -> Finding:
     low, high = wilson(counts.truncated, counts.notes)
     share, detail = counts.truncated / max(1, counts.notes), {"without_a_word": counts.empty}
     more: dict[str, Any] = {"unit": "notes", "count": counts.truncated, "method": "Wilson, 95 %"}
-    return Finding("release.truncated_notes", share, counts.notes, "lower", low, high, detail=detail, **more)
+    return Finding(
+        "release.truncated_notes", share, counts.notes, "lower", low, high, detail=detail, **more
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,15 +401,24 @@ class SyntheticProduct(WrittenProduct):
         yield Fact("language model", self.trained.model.kind)
         yield Fact("training notes", len(sides.training), "notes")
         yield Fact("notes of test patients", len(sides.held_out), "notes")
-        yield from (Fact(f"notes left out: {why}", n, "notes") for why, n in sorted(self.left_out.items()))
+        yield from (
+            Fact(f"notes left out: {why}", n, "notes") for why, n in sorted(self.left_out.items())
+        )
         yield Fact("notes truncated at the maximum length", self.counts.truncated, "notes")
 
     def manifest_entries(self) -> dict[str, Any]:
         """Return model and counts."""
         trained = self.trained
-        model: dict[str, Any] = {"kind": trained.model.kind, "trained": "before" if trained.before else "in this run"}
+        model: dict[str, Any] = {
+            "kind": trained.model.kind,
+            "trained": "before" if trained.before else "in this run",
+        }
         model |= {"vocabulary": trained.model.vocabulary.kind, "recipe": trained.recipe}
-        return {"model": model, "public_seeds": list(self.public_seeds()), "counts": vars(self.counts)}
+        return {
+            "model": model,
+            "public_seeds": list(self.public_seeds()),
+            "counts": vars(self.counts),
+        }
 
     def public_seeds(self) -> tuple[str, ...]:
         """Return `notes` (the draws) and `model` (split and training) if derived from a public seed."""

@@ -60,7 +60,11 @@ class Job:
     def __call__(self, item: Any) -> Outcome:
         """Apply the function; an exception becomes an `Outcome`."""
         if code_version() != self.code:
-            return Outcome(error=InputError("a worker has another version of clinveil", where="--on", hint=SAME))
+            return Outcome(
+                error=InputError(
+                    "a worker has another version of clinveil", where="--on", hint=SAME
+                )
+            )
         with suppress(OSError):
             os.chdir(self.folder)
         for name in ("http_proxy", "HTTP_PROXY"):
@@ -98,7 +102,9 @@ def outcomes(
         with suppress(Exception):
             cancel(sent)
 
-    for outcome in in_order(map(send, items), fetch, stop, tasks - 1 if tasks else ahead or 2 * slots):
+    for outcome in in_order(
+        map(send, items), fetch, stop, tasks - 1 if tasks else ahead or 2 * slots
+    ):
         yield outcome.get()
 
 
@@ -135,7 +141,9 @@ def own_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield
     finally:

@@ -55,14 +55,20 @@ def ray(workers: int, address: str | None, tasks: int | None, ahead: int | None)
     with environment(ALWAYS), ExitStack() as stack:
         ray = _imported(alone=address is None)
         if not ray.is_initialized():
-            stack.enter_context(_local(ray, at_most_cores(workers)) if address is None else _joined(ray, address))
+            stack.enter_context(
+                _local(ray, at_most_cores(workers)) if address is None else _joined(ray, address)
+            )
         elif address is not None:
-            raise UsageError("this process already uses a Ray", where="--address", hint="omit --address")
+            raise UsageError(
+                "this process already uses a Ray", where="--address", hint="omit --address"
+            )
         slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
         yield partial(_map, ray, {"slots": slots, "tasks": tasks, "ahead": ahead})
 
 
-def _map(ray: Any, window: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+def _map(
+    ray: Any, window: Any, function: Callable[[Any], Any], items: Iterable[Any], /
+) -> Iterator[Any]:
     """Yield the results in order. Raises LostWorkers; InputError if a worker cannot load the function or an item."""
     try:
         send = partial(ray.remote(max_retries=TRIES - 1)(_work).remote, [ray.put(Job(function))])
@@ -99,7 +105,9 @@ def _local(ray: Any, workers: int) -> Iterator[None]:
     """Start a local Ray for the block: loopback only, with a random token, in a private folder."""
     from ray._private import ray_constants
 
-    token = {} if "RAY_AUTH_MODE" in os.environ else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
+    token = (
+        {} if "RAY_AUTH_MODE" in os.environ else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
+    )
     alone = _changed(ray_constants, "ENABLE_RAY_CLUSTER", False)  # in case Ray was imported earlier
     with alone, environment(ALONE | token), scratch() as folder:
         _reread_authentication()
@@ -120,7 +128,10 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
     from ray._private import ray_constants
 
     try:
-        with _changed(ray_constants, "NUM_REDIS_GET_RETRIES", 1), hushed():  # each retry takes 40 s and prints warnings
+        with (
+            _changed(ray_constants, "NUM_REDIS_GET_RETRIES", 1),
+            hushed(),
+        ):  # each retry takes 40 s and prints warnings
             _start(ray, address=address)
     except Exception:  # noqa: BLE001  Ray's own message is long, and may contain data
         ray.shutdown()
@@ -137,7 +148,9 @@ def _start(ray: Any, **how: Any) -> None:
         how |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     from ray._private import worker
 
-    if hasattr(worker, "print_to_stdstream"):  # its messages about killed workers, which no option disables
+    if hasattr(
+        worker, "print_to_stdstream"
+    ):  # its messages about killed workers, which no option disables
         worker.print_to_stdstream = lambda *args, **options: None
     with own_signals(), owner_only():
         ray.init(log_to_driver=False, logging_level="critical", **how)

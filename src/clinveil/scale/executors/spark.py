@@ -40,7 +40,13 @@ DEBIAN = "install Java (Debian: openjdk-17-jre-headless), or set JAVA_HOME"
 WAITS = 120.0  # seconds until a cluster must provide its first executor
 HERE = re.compile(r"local(-cluster)?(\[.*\])?")
 MASTERS = re.compile(r"spark://[^/,]+:\d+(,[^/,]+:\d+)*|yarn|k8s://.+")
-_FOREIGN = ("ModuleNotFoundError", "PYTHON_VERSION_MISMATCH", "AttributeError", "ImportError", "Cannot run program")
+_FOREIGN = (
+    "ModuleNotFoundError",
+    "PYTHON_VERSION_MISMATCH",
+    "AttributeError",
+    "ImportError",
+    "Cannot run program",
+)
 # Our jobs are small: optimising their code takes longer than running them.
 FAST = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 QUIET = {
@@ -52,7 +58,11 @@ QUIET = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.io.encryption.enabled": "true",  # blocks written to disk contain notes
 }
-ALONE = {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1", "spark.authenticate": "true"}
+ALONE = {
+    "spark.driver.host": "localhost",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.authenticate": "true",
+}
 _LOADED: dict[str, Job] = {}  # in a worker: the job of the last map
 
 
@@ -77,11 +87,15 @@ def spark(workers: int, address: str | None, tasks: int | None, ahead: int | Non
         if session is None:
             session = stack.enter_context(_started(at_most_cores(workers), address, tasks))
         elif address is not None:
-            raise UsageError("this process already has a Spark session", where="--address", hint="omit --address")
+            raise UsageError(
+                "this process already has a Spark session", where="--address", hint="omit --address"
+            )
         yield partial(_map, session.sparkContext, {"tasks": tasks, "ahead": ahead})
 
 
-def _map(context: Any, window: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+def _map(
+    context: Any, window: Any, function: Callable[[Any], Any], items: Iterable[Any], /
+) -> Iterator[Any]:
     """Yield the results in order. Raises LostWorkers; InputError if a worker cannot load the function or an item."""
     from pyspark import cloudpickle
 
@@ -95,7 +109,9 @@ def _map(context: Any, window: Any, function: Callable[[Any], Any], items: Itera
 
     try:
         slots = context.defaultParallelism
-        yield from outcomes(send, items, _fetched, lambda sent: sent.cancel(True), slots=slots, **window)
+        yield from outcomes(
+            send, items, _fetched, lambda sent: sent.cancel(True), slots=slots, **window
+        )
     finally:
         with suppress(Exception):
             job.destroy()
@@ -151,19 +167,31 @@ def _started(workers: int, address: str | None, tasks: int | None) -> Iterator[A
     from pyspark.sql import SparkSession
 
     if address is not None and not HERE.fullmatch(address) and not MASTERS.fullmatch(address):
-        raise UsageError("not a Spark address", where="--address", hint="use spark://HOST:PORT, yarn or k8s://…")
-    if address and address.startswith("spark://") and not accepts_connections(address.removeprefix("spark://")):
+        raise UsageError(
+            "not a Spark address", where="--address", hint="use spark://HOST:PORT, yarn or k8s://…"
+        )
+    if (
+        address
+        and address.startswith("spark://")
+        and not accepts_connections(address.removeprefix("spark://"))
+    ):
         raise _silent()
     here = address is None or HERE.fullmatch(address) is not None
     with scratch() as folder, _gateway(here=here) as gateway:
-        own = {"spark.master": address or f"local[{workers},{TRIES}]", "spark.sql.warehouse.dir": str(folder)}
+        own = {
+            "spark.master": address or f"local[{workers},{TRIES}]",
+            "spark.sql.warehouse.dir": str(folder),
+        }
         own |= {"spark.cores.max": str(tasks)} if tasks else {}
         if here:
             own |= ALONE | {"spark.local.dir": str(folder)}
             own["spark.executor.extraJavaOptions"] = FAST
             own["spark.authenticate.secret"] = secrets.token_hex(32)
         context = _context(QUIET | own, gateway, here=here)
-        session, logs = SparkSession(context), Path(_find_spark_home()) / "work" / context.applicationId
+        session, logs = (
+            SparkSession(context),
+            Path(_find_spark_home()) / "work" / context.applicationId,
+        )
         try:
             yield session
         finally:
@@ -208,7 +236,9 @@ def _gateway(*, here: bool) -> Iterator[Any]:
     try:
         with environment(alone), own_signals(), owner_only():
             nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            gateway = launch_gateway(SparkConf(loadDefaults=False).set("spark.driver.extraJavaOptions", FAST), nowhere)
+            gateway = launch_gateway(
+                SparkConf(loadDefaults=False).set("spark.driver.extraJavaOptions", FAST), nowhere
+            )
     except (PySparkException, OSError):
         raise MissingExtra(f"a working Java {JAVA}", "spark", more=DEBIAN) from None
     try:
@@ -234,7 +264,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _silent() -> InputError:
     hint = "use spark://HOST:PORT as shown on the master's page, and the same Spark version on both sides"
-    return InputError("no working Spark cluster answers at this address", where="--address", hint=hint)
+    return InputError(
+        "no working Spark cluster answers at this address", where="--address", hint=hint
+    )
 
 
 def _wait(context: Any) -> None:
@@ -245,5 +277,7 @@ def _wait(context: Any) -> None:
     while context._jsc.sc().getExecutorMemoryStatus().size() < 2:  # the driver counts as one
         if time.monotonic() > until:
             hint = "check that its workers are running and have free cores and memory"
-            raise InputError(f"the cluster provided no executor in {WAITS:.0f} s", where="--address", hint=hint)
+            raise InputError(
+                f"the cluster provided no executor in {WAITS:.0f} s", where="--address", hint=hint
+            )
         time.sleep(0.2)

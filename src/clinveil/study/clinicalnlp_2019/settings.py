@@ -54,7 +54,14 @@ class StudySettings(CommonSettings):
     """Settings of `clinveil study clinicalnlp-2019`."""
 
     PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "tiny": {"dropout": (0.0, 0.5), "units": 8, "words": 60_000, "valid": 40, "test": 60, "min_pair_count": 3},
+        "tiny": {
+            "dropout": (0.0, 0.5),
+            "units": 8,
+            "words": 60_000,
+            "valid": 40,
+            "test": 60,
+            "min_pair_count": 3,
+        },
         "small": {
             "dropout": (0.0, 0.3, 0.5, 0.8),
             "units": 12,
@@ -63,23 +70,39 @@ class StudySettings(CommonSettings):
             "test": 150,
             "min_pair_count": 5,
         },
-        "paper": {"dropout": (0.0, 0.3, 0.5, 0.7, 0.8), "units": 30, "words": 2_260_000, "valid": 128, "test": 128},
+        "paper": {
+            "dropout": (0.0, 0.3, 0.5, 0.7, 0.8),
+            "units": 30,
+            "words": 2_260_000,
+            "valid": 128,
+            "test": 128,
+        },
     }
-    size: Literal["tiny", "small", "paper"] = flag("tiny", "Profile; paper has the paper's sizes and needs a GPU.")
-    dropout: tuple[float, ...] = flag((0.0, 0.5), "Dropout of the LSTM; repeatable (default: by size).")
+    size: Literal["tiny", "small", "paper"] = flag(
+        "tiny", "Profile; paper has the paper's sizes and needs a GPU."
+    )
+    dropout: tuple[float, ...] = flag(
+        (0.0, 0.5), "Dropout of the LSTM; repeatable (default: by size)."
+    )
     units: int = flag(8, "Patients to leave out one by one (paper: 30 notes).", ge=2)
     reseeds: int = flag(3, "Models with other seeds (reseed floor).", ge=1)
     seeds: int = flag(2, "Training seeds for each left-out patient (exact mode).", ge=1)
     epochs: int | None = flag(None, "Epochs of the LSTM (default: by size).", ge=1)
-    compat: bool = flag(True, "Also compute the privacy score with paper C's recipe (annealed, notes removed).")
+    compat: bool = flag(
+        True, "Also compute the privacy score with paper C's recipe (annealed, notes removed)."
+    )
     words: int = flag(60_000, "Approximate words of the training notes.", ge=1_000)
     valid: int = flag(40, "Validation notes.", ge=2)
     test: int = flag(60, "Test notes.", ge=2)
     split: Literal["patient", "note"] = flag("patient", "By patient, or by note as in the paper.")
     min_count: int = flag(3, "Words with fewer occurrences in all parts become <unk>.", ge=1)
-    pairs: tuple[Path, ...] = flag((), "Word-pair list (UMNSRS similarity, relatedness, …); repeatable.")
+    pairs: tuple[Path, ...] = flag(
+        (), "Word-pair list (UMNSRS similarity, relatedness, …); repeatable."
+    )
     min_pair_count: int = flag(
-        20, "Minimum occurrences of both words of a pair in the real training notes (default: by size).", ge=1
+        20,
+        "Minimum occurrences of both words of a pair in the real training notes (default: by size).",
+        ge=1,
     )
     nli: Path | None = flag(None, "Sentence pairs for inference: MedNLI, SICK or RQE.")
     device: str = flag("cpu", "Language models: cpu, cuda or cuda:1.")
@@ -104,7 +127,13 @@ class StudySettings(CommonSettings):
 
     def leave_out(self, dropout: float, mode: Mode) -> LeaveOutSettings:
         """Return the settings of an audit: `exact` has a fixed schedule, `compat` anneals on validation notes."""
-        own = {**self.scale.model, "model": "lstm", "vocabulary": "words", "dropout": dropout, "mode": mode}
+        own = {
+            **self.scale.model,
+            "model": "lstm",
+            "vocabulary": "words",
+            "dropout": dropout,
+            "mode": mode,
+        }
         own |= {"units": self.units, "reseeds": self.reseeds, "seeds": self.seeds}
         own["device"] = self.device
         if mode == "compat":

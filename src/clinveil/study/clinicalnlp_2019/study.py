@@ -11,7 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from clinveil.attacks.models.leaveout import Audit, Compared, audit_of, compare, pdtp, train_audits
-from clinveil.attacks.models.leaveout.data import AuditData, LeaveOutSettings, load_data, pick_units, prepare
+from clinveil.attacks.models.leaveout.data import (
+    AuditData,
+    LeaveOutSettings,
+    load_data,
+    pick_units,
+    prepare,
+)
 from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
 from clinveil.core.types import Doubles, Ints, Say, SmallInts
@@ -20,7 +26,14 @@ from clinveil.corpus.medtext.prepare import PARTS
 from clinveil.report.numerals import NONE, decimals
 from clinveil.scale.tasks import Store, perform, perform_all
 from clinveil.stats.intervals import t_interval
-from clinveil.study.clinicalnlp_2019.settings import REAL, SAME, UNIGRAM, Mode, StudySettings, label_of
+from clinveil.study.clinicalnlp_2019.settings import (
+    REAL,
+    SAME,
+    UNIGRAM,
+    Mode,
+    StudySettings,
+    label_of,
+)
 from clinveil.study.clinicalnlp_2019.tasks import (
     Casing,
     Inference,
@@ -42,7 +55,11 @@ Models = Mapping[tuple[Mode, float], Audit]  # by mode and dropout
 def audits_of(store: Store, parts: Parts, own: StudySettings) -> tuple[Models, Audit]:
     """Return the audits of the settings, and that of a unigram of the same patients; write their data to the store."""
     modes: tuple[Mode, ...] = ("exact", "compat") if own.compat else ("exact",)
-    models = {(mode, p): _audit(store, parts, own, own.leave_out(p, mode)) for mode in modes for p in own.dropout}
+    models = {
+        (mode, p): _audit(store, parts, own, own.leave_out(p, mode))
+        for mode in modes
+        for p in own.dropout
+    }
     first = own.dropout[0]
     unigram = own.leave_out(first, "exact").but(model="unigram")
     return models, audit_of(models["exact", first].data, unigram, seed=own.seed, name=UNIGRAM)
@@ -100,7 +117,9 @@ def _compared(store: Store, audit: Audit, seed: int, *, text: bool = False) -> C
     return compare(store, audit, np.random.default_rng([seed, 3]), text=text)
 
 
-def _falls(before: Compared, after: Compared, detail: Mapping[str, Any], seed: int) -> Iterator[Finding]:
+def _falls(
+    before: Compared, after: Compared, detail: Mapping[str, Any], seed: int
+) -> Iterator[Finding]:
     """Yield the decrease of the score, and of the effect if both have it, on the same patients."""
     yield fall(before.leave_out.scores - after.leave_out.scores, {**detail, "of": "score"}, seed)
     if before.effects is not None and after.effects is not None:
@@ -148,9 +167,14 @@ def rarities(data: AuditData, compared: pdtp.LeaveOut) -> dict[str, Any]:
         rows.append((rest[word] == 0, rest[before] == 0, alone, int(counts[word]), at / own.size))
     columns = [np.array(column, dtype=float) for column in zip(*rows, strict=True)]
     names = ("only_here", "before_only_here", "pair_only_here")
-    result: dict[str, Any] = {name: int(column.sum()) for name, column in zip(names, columns[:3], strict=True)}
+    result: dict[str, Any] = {
+        name: int(column.sum()) for name, column in zip(names, columns[:3], strict=True)
+    }
     result |= {"units": len(rows), "positive": int((compared.signed > 0).sum())}
-    return result | {"occurrences": float(np.median(columns[3])), "place": float(np.median(columns[4]))}
+    return result | {
+        "occurrences": float(np.median(columns[3])),
+        "place": float(np.median(columns[4])),
+    }
 
 
 def _pairs(notes: Sequence[SmallInts], size: int) -> Ints:
@@ -158,7 +182,11 @@ def _pairs(notes: Sequence[SmallInts], size: int) -> Ints:
     return np.concatenate([note[:-1].astype(np.int64) * size + note[1:] for note in notes])
 
 
-SEEN = (("exact", "the model"), ("exact", "released notes"), ("compat", "the model"))  # mode and access of the attacker
+SEEN = (
+    ("exact", "the model"),
+    ("exact", "released notes"),
+    ("compat", "the model"),
+)  # mode and access of the attacker
 LINES = 24  # of the sampled note
 FALL = ("corpus", "against", "mode", "of")  # details that name a decrease of score or effect
 
@@ -168,14 +196,25 @@ def tables(results: Results, paper: Paper) -> list[Table]:
     spec, labels = paper.tables, results.facts["labels"]
     counts: list[Row] = []
     for name, of_notes in results.facts["counts"].items():
-        sizes = [_count(of_notes.get(f"{unit}_{part}")) for unit in ("notes", "words") for part in PARTS]
-        counts.append((f"here: {name}", *sizes, _count(of_notes["vocabulary"]), f"{100 * of_notes['unknown']:.1f} %"))
+        sizes = [
+            _count(of_notes.get(f"{unit}_{part}")) for unit in ("notes", "words") for part in PARTS
+        ]
+        counts.append(
+            (
+                f"here: {name}",
+                *sizes,
+                _count(of_notes["vocabulary"]),
+                f"{100 * of_notes['unknown']:.1f} %",
+            )
+        )
     counts += [(f"paper: {name}", *cells) for name, cells in spec["table-1"].paper.items()]
     by_name = {
         "table-1": spec["table-1"].table(counts),
         "table-2": _table_2(results, spec["table-2"]),
         "privacy": spec["privacy"].table(_privacy(results, spec["privacy"])),
-        "audits": spec["audits"].table((label, *spec["audits"].cells(results, corpus=label)) for label in labels),
+        "audits": spec["audits"].table(
+            (label, *spec["audits"].cells(results, corpus=label)) for label in labels
+        ),
         "falls": spec["falls"].table(
             (*(str(f.detail[name]) for name in FALL), shown(f, 2), shown(f, show="p"))
             for f in results.all("attack.pdtp_fall")
@@ -185,7 +224,9 @@ def tables(results: Results, paper: Paper) -> list[Table]:
         "figure-1": _sample(results, spec["figure-1"]),
     }
     for name in ("table-2-small", "table-2-large"):
-        by_name[name] = spec[name].table((label, *cells) for label, cells in spec[name].paper.items())
+        by_name[name] = spec[name].table(
+            (label, *cells) for label, cells in spec[name].paper.items()
+        )
     return [by_name[name] for name in spec]
 
 
@@ -206,10 +247,21 @@ def _table_2(results: Results, spec: Spec) -> Table:
     real = [results.of("utility.similarity", corpus=REAL, list=name) for name in names]
     real += [column.of(results, corpus=REAL) for column in tasks]
     rows.append(("by chance", *(NONE,) * 4, *(shown(finding, show="chance") for finding in real)))
-    sizes = {str(finding.detail["list"]): finding.n for finding in results.all("utility.similarity")}
+    sizes = {
+        str(finding.detail["list"]): finding.n for finding in results.all("utility.similarity")
+    }
     lists = ", ".join(f"{name} {sizes[name]}" for name in names) or "none"
-    heads = ["training notes", *(column.head for column in models), "privacy (placebo, reseed floor)", *names]
-    fill = {"min_pair_count": results.settings.min_pair_count, "pairs": lists, "power": _power(results)}
+    heads = [
+        "training notes",
+        *(column.head for column in models),
+        "privacy (placebo, reseed floor)",
+        *names,
+    ]
+    fill = {
+        "min_pair_count": results.settings.min_pair_count,
+        "pairs": lists,
+        "power": _power(results),
+    }
     return spec.table(rows, heads=[*heads, *(column.head for column in tasks)], **fill)
 
 
@@ -218,7 +270,9 @@ def _power(results: Results) -> str:
     real = results.of("utility.nli", corpus=REAL, series="vectors")
     if real is None:
         return ""
-    scores = f"real notes score {shown(real)}, the most frequent label scores {decimals(real.chance)}"
+    scores = (
+        f"real notes score {shown(real)}, the most frequent label scores {decimals(real.chance)}"
+    )
     if real.low is None or (real.chance is not None and real.low <= real.chance):
         return f"Inference has no power here: {scores}. The column is not informative."
     return f"Inference has power here: {scores}."
@@ -229,7 +283,9 @@ def _privacy_cell(results: Results, label: str) -> str:
     found = results.of("attack.pdtp", corpus=label, **own)
     floor = results.of("attack.pdtp_reseed_floor", corpus=label, **own)
     reseeded = "none" if label == UNIGRAM else shown(floor, 2, "value")
-    return NONE if found is None else f"{shown(found, 2)} ({shown(found, 2, 'control')}, {reseeded})"
+    return (
+        NONE if found is None else f"{shown(found, 2)} ({shown(found, 2, 'control')}, {reseeded})"
+    )
 
 
 def _privacy(results: Results, spec: Spec) -> Iterator[Row]:
@@ -238,7 +294,11 @@ def _privacy(results: Results, spec: Spec) -> Iterator[Row]:
         for mode, by in SEEN:
             own = {"corpus": label, "mode": mode, "from": by}
             if results.of("attack.pdtp", **own) is not None:
-                yield (label, by if mode == "exact" else f"{by}, compat", *spec.cells(results, **own))
+                yield (
+                    label,
+                    by if mode == "exact" else f"{by}, compat",
+                    *spec.cells(results, **own),
+                )
     for label, by in ((UNIGRAM, "the model, all patients"), (SAME, "the model")):
         if results.of("attack.pdtp", corpus=label) is not None:
             score, placebo, _, *rest = spec.cells(results, corpus=label)
@@ -255,9 +315,17 @@ def _rarities(results: Results) -> Iterator[Row]:
 
 def _differences(own: StudySettings, spec: Spec) -> Table:
     """Return the differences of this run from the paper and its released code."""
-    compat, exact = (own.leave_out(own.dropout[0], mode).lm.recipe() for mode in ("compat", "exact"))
+    compat, exact = (
+        own.leave_out(own.dropout[0], mode).lm.recipe() for mode in ("compat", "exact")
+    )
     by = "by patient: no patient is on both sides" if own.split == "patient" else "by note"
-    here: dict[str, Any] = {"split": by, "exact": exact, "main": own.main, "units": own.units, "scale": own.scale}
+    here: dict[str, Any] = {
+        "split": by,
+        "exact": exact,
+        "main": own.main,
+        "units": own.units,
+        "scale": own.scale,
+    }
     here |= {"compat_run": f"the same (epochs: {compat.epochs})" if own.compat else "not run"}
     here |= {"casing": own.scale.casing, "min_pair_count": own.min_pair_count}
     return spec.table(tuple(cell.format(**here) for cell in row) for row in spec.more["rows"])
@@ -270,7 +338,9 @@ def _sample(results: Results, spec: Spec) -> Table:
     return spec.table(rows, heads=("line", f"synthetic ({label})"))
 
 
-def run_study(notes: Path, out: Path, settings: StudySettings, say: Say = lambda line: None) -> Results:
+def run_study(
+    notes: Path, out: Path, settings: StudySettings, say: Say = lambda line: None
+) -> Results:
     """Run the study of paper C on the user's notes; the same call again resumes it.
 
     `notes`: a file or folder. Raises as `tables.run` does, and UsageError if the study takes too long.
@@ -299,7 +369,14 @@ class ClinicalNlp2019(Study):
         own, store = self.settings, bench.store
         perform(store, self.parts)
         models, unigram = audits_of(store, self.parts, own)
-        train_audits(store, list(models.values()), bench.over, bench.say, workers=own.workers, most_hours=own.max_hours)
+        train_audits(
+            store,
+            list(models.values()),
+            bench.over,
+            bench.say,
+            workers=own.workers,
+            most_hours=own.max_hours,
+        )
         perform_all(store, unigram.models, bench.over, lambda line: None)
         corpora = self.corpora(models)
         wanted = self.measures(corpora)
@@ -330,12 +407,17 @@ class ClinicalNlp2019(Study):
         tasks += [Leaks(corpus, settings.seed) for corpus in corpora]
         tasks += [Predicted(corpus) for corpus in corpora]
         tasks.append(UnigramScore(self.parts))
-        how_trained = VectorSettings(algorithm="skipgram", dim=scale.dim, window=5, negative=10, min_count=5, epochs=10)
+        how_trained = VectorSettings(
+            algorithm="skipgram", dim=scale.dim, window=5, negative=10, min_count=5, epochs=10
+        )
         trains = [Train(corpus, how_trained, settings.seed, sentences=True) for corpus in corpora]
         with_vectors = list(zip(corpora, trains, strict=True))
         if settings.pairs:
             lists = tuple(map(File.of, settings.pairs))
-            tasks += [Similar(corpus, train, lists, settings.min_pair_count) for corpus, train in with_vectors]
+            tasks += [
+                Similar(corpus, train, lists, settings.min_pair_count)
+                for corpus, train in with_vectors
+            ]
         if settings.nli:
             pairs = File.of(settings.nli)
             tasks += [Inference(corpus, train, pairs, scale.nli) for corpus, train in with_vectors]

@@ -69,7 +69,9 @@ class Parts(Task):
         parts = {name: notes.rows(chosen[name]) for name in PARTS}
         for name in ("train", "test"):  # before the slow training starts
             if (n := len(set(by_unit(parts[name], self.by_note).patients))) < FOLDS:
-                message = f"the {name} part has {n} patients, and membership inference requires {FOLDS}"
+                message = (
+                    f"the {name} part has {n} patients, and membership inference requires {FOLDS}"
+                )
                 raise InputError(message, hint="pass more notes, or another --words or --test")
         every = notes.rows([row for name in PARTS for row in chosen[name]])
         words = dictionary(every.texts, every.patients, min_count=self.min_count)
@@ -77,12 +79,17 @@ class Parts(Task):
         for name, part in parts.items():
             texts = tuple(with_unknown(text, kept) for text in part.texts)
             write_notes(
-                PlainNotes(texts, part.note_ids, part.patients).as_corpus().batches(), folder / f"{name}.parquet"
+                PlainNotes(texts, part.note_ids, part.patients).as_corpus().batches(),
+                folder / f"{name}.parquet",
             )
         private_text(folder / "words.json", json.dumps(list(words.words)))
         counts: dict[str, Any] = {f"notes_{name}": len(part) for name, part in parts.items()}
         counts |= {f"words_{name}": part.words for name, part in parts.items()}
-        return {"counts": {"notes": counts | {"vocabulary": len(words.words), "unknown": words.unknown_share}}}
+        return {
+            "counts": {
+                "notes": counts | {"vocabulary": len(words.words), "unknown": words.unknown_share}
+            }
+        }
 
     def load(self, store: Store, name: str) -> PlainNotes:
         """Return one part of the finished split."""
@@ -90,12 +97,16 @@ class Parts(Task):
 
     def vocabulary(self, store: Store) -> WordVocabulary:
         """Return the vocabulary of all parts, as in paper C."""
-        return WordVocabulary(json.loads((store.folder(self) / "words.json").read_text(encoding="utf-8")))
+        return WordVocabulary(
+            json.loads((store.folder(self) / "words.json").read_text(encoding="utf-8"))
+        )
 
 
 def plain_notes(corpus: Corpus) -> PlainNotes:
     """Return the notes of a corpus in order, unchanged."""
-    texts, ids, patients = zip(*((note.text, note.note_id, note.patient_id) for note in rows(corpus)), strict=True)
+    texts, ids, patients = zip(
+        *((note.text, note.note_id, note.patient_id) for note in rows(corpus)), strict=True
+    )
     return PlainNotes(texts, ids, patients)
 
 
@@ -142,7 +153,9 @@ def decoded(ids: SmallInts, vocabulary: Vocabulary) -> PlainNotes:
     """Return the notes of a sequence of tokens with ends, without empty notes."""
     ends = np.flatnonzero(ids == END)
     pieces = np.split(ids, ends + 1)
-    texts = [text for piece in pieces if piece.size > 1 and (text := vocabulary.decode(piece.tolist()))]
+    texts = [
+        text for piece in pieces if piece.size > 1 and (text := vocabulary.decode(piece.tolist()))
+    ]
     names = tuple(f"synthetic-{i:06d}" for i in range(1, len(texts) + 1))
     return PlainNotes(tuple(texts), names, names)
 
@@ -160,16 +173,22 @@ class Leaks(Task):
     def __call__(self, folder: Path, store: Store) -> Result:
         """Return all findings; the real notes are the positive control, a generator that copies."""
         parts, rng = self.corpus.parts, np.random.default_rng([self.seed, 9])
-        train, valid, test = (by_unit(parts.load(store, name), parts.by_note) for name in ("train", "valid", "test"))
+        train, valid, test = (
+            by_unit(parts.load(store, name), parts.by_note) for name in ("train", "valid", "test")
+        )
         notes = self.corpus.load(store)
         findings = copies(notes.as_corpus(), train.as_corpus(), test.as_corpus(), rng)
         text = model_of_text(notes, parts.vocabulary(store))
-        findings += infer_membership(text, train, test, rng, reference=valid, detail={"from": "released notes"})
+        findings += infer_membership(
+            text, train, test, rng, reference=valid, detail={"from": "released notes"}
+        )
         if self.corpus.model is not None:
             model = load_model(store.folder(self.corpus.model) / "model")[0]
             blind = next(f for f in findings if f.measure == "attack.membership_blind")
             by = {"from": "the model"}
-            findings += infer_membership(model, train, test, rng, reference=valid, detail=by, blind=blind)[1:]
+            findings += infer_membership(
+                model, train, test, rng, reference=valid, detail=by, blind=blind
+            )[1:]
         return found(findings, corpus=self.corpus.label)
 
 
@@ -241,7 +260,9 @@ class Predicted(Task):
         if self.corpus.model is not None:
             models.append(("the model", load_model(store.folder(self.corpus.model) / "model")[0]))
         elif self.corpus.label == UNIGRAM:
-            models.append(("the model", train_unigram(encode(parts.load(store, "train").texts, words), words)))
+            models.append(
+                ("the model", train_unigram(encode(parts.load(store, "train").texts, words), words))
+            )
         rows: list[dict[str, Any]] = []
         for name in ("valid", "test"):
             part = parts.load(store, name)
@@ -269,7 +290,9 @@ class Similar(Task):
         vectors = self.train.load(store)
         texts = self.corpus.parts.load(store, "train").texts
         frequencies = Counter(token for text in texts for token in text.split())
-        own = SimilarityTask(protocol="clinicalnlp", frequencies=frequencies, min_count=self.min_count)
+        own = SimilarityTask(
+            protocol="clinicalnlp", frequencies=frequencies, min_count=self.min_count
+        )
         findings: list[Finding] = []
         for file in self.pairs:
             rng = np.random.default_rng([self.train.seed, 5])
@@ -277,7 +300,11 @@ class Similar(Task):
                 findings += similarity(vectors, read_pairs(file.path), rng, own)
             except InputError as error:
                 detail = {"why": error.what, "list": file.path.name}
-                findings.append(Finding("utility.similarity", None, 0, "higher", detail=detail, unit="word pairs"))
+                findings.append(
+                    Finding(
+                        "utility.similarity", None, 0, "higher", detail=detail, unit="word pairs"
+                    )
+                )
         return found(findings, corpus=self.corpus.label)
 
 

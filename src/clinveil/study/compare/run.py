@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import InputError, MissingExtra, UsageError
-from clinveil.core.files import owner_only, private_folder, private_text, read_json, refuse_nested, remove
+from clinveil.core.files import (
+    owner_only,
+    private_folder,
+    private_text,
+    read_json,
+    refuse_nested,
+    remove,
+)
 from clinveil.core.finding import Finding
 from clinveil.core.runfolder import Kind, fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
@@ -26,7 +33,13 @@ from clinveil.releases.producer import producers
 from clinveil.study.compare.settings import Candidate, CompareSettings, candidates
 from clinveil.utility.pairs import read_pairs
 
-MARK, RUNS, TABLE, FINDINGS, PAGE = "SECRET.txt", "runs", "table.md", "findings.json", "compare.html"
+MARK, RUNS, TABLE, FINDINGS, PAGE = (
+    "SECRET.txt",
+    "runs",
+    "table.md",
+    "findings.json",
+    "compare.html",
+)
 SECRET = """SECRET: all of this comparison. It must not leave.
 
 runs/ holds a run for each release that was compared, made with a public seed, so that anyone can undo it. Table, page
@@ -85,7 +98,9 @@ class Comparison:
     folder: Path
 
 
-def compare_releases(notes: Path, out: Path, settings: CompareSettings, say: Say = lambda line: None) -> Comparison:
+def compare_releases(
+    notes: Path, out: Path, settings: CompareSettings, say: Say = lambda line: None
+) -> Comparison:
     """Make a release of each kind, and of each named setting, from the same notes, and measure all of them.
 
     The same call again skips finished releases. All of `out` is secret: releases are made with a public seed.
@@ -117,7 +132,9 @@ def compare_releases(notes: Path, out: Path, settings: CompareSettings, say: Say
         measured_with = {"pairs": settings.pairs, "public": public_texts(settings.known, patients)}
         inputs = (fingerprint(notes), *settings.pairs, settings.known, settings.public)
         try:
-            measured = _Bench(notes, out, measured_with, inputs).measure_all(candidates(settings), say)
+            measured = _Bench(notes, out, measured_with, inputs).measure_all(
+                candidates(settings), say
+            )
         except (InputError, UsageError):
             if not any((out / RUNS).glob("*.json")):  # nothing to resume
                 remove(out / RUNS)
@@ -161,7 +178,9 @@ class _Bench:
     def measure_all(self, plan: Sequence[Candidate], say: Say) -> list[Measured]:
         """Measure each release that has not been measured; releases that train word vectors alike share them."""
         private_folder(self.out / RUNS)
-        results = [self.finished(each) or self._not_possible(each) for each in plan]  # refuses before the first run
+        results = [
+            self.finished(each) or self._not_possible(each) for each in plan
+        ]  # refuses before the first run
         for number, each in enumerate(plan):
             earlier = results[number]
             if earlier is not None:
@@ -189,15 +208,25 @@ class _Bench:
     def _vectors(self, plan: Sequence[Candidate], candidate: Candidate) -> Path | None:
         """Word vectors that another release of the comparison trained in the same way."""
         training = _training(candidate)
-        alike = (each for each in plan if training and each != candidate and _training(each) == training)
-        folders = (self.out / RUNS / each.name / "vault" / "vectors" for each in alike if self.finished(each))
+        alike = (
+            each for each in plan if training and each != candidate and _training(each) == training
+        )
+        folders = (
+            self.out / RUNS / each.name / "vault" / "vectors"
+            for each in alike
+            if self.finished(each)
+        )
         return next((folder for folder in folders if folder.exists()), None)
 
     def finished(self, candidate: Candidate) -> Measured | None:
         """The result of an earlier run with the same inputs."""
         data = read_json(self.out / RUNS / f"{candidate.name}.json")
         try:
-            return Measured.from_dict(data["measured"]) if data["question"] == self._question(candidate) else None
+            return (
+                Measured.from_dict(data["measured"])
+                if data["question"] == self._question(candidate)
+                else None
+            )
         except (TypeError, ValueError, KeyError):
             return None
 
@@ -214,7 +243,9 @@ class _Bench:
         except InputError as error:
             if candidate.settings.kind != "synthetic":
                 raise
-            return Measured(candidate.name, "synthetic", why=str(error))  # for example a label of few patients
+            return Measured(
+                candidate.name, "synthetic", why=str(error)
+            )  # for example a label of few patients
         measured = _of(candidate, outcome, time.perf_counter() - began)
         record = {"question": self._question(candidate), "measured": measured.as_dict()}
         private_text(runs / f"{candidate.name}.json", json.dumps(record, allow_nan=False))
@@ -231,7 +262,10 @@ def _training(candidate: Candidate) -> str:
 
 
 def _of(candidate: Candidate, outcome: Outcome, seconds: float) -> Measured:
-    kind, gates = candidate.settings.kind, [gate for gate in outcome.gates if gate.name != SEED_GATE]
+    kind, gates = (
+        candidate.settings.kind,
+        [gate for gate in outcome.gates if gate.name != SEED_GATE],
+    )
     counts = Counter(str(gate.outcome) for gate in gates)
     failed = tuple(gate.name for gate in gates if not gate.passed)
     manifest = read_json(outcome.folder.vault / "manifest.json")["notes"]

@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 
 from clinveil.core.errors import UsageError
 from clinveil.core.load_settings import load_settings
-from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, choice, flag, group
+from clinveil.core.settings import (
+    FORCE,
+    QUIET,
+    WORKERS,
+    NotesSettings,
+    Settings,
+    choice,
+    flag,
+    group,
+)
 from clinveil.releases.producer import producers
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.utility.classifiers import classifiers
@@ -22,7 +31,10 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "paper": ("kind=obfuscated", "profile=paper"),
 }
 """The releases compared by default: each kind at its defaults, and paper A's settings."""
-PRIVATE = {f"epsilon-{epsilon}": ("kind=synthetic", f"synthetic.epsilon={epsilon}") for epsilon in (8, 3, 1)}
+PRIVATE = {
+    f"epsilon-{epsilon}": ("kind=synthetic", f"synthetic.epsilon={epsilon}")
+    for epsilon in (8, 3, 1)
+}
 """Synthetic releases with differential privacy, compared if there is public text."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
@@ -30,13 +42,21 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 class CompareSettings(Settings):
     """Settings of `clinveil compare`."""
 
-    label: str | None = flag(None, "Column to classify by, required: utility is measured on it.", min_length=1)
+    label: str | None = flag(
+        None, "Column to classify by, required: utility is measured on it.", min_length=1
+    )
     notes: NotesSettings = group(NotesSettings)
-    patients: Path | None = flag(None, "Known patients (patients.parquet): their identifiers are searched for.")
+    patients: Path | None = flag(
+        None, "Known patients (patients.parquet): their identifiers are searched for."
+    )
     pairs: tuple[Path, ...] = flag((), "Word pairs with human similarity scores; repeatable.")
     kind: tuple[str, ...] = choice(producers, (), "Compare only these kinds; repeatable.")
-    setting: tuple[str, ...] = flag((), "Add NAME=KEY=VALUE[,KEY=VALUE], keys as of release --set; repeatable.")
-    public: Path | None = flag(None, "Public text: also compare synthetic notes with epsilon 8, 3 and 1.")
+    setting: tuple[str, ...] = flag(
+        (), "Add NAME=KEY=VALUE[,KEY=VALUE], keys as of release --set; repeatable."
+    )
+    public: Path | None = flag(
+        None, "Public text: also compare synthetic notes with epsilon 8, 3 and 1."
+    )
     known: Path | None = flag(None, "Public texts about the patients, for linkage.")
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers; repeatable.")
     workers: int = WORKERS
@@ -49,7 +69,9 @@ class CompareSettings(Settings):
         if self.label is None:
             raise UsageError("no label to measure utility on", hint="pass --label COLUMN")
         if not self.model:
-            raise UsageError("no classifier selected", hint="pass --model " + " or ".join(classifiers.names()))
+            raise UsageError(
+                "no classifier selected", hint="pass --model " + " or ".join(classifiers.names())
+            )
 
 
 class Candidate(NamedTuple):
@@ -67,7 +89,9 @@ def candidates(how: CompareSettings) -> list[Candidate]:
     """
     wanted = {**BUILT_IN, **dict(_named(how.setting, set(BUILT_IN).union(PRIVATE)))}
     if how.public is not None:
-        wanted |= {name: (*sets, f"synthetic.public={how.public}") for name, sets in PRIVATE.items()}
+        wanted |= {
+            name: (*sets, f"synthetic.public={how.public}") for name, sets in PRIVATE.items()
+        }
     found = [Candidate(name, _settings(sets, how)) for name, sets in wanted.items()]
     return [each for each in found if not how.kind or each.settings.kind in how.kind]
 
@@ -77,7 +101,9 @@ def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tupl
     for text in settings:
         name, equals, keys = text.partition("=")
         if not (_NAME.fullmatch(name) and equals and "=" in keys):
-            raise UsageError("--setting takes NAME=KEY=VALUE[,KEY=VALUE]", hint="--setting wide=channel.n=7-20")
+            raise UsageError(
+                "--setting takes NAME=KEY=VALUE[,KEY=VALUE]", hint="--setting wide=channel.n=7-20"
+            )
         if name in names:
             raise UsageError(f"--setting {name}: the name is in use", hint="choose another name")
         names.add(name)
@@ -86,6 +112,17 @@ def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tupl
 
 def _settings(sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
     given = load_settings(ReleaseSettings, {}, None, sets)
-    shared: dict[str, Any] = {"workers": how.workers, "seed": how.seed, "quiet": how.quiet, "model": how.model}
-    shared |= {"patients": how.patients, "force": True, "keep": (), "ledger": None, **dict(how.notes)}
+    shared: dict[str, Any] = {
+        "workers": how.workers,
+        "seed": how.seed,
+        "quiet": how.quiet,
+        "model": how.model,
+    }
+    shared |= {
+        "patients": how.patients,
+        "force": True,
+        "keep": (),
+        "ledger": None,
+        **dict(how.notes),
+    }
     return given.but(**shared, label=(how.label,))

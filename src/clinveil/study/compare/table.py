@@ -79,12 +79,19 @@ def table_of(comparison: Comparison) -> Table:
     columns = list(_columns(comparison))
     rows, reasons = [], dict[str, dict[str, None]]()
     for measured in comparison.releases:
-        cells = [Cell(NONE, measured.why) if measured.why else column.cell(measured) for column in columns]
+        cells = [
+            Cell(NONE, measured.why) if measured.why else column.cell(measured)
+            for column in columns
+        ]
         kind = "" if measured.name == measured.kind else f" ({measured.kind})"
         rows.append((measured.name + kind, *(cell.text for cell in cells)))
         for column, cell in zip(columns, cells, strict=True):
             if cell.why:
-                where = measured.name if measured.why else f"{measured.name}, {column.head.removesuffix(', %').lower()}"
+                where = (
+                    measured.name
+                    if measured.why
+                    else f"{measured.name}, {column.head.removesuffix(', %').lower()}"
+                )
                 reasons.setdefault(cell.why.rstrip("."), {})[where] = None
     return Table(
         _lead(comparison),
@@ -102,7 +109,9 @@ def utility_of(measured: Measured, measure: str, model: str = "") -> Finding | N
 
 
 def _columns(comparison: Comparison) -> Iterator[Column]:
-    yield Column("Words", "different words in the released notes.", lambda m: Cell(f"{m.distinct:,}"))
+    yield Column(
+        "Words", "different words in the released notes.", lambda m: Cell(f"{m.distinct:,}")
+    )
     yield from _utility_columns(comparison)
     yield _risk_column(
         "Notes found, %",
@@ -122,22 +131,37 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
     meaning = "names recovered by a recipient with 200 notes in both forms; no gate judges this."
     yield _risk_column("200 pairs, %", meaning, [("pairs-200", NAMES)])
     meaning = "notes found / names recovered by an attacker with the vault's word vectors: an upper bound."
-    yield _risk_column("Stolen, %", meaning, [("stolen-vectors", TEN_WORDS), ("stolen-vectors", NAMES)])
+    yield _risk_column(
+        "Stolen, %", meaning, [("stolen-vectors", TEN_WORDS), ("stolen-vectors", NAMES)]
+    )
     meaning = "patients' own identifiers left in their notes (requires --patients)."
     yield _risk_column("Own, %", meaning, [("recipient", OWN)])
     if any(measured.kind == "synthetic" for measured in comparison.releases):
         meaning = (
-            "patients of whom a passage of their own appears in the synthetic notes; in brackets held-out patients, "
+            "patients of whom a passage of their own appears in the synthetic notes; in brackets "
+            "held-out patients, whom the model never read, as a control."
         )
-        yield Column("Copied, %", meaning + "whom the model never read, as a control.", _copied)
+        yield Column("Copied, %", meaning, _copied)
         meaning = "how well a recipient tells training patients from others (area under the curve), from the synthetic "
-        yield Column("Membership", meaning + "notes alone; in brackets chance and the 95 % interval.", _membership)
+        yield Column(
+            "Membership",
+            meaning + "notes alone; in brackets chance and the 95 % interval.",
+            _membership,
+        )
     yield Column(
         "Gates",
         "passed / failed / switched off, without that of the test seed.",
-        lambda m: Cell(" / ".join(str(m.gates.get(outcome, 0)) for outcome in ("passed", "failed", "switched off"))),
+        lambda m: Cell(
+            " / ".join(
+                str(m.gates.get(outcome, 0)) for outcome in ("passed", "failed", "switched off")
+            )
+        ),
     )
-    yield Column("Seconds", "time to make and measure the release on this machine.", lambda m: Cell(f"{m.seconds:.0f}"))
+    yield Column(
+        "Seconds",
+        "time to make and measure the release on this machine.",
+        lambda m: Cell(f"{m.seconds:.0f}"),
+    )
 
 
 def _utility_columns(comparison: Comparison) -> Iterator[Column]:
@@ -146,9 +170,15 @@ def _utility_columns(comparison: Comparison) -> Iterator[Column]:
         which = f" {model}" if len(models) > 1 else ""
         meaning = f"macro-F1 of a classifier ({model}) trained on the release and tested on real notes, in % of one "
         meaning += "trained on real notes (95 % interval)."
-        yield Column(f"Classifier{which}, %", meaning, partial(_of_real, measure="utility.transfer", model=model))
+        yield Column(
+            f"Classifier{which}, %",
+            meaning,
+            partial(_of_real, measure="utility.transfer", model=model),
+        )
         meaning = f"the same, tested on released notes ({model})."
-        yield Column(f"Within{which}, %", meaning, partial(_of_real, measure="utility.within", model=model))
+        yield Column(
+            f"Within{which}, %", meaning, partial(_of_real, measure="utility.within", model=model)
+        )
     gap = "0 is the floor without word order, 100 is as good as real notes, negative is worse than the floor "
     gap += "(95 % interval)."
     for head, task, meaning in (
@@ -186,7 +216,9 @@ def _interval(value: float, low: float | None, high: float | None) -> str:
     return f"{100 * value:.0f} ({100 * low:.0f} to {100 * high:.0f})"
 
 
-def _risk_column(head: str, meaning: str, cells: Sequence[tuple[Holding, Sequence[Target]]]) -> Column:
+def _risk_column(
+    head: str, meaning: str, cells: Sequence[tuple[Holding, Sequence[Target]]]
+) -> Column:
     """Return a column of the strongest attack of each adversary on some targets."""
 
     def cell(measured: Measured) -> Cell:
@@ -202,12 +234,18 @@ def _risk_column(head: str, meaning: str, cells: Sequence[tuple[Holding, Sequenc
 
 
 def _strongest_target(
-    attacks: Sequence[Row], cells: Sequence[tuple[Holding, Sequence[Target]]], targets: Sequence[Target]
+    attacks: Sequence[Row],
+    cells: Sequence[tuple[Holding, Sequence[Target]]],
+    targets: Sequence[Target],
 ) -> Target:
     """Return the target of a column on which its adversaries are furthest above chance: one for all of them."""
     holdings = {holding for holding, own in cells if own == targets}
     tried = [row for row in attacks if row.adversary in holdings and row.target in targets]
-    top = max(tried, key=lambda row: -2.0 if row.finding is None else above_chance(row.finding), default=None)
+    top = max(
+        tried,
+        key=lambda row: -2.0 if row.finding is None else above_chance(row.finding),
+        default=None,
+    )
     return targets[0] if top is None or top.target is None else top.target
 
 
@@ -218,7 +256,11 @@ def _risk(row: Row | None) -> str:
     if row.by != row.adversary:
         return SAME
     planted = "planted " if row.target == "planted names" else ""
-    return planted + bare(row.value, "share") + ("" if row.chance is None else f" ({bare(row.chance, 'share')})")
+    return (
+        planted
+        + bare(row.value, "share")
+        + ("" if row.chance is None else f" ({bare(row.chance, 'share')})")
+    )
 
 
 def _membership(measured: Measured) -> Cell:
@@ -232,7 +274,9 @@ def _membership(measured: Measured) -> Cell:
 
 def _copied(measured: Measured) -> Cell:
     found = [finding for finding in measured.findings if finding.detail.get("target") in COPIES]
-    top = max(found, key=lambda finding: -1.0 if finding.value is None else finding.value, default=None)
+    top = max(
+        found, key=lambda finding: -1.0 if finding.value is None else finding.value, default=None
+    )
     if top is None or top.value is None:
         return Cell(NONE, "" if top is None else str(top.detail["why"]))
     control = "" if top.control is None else f" ({bare(top.control, 'share')})"
@@ -241,9 +285,13 @@ def _copied(measured: Measured) -> Cell:
 
 def _lead(comparison: Comparison) -> str:
     how = comparison.settings
-    lines = [f"{comparison.n_notes:,} notes of {comparison.n_patients:,} patients, label {how.label}."]
+    lines = [
+        f"{comparison.n_notes:,} notes of {comparison.n_patients:,} patients, label {how.label}."
+    ]
     for model in how.model:
-        found = (utility_of(measured, "utility.transfer", model) for measured in comparison.releases)
+        found = (
+            utility_of(measured, "utility.transfer", model) for measured in comparison.releases
+        )
         finding = next((f for f in found if f is not None and "ceiling" in f.detail), None)
         if finding is not None:
             detail = finding.detail
@@ -270,13 +318,23 @@ def _findings(comparison: Comparison) -> Iterator[Finding]:
         if measured.why:
             found.append(Finding("compare.release", None, 0, None, detail={"why": measured.why}))
         else:
-            found.append(Finding("compare.distinct_words", measured.distinct, measured.distinct, None, unit="words"))
+            found.append(
+                Finding(
+                    "compare.distinct_words",
+                    measured.distinct,
+                    measured.distinct,
+                    None,
+                    unit="words",
+                )
+            )
             found.append(Finding("compare.seconds", measured.seconds, 1, "lower", unit="seconds"))
         for outcome, count in measured.gates.items():
             of = {"unit": "gates", "count": count, "detail": {"outcome": outcome}}
             found.append(Finding("compare.gates", count, n, None, **of))  # type: ignore[arg-type]
         for finding in found:
-            yield replace(finding, detail={**finding.detail, "release": measured.name, "kind": measured.kind})
+            yield replace(
+                finding, detail={**finding.detail, "release": measured.name, "kind": measured.kind}
+            )
 
 
 def _page(comparison: Comparison, table: Table) -> str:
@@ -289,6 +347,10 @@ def _page(comparison: Comparison, table: Table) -> str:
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         table=table,
         choose=CHOOSE,
-        failed=[(measured.name, ", ".join(measured.failed)) for measured in comparison.releases if measured.failed],
+        failed=[
+            (measured.name, ", ".join(measured.failed))
+            for measured in comparison.releases
+            if measured.failed
+        ],
         version=version("clinveil"),
     )

@@ -42,12 +42,17 @@ SIDE, LOSS = "utility.classification", "utility.classification_loss"
 def tables(results: Results, paper: Paper) -> list[Table]:
     """Return all tables that have numbers."""
     spec = paper.tables
-    made = [spec["table-1"].table(list(results.facts["examples"].items())), _corpus(results, spec["table-2"])]
+    made = [
+        spec["table-1"].table(list(results.facts["examples"].items())),
+        _corpus(results, spec["table-2"]),
+    ]
     if results.all("study.similarity"):
         made.append(_similarity(results, spec["table-3"]))
     chance = decimals(getattr(results.of(SIDE), "chance", None))
     settings = dict.fromkeys(f.detail["setting"] for f in results.all("attack.inversion"))
-    tokens = ((str(setting), *spec["tokens"].cells(results, setting=setting)) for setting in settings)
+    tokens = (
+        (str(setting), *spec["tokens"].cells(results, setting=setting)) for setting in settings
+    )
     made += [
         spec["table-4"].table(_classified(results), chance=chance),
         spec["transfers"].table(_transfers(results)),
@@ -59,7 +64,10 @@ def tables(results: Results, paper: Paper) -> list[Table]:
 def _corpus(results: Results, spec: Spec) -> Table:
     corpus = results.facts["corpus"]
     ours = (corpus["patients"], corpus["notes"], corpus["tokens"], corpus["types"])
-    rows = [(name, theirs, f"{count:,}") for (name, theirs), count in zip(spec.paper.items(), ours, strict=True)]
+    rows = [
+        (name, theirs, f"{count:,}")
+        for (name, theirs), count in zip(spec.paper.items(), ours, strict=True)
+    ]
     detail, more = corpus.get("detail", {}), []
     if detail:
         more.append(
@@ -74,12 +82,16 @@ def _similarity(results: Results, spec: Spec) -> Table:
     grid = results.settings.n
     rows: list[Row] = []
     keys = ("algorithm", "list", "series")
-    for key in dict.fromkeys(tuple(f.detail[name] for name in keys) for f in results.all("study.similarity")):
+    for key in dict.fromkeys(
+        tuple(f.detail[name] for name in keys) for f in results.all("study.similarity")
+    ):
         own = dict(zip(keys, key, strict=True))
         means = [results.of("study.similarity", **own, n=n) for n in grid]
         known = [mean for mean in means if mean]
         scored = f"{', '.join(str(mean.detail['covered']) for mean in known)} of {known[-1].detail['pairs']}"
-        name = f"{own['list']}, {own['algorithm']}" + (f", {own['series']}" if own["series"] else "")
+        name = f"{own['list']}, {own['algorithm']}" + (
+            f", {own['series']}" if own["series"] else ""
+        )
         rows.append((name, scored, *map(shown, means)))
     for name, printed in spec.paper.items():
         rows.append((f"{name}, paper", "all", *(printed.get(n, NONE) for n in grid)))
@@ -115,7 +127,9 @@ def _classified(results: Results) -> Iterator[Row]:
     for own in _groups(results):
         if not own["transfer"]:
             other = "micro_f1" if results.of(_measure("micro_f1", "_loss"), **own) else "accuracy"
-            name = f"{own['setting']}; {own['model']}" + (f" ({own['vectors']})" if own["vectors"] else "")
+            name = f"{own['setting']}; {own['model']}" + (
+                f" ({own['vectors']})" if own["vectors"] else ""
+            )
             control = shown(results.of(SIDE, side="original", **own), show="control")
             yield (name, *_change(results, "macro_f1", own), *_change(results, other, own), control)
 
@@ -148,13 +162,24 @@ class StudySettings(CommonSettings):
             "min_class": 10,
             "transfers": False,
         },
-        "paper": {"model": classifiers.names(), "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
+        "paper": {
+            "model": classifiers.names(),
+            "seeds": 3,
+            "max_documents": 10**9,
+            "max_tokens": 5_000,
+        },
     }
     label: tuple[str, ...] = LABEL
-    n: tuple[str, ...] = flag(PAPER_N, "Values of N, 0 for the original; repeatable (default: the paper's).")
-    algorithm: tuple[str, ...] = flag(ALGORITHMS, "Vectors that define the neighbours: cbow, skipgram; repeatable.")
+    n: tuple[str, ...] = flag(
+        PAPER_N, "Values of N, 0 for the original; repeatable (default: the paper's)."
+    )
+    algorithm: tuple[str, ...] = flag(
+        ALGORITHMS, "Vectors that define the neighbours: cbow, skipgram; repeatable."
+    )
     model: tuple[str, ...] = flag(("lr", "svm", "cnn", "lstm"), "Classifiers; repeatable.")
-    subwords: bool = flag(True, "Get vectors of unknown words from fastText, trained on the same protected text.")
+    subwords: bool = flag(
+        True, "Get vectors of unknown words from fastText, trained on the same protected text."
+    )
     repetitions: int = flag(5, "Repetitions of obfuscation and training (paper: 5).", ge=2, le=100)
     seeds: int = flag(1, "Runs of each network.", ge=1, le=20)
     dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
@@ -162,9 +187,13 @@ class StudySettings(CommonSettings):
     negative: int = flag(5, "Negative samples.", ge=1, le=100)
     epochs: int = flag(5, "Epochs of vector training.", ge=1, le=1000)
     baselines: bool = flag(True, "Also measure PHI removed and PHI replaced.")
-    transfers: bool = flag(True, "Also the supplement's transfers: vectors of one side on text of the other (cnn).")
+    transfers: bool = flag(
+        True, "Also the supplement's transfers: vectors of one side on text of the other (cnn)."
+    )
     max_documents: int = flag(5_000, "Maximum number of documents, sampled at random.", ge=20)
-    max_tokens: int = flag(200, "Words of each document; longer documents are truncated first.", ge=5)
+    max_tokens: int = flag(
+        200, "Words of each document; longer documents are truncated first.", ge=5
+    )
     min_class: int = flag(50, "Leave out classes with fewer notes.", ge=2)
     separator: str | None = flag(None, "Separator of several labels of one note.")
     device: str = flag("cpu", "Networks: cpu or cuda.")
@@ -198,7 +227,10 @@ def run_study(
     Raises as `tables.run` does, and UsageError without labels and pairs.
     """
     if not settings.label and not pairs:
-        raise UsageError("the study needs labels or word pairs", hint="pass --label COLUMN, --pairs FILE, or both")
+        raise UsageError(
+            "the study needs labels or word pairs",
+            hint="pass --label COLUMN, --pairs FILE, or both",
+        )
     if len(settings.label) > 1:
         raise UsageError("pass exactly one --label", hint="run the study once per label")
     if settings.label and any_neural(settings.model):
@@ -206,7 +238,9 @@ def run_study(
     for path in pairs:
         read_pairs(path)
     lists = tuple(map(File.of, pairs))
-    return run(Jamia2020(settings, Source.of(notes, settings.notes, settings.label), lists), out, say)
+    return run(
+        Jamia2020(settings, Source.of(notes, settings.notes, settings.label), lists), out, say
+    )
 
 
 @dataclass(frozen=True)
@@ -223,8 +257,16 @@ class Jamia2020(Study):
         bench.do(self.wanted)
         treated = [(treat, bench.store.result(treat)) for treat in self.treats]
         tokens = [finding for _, result in treated for finding in findings_of(result)]
-        raw = [finding for similar in self.similars for finding in findings_of(bench.store.result(similar))]
-        compared = [finding for compare in self.compares for finding in findings_of(bench.store.result(compare))]
+        raw = [
+            finding
+            for similar in self.similars
+            for finding in findings_of(bench.store.result(similar))
+        ]
+        compared = [
+            finding
+            for compare in self.compares
+            for finding in findings_of(bench.store.result(compare))
+        ]
         corpus = bench.store.result(self.prepare)
         examples = {treat.setting.label: str(result["example"]) for treat, result in treated}
         facts: dict[str, Any] = {"lead": corpus, "corpus": corpus, "examples": examples}
@@ -240,14 +282,24 @@ class Jamia2020(Study):
         """The task that samples, truncates and splits the notes."""
         settings = self.settings
         label = settings.label[0] if settings.label else None
-        limits = (settings.max_documents, settings.max_tokens, settings.min_class, settings.separator)
+        limits = (
+            settings.max_documents,
+            settings.max_tokens,
+            settings.min_class,
+            settings.separator,
+        )
         return Prepare(self.source, label, *limits, settings.seed)
 
     @cached_property
     def grid(self) -> list[Setting]:
         """The settings of Table 4, and the baselines."""
         settings = self.settings
-        grid = [Setting("neighbours", n, algorithm) for algorithm in settings.algorithm for n in settings.n if n != "0"]
+        grid = [
+            Setting("neighbours", n, algorithm)
+            for algorithm in settings.algorithm
+            for n in settings.n
+            if n != "0"
+        ]
         if not settings.baselines:
             return [ORIGINAL, *grid]
         return [ORIGINAL, Setting("phi-remove"), Setting("phi-replace"), *grid]
@@ -262,8 +314,14 @@ class Jamia2020(Study):
     def similars(self) -> list[Similar]:
         """Word pairs by N, each repetition with separate draws and training."""
         tasks: list[Similar] = []
-        grid = [ORIGINAL] + [Setting("neighbours", n, SIMILARITY) for n in self.settings.n if n != "0"]
-        for treat in (self._treat(s, repetition) for s in grid for repetition in range(self.settings.repetitions)):
+        grid = [ORIGINAL] + [
+            Setting("neighbours", n, SIMILARITY) for n in self.settings.n if n != "0"
+        ]
+        for treat in (
+            self._treat(s, repetition)
+            for s in grid
+            for repetition in range(self.settings.repetitions)
+        ):
             fast = self._train(treat, "fasttext") if self.settings.subwords else None
             tasks.append(Similar(treat, self._train(treat, SIMILARITY), fast, self.lists))
         return tasks if self.lists else []
@@ -278,10 +336,19 @@ class Jamia2020(Study):
             algorithms = (setting.algorithm,) if setting.algorithm else self.settings.algorithm
             for model in self.settings.model:
                 for algorithm in algorithms if classifier(model).neural else ("",):
-                    original, treated = (self._runs(model, side, algorithm) for side in (ORIGINAL, setting))
+                    original, treated = (
+                        self._runs(model, side, algorithm) for side in (ORIGINAL, setting)
+                    )
                     controls = self._runs(model, ORIGINAL, algorithm, shuffled=True)[:1]
                     tasks.append(Compare(original, treated, controls, seed=self.settings.seed))
-        return [*tasks, *(self._transfers() if self.settings.transfers and "cnn" in self.settings.model else ())]
+        return [
+            *tasks,
+            *(
+                self._transfers()
+                if self.settings.transfers and "cnn" in self.settings.model
+                else ()
+            ),
+        ]
 
     def _transfers(self) -> Iterator[Compare]:
         """Yield the transfers of the supplement: protected vectors on plain text, plain vectors on protected text."""
@@ -290,19 +357,39 @@ class Jamia2020(Study):
         for n in [n for n in settings.n if n != "0"][:1] + [n for n in settings.n if "-" in n][:1]:
             setting = Setting("neighbours", n, algorithm)
             plain = self._runs("cnn", ORIGINAL, algorithm, start=setting)
-            yield Compare(original, plain, (), f"vectors of {setting.label}, plain text", settings.seed)
+            yield Compare(
+                original, plain, (), f"vectors of {setting.label}, plain text", settings.seed
+            )
             other = self._runs("cnn", setting, algorithm, start=ORIGINAL)
-            yield Compare(original, other, (), f"plain vectors, text {setting.label}", settings.seed)
+            yield Compare(
+                original, other, (), f"plain vectors, text {setting.label}", settings.seed
+            )
 
     def _runs(
-        self, model: str, setting: Setting, algorithm: str, *, start: Setting | None = None, shuffled: bool = False
+        self,
+        model: str,
+        setting: Setting,
+        algorithm: str,
+        *,
+        start: Setting | None = None,
+        shuffled: bool = False,
     ) -> tuple[Classify, ...]:
         """Return the runs of a model on the text of a setting, with vectors of `start` (default: the same setting)."""
         own = self.settings
         train = self._train(self._treat(start or setting), algorithm) if algorithm else None
         size: Literal["small", "paper"] = "paper" if own.size == "paper" else "small"
         return tuple(
-            Classify(self.prepare, self._treat(setting), model, train, run, own.max_tokens, own.device, size, shuffled)
+            Classify(
+                self.prepare,
+                self._treat(setting),
+                model,
+                train,
+                run,
+                own.max_tokens,
+                own.device,
+                size,
+                shuffled,
+            )
             for run in seeds(own.seed, 1 if not classifier(model).neural or shuffled else own.seeds)
         )
 
@@ -335,7 +422,9 @@ def means(raw: Sequence[Finding]) -> Iterator[Finding]:
     grouped: dict[tuple[str, ...], list[Finding]] = {}
     names = ("algorithm", "list", "series", "n")
     for finding in raw:
-        grouped.setdefault(tuple(str(finding.detail.get(name) or "") for name in names), []).append(finding)
+        grouped.setdefault(tuple(str(finding.detail.get(name) or "") for name in names), []).append(
+            finding
+        )
     for key, findings in grouped.items():
         known = [f for f in findings if correlation_of(f) is not None]
         values = [value for f in known if (value := correlation_of(f)) is not None]
@@ -351,7 +440,10 @@ def means(raw: Sequence[Finding]) -> Iterator[Finding]:
                 yield unmeasured("study.similarity", why, len(findings), detail=detail, **fields)
             continue
         # Repetitions share the pairs, so their mean is compared with the chance of one repetition.
-        mean, limit = float(np.mean(values)), float(np.mean([float(f.detail["chance_high"] or 0.0) for f in known]))
+        mean, limit = (
+            float(np.mean(values)),
+            float(np.mean([float(f.detail["chance_high"] or 0.0) for f in known])),
+        )
         fields |= {"chance": 0.0, "chance_is": "no correlation"}
         if mean <= limit:
             why = f"{NO_EVIDENCE}: the mean correlation ({mean:.3f}, {covered} pairs) is not above chance ({limit:.3f})"
@@ -360,7 +452,16 @@ def means(raw: Sequence[Finding]) -> Iterator[Finding]:
             continue
         low, high = t_interval(values, LEVEL)
         method = "t interval over repetitions, 90 %"
-        yield Finding("study.similarity", mean, len(values), low=low, high=high, detail=detail, method=method, **fields)
+        yield Finding(
+            "study.similarity",
+            mean,
+            len(values),
+            low=low,
+            high=high,
+            detail=detail,
+            method=method,
+            **fields,
+        )
 
 
 def correlation_of(finding: Finding) -> float | None:

@@ -61,21 +61,43 @@ class Prepare(NotesTask):
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes, and targets and parts as arrays."""
         rng = np.random.default_rng([self.seed, 0])
-        notes, result = (self._sample(rng), {}) if self.label is None else self._labelled(self.label, folder, rng)
+        notes, result = (
+            (self._sample(rng), {})
+            if self.label is None
+            else self._labelled(self.label, folder, rng)
+        )
         write_notes(memory_corpus(notes).batches(), folder / NOTES)
         forms = [words(text) for _, _, text in notes]
         result |= {"notes": len(notes), "patients": len({patient for _, patient, _ in notes})}
-        return result | {"tokens": sum(map(len, forms)), "types": len({form for row in forms for form in row})}
+        return result | {
+            "tokens": sum(map(len, forms)),
+            "types": len({form for row in forms for form in row}),
+        }
 
-    def _labelled(self, label: str, folder: Path, rng: np.random.Generator) -> tuple[list[Row], Result]:
-        how: dict[str, Any] = {"limit": self.max_documents, "min_class": self.min_class, "separator": self.separator}
+    def _labelled(
+        self, label: str, folder: Path, rng: np.random.Generator
+    ) -> tuple[list[Row], Result]:
+        how: dict[str, Any] = {
+            "limit": self.max_documents,
+            "min_class": self.min_class,
+            "separator": self.separator,
+        }
         labelled = read_labelled(self.source.corpus().batches(), label, rng, **how)
         labelled.texts[:] = [cut(text, self.max_tokens) for text in labelled.texts]
         parts = parts_of(labelled, np.random.default_rng([self.seed, 1]))
-        arrays = {"targets": labelled.targets, "train": parts.train, "valid": parts.valid, "test": parts.test}
+        arrays = {
+            "targets": labelled.targets,
+            "train": parts.train,
+            "valid": parts.valid,
+            "test": parts.test,
+        }
         for name, array in arrays.items():
             save_array(folder / f"{name}.npy", array)
-        result = {"classes": list(labelled.classes), "detail": dict(labelled.detail), "duplicates": parts.duplicates}
+        result = {
+            "classes": list(labelled.classes),
+            "detail": dict(labelled.detail),
+            "duplicates": parts.duplicates,
+        }
         return list(zip(labelled.note_ids, labelled.patients, labelled.texts, strict=True)), result
 
     def _sample(self, rng: np.random.Generator) -> list[Row]:
@@ -89,11 +111,16 @@ class Prepare(NotesTask):
         """Return the labelled notes and their split; the released texts are the original ones."""
         folder, result = store.folder(self), store.result(self)
         notes = list(rows(self.corpus(store)))
-        ids, patients, texts = ([getattr(n, name) for n in notes] for name in ("note_id", "patient_id", "text"))
-        targets, train, valid, test = (
-            np.load(folder / f"{n}.npy", allow_pickle=False) for n in ("targets", "train", "valid", "test")
+        ids, patients, texts = (
+            [getattr(n, name) for n in notes] for name in ("note_id", "patient_id", "text")
         )
-        labelled = Labelled(ids, patients, texts, tuple(result["classes"]), targets, result["detail"])
+        targets, train, valid, test = (
+            np.load(folder / f"{n}.npy", allow_pickle=False)
+            for n in ("targets", "train", "valid", "test")
+        )
+        labelled = Labelled(
+            ids, patients, texts, tuple(result["classes"]), targets, result["detail"]
+        )
         return Labels(labelled, texts, Parts(train, valid, test, result["duplicates"]))
 
 
@@ -172,13 +199,20 @@ class Treat(NotesTask):
         assert vectors.counts is not None
         pool = common_pool(vectors.counts, table.eligible)
         material = Material(vectors, table.eligible, pool, table, seed=self.seed)
-        channel = mechanisms.get("neighbours").model_validate({"n": self.setting.n}).compile(material)
+        channel = (
+            mechanisms.get("neighbours").model_validate({"n": self.setting.n}).compile(material)
+        )
         if self.repetition:
             return channel, {}
+
         # Common names and nothing else; no eponyms, because no patients are known here.
-        is_name_only = lambda w: is_name(w, usual=True) and not lexical_classes(w) & LexicalClass.EPONYM  # noqa: E731
+        def is_name_only(word: str) -> bool:
+            return is_name(word, usual=True) and not lexical_classes(word) & LexicalClass.EPONYM
+
         names = name_outputs(channel, filter(is_name_only, vectors.words), vectors.counts)
-        return channel, found([*inversion(channel, vectors.counts), *names], setting=self.setting.label)
+        return channel, found(
+            [*inversion(channel, vectors.counts), *names], setting=self.setting.label
+        )
 
     def _treated(self, corpus: Corpus, channel: Channel | None) -> Iterator[pa.RecordBatch]:
         key, kind = Key.from_seed(1_000_003 * self.seed + self.repetition), self.setting.kind
@@ -209,7 +243,9 @@ class Similar(Task):
         findings = []
         for file in self.lists:
             rng = np.random.default_rng([self.treat.seed, 5])
-            findings += similarity(vectors, read_pairs(file.path), rng, SimilarityTask(subwords=fast, draws=DRAWS))
+            findings += similarity(
+                vectors, read_pairs(file.path), rng, SimilarityTask(subwords=fast, draws=DRAWS)
+            )
         own = [finding for finding in findings if finding.measure == "utility.similarity"]
         detail = {"algorithm": self.train.settings.algorithm, "n": self.treat.setting.n or "0"}
         return found(own, **detail, repetition=self.treat.repetition)
@@ -247,17 +283,27 @@ class Classify(Task):
         labels, treated = self.prepare.labels(store), self.treat.texts(store)
         # A note that the remover could not process is empty.
         texts = [treated.get(note) or "" for note in labels.labelled.note_ids]
-        settings = ClassifierSettings(size=self.size, max_tokens=self.max_tokens, device=self.device)
+        settings = ClassifierSettings(
+            size=self.size, max_tokens=self.max_tokens, device=self.device
+        )
         side = Side(texts, texts, self.train.load(store) if self.train else None)
         guesses = predict(
-            self.model, labels.labelled, labels.parts, self.run, side, settings=settings, shuffled=self.shuffled
+            self.model,
+            labels.labelled,
+            labels.parts,
+            self.run,
+            side,
+            settings=settings,
+            shuffled=self.shuffled,
         )
         save_array(folder / TEST, guesses.test)
         return {"detail": dict(guesses.detail)}
 
     def load(self, store: Store) -> Predictions:
         """Return the predictions of the finished task."""
-        return Predictions(np.load(store.folder(self) / TEST, allow_pickle=False), store.result(self)["detail"])
+        return Predictions(
+            np.load(store.folder(self) / TEST, allow_pickle=False), store.result(self)["detail"]
+        )
 
 
 @dataclass(frozen=True)
@@ -278,10 +324,14 @@ class Compare(Task):
         first = self.treated[0]
         labels, setting = first.prepare.labels(store), first.treat.setting
         ours, theirs, controls = (
-            [run.load(store) for run in side] for side in (self.original, self.treated, self.controls)
+            [run.load(store) for run in side]
+            for side in (self.original, self.treated, self.controls)
         )
         detail: dict[str, Any] = {**labels.detail, "model": first.model, "setting": setting.label}
         detail |= {f"treated_{name}": value for name, value in asdict(setting).items()}
-        detail |= {"transfer": self.transfer, "vectors": first.train.settings.algorithm if first.train else ""}
+        detail |= {
+            "transfer": self.transfer,
+            "vectors": first.train.settings.algorithm if first.train else "",
+        }
         rng = np.random.default_rng([self.seed, 8])
         return found(compare(labels, ours, theirs, rng, detail, (controls, ())))

@@ -36,11 +36,19 @@ class StudySettings(CommonSettings):
         "small": {"dim": (50,)},
         "paper": {"dim": (100,), "window": tuple(range(1, 12)), "glove_variant": VARIANTS},
     }
-    algorithm: tuple[str, ...] = flag(tuple(NAMES), "skipgram, cbow or glove; repeatable (default: all).")
-    window: tuple[int, ...] = flag(PAPER_WINDOWS, "Context words on either side; repeatable (default: 1 3 5 7 9).")
-    metric: tuple[str, ...] = flag(METRICS[:2], "cosine, cityblock or euclidean; repeatable (default: the first two).")
+    algorithm: tuple[str, ...] = flag(
+        tuple(NAMES), "skipgram, cbow or glove; repeatable (default: all)."
+    )
+    window: tuple[int, ...] = flag(
+        PAPER_WINDOWS, "Context words on either side; repeatable (default: 1 3 5 7 9)."
+    )
+    metric: tuple[str, ...] = flag(
+        METRICS[:2], "cosine, cityblock or euclidean; repeatable (default: the first two)."
+    )
     dim: tuple[int, ...] = flag((50,), "Dimensions of a vector; repeatable.")
-    min_count: tuple[int, ...] = flag((1,), "Words with fewer occurrences get no vector; repeatable.")
+    min_count: tuple[int, ...] = flag(
+        (1,), "Words with fewer occurrences get no vector; repeatable."
+    )
     glove_variant: tuple[str, ...] = flag(("pair",), "pair or single; repeatable.")
     epochs: int = flag(5, "Passes of skip-gram and CBOW over the notes.", ge=1, le=1000)
     glove_epochs: int = flag(15, "Passes of GloVe over its word pairs.", ge=1, le=1000)
@@ -49,18 +57,28 @@ class StudySettings(CommonSettings):
     )
     miss_rate: float = flag(0.01, "Share of patients with missed names (paper: 0.01).", gt=0, le=1)
     redrawn: bool = flag(False, "Negative control of attack 1: redraw missed names in every note.")
-    k: int | None = flag(None, "Pairs that the attacker guesses (default: 600, or the true number).", ge=1)
+    k: int | None = flag(
+        None, "Pairs that the attacker guesses (default: 600, or the true number).", ge=1
+    )
     draws: int = flag(9_999, "Random re-pairings of names.", ge=19)
     permutations: int = flag(9_999, "Permutations of names over patients.", ge=99)
-    patient_draws: int | None = flag(None, "Random groups of diagnoses per patient (default: patients / 0.05).", ge=1)
+    patient_draws: int | None = flag(
+        None, "Random groups of diagnoses per patient (default: patients / 0.05).", ge=1
+    )
     scenario_draws: int = flag(1_000, "Random sets of 30 target diagnoses (paper: 1,000).", ge=1)
-    target: tuple[str, ...] = flag((), "Target diagnosis or code of attack 3; repeatable (default: the paper's).")
-    figure_3: bool = flag(True, "Also compute Figure 3: GloVe, 100 dimensions, window 10, on notes with all names.")
+    target: tuple[str, ...] = flag(
+        (), "Target diagnosis or code of attack 3; repeatable (default: the paper's)."
+    )
+    figure_3: bool = flag(
+        True, "Also compute Figure 3: GloVe, 100 dimensions, window 10, on notes with all names."
+    )
 
     @field_validator("algorithm", "metric", "glove_variant")
     @classmethod
     def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
-        return choices(values, {"algorithm": tuple(NAMES), "metric": METRICS}.get(info.field_name, VARIANTS))
+        return choices(
+            values, {"algorithm": tuple(NAMES), "metric": METRICS}.get(info.field_name, VARIANTS)
+        )
 
     @field_validator("window", "dim", "min_count")
     @classmethod
@@ -72,11 +90,17 @@ class StudySettings(CommonSettings):
 
 def label_of(model: VectorSettings) -> str:
     """Return the name of an embedding in tables."""
-    variant = ", one vector per word" if model.algorithm == "glove" and model.glove_variant == "single" else ""
+    variant = (
+        ", one vector per word"
+        if model.algorithm == "glove" and model.glove_variant == "single"
+        else ""
+    )
     return f"{NAMES[model.algorithm]}{variant}, window {model.window}, {model.dim} d, count {model.min_count}+"
 
 
-FIGURE_3 = VectorSettings(algorithm="glove", window=10, dim=100, min_count=1, epochs=15, glove_variant="single")
+FIGURE_3 = VectorSettings(
+    algorithm="glove", window=10, dim=100, min_count=1, epochs=15, glove_variant="single"
+)
 
 
 def models(settings: StudySettings) -> list[VectorSettings]:
@@ -84,7 +108,12 @@ def models(settings: StudySettings) -> list[VectorSettings]:
     grid = []
     for dim, least, algorithm in product(settings.dim, settings.min_count, settings.algorithm):
         epochs = settings.glove_epochs if algorithm == "glove" else settings.epochs
-        own: dict[str, Any] = {"algorithm": algorithm, "dim": dim, "min_count": least, "epochs": epochs}
+        own: dict[str, Any] = {
+            "algorithm": algorithm,
+            "dim": dim,
+            "min_count": least,
+            "epochs": epochs,
+        }
         for own["glove_variant"] in settings.glove_variant if algorithm == "glove" else ("pair",):
             grid += [VectorSettings(window=window, **own) for window in settings.window]
     return grid
@@ -97,5 +126,6 @@ def main_models(settings: StudySettings) -> list[VectorSettings]:
     return [
         model
         for model in models(settings)
-        if (model.dim, model.min_count) == first and model.glove_variant == variants.get(model.algorithm, "pair")
+        if (model.dim, model.min_count) == first
+        and model.glove_variant == variants.get(model.algorithm, "pair")
     ]

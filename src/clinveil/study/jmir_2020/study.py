@@ -23,7 +23,12 @@ from clinveil.study.tables import Study, Table, run
 
 
 def run_study(
-    notes: Path, patients: Path, codes: Path, out: Path, settings: StudySettings, say: Say = lambda line: None
+    notes: Path,
+    patients: Path,
+    codes: Path,
+    out: Path,
+    settings: StudySettings,
+    say: Say = lambda line: None,
 ) -> Results:
     """Run the study of paper B on the user's notes; the same call again resumes it.
 
@@ -49,14 +54,18 @@ class Jmir2020(Study):
         bench.do((self.names, *filter(None, [self.figure_3]), *self.attacks))
         results = self._collected(bench.store)
         if all(finding.detail.get("series") == ALL_NAMES for finding in results.findings):
-            raise UsageError("no model could be attacked", hint=next(iter(results.facts["missing"].values()), ""))
+            raise UsageError(
+                "no model could be attacked", hint=next(iter(results.facts["missing"].values()), "")
+            )
         return results
 
     @cached_property
     def treat(self) -> RemoveNames:
         """The task that removes names, except for missed ones."""
         own = self.settings
-        return RemoveNames(self.source, self.patients, own.mode, own.miss_rate, own.seed, own.redrawn)
+        return RemoveNames(
+            self.source, self.patients, own.mode, own.miss_rate, own.seed, own.redrawn
+        )
 
     @cached_property
     def names(self) -> AttackNames:
@@ -71,7 +80,9 @@ class Jmir2020(Study):
         own, treat = self.settings, self.treat
         draws = (own.permutations, own.patient_draws, own.scenario_draws, own.k, own.target)
         return [
-            Attack(treat, Train(treat, model, treat.seed), label_of(model), self.codes, metric, *draws)
+            Attack(
+                treat, Train(treat, model, treat.seed), label_of(model), self.codes, metric, *draws
+            )
             for model in models(own)
             for metric in own.metric
         ]
@@ -95,7 +106,11 @@ class Jmir2020(Study):
             else:
                 others += findings_of(result)
         curve = findings_of(store.result(self.figure_3)) if self.figure_3 else []
-        curve = [labelled(f, series=ALL_NAMES) for f in curve if f.measure == "attack.association_by_frequency"]
+        curve = [
+            labelled(f, series=ALL_NAMES)
+            for f in curve
+            if f.measure == "attack.association_by_frequency"
+        ]
         control = "; control: names redrawn in every note" if self.settings.redrawn else ""
         treated = store.result(self.treat)
         lead = {**treated, "mode": self.settings.mode, "redrawn": control}

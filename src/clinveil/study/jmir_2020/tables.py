@@ -26,7 +26,9 @@ def tables(results: Results, paper: Paper) -> list[Table]:
         for f in results.findings
         if "metric" in f.detail and f.detail.get("series") != ALL_NAMES
     )
-    models = [(*pair, *spec["models"].cells(results, model=pair[0], metric=pair[1])) for pair in pairs]
+    models = [
+        (*pair, *spec["models"].cells(results, model=pair[0], metric=pair[1])) for pair in pairs
+    ]
     curve = list(_curve(results))
     more = [spec["figure-3"].table(curve)] if curve else []
     return [*grids, *more, spec["chain"].table(_chain(results)), spec["models"].table(models)]
@@ -41,13 +43,22 @@ def metric_of(results: Results, spec: Spec) -> str:
 def cells(results: Results, spec: Spec) -> dict[tuple[int, str], tuple[str, Finding | None]]:
     """Return the paper's number and the finding for each window and heading."""
     pairs: dict[tuple[int, str], tuple[str, Finding | None]] = {}
-    metric, measure, series = metric_of(results, spec), spec.more["measure"], spec.more.get("series", "")
+    metric, measure, series = (
+        metric_of(results, spec),
+        spec.more["measure"],
+        spec.more.get("series", ""),
+    )
     for top in ("A@1", "A@5") if "A@1" in spec.paper else ("",):
         printed = spec.paper.get(top, {}) if top else spec.paper
         for model in main_models(results.settings):
             theirs = by_window(printed.get(model.algorithm, ())).get(model.window, NONE)
-            ours = results.of(measure, model=label_of(model), metric=metric, series=series, label=top)
-            pairs[model.window, NAMES[model.algorithm] + (f", {top}" if top else "")] = (theirs, ours)
+            ours = results.of(
+                measure, model=label_of(model), metric=metric, series=series, label=top
+            )
+            pairs[model.window, NAMES[model.algorithm] + (f", {top}" if top else "")] = (
+                theirs,
+                ours,
+            )
     return pairs
 
 
@@ -64,7 +75,12 @@ def _grid(results: Results, paper: Paper, spec: Spec, fill: Mapping[str, Any]) -
     rows: list[Row] = []
     for window in results.settings.window:
         both = [pairs[window, name] for name in names]
-        rows.append((str(window), *(c for t, ours in both for c in ((t,) * has_paper + (cell(ours, kind),)))))
+        rows.append(
+            (
+                str(window),
+                *(c for t, ours in both for c in ((t,) * has_paper + (cell(ours, kind),))),
+            )
+        )
     heads = [head for name in names for head in (f"{name}, paper",) * has_paper + (name,)]
     metric = metric_of(results, spec)
     missing = [f.detail.get("why") for _, f in pairs.values() if f is not None and f.value is None]
@@ -94,11 +110,18 @@ def best_names(results: Results, says: Mapping[str, str]) -> Iterator[str]:
     for found in results.all("attack.names_best"):
         if found.value is not None:
             ends = {"low": figure(found.low, "count"), "high": figure(found.high, "count")}
-            own = {"value": figure(found.value, "count"), "hits": hits(found), "p": p_value(found.p or 0.0), **ends}
+            own = {
+                "value": figure(found.value, "count"),
+                "hits": hits(found),
+                "p": p_value(found.p or 0.0),
+                **ends,
+            }
             yield says["best_names"].format(**{**found.detail, **own})
     for found in results.findings[:1]:
         most = figure(float(found.detail["ceiling"] or 0), "count")
-        yield says["ceiling"].format(**found.detail, length=results.facts["k"], ceiling_percent=most)
+        yield says["ceiling"].format(
+            **found.detail, length=results.facts["k"], ceiling_percent=most
+        )
 
 
 def best_of(results: Results, says: Mapping[str, str], measure: str, kind: str) -> Iterator[str]:
@@ -126,7 +149,12 @@ def best_patients(results: Results, says: Mapping[str, str], series: str) -> Ite
         return
     best = max(found, key=lambda finding: finding.value or 0.0)
     least = float(best.detail["smallest_p"] or 0.0)
-    own = {"found": len(found), "count": best.count, "n": best.n, "p": p_value(min(1.0, least * best.n * len(found)))}
+    own = {
+        "found": len(found),
+        "count": best.count,
+        "n": best.n,
+        "p": p_value(min(1.0, least * best.n * len(found))),
+    }
     own |= {"floor": "; its P = 0 is count/n, which is not a valid P value" if least == 0 else ""}
     own |= {"permuted": figure(best.control, "count")}
     yield says["patients"].format(**{**best.detail, **own})
@@ -148,7 +176,9 @@ def wilcoxon(results: Results, says: Mapping[str, str], metric: str) -> Iterator
     if found:
         over = sum(_p(finding) <= LEVEL for finding in found)
         shares = [float(finding.detail["rejected_with_names_permuted"] or 0.0) for finding in found]
-        yield says["wilcoxon"].format(over=over, found=len(found), share=100 * sum(shares) / len(shares))
+        yield says["wilcoxon"].format(
+            over=over, found=len(found), share=100 * sum(shares) / len(shares)
+        )
 
 
 def _measured(results: Results, measure: str, **detail: Any) -> list[Finding]:
@@ -165,9 +195,14 @@ def _chain(results: Results) -> Iterator[Row]:
     best = results.of("attack.names_best")
     of_model = {"model": best.detail["model"]} if best else {}
     for found in _measured(results, "attack.chain", **of_model):
-        of = [str(found.detail[name]) for name in ("series", "direction", "label", "metric") if found.detail.get(name)]
+        of = [
+            str(found.detail[name])
+            for name in ("series", "direction", "label", "metric")
+            if found.detail.get(name)
+        ]
         value, low, high, chance, control = (
-            figure(number, "count") for number in (found.value, found.low, found.high, found.chance, found.control)
+            figure(number, "count")
+            for number in (found.value, found.low, found.high, found.chance, found.control)
         )
         count = f"{NONE if found.count is None else found.count} of {found.n:,}"
         yield (", ".join(of), count, value, f"{low} to {high}", chance, control)
@@ -177,6 +212,7 @@ def _curve(results: Results) -> Iterator[Row]:
     """Yield Figure 3: in-group minus out-group of names below each frequency, with all names in the notes."""
     for found in _measured(results, "attack.association_by_frequency", series=ALL_NAMES):
         value, low, high, chance = (
-            figure(number, "number") for number in (found.value, found.low, found.high, found.chance)
+            figure(number, "number")
+            for number in (found.value, found.low, found.high, found.chance)
         )
         yield (str(found.detail.get("below", "all")), value, f"{low} to {high}", chance)

@@ -52,7 +52,11 @@ class RemoveNames(NotesTask):
     @property
     def title(self) -> str:
         """Description for messages."""
-        return "names left in all notes" if self.everyone or self.mode == "none" else f"names, mode {self.mode}"
+        return (
+            "names left in all notes"
+            if self.everyone or self.mode == "none"
+            else f"names, mode {self.mode}"
+        )
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes, `missed.parquet` and, in mode replace, `surrogates.parquet`."""
@@ -75,12 +79,18 @@ class RemoveNames(NotesTask):
         patients, key = read_patients(self.patients.path), Key.from_seed(self.seed)
         if self.everyone:
             return corpus, list(patients.values()), []
-        remover = EmulatedRemover(key, patients, self.miss_rate, "replace" if self.mode == "replace" else "remove")
+        remover = EmulatedRemover(
+            key, patients, self.miss_rate, "replace" if self.mode == "replace" else "remove"
+        )
         if self.mode != "none":
             corpus = replace(remover.over(corpus), columns=COLUMNS)
         if self.redrawn:
             corpus = redrawn_names(corpus, remover.missed, key)
-        return corpus, remover.missed, remover.surrogate_patients() if self.mode == "replace" else []
+        return (
+            corpus,
+            remover.missed,
+            remover.surrogate_patients() if self.mode == "replace" else [],
+        )
 
     def people(self, store: Store, name: str = MISSED) -> list[Patient]:
         """Return the missed patients, or their surrogates."""
@@ -116,18 +126,30 @@ class Attack(Task):
     def __call__(self, folder: Path, store: Store) -> Result:
         """Return the findings of experiments 2 and 3 and of the chain, or the reason why there are none."""
         missed, codes = self.treat.people(store), read_codes(self.codes.path)
-        context = Context(known={patient.patient_id: patient for patient in missed}, codes=codes, workers=1)
-        rng, metric, targets = np.random.default_rng(self.treat.seed), (self.metric,), self.targets or PAPER_TARGETS
+        context = Context(
+            known={patient.patient_id: patient for patient in missed}, codes=codes, workers=1
+        )
+        rng, metric, targets = (
+            np.random.default_rng(self.treat.seed),
+            (self.metric,),
+            self.targets or PAPER_TARGETS,
+        )
         draws = 19 if self.curve_only else self.patient_draws
-        tests = Association(metric=metric, draws=draws, permutations=self.permutations, paper_p=not self.curve_only)
+        tests = Association(
+            metric=metric, draws=draws, permutations=self.permutations, paper_p=not self.curve_only
+        )
         try:
             vectors = self.train.load(store)
             findings = tests.on(vectors, context, rng)
             if not self.curve_only:
                 guesses = Scenario(metric=metric, draws=self.scenario_draws)
-                chain = Chain(everyone=store.result(self.treat)["patients"], k=self.k, metric=metric)
+                chain = Chain(
+                    everyone=store.result(self.treat)["patients"], k=self.k, metric=metric
+                )
                 findings += [
-                    step for attack in (guesses, chain) for step in attack.on(vectors, context, rng, targets=targets)
+                    step
+                    for attack in (guesses, chain)
+                    for step in attack.on(vectors, context, rng, targets=targets)
                 ]
         except InputError as error:
             return {"why": str(error)}
@@ -155,7 +177,9 @@ class AttackNames(Task):
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Return the findings with P values adjusted over all models and metrics."""
-        people, decoys = ([person.name for person in self.treat.people(store, k)] for k in (MISSED, SURROGATES))
+        people, decoys = (
+            [person.name for person in self.treat.people(store, k)] for k in (MISSED, SURROGATES)
+        )
         k, missing = self.k or paper_k(people), dict[str, str]()
         findings = Names(metric=self.metrics, k=k, draws=self.draws).on(
             self._models(store, missing),
@@ -164,7 +188,9 @@ class AttackNames(Task):
             surrogates=decoys,
             skip=lambda label, error: missing.update({label: str(error)}),
         )
-        best = [finding for finding in findings if finding.measure == BEST]  # its P is already adjusted
+        best = [
+            finding for finding in findings if finding.measure == BEST
+        ]  # its P is already adjusted
         others = over_models([finding for finding in findings if finding.measure != BEST])
         return {"k": k, **found([*others, *best]), "missing": missing}
 

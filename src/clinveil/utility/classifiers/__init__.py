@@ -32,12 +32,22 @@ STRENGTH = 10.0  # of `tfidf-lr`
 class ClassifierSettings(Settings):
     """Settings of training classifiers on labelled notes (paper A); `size` sets the defaults."""
 
-    size: Literal["small", "paper"] = flag("small", "small trains on 2 cores in minutes; paper has the papers' sizes.")
-    max_documents: int | None = flag(None, "Maximum labelled notes, sampled (small: 5000, paper: all).", ge=20)
-    max_tokens: int | None = flag(None, "Networks: words read of each note (small: 200, paper: 5000).", ge=5)
-    epochs: int | None = flag(None, "Networks: epochs (small: 20, early stopping; paper: 25).", ge=1, le=1000)
+    size: Literal["small", "paper"] = flag(
+        "small", "small trains on 2 cores in minutes; paper has the papers' sizes."
+    )
+    max_documents: int | None = flag(
+        None, "Maximum labelled notes, sampled (small: 5000, paper: all).", ge=20
+    )
+    max_tokens: int | None = flag(
+        None, "Networks: words read of each note (small: 200, paper: 5000).", ge=5
+    )
+    epochs: int | None = flag(
+        None, "Networks: epochs (small: 20, early stopping; paper: 25).", ge=1, le=1000
+    )
     min_class: int = flag(50, "Leave out classes with fewer notes.", ge=2)
-    separator: str | None = flag(None, "Separator of several labels of one note (default: one label per note).")
+    separator: str | None = flag(
+        None, "Separator of several labels of one note (default: one label per note)."
+    )
     device: str = flag("cpu", "Networks: cpu, cuda or cuda:1.")
 
     @property
@@ -95,7 +105,9 @@ class Side:
         """Counts of words only; otherwise as `counted`."""
         return self._counted(words, np.float64)
 
-    def _counted(self, analyzer: Callable[[str], list[str]], dtype: type[np.floating[Any]]) -> Counted:
+    def _counted(
+        self, analyzer: Callable[[str], list[str]], dtype: type[np.floating[Any]]
+    ) -> Counted:
         from sklearn.feature_extraction.text import CountVectorizer
 
         vectorizer = CountVectorizer(analyzer=analyzer, dtype=dtype)
@@ -104,7 +116,9 @@ class Side:
         except ValueError:  # scikit-learn: empty vocabulary
             raise InputError(NO_WORD) from None
         counts.sort_indices()
-        return Counted(counts, counts if self.test is self.train else vectorizer.transform(self.test))
+        return Counted(
+            counts, counts if self.test is self.train else vectorizer.transform(self.test)
+        )
 
 
 @dataclass(frozen=True)
@@ -190,7 +204,9 @@ class Linear(Classifier):
             return self.strengths[0], THRESHOLDS[-1]
         parts, targets, counts = job.parts, job.targets, job.side.counted
         tfidf, taken = _tfidf(counts.train[parts.train])
-        train, valid = (tfidf.transform(counts.train[rows][:, taken]) for rows in (parts.train, parts.valid))
+        train, valid = (
+            tfidf.transform(counts.train[rows][:, taken]) for rows in (parts.train, parts.valid)
+        )
         scored = []
         for strength in self.strengths:
             fitted = self._estimator(strength, job.seed).fit(train, targets[parts.train])
@@ -205,7 +221,12 @@ class Linear(Classifier):
         from sklearn.multiclass import OneVsRestClassifier
         from sklearn.svm import LinearSVC
 
-        how: dict[str, Any] = {"C": strength, "class_weight": "balanced", "tol": 1e-3, "random_state": seed % 2**31}
+        how: dict[str, Any] = {
+            "C": strength,
+            "class_weight": "balanced",
+            "tol": 1e-3,
+            "random_state": seed % 2**31,
+        }
         if self.name == "svm":
             return OneVsRestClassifier(LinearSVC(max_iter=2_000, **how))
         return OneVsRestClassifier(LogisticRegression(solver="liblinear", max_iter=200, **how))
@@ -256,7 +277,9 @@ class TfidfLogisticRegression(Classifier):
         with threadpool_limits(1):
             tfidf, taken = _tfidf(counts.train[learn])
             features = tfidf.transform(counts.train[learn][:, taken])
-            fitted = (OneVsRestClassifier(model) if job.several else model).fit(features, job.targets[learn])
+            fitted = (OneVsRestClassifier(model) if job.several else model).fit(
+                features, job.targets[learn]
+            )
             predicted = fitted.predict(tfidf.transform(counts.test[job.parts.test][:, taken]))
         return Predictions(predicted.astype(job.targets.dtype), {"strength": STRENGTH})
 

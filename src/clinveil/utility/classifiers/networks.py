@@ -113,7 +113,8 @@ class Cnn(Network):
     def body(self, vectors: Tensor, real: Tensor) -> Tensor:
         """Return the largest value of each map."""
         pooled = [
-            maps.masked_fill(~whole.unsqueeze(1), BELOW).amax(dim=2) for maps, whole in self.convolutions(vectors, real)
+            maps.masked_fill(~whole.unsqueeze(1), BELOW).amax(dim=2)
+            for maps, whole in self.convolutions(vectors, real)
         ]
         return torch.cat(pooled, dim=1)
 
@@ -138,18 +139,25 @@ class CnnAttention(Network):
     def body(self, vectors: Tensor, real: Tensor) -> Tensor:
         """Return the attended maps of all widths."""
         pairs = zip(self._attend(), self.convolutions(vectors, real), strict=True)
-        return torch.cat([attend(maps.transpose(1, 2), whole) for attend, (maps, whole) in pairs], dim=1)
+        return torch.cat(
+            [attend(maps.transpose(1, 2), whole) for attend, (maps, whole) in pairs], dim=1
+        )
 
     def penalty(self) -> Tensor:
         """Return 1e-3 times the squares of kernels, plus 1e-4 times those of attention, output and vectors."""
-        rest = torch.stack([attend.squares() for attend in self._attend()]).sum() + (self.output.weight**2).sum()
+        rest = (
+            torch.stack([attend.squares() for attend in self._attend()]).sum()
+            + (self.output.weight**2).sum()
+        )
         return 1e-3 * self.convolutions.squares() + 1e-4 * (rest + (self.words.weight**2).sum())
 
 
 class Lstm(Network):
     """An LSTM of 50 units: the state after the last word, or with attention the weighted sum of all states."""
 
-    def __init__(self, matrix: Tensor, n_classes: int, *, several: bool = False, attention: bool = False) -> None:
+    def __init__(
+        self, matrix: Tensor, n_classes: int, *, several: bool = False, attention: bool = False
+    ) -> None:
         super().__init__(matrix, UNITS, n_classes)
         self.lstm = nn.LSTM(matrix.shape[1], UNITS, batch_first=True)
         self.attention = Attention(UNITS) if attention else None

@@ -40,7 +40,10 @@ def trained(name: str, job: Job) -> Predictions:
     parts, settings, vectors = job.parts, job.settings, job.side.vectors
     device, rng = device_named(settings.device), np.random.default_rng([job.seed, 3])
     encoder = Encoder.of(job.texts(parts.train), settings.tokens, vectors)
-    train, valid = (_Texts(encoder.rows(job.texts(rows)), job.targets[rows]) for rows in (parts.train, parts.valid))
+    train, valid = (
+        _Texts(encoder.rows(job.texts(rows)), job.targets[rows])
+        for rows in (parts.train, parts.valid)
+    )
     with seeded(job.seed % 2**63):
         start = torch.from_numpy(encoder.matrix(vectors, rng))
         network = NETWORKS[name](start, job.n_classes, several=job.several).to(device)
@@ -69,16 +72,25 @@ class Encoder:
     def of(cls, texts: Iterable[str], most_tokens: int, vectors: Vectors | None = None) -> Encoder:
         """Return the vocabulary of some texts, extended by words with a vector, which are useful without training."""
         counted = Counter(form for text in texts for form in words(text)[:most_tokens])
-        known = [form for form, _ in sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:MOST_WORDS]]
+        known = [
+            form
+            for form, _ in sorted(counted.items(), key=lambda item: (-item[1], item[0]))[
+                :MOST_WORDS
+            ]
+        ]
         more = [] if vectors is None else [word for word in vectors.words if word not in counted]
-        return cls(WordIds.of([*known, *more[: MOST_WORDS - len(known)]], first=UNKNOWN + 1), most_tokens)
+        return cls(
+            WordIds.of([*known, *more[: MOST_WORDS - len(known)]], first=UNKNOWN + 1), most_tokens
+        )
 
     def __len__(self) -> int:
         return len(self.words)
 
     def rows(self, texts: Sequence[str]) -> list[Ints]:
         """Return the word numbers of each text; a text without words is one unknown word."""
-        numbers = (self.words.encode(words(text)[: self.most_tokens], unknown=UNKNOWN) for text in texts)
+        numbers = (
+            self.words.encode(words(text)[: self.most_tokens], unknown=UNKNOWN) for text in texts
+        )
         return [np.array(row or [UNKNOWN], dtype=np.int64) for row in numbers]
 
     def matrix(self, vectors: Vectors | None, rng: Generator) -> Floats:
@@ -111,7 +123,9 @@ def batches(rows: Sequence[Ints], size: int, rng: Generator | None = None) -> li
     # Sorting within windows of 50 batches of a random order varies the composition of the batches.
     order = rng.permutation(lengths.size)
     windows = [order[i : i + 50 * size] for i in range(0, order.size, 50 * size)]
-    order = np.concatenate([window[np.argsort(lengths[window], kind="stable")] for window in windows])
+    order = np.concatenate(
+        [window[np.argsort(lengths[window], kind="stable")] for window in windows]
+    )
     cut = [order[i : i + size] for i in range(0, order.size, size)]
     return [cut[i] for i in rng.permutation(len(cut))]
 
@@ -143,7 +157,9 @@ class TextTraining(Trainer[Network, Ints]):
         rng: Generator,
     ) -> None:
         per_epoch = -(-len(texts.rows) // BATCH)
-        super().__init__(network, optimizer, device, steps_per_epoch=per_epoch, steps=epochs * per_epoch)
+        super().__init__(
+            network, optimizer, device, steps_per_epoch=per_epoch, steps=epochs * per_epoch
+        )
         self.texts, self.valid, self.epochs, self.rng = texts, valid, epochs, rng
         self.several = texts.targets.ndim == 2
         self.score, self.threshold = float("-inf"), 0.0
@@ -151,7 +167,9 @@ class TextTraining(Trainer[Network, Ints]):
 
     def batches(self, step: int) -> Iterator[Ints]:
         """Yield batches in a new order in each epoch."""
-        return (rows for _ in range(self.epochs) for rows in batches(self.texts.rows, BATCH, self.rng))
+        return (
+            rows for _ in range(self.epochs) for rows in batches(self.texts.rows, BATCH, self.rng)
+        )
 
     def loss(self, batch: Ints) -> Tensor:
         """Return the cross entropy plus the penalty of the network."""
@@ -159,8 +177,13 @@ class TextTraining(Trainer[Network, Ints]):
         scores, targets = self.network(ids), self.texts.targets[batch]
         if self.several:
             wanted = torch.from_numpy(targets.astype(np.float32)).to(self.device)
-            return functional.binary_cross_entropy_with_logits(scores, wanted) + self.network.penalty()
-        return functional.cross_entropy(scores, torch.from_numpy(targets).to(self.device)) + self.network.penalty()
+            return (
+                functional.binary_cross_entropy_with_logits(scores, wanted) + self.network.penalty()
+            )
+        return (
+            functional.cross_entropy(scores, torch.from_numpy(targets).to(self.device))
+            + self.network.penalty()
+        )
 
     def after_step(self) -> None:
         """Apply the constraints of the network."""
@@ -181,15 +204,24 @@ class TextTraining(Trainer[Network, Ints]):
 
 
 @torch.no_grad()
-def _probabilities(network: Network, rows: list[Ints], several: bool, device: torch.device) -> Doubles:
+def _probabilities(
+    network: Network, rows: list[Ints], several: bool, device: torch.device
+) -> Doubles:
     """Return the class probabilities, (n, n_classes)."""
     network.eval()
     probabilities: Doubles | None = None
     for part in batches(rows, SCORED_AT_ONCE):
         ids = torch.from_numpy(padded([rows[i] for i in part], LEAST)).to(device)
         scores = network(ids)
-        values = (torch.sigmoid(scores) if several else torch.softmax(scores, dim=1)).double().cpu().numpy()
-        probabilities = np.zeros((len(rows), values.shape[1])) if probabilities is None else probabilities
+        values = (
+            (torch.sigmoid(scores) if several else torch.softmax(scores, dim=1))
+            .double()
+            .cpu()
+            .numpy()
+        )
+        probabilities = (
+            np.zeros((len(rows), values.shape[1])) if probabilities is None else probabilities
+        )
         probabilities[part] = values
     if probabilities is None:
         raise InputError("no note to classify")

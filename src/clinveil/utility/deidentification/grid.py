@@ -18,22 +18,69 @@ from numpy.random import Generator, default_rng
 
 from clinveil.core.spans import Span
 from clinveil.corpus.demo.names import spelt
-from clinveil.lexicons.names import given_names, held_out, name_form, surnames, world_given, world_surnames
+from clinveil.lexicons.names import (
+    given_names,
+    held_out,
+    name_form,
+    surnames,
+    world_given,
+    world_surnames,
+)
 from clinveil.lexicons.words import vocabulary, word_list
 
 Sex = Literal["female", "male"]
 SEXES: tuple[Sex, Sex] = ("female", "male")
 # Surnames by rank in the census: the 1,000 most frequent, the next 9,000, all others.
-BANDS = {"census common": slice(0, 1000), "census middle": slice(1000, 10_000), "census rare": slice(10_000, None)}
+BANDS = {
+    "census common": slice(0, 1000),
+    "census middle": slice(1000, 10_000),
+    "census rare": slice(10_000, None),
+}
 CLASSES = (*BANDS, "words", "eponyms", "hyphenated", "particles", "unlisted")
 PARTICLES = (
-    *("van der ", "van den ", "van ", "von ", "de la ", "de los ", "de ", "del ", "da ", "dos ", "di ", "della "),
-    *("le ", "du ", "ter ", "al-", "el-", "Al-", "El ", "bin ", "binti ", "ap ", "St. ", "Mac", "Mc", "O'", "D'", "O’"),
+    *(
+        "van der ",
+        "van den ",
+        "van ",
+        "von ",
+        "de la ",
+        "de los ",
+        "de ",
+        "del ",
+        "da ",
+        "dos ",
+        "di ",
+        "della ",
+    ),
+    *(
+        "le ",
+        "du ",
+        "ter ",
+        "al-",
+        "el-",
+        "Al-",
+        "El ",
+        "bin ",
+        "binti ",
+        "ap ",
+        "St. ",
+        "Mac",
+        "Mc",
+        "O'",
+        "D'",
+        "O’",
+    ),
 )
 Case = Literal["as written", "lower", "upper"]
-_PIECE = re.compile(r"«(?:(?P<label>[A-Z]+)\|)?(?P<gold>[^»]+)»|\{(?P<he>[A-Za-z ]+)\|(?P<she>[A-Za-z ]+)\}")
+_PIECE = re.compile(
+    r"«(?:(?P<label>[A-Z]+)\|)?(?P<gold>[^»]+)»|\{(?P<he>[A-Za-z ]+)\|(?P<she>[A-Za-z ]+)\}"
+)
 _FIELD = re.compile(r"\{(?P<which>given|family|g|f)(?P<second>2?)\}", re.IGNORECASE)
-_CHANGES: Mapping[Case, Callable[[str], str]] = {"as written": str, "lower": str.lower, "upper": str.upper}
+_CHANGES: Mapping[Case, Callable[[str], str]] = {
+    "as written": str,
+    "lower": str.lower,
+    "upper": str.upper,
+}
 _LATIN = re.compile(r"[A-Za-zÀ-ɏḀ-ỿ'’ -]{2,}")
 _ORDER, _SHORTEST, _LONGEST, UNLISTED = 3, 5, 10, 400
 T = TypeVar("T")
@@ -63,7 +110,9 @@ class NameList:
     def person(self, rng: Generator, sex: Sex | None = None) -> Person:
         """Sample a person, with all names equally likely; without `sex`, women and men are equally likely."""
         of: Sex = one(SEXES, rng) if sex is None else sex
-        return Person(one(self.female if of == "female" else self.male, rng), one(self.family, rng), of)
+        return Person(
+            one(self.female if of == "female" else self.male, rng), one(self.family, rng), of
+        )
 
 
 def one(things: Sequence[T], rng: Generator) -> T:
@@ -80,7 +129,9 @@ def name_lists() -> Mapping[tuple[str, str], NameList]:
     made["words", ""] = _words(common)
     made["eponyms", ""] = NameList(common.female, common.male, eponyms)
     doubled = [f"{a}-{b}" for a, b in zip(common.family, middle.family[3:], strict=False)]
-    made["hyphenated", ""] = NameList(_half_doubled(common.female), _half_doubled(common.male), doubled)
+    made["hyphenated", ""] = NameList(
+        _half_doubled(common.female), _half_doubled(common.male), doubled
+    )
     particles = [p + name for p in PARTICLES for name in common.family[:40]]
     made["particles", ""] = NameList(common.female, common.male, particles)
     made["unlisted", ""] = NameList(
@@ -107,7 +158,11 @@ def _census(which: str) -> NameList:
 
     size = 100 if which == "census common" else None
     female, male = (
-        [spelt(name.upper()) for name in given_names(sex) if held_out(name) and name not in vocabulary()][:size]
+        [
+            spelt(name.upper())
+            for name in given_names(sex)
+            if held_out(name) and name not in vocabulary()
+        ][:size]
         for sex in SEXES
     )
     return NameList(female, male, _surnames(plain, BANDS[which]))
@@ -118,7 +173,11 @@ def _words(common: NameList) -> NameList:
     family = _surnames(lambda form: form in vocabulary() and held_out(form), slice(0, 20_000))
 
     def given(sex: Sex, other: Sequence[str]) -> list[str]:
-        words = [name.capitalize() for name in given_names(sex) if name in vocabulary() and held_out(name)]
+        words = [
+            name.capitalize()
+            for name in given_names(sex)
+            if name in vocabulary() and held_out(name)
+        ]
         return [*words, *other[: len(words)]]
 
     return NameList(given("female", common.female), given("male", common.male), family)
@@ -131,7 +190,9 @@ def _half_doubled(names: Sequence[str]) -> list[str]:
 
 def _unlisted(source: Iterable[str]) -> list[str]:
     """Return names that are in no list, generated from the letter sequences of listed names."""
-    follows: dict[str, list[str]] = {}  # three letters -> all letters that follow them; spaces mark the ends of names
+    follows: dict[
+        str, list[str]
+    ] = {}  # three letters -> all letters that follow them; spaces mark the ends of names
     for name in source:
         padded = " " * _ORDER + name + " "
         for start in range(len(name) + 1):
@@ -148,7 +209,14 @@ def _unlisted(source: Iterable[str]) -> list[str]:
 
 
 def _listed(form: str) -> bool:
-    lists = (surnames(), given_names("female"), given_names("male"), world_given(), world_surnames(), vocabulary())
+    lists = (
+        surnames(),
+        given_names("female"),
+        given_names("male"),
+        world_given(),
+        world_surnames(),
+        vocabulary(),
+    )
     return any(form in known for known in lists) or form in _bundled()
 
 
@@ -156,28 +224,57 @@ def _listed(form: str) -> bool:
 def _bundled() -> frozenset[str]:
     """Return the forms of the names in `cultures.toml`."""
     tables = _cultures().values()
-    return frozenset(name_form(name) for table in tables for key in _KEYS for name in str(table.get(key, "")).split())
+    return frozenset(
+        name_form(name)
+        for table in tables
+        for key in _KEYS
+        for name in str(table.get(key, "")).split()
+    )
 
 
 _KEYS = ("female", "male", "family")
 _ATTRIBUTES = {
-    "female": ("first_names_female", "first_romanized_names_female", "first_names", "first_romanized_names"),
-    "male": ("first_names_male", "first_romanized_names_male", "first_names", "first_romanized_names"),
-    "family": ("last_names", "last_romanized_names", "unisex_last_names", "last_names_female", "last_names_male"),
+    "female": (
+        "first_names_female",
+        "first_romanized_names_female",
+        "first_names",
+        "first_romanized_names",
+    ),
+    "male": (
+        "first_names_male",
+        "first_romanized_names_male",
+        "first_names",
+        "first_romanized_names",
+    ),
+    "family": (
+        "last_names",
+        "last_romanized_names",
+        "unisex_last_names",
+        "last_names_female",
+        "last_names_male",
+    ),
 }
 
 
 def _culture(table: Mapping[str, object]) -> NameList:
-    found = {key: sorted({name for name in _of_culture(table, key) if held_out(name)}) for key in _KEYS}
-    return NameList(found["female"], found["male"], found["family"], gendered=found["female"] != found["male"])
+    found = {
+        key: sorted({name for name in _of_culture(table, key) if held_out(name)}) for key in _KEYS
+    }
+    return NameList(
+        found["female"], found["male"], found["family"], gendered=found["female"] != found["male"]
+    )
 
 
 def _of_culture(table: Mapping[str, object], key: str) -> Iterator[str]:
     yield from (name.replace("_", " ") for name in str(table.get(key, "")).split())
     for locale in table.get("locales", ()):  # type: ignore[attr-defined]
-        own = vars(import_module(f"faker.providers.person.{locale}").Provider)  # without inherited English names
+        own = vars(
+            import_module(f"faker.providers.person.{locale}").Provider
+        )  # without inherited English names
         listed = next((own[attribute] for attribute in _ATTRIBUTES[key] if own.get(attribute)), ())
-        yield from (name for name in map(str, listed) if _LATIN.fullmatch(name) and name[0].isupper())
+        yield from (
+            name for name in map(str, listed) if _LATIN.fullmatch(name) and name[0].isupper()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +320,12 @@ def contexts() -> tuple[Context, ...]:
     made = []
     for number, entry in enumerate(table["context"]):
         cue = entry.get("cue", True)
-        usual = ["as written"] if entry["kind"] in ("lower", "capitals") or not cue else list(_CHANGES)
-        made.append(Context(number, entry["kind"], entry["text"], cue, tuple(entry.get("cases", usual))))
+        usual = (
+            ["as written"] if entry["kind"] in ("lower", "capitals") or not cue else list(_CHANGES)
+        )
+        made.append(
+            Context(number, entry["kind"], entry["text"], cue, tuple(entry.get("cases", usual)))
+        )
     return tuple(made)
 
 
@@ -235,7 +336,9 @@ def grid_notes(rng: Generator, *, each: int = 1) -> Iterator[GridNote]:
     for context, case in cells:
         for (kind_of_name, culture), names in name_lists().items():
             for number in range(each):
-                note_id = f"{context.number}-{case[:1]}-{culture or kind_of_name}-{number}".replace(" ", "-")
+                note_id = f"{context.number}-{case[:1]}-{culture or kind_of_name}-{number}".replace(
+                    " ", "-"
+                )
                 person = names.person(rng)
                 text, gold = write(context.text, person, names.person(rng, person.sex), case)
                 sex = person.sex if names.gendered else ""
@@ -243,7 +346,9 @@ def grid_notes(rng: Generator, *, each: int = 1) -> Iterator[GridNote]:
                 yield GridNote(note_id, text, gold, context, of, kind_of_name, culture, sex)
 
 
-def write(template: str, person: Person, second: Person, case: Case = "as written") -> tuple[str, tuple[Span, ...]]:
+def write(
+    template: str, person: Person, second: Person, case: Case = "as written"
+) -> tuple[str, tuple[Span, ...]]:
     """Return a template with names filled in, and the spans of its identifiers."""
     change, pieces, spans = _CHANGES[case], list[str](), list[Span]()
     done = at = 0
@@ -282,4 +387,8 @@ def _named(match: re.Match[str], person: Person, second: Person) -> str:
 def sample(rng: Generator, size: int) -> list[GridNote]:
     """Return a random sample of the notes of the grid, in the order of the grid."""
     notes = list(grid_notes(rng))
-    return notes if size >= len(notes) else [notes[i] for i in sorted(rng.permutation(len(notes))[:size])]
+    return (
+        notes
+        if size >= len(notes)
+        else [notes[i] for i in sorted(rng.permutation(len(notes))[:size])]
+    )

@@ -61,7 +61,9 @@ def scored(notes: Iterable[GridNote], find: Find) -> Iterator[Scored]:
 
 def grid_findings(rows: Sequence[Scored]) -> list[Finding]:
     """Return all findings of the grid. Raises ValueError if there are no notes."""
-    leaky = _share("phi.grid_leaky", rows, lambda row: (int(row.whole < row.identifiers), 1), "notes")
+    leaky = _share(
+        "phi.grid_leaky", rows, lambda row: (int(row.whole < row.identifiers), 1), "notes"
+    )
     touched = _share("phi.grid_words", rows, lambda row: (row.touched, row.words), "words")
     findings = [_recall(rows, "all names"), leaky, touched, _worst(rows)]
     for key, prefix in _KEYS:
@@ -70,7 +72,9 @@ def grid_findings(rows: Sequence[Scored]) -> list[Finding]:
             if name := key(row):
                 groups[name].append(row)
         for name, group in groups.items():
-            findings.append(_recall(group, f"{prefix}: {name.replace('_', ' ')}", by_group=prefix == "context"))
+            findings.append(
+                _recall(group, f"{prefix}: {name.replace('_', ' ')}", by_group=prefix == "context")
+            )
     return [*findings, *_gaps(rows)]
 
 
@@ -98,9 +102,14 @@ def _share(
     by_group: bool = False,
 ) -> Finding:
     counts = _counts(rows, of, (lambda row: row.group) if by_group else (lambda row: row.context))
-    over, detail = "groups of names" if by_group else "contexts", {"series": series, "notes": len(rows)}
+    over, detail = (
+        "groups of names" if by_group else "contexts",
+        {"series": series, "notes": len(rows)},
+    )
     values = np.array(list(counts.values()), dtype=np.int64)
-    return clustered_share(measure, values, over=over, better=better, unit=unit, source=SOURCE, detail=detail)
+    return clustered_share(
+        measure, values, over=over, better=better, unit=unit, source=SOURCE, detail=detail
+    )
 
 
 def _found(row: Scored) -> tuple[int, int]:
@@ -124,7 +133,9 @@ def _worst(rows: Sequence[Scored]) -> Finding:
         cells[row.note.context.kind, row.group].append(row)
     sizes = Counter({cell: sum(row.identifiers for row in of) for cell, of in cells.items()})
     enough = [cell for cell in cells if sizes[cell] >= LEAST] or [sizes.most_common(1)[0][0]]
-    worst = min(enough, key=lambda cell: (sum(row.whole for row in cells[cell]) / sizes[cell], cell))
+    worst = min(
+        enough, key=lambda cell: (sum(row.whole for row in cells[cell]) / sizes[cell], cell)
+    )
     recall = _recall(cells[worst], f"worst cell: {worst[0]}, {worst[1].replace('_', ' ')}")
     detail = {**recall.detail, "cells": len(enough)}
     return Finding(**{**recall.as_dict(), "measure": "phi.grid_worst", "detail": detail})
@@ -136,7 +147,9 @@ def _gaps(rows: Sequence[Scored]) -> Iterator[Finding]:
     yield from _gap(women, [row for row in rows if row.note.sex == "male"], "men less women")
     written = {(row.note.context.number, row.group) for row in rows if row.note.case == "lower"}
     both = [row for row in rows if (row.note.context.number, row.group) in written]
-    cased = {case: [row for row in both if row.note.case == case] for case in ("as written", "lower")}
+    cased = {
+        case: [row for row in both if row.note.case == case] for case in ("as written", "lower")
+    }
     yield from _gap(cased["lower"], cased["as written"], "as written less lower case")
     census = [row for row in rows if row.note.kind_of_name == "census common"]
     others: dict[str, list[Scored]] = defaultdict(list)
@@ -152,7 +165,9 @@ def _gap(low: Sequence[Scored], high: Sequence[Scored], series: str) -> Iterator
     shared = sorted(sides[0].keys() & sides[1].keys())
     if len(shared) < 2:
         return
-    values = np.array([[*sides[0][context], *sides[1][context]] for context in shared], dtype=np.int64)
+    values = np.array(
+        [[*sides[0][context], *sides[1][context]] for context in shared], dtype=np.int64
+    )
 
     def gap(sums: Ints) -> float:
         return float(sums[2] / sums[3] - sums[0] / sums[1])

@@ -25,7 +25,8 @@ from clinveil.stats.findings import clustered_share, unmeasured
 from clinveil.utility.deidentification.score import NoteScore, score
 
 SOURCE = (
-    "i2b2 2014 de-identification (Stubbs et al. 2015): entity and token recall; leaks by note and patient: this project"
+    "i2b2 2014 de-identification (Stubbs et al. 2015): entity and token recall; "
+    "leaks by note and patient: this project"
 )
 METRICS = {
     "whole": "every letter and digit",
@@ -60,7 +61,9 @@ class Counts:
         counts: series -> patient -> [hits, total].
     """
 
-    counts: dict[str, dict[str, list[int]]] = field(default_factory=lambda: defaultdict(dict), repr=False)
+    counts: dict[str, dict[str, list[int]]] = field(
+        default_factory=lambda: defaultdict(dict), repr=False
+    )
     notes: int = 0
 
     def _count(self, series: str, note: GoldNote, hits: int, total: int = 1) -> None:
@@ -110,8 +113,14 @@ class Tally(Counts):
 
 def gold_findings(tally: Tally, over: str = "patients") -> list[Finding]:
     """Return all findings of a tally. over: "patients", or "notes" if patients are unknown."""
-    recall = [_share(tally, "phi.recall", f"recall {metric}", over, metric=text) for metric, text in METRICS.items()]
-    recall += [_share(tally, "phi.recall", f"recall {piece}", over, metric=piece, unit=piece) for piece in PIECES]
+    recall = [
+        _share(tally, "phi.recall", f"recall {metric}", over, metric=text)
+        for metric, text in METRICS.items()
+    ]
+    recall += [
+        _share(tally, "phi.recall", f"recall {piece}", over, metric=piece, unit=piece)
+        for piece in PIECES
+    ]
     labels = sorted(tally.labels, key=lambda label: (-tally.labels[label], label))
     recall += [_share(tally, "phi.recall", f"label {label}", over, label=label) for label in labels]
     leaks, by_patient = (
@@ -119,8 +128,12 @@ def gold_findings(tally: Tally, over: str = "patients") -> list[Finding]:
         tally.of("leaky"),
     )
     if over == "patients" and len(by_patient):
-        leaking = np.stack([by_patient[:, 0] > 0, np.ones(len(by_patient))], axis=1).astype(np.int64)
-        leaks.append(clustered_share("phi.leaky_patients", leaking, over=over, unit=over, source=SOURCE))
+        leaking = np.stack([by_patient[:, 0] > 0, np.ones(len(by_patient))], axis=1).astype(
+            np.int64
+        )
+        leaks.append(
+            clustered_share("phi.leaky_patients", leaking, over=over, unit=over, source=SOURCE)
+        )
     if not tally.complete:
         why = "the gold spans are incomplete, so false positives cannot be counted"
         return [*recall, *leaks, unmeasured("phi.precision", why)]
@@ -128,23 +141,42 @@ def gold_findings(tally: Tally, over: str = "patients") -> list[Finding]:
 
 
 def _of_found(tally: Tally, over: str) -> list[Finding]:
-    metrics = {"exact": "the same ends as an identifier", "right": "a letter or digit of an identifier"}
-    findings = [_share(tally, "phi.precision", f"precision {m}", over, metric=text) for m, text in metrics.items()]
+    metrics = {
+        "exact": "the same ends as an identifier",
+        "right": "a letter or digit of an identifier",
+    }
+    findings = [
+        _share(tally, "phi.precision", f"precision {m}", over, metric=text)
+        for m, text in metrics.items()
+    ]
     labels = sorted(name.partition(" ")[2] for name in tally.counts if name.startswith("found "))
-    findings += [_share(tally, "phi.precision", f"found {label}", over, label=label) for label in labels]
+    findings += [
+        _share(tally, "phi.precision", f"found {label}", over, label=label) for label in labels
+    ]
     for name, series in (("words", "all words"), ("clinical words", "clinical words")):
-        findings.append(_share(tally, "phi.touched", name, over, unit="words", better="lower", series=series))
+        findings.append(
+            _share(tally, "phi.touched", name, over, unit="words", better="lower", series=series)
+        )
     return findings
 
 
 def _share(
-    tally: Tally, measure: str, name: str, over: str, *, unit: str = "identifiers", better: Any = "higher", **names: str
+    tally: Tally,
+    measure: str,
+    name: str,
+    over: str,
+    *,
+    unit: str = "identifiers",
+    better: Any = "higher",
+    **names: str,
 ) -> Finding:
     counts = tally.of(name)
     detail: Detail = {"notes": tally.notes, **names}
     if not counts[:, 1].sum():
         return unmeasured(measure, "these notes have no item of this kind", detail=detail)
-    return clustered_share(measure, counts, over=over, better=better, unit=unit, source=SOURCE, detail=detail)
+    return clustered_share(
+        measure, counts, over=over, better=better, unit=unit, source=SOURCE, detail=detail
+    )
 
 
 @dataclass
@@ -162,12 +194,22 @@ class Survival(Counts):
         for words, prefix in ((_forms(written), ""), (_forms(other or ""), "chance ")):
             if prefix and other is None:
                 continue
-            identifiers = ((span.label, _forms(note.text[span.start : span.end])) for span in note.gold)
-            remains = [(label, form in words) for label, form in identifiers if len(form.replace(" ", "")) >= SHORTEST]
+            identifiers = (
+                (span.label, _forms(note.text[span.start : span.end])) for span in note.gold
+            )
+            remains = [
+                (label, form in words)
+                for label, form in identifiers
+                if len(form.replace(" ", "")) >= SHORTEST
+            ]
             for label, hit in remains:
                 self._count(f"{prefix}{label}", note, hit)
                 self._count(f"{prefix}all", note, hit)
-            names = (_forms(note.text[span.start : span.end]).split() for span in note.gold if span.label == "NAME")
+            names = (
+                _forms(note.text[span.start : span.end]).split()
+                for span in note.gold
+                if span.label == "NAME"
+            )
             for token in {word for name in names for word in name if len(word) >= SHORTEST}:
                 self._count(f"{prefix}words of names", note, f" {token} " in words)
             if remains and not prefix:
@@ -175,8 +217,12 @@ class Survival(Counts):
 
     def findings(self, over: str = "patients") -> Iterator[Finding]:
         """Yield findings for all identifiers, notes, words of names, and each label by frequency."""
-        sizes = {name: sum(total for _, total in counts.values()) for name, counts in self.counts.items()}
-        labels = sorted((name for name in sizes if name.isupper()), key=lambda label: (-sizes[label], label))
+        sizes = {
+            name: sum(total for _, total in counts.values()) for name, counts in self.counts.items()
+        }
+        labels = sorted(
+            (name for name in sizes if name.isupper()), key=lambda label: (-sizes[label], label)
+        )
         for name in ("all", "notes", "words of names", *labels):
             if name in self.counts:
                 yield self._finding(name, over)
@@ -184,7 +230,11 @@ class Survival(Counts):
     def _finding(self, name: str, over: str) -> Finding:
         chance = self.of(f"chance {name}").sum(axis=0)
         unit = {"notes": "notes", "words of names": "words"}.get(name, "identifiers")
-        names = {"label": name} if name.isupper() else {"series": "all identifiers" if name == "all" else name}
+        names = (
+            {"label": name}
+            if name.isupper()
+            else {"series": "all identifiers" if name == "all" else name}
+        )
         detail: Detail = {"notes": self.notes, **names}
         fields: dict[str, Any] = {"over": over, "unit": unit, "source": SOURCE, "detail": detail}
         if chance[1]:
@@ -198,7 +248,15 @@ def _forms(text: str) -> str:
     """Return the normalized words of a text, separated and surrounded by spaces."""
     return (
         " "
-        + " ".join(filter(None, (name_form(word) if word.isalpha() else word.lower() for word in _WORDS.findall(text))))
+        + " ".join(
+            filter(
+                None,
+                (
+                    name_form(word) if word.isalpha() else word.lower()
+                    for word in _WORDS.findall(text)
+                ),
+            )
+        )
         + " "
     )
 
@@ -212,10 +270,23 @@ class ErrorList:
     def add(self, note: GoldNote, done: NoteScore) -> None:
         """Add the errors of a note."""
         for error, span in _errors(note, done):
-            around = (note.text[max(0, span.start - AROUND) : span.start], note.text[span.end : span.end + AROUND])
-            line: dict[str, Any] = {"error": error, "note_id": note.note_id, "start": span.start, "end": span.end}
+            around = (
+                note.text[max(0, span.start - AROUND) : span.start],
+                note.text[span.end : span.end + AROUND],
+            )
+            line: dict[str, Any] = {
+                "error": error,
+                "note_id": note.note_id,
+                "start": span.start,
+                "end": span.end,
+            }
             line |= {"label": span.label, "text": note.text[span.start : span.end]}
-            line |= {"before": around[0], "after": around[1], "detector": span.detector, "why": span.why}
+            line |= {
+                "before": around[0],
+                "after": around[1],
+                "detector": span.detector,
+                "why": span.why,
+            }
             self._lines.append(json.dumps(line, ensure_ascii=False))
 
     def write(self, path: Path) -> int:
@@ -236,7 +307,9 @@ def _errors(note: GoldNote, done: NoteScore) -> Iterator[tuple[str, Span]]:
 Read = Callable[[GoldNote, NoteScore], None]
 
 
-def tally_notes(notes: Iterable[GoldNote], *, complete: bool = True, read: Read | None = None) -> Tally:
+def tally_notes(
+    notes: Iterable[GoldNote], *, complete: bool = True, read: Read | None = None
+) -> Tally:
     """Count notes. read: called with each note and its score, for a private list of errors."""
     tally = Tally(complete=complete)
     for note in notes:

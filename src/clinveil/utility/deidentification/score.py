@@ -75,7 +75,9 @@ def score(text: str, gold: Sequence[Span], found: Sequence[Span]) -> NoteScore:
     ends = {(span.start, span.end) for span in gold}
     of_gold = [(span.label, _hits(text, span, found, covered)) for span in gold]
     of_found = [
-        FoundHits(span.label, (span.start, span.end) in ends, _any(text, span.start, span.end, marked))
+        FoundHits(
+            span.label, (span.start, span.end) in ends, _any(text, span.start, span.end, marked)
+        )
         for span in found
     ]
     return NoteScore(of_gold, of_found, *_words(text, marked, covered))
@@ -91,7 +93,9 @@ def mask(text: str, spans: Iterable[Span]) -> bytearray:
 
 def _hits(text: str, gold: Span, found: Sequence[Span], covered: bytearray) -> Hits:
     inside = text[gold.start : gold.end]
-    offsets = [gold.start + i for i, c in enumerate(inside) if c.isalnum()] or list(range(gold.start, gold.end))
+    offsets = [gold.start + i for i, c in enumerate(inside) if c.isalnum()] or list(
+        range(gold.start, gold.end)
+    )
     hit = sum(covered[i] for i in offsets)
     tokens = [(gold.start + m.start(), gold.start + m.end()) for m in _TOKEN.finditer(inside)]
     whole_tokens = sum(all(covered[start:end]) for start, end in tokens)

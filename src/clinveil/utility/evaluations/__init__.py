@@ -78,7 +78,9 @@ class Evaluation(Settings):
     quiet: bool = QUIET
 
     @abstractmethod
-    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+    def __call__(
+        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+    ) -> Evaluated:
         """Run the evaluation. given: the inputs by name; missing ones may be None. say: receives progress lines."""
 
     @classmethod
@@ -90,9 +92,20 @@ class Evaluation(Settings):
 evaluations: Registry[type[Evaluation]] = Registry(
     "evaluation",
     "clinveil.utility.evaluations",
-    first=("transfer", "similarity", "classification", "nli", "perplexity", "casing", "deidentification", "agreement"),
+    first=(
+        "transfer",
+        "similarity",
+        "classification",
+        "nli",
+        "perplexity",
+        "casing",
+        "deidentification",
+        "agreement",
+    ),
 )
-VECTORS = Input("Word vectors: a folder of clinveil embed, or a .vec, .txt or .bin file.", required=True)
+VECTORS = Input(
+    "Word vectors: a folder of clinveil embed, or a .vec, .txt or .bin file.", required=True
+)
 VAULT = Input("Vault of the release, if ids were replaced.", "--vault", crosswalk=True)
 
 

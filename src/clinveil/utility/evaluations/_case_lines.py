@@ -53,7 +53,11 @@ def read_lines(path: Path, settings: NotesSettings = _GUESS) -> Lines:
     Raises InputError: missing or damaged, another encoding, or no line of text.
     """
     if path.is_dir() or suffix_of(path):
-        pairs = [(line, n.patient_id) for n in rows(open_corpus(path, settings)) for line in _kept(n.text.splitlines())]
+        pairs = [
+            (line, n.patient_id)
+            for n in rows(open_corpus(path, settings))
+            for line in _kept(n.text.splitlines())
+        ]
         lines = Lines(path.name, [line for line, _ in pairs], [owner for _, owner in pairs])
     else:
         lines = Lines(path.name, _kept(_text(path, settings.encoding).split("\n")))
@@ -62,7 +66,9 @@ def read_lines(path: Path, settings: NotesSettings = _GUESS) -> Lines:
     return lines
 
 
-def split_lines(train: Lines, dev: Lines | None, test: Lines | None, rng: Generator) -> tuple[Lines, Lines, Lines]:
+def split_lines(
+    train: Lines, dev: Lines | None, test: Lines | None, rng: Generator
+) -> tuple[Lines, Lines, Lines]:
     """Return training, dev and test lines; missing parts are split off (a tenth for testing, a twentieth for dev).
 
     Lines of one patient, or equal lines of a text file (ignoring case), stay in one part. Headers and phrases that
@@ -79,12 +85,16 @@ def split_lines(train: Lines, dev: Lines | None, test: Lines | None, rng: Genera
         begins[order] = np.cumsum(sizes[order]) - sizes[order]
         position = begins[group]
         tested = position < (TEST_SHARE * len(train) if test is None else 0)
-        picked = ~tested & (position < tested.sum() + (DEV_SHARE * len(train) if dev is None else 0))
+        picked = ~tested & (
+            position < tested.sum() + (DEV_SHARE * len(train) if dev is None else 0)
+        )
         test = test or train.rows(np.flatnonzero(tested))
         dev = dev or train.rows(np.flatnonzero(picked))
         train = train.rows(np.flatnonzero(~tested & ~picked))
     if not (len(train) and len(dev) and len(test)):
-        raise InputError("too few lines to split in three parts", where=train.name, hint="pass --dev and --test")
+        raise InputError(
+            "too few lines to split in three parts", where=train.name, hint="pass --dev and --test"
+        )
     return train, dev, test
 
 
@@ -128,7 +138,9 @@ def stream(alphabet: WordIds, lines: Sequence[str]) -> Ints:
 def candidates(alphabet: WordIds, text: str) -> Ints:
     """Return each character and its upper case, (n_characters, 2); -1 if there is none or it is not in training."""
     known = {c: alphabet.ids.get(upper_of(c) or "", -1) for c in set(text)}
-    return np.stack([encoded(alphabet, text), np.array([known[c] for c in text], dtype=np.int64)], axis=1)
+    return np.stack(
+        [encoded(alphabet, text), np.array([known[c] for c in text], dtype=np.int64)], axis=1
+    )
 
 
 class Score(NamedTuple):
@@ -147,7 +159,9 @@ def count_words(reference: Sequence[str], restored: Sequence[str]) -> Counts:
     Raises ValueError if a line has another number of words than its reference.
     Source: word_eval.py of raymondhs/char-rnn-truecase.
     """
-    return np.array([_line(*pair) for pair in zip(reference, restored, strict=True)], dtype=np.int64).reshape(-1, 4)
+    return np.array(
+        [_line(*pair) for pair in zip(reference, restored, strict=True)], dtype=np.int64
+    ).reshape(-1, 4)
 
 
 def _line(reference: str, restored: str) -> tuple[int, int, int, int]:
@@ -178,7 +192,10 @@ def f1_shares(counts: Counts) -> Doubles:
 def score(counts: Counts) -> Score:
     """Return the score of all lines, from `count_words`."""
     totals = counts.sum(axis=0)
-    precision, recall = _share(totals[CORRECT], totals[PROPOSED]), _share(totals[CORRECT], totals[GOLD])
+    precision, recall = (
+        _share(totals[CORRECT], totals[PROPOSED]),
+        _share(totals[CORRECT], totals[GOLD]),
+    )
     return Score(precision, recall, _share(2 * precision * recall, precision + recall))
 
 
@@ -208,6 +225,9 @@ def permuted(restored: Sequence[str], rng: Generator) -> list[str]:
 
     def cased(word: str) -> str:
         chosen = capitals[next(order)]
-        return "".join(c.upper() if i in chosen and len(c.upper()) == 1 else c for i, c in enumerate(word.lower()))
+        return "".join(
+            c.upper() if i in chosen and len(c.upper()) == 1 else c
+            for i, c in enumerate(word.lower())
+        )
 
     return [" ".join(map(cased, line)) for line in words]

@@ -68,7 +68,9 @@ class CharacterLstm(nn.Module):
 
     def _cell(self, layer: int, below: Tensor, h: Tensor, c: Tensor) -> State:
         get = self.lstm.get_parameter
-        inner = functional.linear(h, get(f"weight_hh_l{layer}"), get(f"bias_hh_l{layer}") + get(f"bias_ih_l{layer}"))
+        inner = functional.linear(
+            h, get(f"weight_hh_l{layer}"), get(f"bias_hh_l{layer}") + get(f"bias_ih_l{layer}")
+        )
         outer = get(f"weight_ih_l{layer}")
         gates = inner + (outer.t()[below] if layer == 0 else functional.linear(below, outer))
         take, keep, new, give = gates.chunk(4, dim=1)
@@ -103,9 +105,13 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
         say: Say = lambda line: None,
     ) -> None:
         self.text, self.dev = (_columns(part, settings.batch).to(device) for part in (text, dev))
-        optimizer = torch.optim.RMSprop(model.to(device).parameters(), lr=settings.learning_rate, alpha=SMOOTHING)
+        optimizer = torch.optim.RMSprop(
+            model.to(device).parameters(), lr=settings.learning_rate, alpha=SMOOTHING
+        )
         per_epoch = math.ceil((len(self.text) - 1) / settings.sequence)
-        super().__init__(model, optimizer, device, steps_per_epoch=per_epoch, steps=settings.epochs * per_epoch)
+        super().__init__(
+            model, optimizer, device, steps_per_epoch=per_epoch, steps=settings.epochs * per_epoch
+        )
         self.settings, self.say, self.look_every = settings, say, settings.evaluate_every
         self._best_step, self._first = 0, 0.0
         self._state = model.start(self.text.shape[1])
@@ -113,14 +119,23 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
     @property
     def history(self) -> dict[str, Any]:
         """Lowest dev loss (nats per character), epochs, epoch of the best weights, and why training stopped."""
-        epochs, best = (step / self.steps_per_epoch for step in (self.progress.step, self._best_step))
+        epochs, best = (
+            step / self.steps_per_epoch for step in (self.progress.step, self._best_step)
+        )
         stopped = self.stopped or "all epochs"
-        return {"dev_loss": self.progress.best, "epochs": epochs, "best_epoch": best, "stopped": stopped}
+        return {
+            "dev_loss": self.progress.best,
+            "epochs": epochs,
+            "best_epoch": best,
+            "stopped": stopped,
+        }
 
     def finish(self) -> CharacterLstm:
         """Return the model with the lowest dev loss. Raises InputError if training diverged from the start."""
         if self.best is None:
-            raise InputError("training diverged from the start", hint="pass a smaller --learning-rate")
+            raise InputError(
+                "training diverged from the start", hint="pass a smaller --learning-rate"
+            )
         return super().finish()
 
     def batches(self, step: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -151,7 +166,9 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
         """Return the dev loss; if it is not finite, the largest float, and the next step stops training."""
         loss = dev_loss(self.network, self.dev, self.settings.sequence)
         epochs = self.progress.step / self.steps_per_epoch
-        self.say(f"step {self.progress.step:,}, pass {epochs:.2f}: dev loss {loss:.4f} nats per character")
+        self.say(
+            f"step {self.progress.step:,}, pass {epochs:.2f}: dev loss {loss:.4f} nats per character"
+        )
         return loss if math.isfinite(loss) else sys.float_info.max
 
     def keep(self) -> None:
@@ -167,7 +184,9 @@ def dev_loss(model: CharacterLstm, columns: Tensor, sequence: int) -> float:
     with torch.no_grad():
         for rows, targets in _pieces(columns, sequence):
             scores, state = model(rows, state)
-            total += float(functional.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum"))
+            total += float(
+                functional.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum")
+            )
     return total / ((len(columns) - 1) * columns.shape[1])
 
 
@@ -178,7 +197,9 @@ def _pieces(columns: Tensor, sequence: int) -> Iterator[tuple[Tensor, Tensor]]:
         yield rows[:-1], rows[1:]
 
 
-def restore(model: CharacterLstm, alphabet: WordIds, lowered: Sequence[str], settings: CasingSettings) -> list[str]:
+def restore(
+    model: CharacterLstm, alphabet: WordIds, lowered: Sequence[str], settings: CasingSettings
+) -> list[str]:
     """Restore the case of lines in lower case by beam search.
 
     The candidates of each character are its lower and upper case, if training contains the latter as one character. A
@@ -189,7 +210,11 @@ def restore(model: CharacterLstm, alphabet: WordIds, lowered: Sequence[str], set
     model.eval()
     pieces = np.array_split(np.arange(len(lowered)), min(settings.streams, max(1, len(lowered))))
     texts = ["\n".join(lowered[row] for row in piece) for piece in pieces]
-    return [line for text in _searched(model, alphabet, texts, settings.beam) for line in text.split("\n")]
+    return [
+        line
+        for text in _searched(model, alphabet, texts, settings.beam)
+        for line in text.split("\n")
+    ]
 
 
 def _searched(model: CharacterLstm, alphabet: WordIds, texts: list[str], beam: int) -> list[str]:
@@ -199,7 +224,9 @@ def _searched(model: CharacterLstm, alphabet: WordIds, texts: list[str], beam: i
         forms[: len(text), column] = candidates(alphabet, text)
     uppers = _uppers(model, torch.from_numpy(forms).to(model.decoder.weight.device), beam)
     return [
-        "".join(c.upper() if up else c for c, up in zip(text, uppers[: len(text), column], strict=True))
+        "".join(
+            c.upper() if up else c for c, up in zip(text, uppers[: len(text), column], strict=True)
+        )
         for column, text in enumerate(texts)
     ]
 
@@ -214,7 +241,11 @@ def _uppers(model: CharacterLstm, forms: Tensor, beam: int) -> Mask:
     for step, pair in enumerate(forms):
         parent, choice = search.advance(pair)
         parents[step], choices[step] = parent.cpu().numpy(), choice.cpu().numpy()
-    upper, best, every = np.zeros((steps, texts), dtype=np.bool_), np.zeros(texts, dtype=np.int64), np.arange(texts)
+    upper, best, every = (
+        np.zeros((steps, texts), dtype=np.bool_),
+        np.zeros(texts, dtype=np.int64),
+        np.arange(texts),
+    )
     for step in range(steps - 1, -1, -1):  # the best hypothesis comes first
         upper[step] = choices[step, every, best]
         best = parents[step, every, best].astype(np.int64)

@@ -34,12 +34,20 @@ class BagOfWords(nn.Module):
         self.norms = nn.ModuleList(nn.BatchNorm1d(hidden, affine=False) for _ in range(2))
         layers: list[nn.Module] = []
         for _ in range(3):
-            layers += [nn.Linear(width, width), nn.ReLU(), self.dropout, nn.BatchNorm1d(width, affine=False)]
+            layers += [
+                nn.Linear(width, width),
+                nn.ReLU(),
+                self.dropout,
+                nn.BatchNorm1d(width, affine=False),
+            ]
         self.layers = nn.Sequential(*layers, nn.Linear(width, n_classes))
 
     def forward(self, premises: Tensor, hypotheses: Tensor) -> Tensor:
         """Return scores (n_pairs, n_classes) from rows of tokens, (n_pairs, n_tokens) each."""
-        one, other = (norm(self._bag(rows)) for norm, rows in zip(self.norms, (premises, hypotheses), strict=True))
+        one, other = (
+            norm(self._bag(rows))
+            for norm, rows in zip(self.norms, (premises, hypotheses), strict=True)
+        )
         scores: Tensor = self.layers(self.dropout(torch.cat([one, other], dim=1)))
         return scores
 
@@ -69,12 +77,16 @@ class PairTraining(Trainer[BagOfWords, tuple[Tensor, Tensor, Tensor]]):
     judged_by = "loss on the dev pairs"
     hint = "pass vectors of a smaller scale"
 
-    def __init__(self, model: BagOfWords, train: Rows, dev: Rows, settings: NliSettings, device: torch.device) -> None:
+    def __init__(
+        self, model: BagOfWords, train: Rows, dev: Rows, settings: NliSettings, device: torch.device
+    ) -> None:
         if len(train.targets) < 2:
             raise InputError("at least two training pairs are required")
         optimizer = torch.optim.Adam(model.to(device).parameters(), weight_decay=DECAY)
         per_epoch = len(_parts(torch.arange(len(train.targets)), settings.batch))
-        super().__init__(model, optimizer, device, steps_per_epoch=per_epoch, steps=settings.epochs * per_epoch)
+        super().__init__(
+            model, optimizer, device, steps_per_epoch=per_epoch, steps=settings.epochs * per_epoch
+        )
         self.train, self.dev, self.settings = train, dev, settings
         self.patience = settings.patience
 
@@ -109,14 +121,19 @@ def predictions(model: BagOfWords, rows: Rows, batch: int, device: torch.device)
     order = torch.arange(len(rows.targets))
     with torch.no_grad():
         classes = [
-            model(one, other).argmax(dim=1).cpu().numpy() for one, other, _ in _batches(rows, order, batch, device)
+            model(one, other).argmax(dim=1).cpu().numpy()
+            for one, other, _ in _batches(rows, order, batch, device)
         ]
     return np.concatenate(classes) if classes else np.zeros(0, dtype=np.int64)
 
 
-def _batches(rows: Rows, order: Tensor, size: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def _batches(
+    rows: Rows, order: Tensor, size: int, device: torch.device
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Yield batches in the given order."""
-    columns = [torch.from_numpy(column) for column in (rows.premises, rows.hypotheses, rows.targets)]
+    columns = [
+        torch.from_numpy(column) for column in (rows.premises, rows.hypotheses, rows.targets)
+    ]
     for part in _parts(order, size):
         one, other, target = (column[part].to(device) for column in columns)
         yield one, other, target

@@ -52,7 +52,9 @@ class SentencePairs:
 
     def rows(self, chosen: Ints) -> SentencePairs:
         """Return some of the pairs."""
-        premises, hypotheses = ([side[row] for row in chosen] for side in (self.premises, self.hypotheses))
+        premises, hypotheses = (
+            [side[row] for row in chosen] for side in (self.premises, self.hypotheses)
+        )
         return SentencePairs(self.name, premises, hypotheses, [self.labels[row] for row in chosen])
 
 
@@ -77,7 +79,9 @@ def read_sentence_pairs(path: Path, *, encoding: str = "utf-8") -> SentencePairs
     return SentencePairs(path.name, premises, hypotheses, labels, rows - len(pairs))
 
 
-def _pairs(columns: list[list[Any]], split: Callable[[str], Sentence]) -> Iterator[tuple[Sentence, Sentence, str]]:
+def _pairs(
+    columns: list[list[Any]], split: Callable[[str], Sentence]
+) -> Iterator[tuple[Sentence, Sentence, str]]:
     for premise, hypothesis, label in zip(*columns, strict=True):
         name = "" if label is None else str(label).strip()
         if premise is not None and hypothesis is not None and name not in ("", NO_LABEL):
@@ -86,7 +90,9 @@ def _pairs(columns: list[list[Any]], split: Callable[[str], Sentence]) -> Iterat
 
 def _leaves(parse: str) -> Sentence:
     """Return the leaves of a binary parse, without non-ASCII characters (jgc128/mednli)."""
-    words = (_BRACKETS.get(word, word) for word in parse.replace("(", " ").replace(")", " ").split())
+    words = (
+        _BRACKETS.get(word, word) for word in parse.replace("(", " ").replace(")", " ").split()
+    )
     bare = (word.encode("ascii", "ignore").decode() for word in words)
     return tuple(word for word in bare if word)
 
@@ -114,11 +120,15 @@ class NliParts:
         numbers = {name: number for number, name in enumerate(self.classes)}
         unknown = sum(label not in numbers for label in pairs.labels)
         if unknown:
-            raise InputError(f"{unknown} pairs have a label that no training pair has", where=pairs.name)
+            raise InputError(
+                f"{unknown} pairs have a label that no training pair has", where=pairs.name
+            )
         return np.array([numbers[label] for label in pairs.labels], dtype=np.int64)
 
 
-def nli_parts(train: SentencePairs, dev: SentencePairs | None, test: SentencePairs | None, rng: Generator) -> NliParts:
+def nli_parts(
+    train: SentencePairs, dev: SentencePairs | None, test: SentencePairs | None, rng: Generator
+) -> NliParts:
     """Return three parts; missing ones are split off from the training pairs (two tenths for testing, one for dev).
 
     Pairs with a common sentence stay in one part. If too many pairs are linked in this way (84 % of the pairs of RQE,
@@ -133,7 +143,9 @@ def nli_parts(train: SentencePairs, dev: SentencePairs | None, test: SentencePai
     detail: dict[str, Any] = {"dropped": sum(part.dropped for part in (train, dev, test) if part)}
     if test is None or dev is None:
         group, detail["grouping"], detail["largest_group"] = _groups(train)
-        few = InputError("too few pairs to split in three parts", where=train.name, hint="pass --dev and --test")
+        few = InputError(
+            "too few pairs to split in three parts", where=train.name, hint="pass --dev and --test"
+        )
         tenth = np.zeros(len(train), dtype=np.int64)
         for number, (_, fold) in enumerate(group_folds(train.labels, group, TENTHS, rng, few)):
             tenth[fold] = number
@@ -145,8 +157,15 @@ def nli_parts(train: SentencePairs, dev: SentencePairs | None, test: SentencePai
     else:
         detail["grouping"] = "files as given"
     if not len(test) or not len(dev) or len(set(train.labels)) < 2:
-        raise InputError("too few pairs to split in three parts", where=train.name, hint="pass --dev and --test")
-    detail |= {"train": len(train), "dev": len(dev), "test": len(test), "classes": len(set(train.labels))}
+        raise InputError(
+            "too few pairs to split in three parts", where=train.name, hint="pass --dev and --test"
+        )
+    detail |= {
+        "train": len(train),
+        "dev": len(dev),
+        "test": len(test),
+        "classes": len(set(train.labels)),
+    }
     return NliParts(train, dev, test, detail | _shared(train, test))
 
 
@@ -181,7 +200,9 @@ def _shared(train: SentencePairs, test: SentencePairs) -> dict[str, float]:
     both = set(zip(map(_key, train.premises), map(_key, train.hypotheses), strict=True))
     keys = list(zip(map(_key, test.premises), map(_key, test.hypotheses), strict=True))
     return {
-        "test_premises_seen": sum(one in premises or one in hypotheses for one, _ in keys) / len(keys),
-        "test_hypotheses_seen": sum(one in premises or one in hypotheses for _, one in keys) / len(keys),
+        "test_premises_seen": sum(one in premises or one in hypotheses for one, _ in keys)
+        / len(keys),
+        "test_hypotheses_seen": sum(one in premises or one in hypotheses for _, one in keys)
+        / len(keys),
         "test_pairs_seen": sum(key in both for key in keys) / len(keys),
     }

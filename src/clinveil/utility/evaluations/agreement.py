@@ -31,11 +31,19 @@ def two_files(run: PastRun, reviewers: Sequence[str] = ()) -> tuple[DecisionFile
     """Return the decisions of the two named reviewers, or of the only two. Raises UsageError if there are not two."""
     names = list(reviewers) or sorted(path.stem for path in (run.vault / FOLDER).glob("*.jsonl"))
     if len(names) != 2 or names[0] == names[1]:
-        hint = "pass --set reviewer=A --set reviewer=B" if len(names) > 2 else "run clinveil review --reviewer SECOND"
-        raise UsageError(f"agreement requires two reviewers, and there are {len(set(names))}", hint=hint)
+        hint = (
+            "pass --set reviewer=A --set reviewer=B"
+            if len(names) > 2
+            else "run clinveil review --reviewer SECOND"
+        )
+        raise UsageError(
+            f"agreement requires two reviewers, and there are {len(set(names))}", hint=hint
+        )
     one, other = (read_file(decisions_of(run.vault, name)) for name in names)
     if one.key != other.key:
-        raise InputError("the two files of decisions belong to different runs", hint="review the same run twice")
+        raise InputError(
+            "the two files of decisions belong to different runs", hint="review the same run twice"
+        )
     return one, other
 
 
@@ -46,11 +54,15 @@ def agreement(run: PastRun, one: DecisionFile, other: DecisionFile) -> list[Find
     """
     tables = np.array(list(_tables(run.entries(), one, other)), dtype=np.int64).reshape(-1, 7)
     if not len(tables):
-        raise InputError("no note was finished by both reviewers", hint="let both finish the same notes")
+        raise InputError(
+            "no note was finished by both reviewers", hint="let both finish the same notes"
+        )
     words, spans = tables[:, :4], tables[:, 4:]
     detail = {"notes": len(tables), "same_notes": int((tables[:, 1:3].sum(axis=1) == 0).sum())}
     by_chance = {"chance": 0.0, "chance_is": "two reviewers who hide as many words at random"}
-    in_words = _finding(words, kappa, "the reviewers hide no word, or all words", detail, unit="words", **by_chance)
+    in_words = _finding(
+        words, kappa, "the reviewers hide no word, or all words", detail, unit="words", **by_chance
+    )
     both, either = int(spans[:, 0].sum()), int(spans[:, 1:].sum() - spans[:, 0].sum())
     in_spans = _finding(spans, f1, "the reviewers marked no span", detail, unit="spans", count=both)
     return [
@@ -60,7 +72,11 @@ def agreement(run: PastRun, one: DecisionFile, other: DecisionFile) -> list[Find
 
 
 def _finding(
-    table: Ints, statistic: Callable[[Ints], float], why: str, detail: Mapping[str, int], **more: Any
+    table: Ints,
+    statistic: Callable[[Ints], float],
+    why: str,
+    detail: Mapping[str, int],
+    **more: Any,
 ) -> dict[str, Any]:
     """Return the fields of a finding over notes; `why` is the reason if the statistic is undefined."""
     common = {"better": "higher", "source": SOURCE, **more}
@@ -83,8 +99,12 @@ def kappa(sums: Ints | Doubles) -> float:
     total = both + first + second + neither
     if not total:
         return float("nan")
-    by_chance = ((both + first) * (both + second) + (second + neither) * (first + neither)) / total**2
-    return ((both + neither) / total - by_chance) / (1 - by_chance) if by_chance < 1 else float("nan")
+    by_chance = (
+        (both + first) * (both + second) + (second + neither) * (first + neither)
+    ) / total**2
+    return (
+        ((both + neither) / total - by_chance) / (1 - by_chance) if by_chance < 1 else float("nan")
+    )
 
 
 def f1(sums: Ints | Doubles) -> float:
@@ -93,22 +113,30 @@ def f1(sums: Ints | Doubles) -> float:
     return 2 * same / (one + other) if one + other else float("nan")
 
 
-def _tables(entries: Iterable[Entry], one: DecisionFile, other: DecisionFile) -> Iterator[tuple[int, ...]]:
+def _tables(
+    entries: Iterable[Entry], one: DecisionFile, other: DecisionFile
+) -> Iterator[tuple[int, ...]]:
     """Yield counts of each note: words hidden by both, the first, the second, neither; spans of both and of each."""
     decided = one.notes, other.notes
     for entry in entries:
         pair = [notes.get(entry.note.note_id) for notes in decided]
         if all(decisions is not None and decisions.done for decisions in pair):
-            yield _compared(entry, one.key, [decisions for decisions in pair if decisions is not None])
+            yield _compared(
+                entry, one.key, [decisions for decisions in pair if decisions is not None]
+            )
 
 
 def _compared(entry: Entry, key: str, pair: Sequence[NoteDecisions]) -> tuple[int, ...]:
     text = entry.note.text
     if any(decisions.text != text_hash(key, text) for decisions in pair):
-        raise InputError("a note has changed since it was reviewed", hint="pass the reviewed notes with --notes")
+        raise InputError(
+            "a note has changed since it was reviewed", hint="pass the reviewed notes with --notes"
+        )
     first, second = (revised(entry.spans, decisions.verdicts) for decisions in pair)
     words = list(word_spans(text))
-    hidden = np.array([list(_hidden(words, spans)) for spans in (first, second)], dtype=bool).reshape(2, len(words))
+    hidden = np.array(
+        [list(_hidden(words, spans)) for spans in (first, second)], dtype=bool
+    ).reshape(2, len(words))
     table = np.bincount(2 * (1 - hidden[0]) + (1 - hidden[1]), minlength=4).tolist()
     marked = [{(span.start, span.end, span.label) for span in spans} for spans in (first, second)]
     return (*table, len(marked[0] & marked[1]), *map(len, marked))
@@ -135,7 +163,9 @@ class Agreement(Evaluation):
     shown = ""
     reviewer: tuple[str, ...] = flag((), "Name of a reviewer; pass two if there are more.")
 
-    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+    def __call__(
+        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+    ) -> Evaluated:
         """Return kappa and F1."""
         past = past_run(given["out"], vault=given.get("vault"), notes=given.get("notes"))
         one, other = two_files(past, self.reviewer)

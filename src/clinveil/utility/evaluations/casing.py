@@ -52,9 +52,13 @@ class CasingSettings(Settings):
     sequence: int = flag(50, "Characters of back-propagation.", ge=1, le=10_000)
     epochs: int = flag(30, "Maximum passes over the training text.", ge=1, le=10_000)
     learning_rate: float = flag(0.002, "RMSprop's learning rate.", gt=0, allow_inf_nan=False)
-    decay: float = flag(0.97, "Factor of the rate after each epoch, from --decay-after on.", gt=0, le=1)
+    decay: float = flag(
+        0.97, "Factor of the rate after each epoch, from --decay-after on.", gt=0, le=1
+    )
     decay_after: int = flag(10, "First epoch after which the rate decays.", ge=1)
-    evaluate_every: int = flag(1_000, "Steps between evaluations of the dev text (also after each epoch).", ge=1)
+    evaluate_every: int = flag(
+        1_000, "Steps between evaluations of the dev text (also after each epoch).", ge=1
+    )
     beam: int = flag(10, "Beam width of the search.", ge=1, le=1000)
     streams: int = flag(1, "Parts of the test text that are searched in parallel.", ge=1, le=10_000)
     device: str = flag("cpu", "cpu, cuda or cuda:1.")
@@ -100,7 +104,10 @@ def casing(
     detail["independent"] = len(reference if test.owners is None else set(test.owners))
     of, findings = "test lines" if test.owners is None else "patients or notes", list[Finding]()
     sides = {"model": restored, "usual casing": restore_usual(lowered, usual_casings(train.lines))}
-    counts = {series: by_owner(count_words(reference, guess), test.owners) for series, guess in sides.items()}
+    counts = {
+        series: by_owner(count_words(reference, guess), test.owners)
+        for series, guess in sides.items()
+    }
     for series, guess in sides.items():
         control = score(count_words(reference, permuted(guess, rng))).f1
         findings.append(_side(series, counts[series], score(lower).f1, control, of, detail))
@@ -125,24 +132,49 @@ def _restored(
     layers, hidden = settings.shape
     with seeded(seed, threads=threads):
         model = CharacterLstm(len(alphabet), layers, hidden, settings.dropout)
-        training = CharacterTraining(model, text, stream(alphabet, dev.lines), settings, device, say).fit()
+        training = CharacterTraining(
+            model, text, stream(alphabet, dev.lines), settings, device, say
+        ).fit()
         restored = restore(training.finish(), alphabet, lowered, settings)
-    detail: dict[str, Any] = {"train_lines": len(train), "dev_lines": len(dev), "test_lines": len(test)}
-    detail |= {"characters": len(text), "alphabet": len(alphabet), "layers": layers, "hidden": hidden}
+    detail: dict[str, Any] = {
+        "train_lines": len(train),
+        "dev_lines": len(dev),
+        "test_lines": len(test),
+    }
+    detail |= {
+        "characters": len(text),
+        "alphabet": len(alphabet),
+        "layers": layers,
+        "hidden": hidden,
+    }
     detail |= training.history | {"beam": settings.beam}
     detail |= {"epochs_asked": settings.epochs, "batch": settings.batch}
     return restored, detail
 
 
-def _side(series: str, counts: Counts, chance: float, control: float, of: str, detail: dict[str, Any]) -> Finding:
+def _side(
+    series: str, counts: Counts, chance: float, control: float, of: str, detail: dict[str, Any]
+) -> Finding:
     """Return F1 of restored lines, from the counts of each owner."""
     own, shares = score(counts), f1_shares(counts)
-    more = {**detail, "series": series, "metric": "f1", "precision": own.precision, "recall": own.recall}
+    more = {
+        **detail,
+        "series": series,
+        "metric": "f1",
+        "precision": own.precision,
+        "recall": own.recall,
+    }
     if series == "model" and detail["stopped"] != "all epochs":
         done = f"{detail['epochs']:.1f} of {detail['epochs_asked']} epochs"
         more["warning"] = f"training ended early ({detail['stopped']}), after {done}"
     return Finding(
-        *("utility.casing", own.f1, int(counts[:, WORDS].sum()), "higher", *share_by_patient(shares)),
+        *(
+            "utility.casing",
+            own.f1,
+            int(counts[:, WORDS].sum()),
+            "higher",
+            *share_by_patient(shares),
+        ),
         *(chance, control, SOURCE, more),
         unit="words",
         method=share_method(shares, of),
@@ -159,9 +191,23 @@ def _gain(own: Counts, floor: Counts, of: str, detail: dict[str, Any]) -> Findin
         both = np.stack([own, floor], axis=1)
         ends = jackknife_t(both, lambda sums: score(sums[:1]).f1 - score(sums[1:]).f1)
         low, high = max(-1.0, ends.low), min(1.0, ends.high)
-    n, more = int(own[:, WORDS].sum()), {**detail, "series": "model less usual casing", "metric": "f1"}
+    n, more = (
+        int(own[:, WORDS].sum()),
+        {**detail, "series": "model less usual casing", "metric": "f1"},
+    )
     return Finding(
-        *("utility.casing_gain", score(own).f1 - score(floor).f1, n, "higher", low, high, 0.0, None, SOURCE, more),
+        *(
+            "utility.casing_gain",
+            score(own).f1 - score(floor).f1,
+            n,
+            "higher",
+            low,
+            high,
+            0.0,
+            None,
+            SOURCE,
+            more,
+        ),
         unit="words",
         method=f"jackknife over {of}, t, 95 %" if enough else f"none, of one of the {of}",
     )
@@ -172,7 +218,10 @@ class Casing(Evaluation):
     """Train a character model, restore the case of lower-case text, and compare F1 with each word's usual case."""
 
     inputs: ClassVar[Mapping[str, Input]] = {
-        "train": Input("Training text with case: one sentence per line (.txt, .txt.gz), or notes.", required=True),
+        "train": Input(
+            "Training text with case: one sentence per line (.txt, .txt.gz), or notes.",
+            required=True,
+        ),
         "dev": Input("Validation text (default: split off TRAIN).", "--dev"),
         "test": Input("Test text with case (default: split off TRAIN).", "--test"),
     }
@@ -181,7 +230,9 @@ class Casing(Evaluation):
     seed: int | None = SEED
     workers: int = THREADS
 
-    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+    def __call__(
+        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+    ) -> Evaluated:
         """Return F1 of the model and of the usual casing."""
         device_named(self.model.device)  # before what imports PyTorch
 

@@ -56,7 +56,11 @@ class Task:
     def detail(self) -> dict[str, Any]:
         """Counts for every finding."""
         parts = self.parts
-        sizes = {"train": len(parts.learn), "test": len(parts.test), "near_duplicates": parts.duplicates}
+        sizes = {
+            "train": len(parts.learn),
+            "test": len(parts.test),
+            "near_duplicates": parts.duplicates,
+        }
         return {**self.labelled.detail, **sizes}
 
 
@@ -77,7 +81,9 @@ def evaluate(
     Raises InputError as `read_labelled`, `texts_of` and `parts_of`.
     """
     limit, least = settings.documents, settings.min_class
-    labelled = read_labelled(original, label, rng, limit=limit, min_class=least, separator=settings.separator)
+    labelled = read_labelled(
+        original, label, rng, limit=limit, min_class=least, separator=settings.separator
+    )
     texts = labelled.texts
     if released is not None:
         labelled, texts = paired(labelled, texts_of(labelled, released, crosswalk))
@@ -104,7 +110,10 @@ def compared(
 
     def run(side: Side, seeds: Sequence[int], *, shuffled: bool = False) -> list[Predictions]:
         given = (task.labelled, task.parts)
-        return [predict(model, *given, seed, side, settings=settings, shuffled=shuffled) for seed in seeds]
+        return [
+            predict(model, *given, seed, side, settings=settings, shuffled=shuffled)
+            for seed in seeds
+        ]
 
     texts = (task.labelled.texts, task.released)
     sides = [Side(own, own, start) for own, start in zip(texts, vectors, strict=True)]
@@ -131,13 +140,19 @@ def compare(
     findings = []
     for metric in scores.metrics:
         findings.append(scores.side(metric, "original", ours, controls[0], rng, _chosen(original)))
-        findings.append(scores.side(metric, "released", theirs, controls[1], rng, _chosen(released)))
+        findings.append(
+            scores.side(metric, "released", theirs, controls[1], rng, _chosen(released))
+        )
         findings.append(scores.loss(metric, ours, theirs, rng))
     return findings
 
 
 def _chosen(runs: Sequence[Predictions]) -> dict[str, Any]:
-    return {f"chosen_{name}": value for name, value in runs[0].detail.items()} if len(runs) == 1 else {}
+    return (
+        {f"chosen_{name}": value for name, value in runs[0].detail.items()}
+        if len(runs) == 1
+        else {}
+    )
 
 
 @evaluations.register("classification")
@@ -148,7 +163,9 @@ class Classification(Evaluation):
         "original": Input("Original notes with the label.", required=True),
         "released": Input("Protected notes (default: score the original notes)."),
         "vectors": Input("Word vectors of the original text, for networks.", "--vectors"),
-        "released_vectors": Input("Word vectors of the protected text, for networks.", "--released-vectors"),
+        "released_vectors": Input(
+            "Word vectors of the protected text, for networks.", "--released-vectors"
+        ),
         "crosswalk": VAULT,
     }
     shown = "label model seed"
@@ -160,17 +177,30 @@ class Classification(Evaluation):
     seeds: int = flag(3, "Runs of each network; the mean is reported.", ge=1, le=100)
     control: bool = flag(True, "Also train on shuffled labels.")
 
-    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+    def __call__(
+        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+    ) -> Evaluated:
         """Return the scores of every label and model on both sides, and the losses."""
         if not self.label:
             raise UsageError("no label to classify by", hint="pass --label COLUMN")
         if any_neural(self.model):
             device_named(self.training.device)
-        released, crosswalk, found = given.get("released"), as_crosswalk(given.get("crosswalk")), list[Finding]()
-        vectors = [None if v is None else as_vectors(v) for v in map(given.get, ("vectors", "released_vectors"))]
+        released, crosswalk, found = (
+            given.get("released"),
+            as_crosswalk(given.get("crosswalk")),
+            list[Finding](),
+        )
+        vectors = [
+            None if v is None else as_vectors(v)
+            for v in map(given.get, ("vectors", "released_vectors"))
+        ]
         for label in self.label:
             rng = default_rng(seed)
-            other = None if released is None else as_corpus(released, self.notes.but(preset="none")).batches()
+            other = (
+                None
+                if released is None
+                else as_corpus(released, self.notes.but(preset="none")).batches()
+            )
             original = as_corpus(given["original"], self.notes, label=self.label).batches()
             task = evaluate(original, other, label, rng, self.training, crosswalk=crosswalk)
             for model in self.model:
@@ -180,4 +210,6 @@ class Classification(Evaluation):
         if released is None:
             found = [finding for finding in found if finding.detail.get("side") == "original"]
         against = "itself" if released is None else name_of(released, "released notes")
-        return Evaluated(found, f"{name_of(given['original'], 'notes')} against {against} (seed {seed})")
+        return Evaluated(
+            found, f"{name_of(given['original'], 'notes')} against {against} (seed {seed})"
+        )

@@ -24,8 +24,21 @@ from clinveil.phi.treatment.passes import found_spans
 from clinveil.scale import processes
 from clinveil.utility.deidentification.grid import grid_notes, sample
 from clinveil.utility.deidentification.grid_findings import grid_findings, scored
-from clinveil.utility.deidentification.on_gold import ErrorList, GoldNote, Survival, gold_findings, tally_notes
-from clinveil.utility.evaluations import Evaluated, Evaluation, Input, as_corpus, evaluations, name_of
+from clinveil.utility.deidentification.on_gold import (
+    ErrorList,
+    GoldNote,
+    Survival,
+    gold_findings,
+    tally_notes,
+)
+from clinveil.utility.evaluations import (
+    Evaluated,
+    Evaluation,
+    Input,
+    as_corpus,
+    evaluations,
+    name_of,
+)
 
 Detections = Iterator[tuple[Note, list[Span]]]  # a note, and the spans detected in it
 
@@ -46,13 +59,17 @@ def on_gold(
     Raises InputError for notes and spans that do not fit each other.
     """
     ids = []
-    for note in rows(corpus):  # refuse spans that do not fit the notes before the slow detection starts
+    for note in rows(
+        corpus
+    ):  # refuse spans that do not fit the notes before the slow detection starts
         ids.append(note.note_id)
         truth.of(note.note_id, note.text)
     truth.refuse_unknown(ids)
     if found is None:  # the same passes as `deidentify`
         patients = read_patients(how.identifiers.patients) if how.identifiers.patients else None
-        deidentifier = Deidentifier.of(how.identifiers, Key.generate(), patients=patients, keep_spans=True)
+        deidentifier = Deidentifier.of(
+            how.identifiers, Key.generate(), patients=patients, keep_spans=True
+        )
         detections: Detections = found_spans(corpus, deidentifier, processes(how.workers))
     else:
         detections = _found_in(corpus, found)
@@ -64,11 +81,15 @@ def on_gold(
     read = errors.add if errors is not None else None
     tally = tally_notes(selected, complete=not how.incomplete, read=read)
     if not tally.labels:
-        raise InputError("no gold span is in these notes", where=truth.name, hint="use the note ids of the notes")
+        raise InputError(
+            "no gold span is in these notes", where=truth.name, hint="use the note ids of the notes"
+        )
     return gold_findings(tally, _over(corpus))
 
 
-def in_output(how: Deidentification, corpus: Corpus, truth: GoldSpans, output: Corpus) -> list[Finding]:
+def in_output(
+    how: Deidentification, corpus: Corpus, truth: GoldSpans, output: Corpus
+) -> list[Finding]:
     """Return the identifiers that remain in released notes. Raises InputError as `on_gold` does."""
     written = {note.note_id: note for note in rows(output)}
     survival, before, ids = Survival(), None, list[str]()
@@ -116,23 +137,30 @@ class Deidentification(Evaluation):
         "gold": Input(f"Gold spans: {_SPANS}.", "--gold"),
         "found": Input("Score the spans of another tool, in one of these formats.", "--found"),
         "output": Input("Score the identifiers left in these de-identified notes.", "--output"),
-        "errors": Input("Write missed and false detections to a file (SECRET: note text).", "--errors"),
+        "errors": Input(
+            "Write missed and false detections to a file (SECRET: note text).", "--errors"
+        ),
         "labels": Input('TOML file that maps labels: THEIRS = "OURS" ("" for none).', "--labels"),
     }
     shown = "grid engine seed"
     identifiers: PhiSettings = group(PhiSettings)
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
     offsets: Literal["codepoints", "bytes", "utf16"] = flag(
-        "codepoints", "Unit of span offsets: code points, UTF-8 bytes, or UTF-16 units (Java, browsers)."
+        "codepoints",
+        "Unit of span offsets: code points, UTF-8 bytes, or UTF-16 units (Java, browsers).",
     )
     listed: bool = flag(False, "Use only notes that SPANS lists (an annotated sample).")
-    incomplete: bool = flag(False, "SPANS lacks some identifiers of its notes, so precision is not measured.")
+    incomplete: bool = flag(
+        False, "SPANS lacks some identifiers of its notes, so precision is not measured."
+    )
     grid: bool = flag(False, "Measure on a grid of invented notes instead.")
     size: int | None = flag(None, "--grid: number of notes to sample.", ge=1)
     workers: int = WORKERS
     seed: int | None = SEED
 
-    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+    def __call__(
+        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+    ) -> Evaluated:
         """Return recall and precision, or the identifiers that remain in `output`, or the findings of the grid."""
         held: dict[str, Any] = {name: given.get(name) for name in self.inputs}
         self._refuse_together(held)
@@ -141,7 +169,10 @@ class Deidentification(Evaluation):
             find, rng = Finder.of(self.identifiers).find, default_rng(seed)
             notes = sample(rng, self.size) if self.size else list(grid_notes(rng))
             if errors is not None:
-                tally_notes((GoldNote(n.note_id, "", n.text, n.gold, find(n.text)) for n in notes), read=errors.add)
+                tally_notes(
+                    (GoldNote(n.note_id, "", n.text, n.gold, find(n.text)) for n in notes),
+                    read=errors.add,
+                )
             findings, title = (
                 grid_findings(list(scored(notes, find))),
                 f"{len(notes):,} notes of the grid (seed {seed})",
@@ -151,19 +182,26 @@ class Deidentification(Evaluation):
         remarks = []
         if errors is not None:
             path = Path(held["errors"])
-            remarks.append(f"SECRET: {errors.write(path):,} errors with text of the notes in {path.name}")
+            remarks.append(
+                f"SECRET: {errors.write(path):,} errors with text of the notes in {path.name}"
+            )
         return Evaluated(findings, title, None if self.grid else 0, remarks=remarks)
 
-    def _on_gold(self, held: Mapping[str, Any], errors: ErrorList | None) -> tuple[list[Finding], str]:
+    def _on_gold(
+        self, held: Mapping[str, Any], errors: ErrorList | None
+    ) -> tuple[list[Finding], str]:
         scheme = Scheme(self.offsets, read_labels(held["labels"]) if held["labels"] else {})
         gold, corpus = held["gold"], as_corpus(held["notes"], self.notes)
         truth, found = (
-            read_spans(spans, scheme) if isinstance(spans, Path) else spans for spans in (gold, held["found"])
+            read_spans(spans, scheme) if isinstance(spans, Path) else spans
+            for spans in (gold, held["found"])
         )
         title = f"{name_of(held['notes'], 'notes')}, gold spans of {name_of(gold, 'the gold')}"
         if held["output"] is not None:
             output = as_corpus(held["output"], self.notes)
-            return in_output(self, corpus, truth, output), f"{title}, left in {name_of(held['output'], 'the output')}"
+            return in_output(
+                self, corpus, truth, output
+            ), f"{title}, left in {name_of(held['output'], 'the output')}"
         title += f", detected by {name_of(found, 'another tool')}" if found is not None else ""
         return on_gold(self, corpus, truth, found=found, errors=errors), title
 
@@ -173,11 +211,21 @@ class Deidentification(Evaluation):
         present = [flag for name, flag in flags.items() if held[name] is not None]
         errors = held["errors"]
         if self.grid and present:
-            raise UsageError(f"--grid cannot be combined with {', '.join(present)}", hint="pass one of the two")
+            raise UsageError(
+                f"--grid cannot be combined with {', '.join(present)}", hint="pass one of the two"
+            )
         if not self.grid and (held["notes"] is None or held["gold"] is None):
-            raise UsageError("no notes to measure on", hint="pass NOTES and --gold SPANS, or --grid")
-        if {"--found", "--output"} <= {*present} or (held["output"] is not None and errors is not None):
-            raise UsageError("--output cannot be combined with --found or --errors", hint="run the command twice")
+            raise UsageError(
+                "no notes to measure on", hint="pass NOTES and --gold SPANS, or --grid"
+            )
+        if {"--found", "--output"} <= {*present} or (
+            held["output"] is not None and errors is not None
+        ):
+            raise UsageError(
+                "--output cannot be combined with --found or --errors", hint="run the command twice"
+            )
         if errors is not None and (errors.exists() or not errors.absolute().parent.is_dir()):
             where = f"--errors {errors.name}"
-            raise UsageError("the file exists, or its folder does not", where=where, hint="pass a new file")
+            raise UsageError(
+                "the file exists, or its folder does not", where=where, hint="pass a new file"
+            )

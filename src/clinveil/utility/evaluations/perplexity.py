@@ -27,13 +27,25 @@ from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary
 from clinveil.stats.intervals import Interval, jackknife_t
-from clinveil.utility.evaluations import THREADS, Evaluated, Evaluation, Input, as_corpus, evaluations, name_of
+from clinveil.utility.evaluations import (
+    THREADS,
+    Evaluated,
+    Evaluation,
+    Input,
+    as_corpus,
+    evaluations,
+    name_of,
+)
 
 SOURCE = "paper C, Table 2 (perplexity); bits per character: this project"
 NO_CONTROL = "none with --from: a unigram model needs the training notes"
-NOT_CHECKED = "whether the model was trained on some of these notes; its folder has no record of them"
+NOT_CHECKED = (
+    "whether the model was trained on some of these notes; its folder has no record of them"
+)
 TRAINED_ON = "{some:,} of {n:,} notes are verbatim training notes of the model"
-SPELLING = "unknown words are charged for their spelling, {bits:.2f} bits per letter and per end of word"
+SPELLING = (
+    "unknown words are charged for their spelling, {bits:.2f} bits per letter and per end of word"
+)
 STANDING = "{standing:,} words are <unk> in the notes; their spelling is unknown and not charged"
 
 
@@ -76,7 +88,9 @@ def unknown_words(texts: tuple[str, ...], vocabulary: Vocabulary) -> Unknown:
         words = text.split()
         letters.update(*(word for word in words if word != UNK))
         unk_in_source = sum(word == UNK for word in words)
-        lost = [] if known is None else [word for word in words if word not in known and word != UNK]
+        lost = (
+            [] if known is None else [word for word in words if word not in known and word != UNK]
+        )
         unknown = 0 if known is None else len(lost) + unk_in_source
         counts[row] = len(words), unknown, unk_in_source, sum(len(word) + 1 for word in lost)
     return Unknown(counts[:, 0], counts[:, 1], counts[:, 2], counts[:, 3], len(letters) + 1)
@@ -103,17 +117,32 @@ def perplexity_findings(
     Raises InputError if the perplexity is not finite.
     """
     if not np.isfinite(fit.perplexity):
-        raise InputError("the perplexity of the model is not finite", hint="train it again with a smaller --rate")
+        raise InputError(
+            "the perplexity of the model is not finite", hint="train it again with a smaller --rate"
+        )
     unknown = unknown_words(notes.texts, model.vocabulary)
-    rows, patient = _rows(fit, unknown), np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
+    rows, patient = (
+        _rows(fit, unknown),
+        np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1],
+    )
     own: Doubles = np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
     other = None if control is None else _rows(control, unknown)
-    detail: dict[str, str | int | float] = {"model": model.kind, "of": of, "vocabulary": model.vocabulary.kind}
-    detail |= {"size": model.vocabulary.size, "tokens": int(fit.tokens.sum()), "words": int(unknown.words.sum())}
+    detail: dict[str, str | int | float] = {
+        "model": model.kind,
+        "of": of,
+        "vocabulary": model.vocabulary.kind,
+    }
+    detail |= {
+        "size": model.vocabulary.size,
+        "tokens": int(fit.tokens.sum()),
+        "words": int(unknown.words.sum()),
+    }
     detail |= {"unknown_words": int(unknown.unknown.sum()), "notes": len(notes)}
     detail["unknown_share"] = float(unknown.unknown.sum() / max(1, unknown.words.sum()))
     detail |= {"standing_unknown": int(unknown.unk_in_source.sum()), **(more or {})}
-    control_is = str(detail.pop("control_is", "")) if control is None else "a unigram of the same notes"
+    control_is = (
+        str(detail.pop("control_is", "")) if control is None else "a unigram of the same notes"
+    )
     unit, findings = "notes" if notes.patients == notes.note_ids else "patients", []
     for measure, value, extra in (
         ("perplexity", _perplexity, {}),
@@ -126,7 +155,9 @@ def perplexity_findings(
             source=SOURCE,
             detail=detail | extra,
             unit=unit,
-            method=f"none, of one of the {unit}" if low is None else f"jackknife over {unit} on the log scale, t, 95 %",
+            method=f"none, of one of the {unit}"
+            if low is None
+            else f"jackknife over {unit} on the log scale, t, 95 %",
             control_is=control_is,
             control_kind=None if other is None else "negative",
         )
@@ -162,7 +193,10 @@ def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
     notes = [SPELLING.format(bits=unknown.bits_per_letter)] if spelt else []
     if unknown.unk_in_source.any() and unknown.unknown.any():
         notes.append(STANDING.format(standing=int(unknown.unk_in_source.sum())))
-    detail: dict[str, str | int | float] = {"spelling_bits_per_character": spelt, "symbols": unknown.symbols}
+    detail: dict[str, str | int | float] = {
+        "spelling_bits_per_character": spelt,
+        "symbols": unknown.symbols,
+    }
     return detail | ({"code": "; ".join(notes)} if notes else {})
 
 
@@ -182,9 +216,13 @@ class Perplexity(Evaluation):
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
     seed: int | None = SEED
     workers: int = THREADS
-    prepared: bool = flag(False, "All notes are in MedText form already; a file with <unk> is always read so.")
+    prepared: bool = flag(
+        False, "All notes are in MedText form already; a file with <unk> is always read so."
+    )
 
-    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+    def __call__(
+        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+    ) -> Evaluated:
         """Return perplexity and bits per character of a model that is given, or trained on `train`."""
         train, source = given.get("train"), given.get("source")
         if (train is None) == (source is None):
@@ -194,14 +232,19 @@ class Perplexity(Evaluation):
         control = None
         if source is not None:
             model, about = load_model(source, device=self.lm.device)
-            test, record = self._read(given["notes"], layout=keeps_layout(model)), about.get("notes")
+            test, record = (
+                self._read(given["notes"], layout=keeps_layout(model)),
+                about.get("notes"),
+            )
             known = record.get("fingerprints") if isinstance(record, dict) else None
         else:
             test, training = self._read(given["notes"]), self._read(train)
             known = list(map(fingerprint, training.texts))
             vocabulary = make_vocabulary(training, self.lm)
             encoded = encode(training.texts, vocabulary)
-            model, _ = train_model(encoded, vocabulary, self.lm, seed=seed, threads=self.workers, say=say)
+            model, _ = train_model(
+                encoded, vocabulary, self.lm, seed=seed, threads=self.workers, say=say
+            )
             control = fit_of(train_unigram(encoded, vocabulary), encode(test.texts, vocabulary))
         with model.ready(threads=self.workers):
             fit = fit_of(model, encode(test.texts, model.vocabulary))
@@ -218,5 +261,7 @@ class Perplexity(Evaluation):
     def _read(self, given: Any, *, layout: bool = False) -> PlainNotes:
         """Return notes in MedText form, or unchanged for a model that keeps layout."""
         corpus = as_corpus(given, self.notes)
-        prepared = self.prepared or (not layout and any(UNK in note.text.split() for note in rows(corpus)))
+        prepared = self.prepared or (
+            not layout and any(UNK in note.text.split() for note in rows(corpus))
+        )
         return read_notes(corpus, prepared=prepared, layout=layout)

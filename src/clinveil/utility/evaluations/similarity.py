@@ -86,9 +86,15 @@ class SimilarityTask:
         if self.protocol != "clinicalnlp":
             return np.ones(len(pairs), dtype=np.bool_)
         if self.frequencies is None:
-            raise InputError("protocol clinicalnlp requires the real training notes", hint="pass them with --notes")
+            raise InputError(
+                "protocol clinicalnlp requires the real training notes",
+                hint="pass them with --notes",
+            )
         forms, counts = [[words(term) for term in pair] for pair in pairs.terms], self.frequencies
-        often = [all(len(f) == 1 and counts.get(f[0], 0) >= self.min_count for f in pair) for pair in forms]
+        often = [
+            all(len(f) == 1 and counts.get(f[0], 0) >= self.min_count for f in pair)
+            for pair in forms
+        ]
         return np.array(often, dtype=np.bool_)
 
 
@@ -133,45 +139,84 @@ class _Selected:
 
     def counts(self) -> dict[str, Any]:
         covered, wanted = self.covered, self.wanted
-        single = np.array([all(len(words(term)) == 1 for term in pair) for pair in self.pairs.terms], dtype=np.bool_)
+        single = np.array(
+            [all(len(words(term)) == 1 for term in pair) for pair in self.pairs.terms],
+            dtype=np.bool_,
+        )
         gaps = int((wanted & ~covered).sum())
         return {
-            **{"list": self.pairs.name, "protocol": self.task.protocol, "statistic": STATISTIC[self.task.protocol]},
-            **{"pairs": len(self.pairs), "asked": int(wanted.sum()), "single": int((wanted & single).sum())},
+            **{
+                "list": self.pairs.name,
+                "protocol": self.task.protocol,
+                "statistic": STATISTIC[self.task.protocol],
+            },
+            **{
+                "pairs": len(self.pairs),
+                "asked": int(wanted.sum()),
+                "single": int((wanted & single).sum()),
+            },
             "covered": int(covered.sum()),
             "by_subwords": int((covered & self.looked_up.from_subwords).sum()),
             "partial": int((covered & self.looked_up.partial()).sum()),
-            "identical": int((covered & (self.looked_up.own.one == self.looked_up.own.other)).sum()),
+            "identical": int(
+                (covered & (self.looked_up.own.one == self.looked_up.own.other)).sum()
+            ),
             "scored": int((wanted if self.task.random else covered).sum()),
-            **{"left_out": 0 if self.task.random else gaps, "random": gaps if self.task.random else 0},
+            **{
+                "left_out": 0 if self.task.random else gaps,
+                "random": gaps if self.task.random else 0,
+            },
             **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
         }
 
     def correlation(self, rng: Generator, detail: dict[str, Any]) -> Finding:
         measure, n = "utility.similarity", detail["scored"]
-        fields: dict[str, Any] = {"better": "higher", "source": SOURCE[self.task.protocol], "unit": "word pairs"}
+        fields: dict[str, Any] = {
+            "better": "higher",
+            "source": SOURCE[self.task.protocol],
+            "unit": "word pairs",
+        }
         scored = self.wanted if self.task.random else self.covered
         cosines, scores = self.looked_up.cosines()[scored], self.pairs.scores[scored]
         if detail["covered"] < FEWEST_PAIRS:
             scored_pairs = f"{detail['covered']} of {detail['asked']} pairs have a similarity"
             why = f"{NO_EVIDENCE}: {scored_pairs}; {FEWEST_PAIRS} are required"
             return unmeasured(measure, why, n, detail=detail, **fields)
-        measured = Correlated(cosines, scores, STATISTIC[self.task.protocol], random=self.task.random)
+        measured = Correlated(
+            cosines, scores, STATISTIC[self.task.protocol], random=self.task.random
+        )
         value, resampled = measured.value(rng), measured.resampled(rng, self.task.draws)
         if np.isnan(value) or not resampled.size:
-            return unmeasured(measure, "the similarities or the scores are constant", n, detail=detail, **fields)
+            return unmeasured(
+                measure, "the similarities or the scores are constant", n, detail=detail, **fields
+            )
         low, high = np.quantile(resampled, [0.025, 0.975])
         null = measured.permuted(rng)
-        detail |= dict(zip(("chance_low", "chance_high"), np.quantile(null, [0.025, 0.975]).tolist(), strict=True))
+        detail |= dict(
+            zip(
+                ("chance_low", "chance_high"),
+                np.quantile(null, [0.025, 0.975]).tolist(),
+                strict=True,
+            )
+        )
         control, p = self._control(rng, measured, scored), permutation_p(value, null)
-        fields |= {"chance": 0.0, "chance_is": "no correlation", "p": p, "p_is": "human scores permuted, one-sided"}
+        fields |= {
+            "chance": 0.0,
+            "chance_is": "no correlation",
+            "p": p,
+            "p_is": "human scores permuted, one-sided",
+        }
         if control is not None:
             fields |= {"control": control, "control_is": _CONTROL, "control_kind": "negative"}
         if p > AT_CHANCE:
             why = f"{NO_EVIDENCE}: the correlation ({value:.3f}, {n} pairs) is not above chance (P {p:.2f})"
-            return unmeasured(measure, why, n, detail={**detail, "correlation": float(value)}, **fields)
+            return unmeasured(
+                measure, why, n, detail={**detail, "correlation": float(value)}, **fields
+            )
         method = "bootstrap over word pairs, 95 %"
-        return Finding(measure, value, n, low=low, high=high, detail=detail, method=method, **fields)
+        return Finding(
+            measure, value, n, low=low, high=high, detail=detail, method=method, **fields
+        )
 
     def _control(self, rng: Generator, measured: Correlated, scored: Mask) -> float | None:
         """Return the mean correlation with permuted vectors; None if it is always undefined."""
@@ -181,7 +226,9 @@ class _Selected:
         return float(values.mean()) if values.size else None
 
 
-_CONTROL = "vectors permuted among the terms; a pair of a term with itself keeps its similarity of 1"
+_CONTROL = (
+    "vectors permuted among the terms; a pair of a term with itself keeps its similarity of 1"
+)
 
 
 @evaluations.register("similarity")
@@ -190,18 +237,26 @@ class Similarity(Evaluation):
 
     inputs: ClassVar[Mapping[str, Input]] = {
         "vectors": VECTORS,
-        "pairs": Input("Word pairs: two terms and a score; repeatable.", "--pairs", required=True, many=True),
+        "pairs": Input(
+            "Word pairs: two terms and a score; repeatable.", "--pairs", required=True, many=True
+        ),
         "subwords": Input("fastText vectors of the same text, for missing words.", "--subwords"),
         "notes": Input("Real notes, to count words (protocol clinicalnlp).", "--notes"),
     }
     shown = "protocol seed"
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
     seed: int | None = SEED
-    protocol: Literal["jamia", "clinicalnlp"] = flag("jamia", "Protocol of paper A (Pearson) or of paper C (Spearman).")
-    min_count: int = flag(20, "Minimum occurrences of both words in the real notes (clinicalnlp).", ge=1)
+    protocol: Literal["jamia", "clinicalnlp"] = flag(
+        "jamia", "Protocol of paper A (Pearson) or of paper C (Spearman)."
+    )
+    min_count: int = flag(
+        20, "Minimum occurrences of both words in the real notes (clinicalnlp).", ge=1
+    )
     draws: int = flag(1_000, "Bootstrap samples of the pairs.", ge=100)
 
-    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+    def __call__(
+        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+    ) -> Evaluated:
         """Return the findings of every list."""
         notes, subwords = given.get("notes"), given.get("subwords")
         if self.protocol == "jamia" and notes is not None:
@@ -210,14 +265,28 @@ class Similarity(Evaluation):
             raise UsageError("--subwords requires --protocol jamia")
         lists = [read_pairs(p) if isinstance(p, Path) else p for p in given["pairs"]]
         loaded = as_vectors(given["vectors"])
-        unknown = as_vectors(subwords) if subwords is not None else loaded if loaded.subwords is not None else None
+        unknown = (
+            as_vectors(subwords)
+            if subwords is not None
+            else loaded
+            if loaded.subwords is not None
+            else None
+        )
         counts, remarks = self._counts(notes, loaded)
         task = SimilarityTask(self.protocol, unknown, counts, self.min_count, self.draws)
-        findings = [finding for pairs in lists for finding in similarity(loaded, pairs, default_rng(seed), task)]
+        findings = [
+            finding
+            for pairs in lists
+            for finding in similarity(loaded, pairs, default_rng(seed), task)
+        ]
         title = f"{name_of(given['vectors'], 'vectors')}, protocol {self.protocol} (seed {seed})"
-        return Evaluated(findings, title, lines=tuple(dict.fromkeys(map(_counted, findings))), remarks=remarks)
+        return Evaluated(
+            findings, title, lines=tuple(dict.fromkeys(map(_counted, findings))), remarks=remarks
+        )
 
-    def _counts(self, notes: Any, vectors: Vectors) -> tuple[dict[str, int] | None, tuple[str, ...]]:
+    def _counts(
+        self, notes: Any, vectors: Vectors
+    ) -> tuple[dict[str, int] | None, tuple[str, ...]]:
         """Return word counts of the real notes, or of the training notes of the vectors, with a remark."""
         if self.protocol != "clinicalnlp" or (notes is None and vectors.counts is None):
             return None, ()

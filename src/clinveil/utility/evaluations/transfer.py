@@ -7,6 +7,7 @@ The utility tasks of every release, in the order of the report. Each finding is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -42,7 +43,9 @@ from clinveil.utility.tasks.sequence import sequence
 UTILITY_SEED = 20260101  # public, and the same for every release, so that releases can be compared
 
 
-def useful(context: Any, labels: Sequence[str], models: Sequence[str], pairs: Sequence[Path] = ()) -> list[Finding]:
+def useful(
+    context: Any, labels: Sequence[str], models: Sequence[str], pairs: Sequence[Path] = ()
+) -> list[Finding]:
     """Measure what a recipient can do with a release.
 
     Args:
@@ -72,13 +75,22 @@ def useful(context: Any, labels: Sequence[str], models: Sequence[str], pairs: Se
             arms += [Arms(read, model) for model in models]
 
     def by_label(measure: str) -> list[Finding]:
-        tried = [
-            _tried(measure, lambda each=each: [each.finding(measure, _rng())], str(each.label.detail["label"]))  # type: ignore[misc]
-            for each in arms
-        ]
-        return [*(f for each in tried for f in each), *(_unmeasured(measure, error, label) for label, error in missing)]
+        def task(each: Arms) -> list[Finding]:
+            return [each.finding(measure, _rng())]
 
-    return [*by_label("utility.transfer"), *_without_labels(release, pairs), *by_label("utility.within")]
+        tried = [
+            _tried(measure, partial(task, each), str(each.label.detail["label"])) for each in arms
+        ]
+        return [
+            *(f for each in tried for f in each),
+            *(_unmeasured(measure, error, label) for label, error in missing),
+        ]
+
+    return [
+        *by_label("utility.transfer"),
+        *_without_labels(release, pairs),
+        *by_label("utility.within"),
+    ]
 
 
 def _without_labels(release: Sides, pairs: Sequence[Path]) -> list[Finding]:
@@ -90,7 +102,9 @@ def _without_labels(release: Sides, pairs: Sequence[Path]) -> list[Finding]:
     except InputError as error:
         return [_unmeasured(name, error) for name in ("utility.sequence", "utility.language_model")]
     # Notes that were written, not changed, are compared with the real ones.
-    unpaired = [] if release.paired else _tried("utility.two_sample", lambda: two_sample(texts, _rng()))
+    unpaired = (
+        [] if release.paired else _tried("utility.two_sample", lambda: two_sample(texts, _rng()))
+    )
     return [
         *_tried("utility.sequence", lambda: sequence(release, texts, _rng())),
         *_tried("utility.language_model", lambda: language_model(release, texts, _rng())),
@@ -112,7 +126,11 @@ def _tried(measure: str, task: Callable[[], list[Finding]], label: str = "") -> 
 
 
 def _unmeasured(measure: str, error: InputError, label: str = "") -> Finding:
-    why = f"Column {label!r} cannot be used: {error.what}." if label else f"Not measured: {error.what}."
+    why = (
+        f"Column {label!r} cannot be used: {error.what}."
+        if label
+        else f"Not measured: {error.what}."
+    )
     detail = {"task": measure.partition(".")[2], **({"label": label} if label else {})}
     return unmeasured(measure, why, detail=detail, better="higher", source=SOURCE)
 
@@ -137,7 +155,9 @@ class Transfer(Evaluation):
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers; repeatable.")
     unpaired: bool = flag(False, "Released notes are of other patients; both files have the label.")
 
-    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+    def __call__(
+        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+    ) -> Evaluated:
         """Return the utility tasks of every release; their seed is fixed."""
         if self.unpaired and given.get("crosswalk") is not None:
             raise UsageError("--unpaired and --vault exclude each other", hint="pass one of them")
@@ -177,7 +197,9 @@ def _scores(finding: Finding) -> str:
     detail = finding.detail
     if "score" not in detail:
         return ""
-    name = ", ".join(str(detail[key]) for key in ("task", "label", "model", "list") if detail.get(key))
+    name = ", ".join(
+        str(detail[key]) for key in ("task", "label", "model", "list") if detail.get(key)
+    )
     line = f"{name}: {detail['metric']} {detail['score']:.3f}, floor {detail['floor']:.3f}"
     line += f", ceiling {detail['ceiling']:.3f}"
     if "of_ceiling" in detail:

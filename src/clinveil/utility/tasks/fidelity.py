@@ -32,14 +32,23 @@ _WORD, _DIGIT = re.compile(r"[^\W\d_]+"), re.compile(r"\d")
 
 def two_sample(texts: Texts, rng: Generator) -> list[Finding]:
     """Return `utility.two_sample` for words, trigrams and layout. Raises InputError for few notes."""
-    unread = texts.real if texts.tested is None else [texts.real[i] for i in np.flatnonzero(texts.tested).tolist()]
+    unread = (
+        texts.real
+        if texts.tested is None
+        else [texts.real[i] for i in np.flatnonzero(texts.tested).tolist()]
+    )
     n = min(len(unread), len(texts.released), MOST)
     if n < LEAST:
         raise InputError(f"{n} notes on one side; {LEAST} are required")
-    real, released = ([side[i] for i in rng.permutation(len(side))[:n]] for side in (unread, texts.released))
+    real, released = (
+        [side[i] for i in rng.permutation(len(side))[:n]] for side in (unread, texts.released)
+    )
     drawn = rng.permutation([word for text in real for word in words(text)]).tolist()
     ends = np.cumsum([len(words(text)) for text in real])
-    floor = [" ".join(drawn[end - len(words(text)) : end]) for text, end in zip(real, ends.tolist(), strict=True)]
+    floor = [
+        " ".join(drawn[end - len(words(text)) : end])
+        for text, end in zip(real, ends.tolist(), strict=True)
+    ]
     features: dict[str, Callable[[str], Sequence[str]]] = {
         "words": words,
         "word trigrams": partial(_runs, 3),
@@ -89,7 +98,9 @@ def _compared(
     return Finding("utility.two_sample", value, 2 * len(real), "higher", **own)
 
 
-def _scores(analyzer: Callable[[str], Sequence[str]], real: Sequence[str], other: Sequence[str]) -> RocScores:
+def _scores(
+    analyzer: Callable[[str], Sequence[str]], real: Sequence[str], other: Sequence[str]
+) -> RocScores:
     """Return the scores of the test halves: notes of the release are the members."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression

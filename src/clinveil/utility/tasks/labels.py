@@ -40,7 +40,10 @@ from clinveil.utility.tasks.notes import MOST_NOTES, Sides, refuse_few
 
 METHOD = "bootstrap over patients of the test notes, 95 %; exact where the classifiers agree on all of them"
 RELEASE_CLASS = 20  # smallest class that is not merged: four test notes in each of five folds
-FOLDS, NEURAL_FOLDS = 5, 2  # without test patients; networks are trained on the first two of five folds only
+FOLDS, NEURAL_FOLDS = (
+    5,
+    2,
+)  # without test patients; networks are trained on the first two of five folds only
 
 
 @dataclass(frozen=True)
@@ -105,11 +108,15 @@ class Label:
     @cached_property
     def patients(self) -> tuple[Ints, Ints, int]:
         """Numbers of the patients of real and of released notes, and how many there are."""
-        own = np.unique(np.array(self.real.patients, dtype=object), return_inverse=True)[1].astype(np.int64)
+        own = np.unique(np.array(self.real.patients, dtype=object), return_inverse=True)[1].astype(
+            np.int64
+        )
         n = int(own.max()) + 1
         if self.is_paired:
             return own, own, n
-        theirs = np.unique(np.array(self.released.patients, dtype=object), return_inverse=True)[1] + n
+        theirs = (
+            np.unique(np.array(self.released.patients, dtype=object), return_inverse=True)[1] + n
+        )
         return own, theirs.astype(np.int64), int(theirs.max()) + 1
 
     @cached_property
@@ -182,14 +189,19 @@ class Arms:
         if self.label.is_paired:
             return self._of_released[1]
         notes = self.label.released
-        return self._tested(notes, [Side(notes.texts, notes.texts)] * len(self._of(self.label.released_folds)))
+        return self._tested(
+            notes, [Side(notes.texts, notes.texts)] * len(self._of(self.label.released_folds))
+        )
 
     @cached_property
     def _of_released(self) -> tuple[Tested, Tested]:
         """Trained once on released notes that have the rows of real ones, and tested on both."""
         n, both = len(self.label.real), _joined(self.label.real, self.label.released)
         folds = [self.label.folds[k] for k in self.folds]
-        rows = [Parts(one.train + n, one.valid + n, np.concatenate([one.test, one.test + n])) for one in folds]
+        rows = [
+            Parts(one.train + n, one.valid + n, np.concatenate([one.test, one.test + n]))
+            for one in folds
+        ]
         runs = self._predicted(both, rows, [Side(both.texts, both.texts)] * len(rows))
         guesses = np.concatenate([guess.reshape(2, -1) for guess in runs], axis=1)
         tested = np.concatenate([one.test for one in folds])
@@ -205,12 +217,17 @@ class Arms:
         guesses = np.concatenate(self._predicted(notes, folds, sides))
         return Tested(notes.targets[tested], guesses, (of_real if own else of_released)[tested])
 
-    def _predicted(self, notes: Labelled, folds: Sequence[Parts], sides: Sequence[Side]) -> list[Ints]:
+    def _predicted(
+        self, notes: Labelled, folds: Sequence[Parts], sides: Sequence[Side]
+    ) -> list[Ints]:
         """Return the predictions of each fold; the settings that the first selects are those of all."""
         seed = self.label.seed
         first = predict(self.model, notes, folds[0], seed, sides[0])
         rest = zip(folds[1:], sides[1:], strict=True)
-        return [first.test, *(predict(self.model, notes, one, seed, side, like=first).test for one, side in rest)]
+        return [
+            first.test,
+            *(predict(self.model, notes, one, seed, side, like=first).test for one, side in rest),
+        ]
 
     def _transferred(self, real: Labelled, other: Labelled) -> Tested:
         """Train once on all released notes, and test on the real notes of all folds."""
@@ -218,7 +235,13 @@ class Arms:
         first, shift = self.label.released_folds[0], len(real)
         valid, train = first.test + shift, first.learn + shift
         both = _joined(real, other)
-        made = predict(self.model, both, Parts(train, valid, tested), self.label.seed, Side(both.texts, both.texts))
+        made = predict(
+            self.model,
+            both,
+            Parts(train, valid, tested),
+            self.label.seed,
+            Side(both.texts, both.texts),
+        )
         return Tested(real.targets[tested], made.test, self.label.patients[0][tested])
 
     def finding(self, measure: str, rng: Generator) -> Finding:
@@ -227,26 +250,49 @@ class Arms:
         n_classes, n_patients = len(self.label.real.classes), self.label.patients[2]
         sums = {
             name: by_patient(self._weighted(each, n_classes), each.patient, n_patients)
-            for name, each in {"released": arm, "floor": self.floor, "ceiling": self.ceiling}.items()
+            for name, each in {
+                "released": arm,
+                "floor": self.floor,
+                "ceiling": self.ceiling,
+            }.items()
         }
         arms = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
-        entries = {**self.label.detail, "model": self.model, "metric": "macro-F1", "folds": len(self.folds)}
+        entries = {
+            **self.label.detail,
+            "model": self.model,
+            "metric": "macro-F1",
+            "folds": len(self.folds),
+        }
         real = self.ceiling
-        entries["tested_on"] = self.label.release.tested_on(len(real.truth), len(np.unique(real.patient)))
+        entries["tested_on"] = self.label.release.tested_on(
+            len(real.truth), len(np.unique(real.patient))
+        )
         same = np.array_equal(arm.guess, real.guess) and np.array_equal(arm.truth, real.truth)
         agreeing = len(np.unique(real.patient)) if same else 0
         return share_finding(
-            measure, arms, len(arm.truth), entries, agreeing=agreeing, unit="test notes", method=METHOD
+            measure,
+            arms,
+            len(arm.truth),
+            entries,
+            agreeing=agreeing,
+            unit="test notes",
+            method=METHOD,
         )
 
     def _weighted(self, tested: Tested, n_classes: int) -> Doubles:
         """Return the contributions of notes to F1, (n, 3 n_classes), by the weights of their classes."""
-        return f1_sums(tested.truth, tested.guess, n_classes) * self.label.weights[tested.truth][:, None]
+        return (
+            f1_sums(tested.truth, tested.guess, n_classes)
+            * self.label.weights[tested.truth][:, None]
+        )
 
 
 def _joined(real: Labelled, other: Labelled) -> Labelled:
     """Return the rows of two sides with the same classes, one after the other."""
-    targets, patients = np.concatenate([real.targets, other.targets]), [*real.patients, *other.patients]
+    targets, patients = (
+        np.concatenate([real.targets, other.targets]),
+        [*real.patients, *other.patients],
+    )
     return replace(real, texts=[*real.texts, *other.texts], targets=targets, patients=patients)
 
 
@@ -275,9 +321,13 @@ def _same_classes(release: Sides, label: str, real: Labelled, rng: Generator) ->
     try:
         notes = read_labelled(release.released.batches(), label, rng, limit=MOST_NOTES, min_class=1)
     except WrongNotes:
-        raise InputError("the released notes have no such column, and they cannot be paired with real notes") from None
+        raise InputError(
+            "the released notes have no such column, and they cannot be paired with real notes"
+        ) from None
     known = {name: at for at, name in enumerate(real.classes)}
-    classes = [known.get(notes.classes[target], known.get(OTHER, -1)) for target in notes.targets.tolist()]
+    classes = [
+        known.get(notes.classes[target], known.get(OTHER, -1)) for target in notes.targets.tolist()
+    ]
     kept = [row for row, target in enumerate(classes) if target >= 0]
     if not kept:
         raise InputError("the released notes have none of the classes of the real notes")

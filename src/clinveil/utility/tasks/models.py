@@ -29,7 +29,14 @@ from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import EncodedNotes, joined
 from clinveil.lm.vocabulary import END, UNKNOWN, Ids, WordVocabulary
 from clinveil.stats.findings import NO_EVIDENCE, unmeasured
-from clinveil.utility.pairs import FEWEST_PAIRS, PairList, pair_vectors, prepared, products, read_pairs
+from clinveil.utility.pairs import (
+    FEWEST_PAIRS,
+    PairList,
+    pair_vectors,
+    prepared,
+    products,
+    read_pairs,
+)
 from clinveil.utility.scores import by_patient
 from clinveil.utility.shares import DRAWS, SOURCE, Arms, bootstrap_arms, ratio, share_finding
 from clinveil.utility.tasks.notes import Sides, Texts
@@ -54,8 +61,12 @@ def language_model(release: Sides, texts: Texts, rng: Generator) -> list[Finding
     for train, test in texts.folds[:LM_FOLDS]:
         learn, other = [real[i] for i in train], [released[i] for i in texts.released_rows(train)]
         counts = Counter(word for note in learn for word in note)
-        vocabulary = WordVocabulary(sorted(word for word, count in counts.items() if count >= LEAST_TWICE))
-        own, theirs, held_out = (_encoded(side, vocabulary) for side in (learn, other, [real[i] for i in test]))
+        vocabulary = WordVocabulary(
+            sorted(word for word, count in counts.items() if count >= LEAST_TWICE)
+        )
+        own, theirs, held_out = (
+            _encoded(side, vocabulary) for side in (learn, other, [real[i] for i in test])
+        )
         models: dict[str, LanguageModel] = {
             "floor": train_unigram(_joined(own), vocabulary),
             "ceiling": train_ngram(_joined(own), vocabulary, ORDER),
@@ -63,7 +74,11 @@ def language_model(release: Sides, texts: Texts, rng: Generator) -> list[Finding
         }
         for arm, model in models.items():
             sums[arm] += by_patient(_bits(model, held_out), texts.patient[test], n_patients)
-        sizes = {"train": len(learn), "train_released": len(other), "vocabulary_size": vocabulary.size}
+        sizes = {
+            "train": len(learn),
+            "train_released": len(other),
+            "vocabulary_size": vocabulary.size,
+        }
         known = [word in vocabulary.numbers.ids for note in other for word in note]
         sizes["unknown_released"] = 1 - float(np.mean(known)) if known else 0.0
     arms = bootstrap_arms(sums, ratio, rng, better="lower")
@@ -71,7 +86,11 @@ def language_model(release: Sides, texts: Texts, rng: Generator) -> list[Finding
     tested = texts.tested_rows(LM_FOLDS)
     sizes["tested_on"] = release.tested_on(tested.size, len(np.unique(texts.patient[tested])))
     detail = {"metric": "bits per word", "model": "trigram", **sizes}
-    return [share_finding("utility.language_model", arms, n, detail, unit="words of test notes", method=LM_METHOD)]
+    return [
+        share_finding(
+            "utility.language_model", arms, n, detail, unit="words of test notes", method=LM_METHOD
+        )
+    ]
 
 
 def _encoded(notes: Sequence[Sequence[str]], vocabulary: WordVocabulary) -> list[Ids]:
@@ -137,8 +156,12 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
     scores, draws = {"floor": 0.0}, {"floor": np.zeros(DRAWS)}
     human = pairs.scores[common]
     for arm, cosines in values.items():
-        scores[arm] = float(products(prepared(cosines[None], "spearman"), prepared(human[None], "spearman"))[0])
-        draws[arm] = products(prepared(cosines[chosen], "spearman"), prepared(human[chosen], "spearman"))
+        scores[arm] = float(
+            products(prepared(cosines[None], "spearman"), prepared(human[None], "spearman"))[0]
+        )
+        draws[arm] = products(
+            prepared(cosines[chosen], "spearman"), prepared(human[chosen], "spearman")
+        )
     arms = Arms(scores, draws)
     for arm, name in (("ceiling", "of the real notes"), ("released", "of the release")):
         if not arms.exceeds(arm, "floor"):
@@ -151,6 +174,12 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
                 "ceiling": scores["ceiling"],
             }
             return unmeasured(
-                "utility.vectors", why, n, detail=named, better="higher", source=SOURCE, unit="word pairs"
+                "utility.vectors",
+                why,
+                n,
+                detail=named,
+                better="higher",
+                source=SOURCE,
+                unit="word pairs",
             )
     return share_finding("utility.vectors", arms, n, detail, unit="word pairs", method=METHOD)

@@ -94,7 +94,9 @@ class Texts:
     @cached_property
     def patient(self) -> Ints:
         """(n_real,) number of each note's patient."""
-        return np.unique(np.array(self.patients, dtype=object), return_inverse=True)[1].astype(np.int64)
+        return np.unique(np.array(self.patients, dtype=object), return_inverse=True)[1].astype(
+            np.int64
+        )
 
     @cached_property
     def folds(self) -> list[tuple[Ints, Ints]]:
@@ -129,9 +131,16 @@ def read_texts(release: Sides, rng: Generator) -> Texts:
     order = sorted(real)
     row = {note: i for i, note in enumerate(order)}
     if release.notes is not None:
-        found = {row[s]: text for s, text in by_source(release.released.batches(), release.notes) if s in row}
+        found = {
+            row[s]: text
+            for s, text in by_source(release.released.batches(), release.notes)
+            if s in row
+        }
         if not found:
-            raise InputError("original and released have no note id in common", hint="pass the vault with --vault")
+            raise InputError(
+                "original and released have no note id in common",
+                hint="pass the vault with --vault",
+            )
         kept = sorted(found)
         released, owner = [found[i] for i in kept], np.arange(len(kept), dtype=np.int64)
         order = [order[i] for i in kept]
@@ -142,7 +151,9 @@ def read_texts(release: Sides, rng: Generator) -> Texts:
     patients = [real[i][0] for i in order]
     tested = None
     if release.test_patients is not None:
-        tested = np.array([patient in release.test_patients for patient in patients], dtype=np.bool_)
+        tested = np.array(
+            [patient in release.test_patients for patient in patients], dtype=np.bool_
+        )
     return Texts(order, patients, [real[i][1] for i in order], released, owner, seed, tested)
 
 
@@ -158,7 +169,9 @@ def _sample(corpus: Corpus, rng: Generator) -> dict[str, tuple[str, str]]:
     return {note: sample.values[note] for note in order[:kept]}
 
 
-def with_sources(release: Sides, texts: Texts) -> tuple[list[str], list[tuple[list[int], list[int]] | None]]:
+def with_sources(
+    release: Sides, texts: Texts
+) -> tuple[list[str], list[tuple[list[int], list[int]] | None]]:
     """Return the texts that the mechanism received, and the source spans of each released word (None: unknown)."""
     row = {note: i for i, note in enumerate(texts.ids)}
     entered: list[str] = list(texts.real)
@@ -169,5 +182,8 @@ def with_sources(release: Sides, texts: Texts) -> tuple[list[str], list[tuple[li
     for batch in release.alignment() if release.alignment else ():
         for at, note_id in enumerate(batch.column(NOTE_ID).to_pylist()):
             if note_id in row:
-                spans[row[note_id]] = batch.column("start")[at].as_py(), batch.column("end")[at].as_py()
+                spans[row[note_id]] = (
+                    batch.column("start")[at].as_py(),
+                    batch.column("end")[at].as_py(),
+                )
     return entered, spans

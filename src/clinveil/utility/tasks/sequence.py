@@ -55,9 +55,16 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
     Raises InputError for fewer independent notes than folds, or a fold without negated words.
     """
     numbers: dict[str, int] = {}
-    real = [_numbered(numbers, forms, labels) for forms, _, labels in map(negation_labels, texts.real)]
+    real = [
+        _numbered(numbers, forms, labels) for forms, _, labels in map(negation_labels, texts.real)
+    ]
     released, carried = _released(release, texts, numbers)
-    detail = {"label": "negated words", "model": "lr", "metric": "macro-F1", "labels_by_alignment": carried}
+    detail = {
+        "label": "negated words",
+        "model": "lr",
+        "metric": "macro-F1",
+        "labels_by_alignment": carried,
+    }
     few = {"real": sum(int((note.labels == NEGATED).sum()) for note in real)}
     few["released"] = sum(int((note.labels == NEGATED).sum()) for note in released)
     if texts.tested is not None:
@@ -65,8 +72,14 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
         few["test"] = sum(int((note.labels == NEGATED).sum()) for note in tests)
     for side, count in few.items():
         if count < LEAST:
-            why = f"The rules detect {count} negated words in the {side} notes; {LEAST} are required."
-            return [unmeasured("utility.sequence", why, detail={"task": "sequence", **detail}, better="higher")]
+            why = (
+                f"The rules detect {count} negated words in the {side} notes; {LEAST} are required."
+            )
+            return [
+                unmeasured(
+                    "utility.sequence", why, detail={"task": "sequence", **detail}, better="higher"
+                )
+            ]
     n_patients = int(texts.patient.max()) + 1
     sums = {arm: np.zeros((n_patients, 6)) for arm in ("released", "floor", "ceiling")}
     for train, test in texts.folds[:SEQUENCE_FOLDS]:
@@ -74,7 +87,11 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
         ours, theirs = [real[i] for i in train], [released[i] for i in rows]
         tested = _windows([real[i] for i in test], rng)
         patient = texts.patient[test][tested.note]
-        arms = {"released": theirs, "floor": [note.shuffled(rng) for note in theirs], "ceiling": ours}
+        arms = {
+            "released": theirs,
+            "floor": [note.shuffled(rng) for note in theirs],
+            "ceiling": ours,
+        }
         for arm, notes in arms.items():
             guess = _fitted(_windows(notes, rng)).predict(tested.features)
             sums[arm] += by_patient(f1_sums(tested.labels, guess, 2), patient, n_patients)
@@ -83,11 +100,18 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
     tested_rows = texts.tested_rows(SEQUENCE_FOLDS)
     tested_patients = len(np.unique(texts.patient[tested_rows]))
     detail["tested_on"] = release.tested_on(tested_rows.size, tested_patients)
-    return [share_finding("utility.sequence", scored, n, detail, unit="words of test notes", method=METHOD)]
+    return [
+        share_finding(
+            "utility.sequence", scored, n, detail, unit="words of test notes", method=METHOD
+        )
+    ]
 
 
 def _numbered(numbers: dict[str, int], forms: Sequence[str], labels: NDArray[np.int8]) -> Labelled:
-    return Labelled(np.array([numbers.setdefault(form, len(numbers) + 1) for form in forms], dtype=np.int64), labels)
+    return Labelled(
+        np.array([numbers.setdefault(form, len(numbers) + 1) for form in forms], dtype=np.int64),
+        labels,
+    )
 
 
 def _released(release: Sides, texts: Texts, numbers: dict[str, int]) -> tuple[list[Labelled], bool]:
@@ -141,10 +165,16 @@ def _features(ids: Ints, places: Ints) -> Any:
     from scipy.sparse import csr_matrix
 
     around = ids[places[:, None] + np.arange(-WINDOW, WINDOW + 1)]
-    before, after, centre = around[:, :WINDOW], around[:, WINDOW + 1 :], around[:, WINDOW : WINDOW + 1]
+    before, after, centre = (
+        around[:, :WINDOW],
+        around[:, WINDOW + 1 :],
+        around[:, WINDOW : WINDOW + 1],
+    )
     kinds = [centre, before, after, before[:, -1:], after[:, :1]]
     singles = [_hashed(kind, 0, words_) for kind, words_ in enumerate(kinds)]
-    pairs = [_hashed(8 + side, part[:, :-1], part[:, 1:]) for side, part in enumerate((before, after))]
+    pairs = [
+        _hashed(8 + side, part[:, :-1], part[:, 1:]) for side, part in enumerate((before, after))
+    ]
     columns = np.concatenate([*singles, *pairs], axis=1)
     ends = np.arange(len(places) + 1) * columns.shape[1]
     data = np.ones(columns.size, dtype=np.float32)
@@ -156,7 +186,9 @@ def _features(ids: Ints, places: Ints) -> Any:
 
 def _hashed(kind: int, one: Ints | int, other: Ints) -> Ints:
     """Return the columns of features; padding has one column per kind."""
-    mixed = (np.asarray(one, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(kind * 0x51_7C_C1_B7)
+    mixed = (np.asarray(one, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(
+        kind * 0x51_7C_C1_B7
+    )
     mixed = (mixed + other.astype(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
     return ((mixed ^ (mixed >> np.uint64(29))) % np.uint64(FEATURES)).astype(np.int64)
 
@@ -178,7 +210,9 @@ no signs of; free of; absence of; lack of; lacks; rule out; rules out; ruled out
 _AFTER = "absent; was ruled out; were ruled out; is ruled out; are ruled out; not seen; not appreciated; not present"
 _PSEUDO = """no increase; no change; no interval change; no significant change; not only; not necessarily; not certain;
 not cause; not extend; not drain; without difficulty; without further; no further; gram negative"""
-_CONJUNCTIONS = "but however except although though yet still which because secondary aside apart nevertheless"
+_CONJUNCTIONS = (
+    "but however except although though yet still which because secondary aside apart nevertheless"
+)
 _FUNCTION = """a about above after all also an and any are as at be been before being both by can could did do does done
 due during each for from had has have having he her him his how if in into is it its may more most of off on one or
 other our out over own per she should since so some such than that the their them then there these they this those
@@ -199,7 +233,9 @@ def _phrases(listed: str) -> dict[str, list[tuple[str, ...]]]:
 _TRIGGERS = {"pseudo": _phrases(_PSEUDO), "after": _phrases(_AFTER), "before": _phrases(_BEFORE)}
 _FIRST = frozenset(first for listed in _TRIGGERS.values() for first in listed)
 _STOP = frozenset(_CONJUNCTIONS.split())
-_WITHIN = frozenset(word for listed in _TRIGGERS.values() for some in listed.values() for p in some for word in p)
+_WITHIN = frozenset(
+    word for listed in _TRIGGERS.values() for some in listed.values() for p in some for word in p
+)
 _NO_CONTENT = frozenset(_FUNCTION.split()) | _STOP | _WITHIN
 
 
@@ -211,12 +247,17 @@ def negation_labels(text: str) -> tuple[list[str], list[tuple[int, int]], NDArra
     spans = list(word_spans(text))
     forms = [lookup_form(text[start:end]) for start, end in spans]
     breaks = [bool(_BREAK.search(text, one[1], other[0])) for one, other in pairwise(spans)]
-    labels = np.array([NEITHER if len(form) < 3 or form in _NO_CONTENT else AFFIRMED for form in forms], dtype=np.int8)
+    labels = np.array(
+        [NEITHER if len(form) < 3 or form in _NO_CONTENT else AFFIRMED for form in forms],
+        dtype=np.int8,
+    )
     at = 0
     while at < len(forms):
         kind, length = "", 1
         if forms[at] in _FIRST:
-            phrases = ((name, p) for name, listed in _TRIGGERS.items() for p in listed.get(forms[at], ()))
+            phrases = (
+                (name, p) for name, listed in _TRIGGERS.items() for p in listed.get(forms[at], ())
+            )
             fits = ((name, len(p)) for name, p in phrases if tuple(forms[at : at + len(p)]) == p)
             kind, length = next(fits, (kind, length))
         if kind == "before":
@@ -227,7 +268,9 @@ def negation_labels(text: str) -> tuple[list[str], list[tuple[int, int]], NDArra
     return forms, spans, labels
 
 
-def _negate(labels: NDArray[np.int8], forms: Sequence[str], breaks: Sequence[bool], start: int, step: int) -> None:
+def _negate(
+    labels: NDArray[np.int8], forms: Sequence[str], breaks: Sequence[bool], start: int, step: int
+) -> None:
     """Negate content words from `start` on, in the direction of `step`, to the end of the scope."""
     for at in range(start, start + step * SCOPE, step):
         inside = 0 <= at < len(forms)

@@ -86,7 +86,12 @@ def new_lane(n_words: int, dim: int, *, centres: int, window: int, negative: int
 
     def side(capacity: int) -> Side:
         slots = np.full(n_words, -1, np.int32)
-        return Side(slots, np.empty(capacity, np.int32), np.empty((capacity, dim), np.float32), np.zeros(1, np.int32))
+        return Side(
+            slots,
+            np.empty(capacity, np.int32),
+            np.empty((capacity, dim), np.float32),
+            np.zeros(1, np.int32),
+        )
 
     width = -(-(negative + 1) // _AT_ONCE) * _AT_ONCE
     half = -(-width // _HALF) * _HALF
@@ -104,7 +109,9 @@ def new_lane(n_words: int, dim: int, *, centres: int, window: int, negative: int
 
 
 @kernel
-def subsample_lines(ids: Ids, starts: Ints, order: Ints, keep: Floats, rng: np.random.Generator, kept: Ids) -> int:
+def subsample_lines(
+    ids: Ids, starts: Ints, order: Ints, keep: Floats, rng: np.random.Generator, kept: Ids
+) -> int:
     """Copy lines in the given order and keep each word with its probability; return the length.
 
     Args:
@@ -140,7 +147,9 @@ def _copied(side: Side, matrix: Floats, row: int) -> int:
 
 
 @helper
-def _draw_targets(centre: int, model: Model, lane: Lane, negative: int, rng: np.random.Generator) -> int:
+def _draw_targets(
+    centre: int, model: Model, lane: Lane, negative: int, rng: np.random.Generator
+) -> int:
     """Set the targets of a centre: the centre and distinct negative samples; return the number of targets."""
     n_targets = 1
     lane.targets[0] = _copied(lane.outputs, model.outputs, centre)
@@ -190,13 +199,17 @@ def _differentiate(lane: Lane) -> None:
     for i in range(lane.gains.size):
         x = max(-_LARGEST, min(_LARGEST, lane.gains[i])) * np.float32(-1 / 64)
         power = np.float32(1 / 24) + x * np.float32(1 / 120)
-        power = np.float32(1) + x * (np.float32(1) + x * (np.float32(1 / 2) + x * (np.float32(1 / 6) + x * power)))
+        power = np.float32(1) + x * (
+            np.float32(1) + x * (np.float32(1 / 2) + x * (np.float32(1 / 6) + x * power))
+        )
         power *= power
         power *= power
         power *= power
         power *= power
         power *= power
-        lane.gains[i] = (lane.wanted[i] - np.float32(1) / (np.float32(1) + power * power)) * lane.rates[i]
+        lane.gains[i] = (
+            lane.wanted[i] - np.float32(1) / (np.float32(1) + power * power)
+        ) * lane.rates[i]
 
 
 @compiled(**_FAST, **INLINED)
@@ -210,7 +223,9 @@ def _update(u: Floats, v: Floats, old: Floats, held: Floats, gains: Floats, firs
     for k in range(u.size):
         x, y, x0, x1, x2, x3, x4, x5 = x_old[k], y_old[k], t0[k], t1[k], t2[k], t3[k], t4[k], t5[k]
         u[k] += a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3 + a4 * x4 + a5 * x5
-        v[k] += b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3 + b4 * x4 + b5 * x5  # after u: both may be one word
+        v[k] += (
+            b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3 + b4 * x4 + b5 * x5
+        )  # after u: both may be one word
         t0[k], t1[k], t2[k] = x0 + a0 * x + b0 * y, x1 + a1 * x + b1 * y, x2 + a2 * x + b2 * y
         t3[k], t4[k], t5[k] = x3 + a3 * x + b3 * y, x4 + a4 * x + b4 * y, x5 + a5 * x + b5 * y
 
@@ -232,7 +247,14 @@ def _step(u: Floats, v: Floats, lane: Lane) -> None:
 
 @compiled(**_FAST, **INLINED)
 def _train_lane(
-    ids: Ids, first: int, last: int, model: Model, lane: Lane, rule: Rule, alpha: np.float32, rng: np.random.Generator
+    ids: Ids,
+    first: int,
+    last: int,
+    model: Model,
+    lane: Lane,
+    rule: Rule,
+    alpha: np.float32,
+    rng: np.random.Generator,
 ) -> None:
     """Train on the centres from `first` to before `last`; windows do not cross lines."""
     for centre in range(first, last):

@@ -43,9 +43,15 @@ class Cbow(Predicting):
         with sentence_file(notes.corpus, notes.scratch, notes.split) as (path, n_tokens):
             epochs = self.epochs or passes(n_tokens)
             workers = max(1, min(at_most_cores(notes.workers), n_tokens // _WORDS_EACH))
-            seed = int(np.random.SeedSequence(notes.seed).generate_state(1)[0])  # gensim takes 32 bits
-            model = self.model(counts.words[:n_words], seed=seed, workers=workers, hashfxn=_stable_hash)
-            model.build_vocab_from_freq(dict(zip(counts.words, counts.counts[:n_words].tolist(), strict=False)))
+            seed = int(
+                np.random.SeedSequence(notes.seed).generate_state(1)[0]
+            )  # gensim takes 32 bits
+            model = self.model(
+                counts.words[:n_words], seed=seed, workers=workers, hashfxn=_stable_hash
+            )
+            model.build_vocab_from_freq(
+                dict(zip(counts.words, counts.counts[:n_words].tolist(), strict=False))
+            )
             lines, report = LineSentence(str(path)), _callbacks(notes.on_epoch, epochs)
             model.train(lines, total_words=n_tokens, epochs=epochs, callbacks=report)
         matrix = np.ascontiguousarray(model.wv.vectors, dtype=np.float32)

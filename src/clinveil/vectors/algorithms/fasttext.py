@@ -24,7 +24,9 @@ class FastText(Cbow):
         """Return gensim's untrained model."""
         from gensim.models import FastText as Model
 
-        return Model(**self.shared(), **options, min_n=_SHORTEST, max_n=_LONGEST, bucket=_buckets(words))
+        return Model(
+            **self.shared(), **options, min_n=_SHORTEST, max_n=_LONGEST, bucket=_buckets(words)
+        )
 
     def subwords(self, model: Any) -> Subwords:
         """Return the n-gram vectors that training updated."""

@@ -40,7 +40,9 @@ def unit_of(window: int) -> int:
     return min(math.lcm(*range(1, window + 1)), _LARGEST_UNIT)
 
 
-def count_pairs(batches: Iterable[Ids], window: int, *, workers: int = 1) -> tuple[SmallInts, SmallInts, Doubles]:
+def count_pairs(
+    batches: Iterable[Ids], window: int, *, workers: int = 1
+) -> tuple[SmallInts, SmallInts, Doubles]:
     """Return rows, columns and counts X of all pairs, each once, in order of row and column.
 
     X(i, j) = X(j, i) is returned once, with i <= j, and X(i, i) counts each co-occurrence twice, once per direction.
@@ -65,7 +67,9 @@ def _counted(window: int, ids: Ids) -> Counts:
     """Count the pairs of whole notes."""
     notes, words, found = np.cumsum(ids == END), ids.astype(np.int64), list[Counts]()
     for distance in range(1, min(window, ids.size - 1) + 1):
-        same = (notes[distance:] == notes[:-distance]) & (words[:-distance] != END)  # an `END` begins a number
+        same = (notes[distance:] == notes[:-distance]) & (
+            words[:-distance] != END
+        )  # an `END` begins a number
         one, other = words[:-distance][same], words[distance:][same]
         first, second = np.minimum(one, other), np.maximum(one, other)
         weight = round(unit_of(window) / distance)
@@ -85,7 +89,9 @@ def _summed(parts: list[Counts]) -> Counts:
 
 
 # One pair of words: log X(row, column), and the weight f(X).
-PAIR = np.dtype([("row", np.int32), ("column", np.int32), ("target", np.float32), ("weight", np.float32)])
+PAIR = np.dtype(
+    [("row", np.int32), ("column", np.int32), ("target", np.float32), ("weight", np.float32)]
+)
 Pairs = NDArray[np.void]
 # (n_words, 2, dim + 1): vector and bias of each word, then AdaGrad's sums of squared gradients of both. They are
 # adjacent because memory access limits the speed: a step reads one row per word.
@@ -109,14 +115,18 @@ class Rule(NamedTuple):
 def new_parameters(n_words: int, dim: int, rng: np.random.Generator) -> Parameters:
     """Return vectors uniform in (-0.5, 0.5) / dim, biases 0, sums of squares 1; shape (n_words, 2, dim + 1)."""
     parameters = np.ones((n_words, 2, dim + 1), dtype=np.float32)
-    parameters[:, 0, :dim] = (rng.random((n_words, dim), dtype=np.float32) - np.float32(0.5)) / np.float32(dim)
+    parameters[:, 0, :dim] = (
+        rng.random((n_words, dim), dtype=np.float32) - np.float32(0.5)
+    ) / np.float32(dim)
     parameters[:, 0, dim] = 0
     return parameters
 
 
 # Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still handled.
 @compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
-def descend(pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Parameters, rule: Rule) -> float:
+def descend(
+    pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Parameters, rule: Rule
+) -> float:
     """Update the parameters in place with all pairs in the given order.
 
     The loss of a pair is f(X) (w·c + b + b' - log X)² / 2 (Pennington et al. 2014, equation 8). A model with one vector
@@ -172,10 +182,16 @@ class Glove(Algorithm):
     window: int = flag(10, "Context words on either side, within one note.", ge=1, le=1000)
     min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
     epochs: int = flag(GLOVE_PASSES, "Passes over the word pairs.", ge=1, le=1000)
-    x_max: float = flag(10.0, "Pairs with this count or more have weight 1.", gt=0, allow_inf_nan=False)
-    alpha: float = flag(0.75, "Rarer pairs have weight (count / x_max) to this power.", gt=0, allow_inf_nan=False)
+    x_max: float = flag(
+        10.0, "Pairs with this count or more have weight 1.", gt=0, allow_inf_nan=False
+    )
+    alpha: float = flag(
+        0.75, "Rarer pairs have weight (count / x_max) to this power.", gt=0, allow_inf_nan=False
+    )
     eta: float = flag(0.05, "AdaGrad's initial learning rate.", gt=0, allow_inf_nan=False)
-    variant: Literal["pair", "single"] = flag("pair", "Word and context vectors summed, or one vector per word.")
+    variant: Literal["pair", "single"] = flag(
+        "pair", "Word and context vectors summed, or one vector per word."
+    )
 
     def train(self, notes: Notes) -> Vectors:
         """Train the vectors; the same seed gives the same bits on the same machine, for any number of workers.
@@ -196,10 +212,16 @@ class Glove(Algorithm):
         pairs = training_pairs(*counted, self)
         if not pairs.size:
             raise InputError(
-                "no two words occur within a window of each other", hint="pass more notes or a smaller --min-count"
+                "no two words occur within a window of each other",
+                hint="pass more notes or a smaller --min-count",
             )
         matrix, loss = self._fitted(pairs, n_words, notes)
-        meta = {"algorithm": self.name, **self.model_dump(), "seed": notes.seed, "determinism": "bitwise"}
+        meta = {
+            "algorithm": self.name,
+            **self.model_dump(),
+            "seed": notes.seed,
+            "determinism": "bitwise",
+        }
         meta |= {"n_notes": counts.n_notes, "n_tokens": counts.n_tokens}
         return notes.table(matrix, meta | {"n_pairs": pairs.size, "loss": loss / pairs.size})
 
@@ -208,7 +230,9 @@ class Glove(Algorithm):
         rng, single = default_rng(notes.seed), self.variant == "single"
         left = new_parameters(n_words, self.dim, rng)
         right = left if single else new_parameters(n_words, self.dim, rng)
-        first = 0.5 * float(np.dot(pairs["weight"].astype(np.float64), pairs["target"].astype(np.float64) ** 2))
+        first = 0.5 * float(
+            np.dot(pairs["weight"].astype(np.float64), pairs["target"].astype(np.float64) ** 2)
+        )
         rule, loss = self.rule, math.inf
         for epoch in range(self.epochs):
             order = default_rng([notes.seed, epoch]).permutation(pairs.size).astype(np.int32)
@@ -249,7 +273,11 @@ def training_pairs(rows: SmallInts, columns: SmallInts, values: Doubles, setting
     else:
         once = np.stack([np.ones(rows.size, np.bool_), rows != columns], axis=1).ravel()
         both = np.stack([rows, columns], axis=1)
-        rows, columns, values = both.ravel()[once], both[:, ::-1].ravel()[once], np.repeat(values, 2)[once]
+        rows, columns, values = (
+            both.ravel()[once],
+            both[:, ::-1].ravel()[once],
+            np.repeat(values, 2)[once],
+        )
     pairs = np.empty(rows.size, PAIR)
     pairs["row"], pairs["column"] = rows, columns
     pairs["target"] = np.log(values)

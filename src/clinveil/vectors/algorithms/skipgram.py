@@ -20,11 +20,20 @@ from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Floats, Ints
 from clinveil.corpus.estimate import passes
 from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
-from clinveil.vectors.algorithms._steps import Model, Rule, add_changes, new_lane, subsample_lines, train_rounds
+from clinveil.vectors.algorithms._steps import (
+    Model,
+    Rule,
+    add_changes,
+    new_lane,
+    subsample_lines,
+    train_rounds,
+)
 from clinveil.vectors.sentences import END, IdFile, Ids, encoded_file, words_in
 from clinveil.vectors.table import Vectors
 
-LANES = 4  # parts of the text that are trained concurrently; changes the result, so it is not a setting
+LANES = (
+    4  # parts of the text that are trained concurrently; changes the result, so it is not a setting
+)
 FIRST_RATE, LAST_RATE = 0.025, 0.0001
 SAMPLE = 1e-3  # words above this share of all words are subsampled
 POWER = 0.75  # negative samples are drawn in proportion to count ** POWER
@@ -69,7 +78,9 @@ class Plan:
     seed: int
 
 
-def train_skipgram(ids: Ids | IdFile, counts: Ints, inputs: Floats, plan: Plan, on_epoch: OnEpoch | None) -> Floats:
+def train_skipgram(
+    ids: Ids | IdFile, counts: Ints, inputs: Floats, plan: Plan, on_epoch: OnEpoch | None
+) -> Floats:
     """Train the vectors in place; the same seed gives the same bits on the same machine, for any number of workers.
 
     Args:
@@ -82,7 +93,11 @@ def train_skipgram(ids: Ids | IdFile, counts: Ints, inputs: Floats, plan: Plan, 
 
     Raises InputError if training diverges.
     """
-    words, first, centres = words_in(ids), inputs.copy(), stretch(counts, plan.window, plan.negative)
+    words, first, centres = (
+        words_in(ids),
+        inputs.copy(),
+        stretch(counts, plan.window, plan.negative),
+    )
     for unseen in (centres, centres // FEWER, centres // FEWER**2):
         inputs[:] = first
         with ThreadPoolExecutor(LANES) as pool:
@@ -95,7 +110,9 @@ def train_skipgram(ids: Ids | IdFile, counts: Ints, inputs: Floats, plan: Plan, 
 class _Training:
     """A model and its concurrent lanes."""
 
-    def __init__(self, counts: Ints, inputs: Floats, plan: Plan, pool: ThreadPoolExecutor, centres: int) -> None:
+    def __init__(
+        self, counts: Ints, inputs: Floats, plan: Plan, pool: ThreadPoolExecutor, centres: int
+    ) -> None:
         self.plan, self.pool, self.centres = plan, pool, centres
         self.model = Model(inputs, np.zeros_like(inputs), *_samples(counts))
         self.keep = _keep(counts)
@@ -107,7 +124,10 @@ class _Training:
         before = 0
         for number, chunk in enumerate(chunks(ids, _CHUNK)):
             size = int(np.count_nonzero(chunk != END))
-            done, then = ((epoch + part / max(1, words)) / self.plan.epochs for part in (before, before + size))
+            done, then = (
+                (epoch + part / max(1, words)) / self.plan.epochs
+                for part in (before, before + size)
+            )
             self.chunk(chunk, done, then, [self.plan.seed, epoch, number])
             before += size
         if on_epoch:
@@ -125,12 +145,27 @@ class _Training:
         alphas = rate(done + (then - done) * firsts / max(1, share)).astype(np.float32)
         self._rounds(kept, centres, alphas, tuple(rngs))
 
-    def _rounds(self, ids: Ids, centres: Ints, alphas: Floats, rngs: tuple[np.random.Generator, ...]) -> None:
+    def _rounds(
+        self, ids: Ids, centres: Ints, alphas: Floats, rngs: tuple[np.random.Generator, ...]
+    ) -> None:
         """Train all lanes, some of them in this thread; after each round, their changes are added up."""
-        workers, rule = max(1, min(at_most_cores(self.plan.workers), LANES)), Rule(self.plan.window, self.plan.negative)
+        workers, rule = (
+            max(1, min(at_most_cores(self.plan.workers), LANES)),
+            Rule(self.plan.window, self.plan.negative),
+        )
 
         def train(worker: int, rounds: slice) -> None:
-            train_rounds(ids, centres[rounds], alphas[rounds], self.model, self.lanes, rule, rngs, worker, workers)
+            train_rounds(
+                ids,
+                centres[rounds],
+                alphas[rounds],
+                self.model,
+                self.lanes,
+                rule,
+                rngs,
+                worker,
+                workers,
+            )
 
         at_once = 1 if workers > 1 else 256  # a signal is handled between calls
         for first in range(0, len(alphas), at_once):
@@ -147,7 +182,9 @@ class _Training:
         ends = np.flatnonzero(ids == END)
         starts = np.concatenate([[0], ends[:-1] + 1])
         kept = np.empty_like(ids)
-        return kept[: subsample_lines(ids, starts, rng.permutation(len(starts)), self.keep, rng, kept)]
+        return kept[
+            : subsample_lines(ids, starts, rng.permutation(len(starts)), self.keep, rng, kept)
+        ]
 
 
 def chunks(ids: Ids | IdFile, size: int) -> Iterator[Ids]:
@@ -164,7 +201,9 @@ def chunks(ids: Ids | IdFile, size: int) -> Iterator[Ids]:
 def stretch(counts: Ints, window: int, negative: int) -> int:
     """Return the number of centres per lane before the changes of all lanes are added up, 1 to 512."""
     share = counts.max() / counts.sum()
-    use = min(1.0, negative * float((counts**POWER).max() / (counts**POWER).sum())) + share * float(_keep(counts).min())
+    use = min(1.0, negative * float((counts**POWER).max() / (counts**POWER).sum())) + share * float(
+        _keep(counts).min()
+    )
     return max(1, min(_MOST_CENTRES, int(UNSEEN / (LANES * use * (window + 1)))))
 
 

@@ -63,14 +63,20 @@ class AuditModel:
     seed: int
     left_out: int | None = None  # index of the unit
     write: int = 0  # words of synthetic notes to generate; their n-grams also score the units (`text-logs.npy`)
-    recipe: Recipe | None = None  # of a network; None for a count model, whose training is deterministic
+    recipe: Recipe | None = (
+        None  # of a network; None for a count model, whose training is deterministic
+    )
     keep: bool = False  # keep a network's weights as a checkpoint in the task's folder
     device: str = "cpu"
 
     @property
     def title(self) -> str:
         """Return a title for progress lines."""
-        name = f"{self.kind}, dropout {self.recipe.dropout:g}, {self.mode}" if self.recipe else self.kind
+        name = (
+            f"{self.kind}, dropout {self.recipe.dropout:g}, {self.mode}"
+            if self.recipe
+            else self.kind
+        )
         which = "of all units" if self.left_out is None else f"without unit {self.left_out + 1}"
         return f"{name}, {which}, seed {self.seed}"
 
@@ -78,7 +84,11 @@ class AuditModel:
         """Return what the result depends on."""
         names = ("kind", "mode", "seed", "left_out", "write", "keep", "device")
         recipe = self.recipe.as_dict() if self.recipe else None
-        return {"data": self.data.name, "recipe": recipe, **{name: getattr(self, name) for name in names}}
+        return {
+            "data": self.data.name,
+            "recipe": recipe,
+            **{name: getattr(self, name) for name in names},
+        }
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Train, score the units, and write the requested output."""
@@ -86,11 +96,17 @@ class AuditModel:
         model, history = self.train(data, folder)
         with model.ready():
             save_array(folder / "logs.npy", _units_logs(model, data))
-            if self.write:  # what synthetic notes disclose without their model (paper C, footnote 6)
-                how = SamplingConfig(batch_size_for(len(data.encoded)), int(data.encoded.lengths.max()))
+            if (
+                self.write
+            ):  # what synthetic notes disclose without their model (paper C, footnote 6)
+                how = SamplingConfig(
+                    batch_size_for(len(data.encoded)), int(data.encoded.lengths.max())
+                )
                 notes = written(model, self.write, self.seed, how)
                 save_array(folder / "text-ids.npy", notes.ids)
-                save_array(folder / "text-logs.npy", _units_logs(train_ngram(notes, data.vocabulary), data))
+                save_array(
+                    folder / "text-logs.npy", _units_logs(train_ngram(notes, data.vocabulary), data)
+                )
         return history
 
     def train(self, data: AuditData, folder: Path) -> tuple[LanguageModel, History]:
@@ -123,10 +139,14 @@ class AuditModel:
 
 def _units_logs(model: LanguageModel, data: AuditData) -> Logs:
     """Return log P of all tokens of the units' notes, unit by unit."""
-    return np.concatenate(list(model.score([note for unit in range(len(data.units)) for note in data.notes_of(unit)])))
+    return np.concatenate(
+        list(model.score([note for unit in range(len(data.units)) for note in data.notes_of(unit)]))
+    )
 
 
-def load_logs(store: Store, model: AuditModel, data: AuditData, name: str = "logs.npy") -> list[Logs]:
+def load_logs(
+    store: Store, model: AuditModel, data: AuditData, name: str = "logs.npy"
+) -> list[Logs]:
     """Return a finished model's log-probabilities of each unit. Raises InputError if they are not readable."""
     lengths = [int(data.encoded.lengths[rows].sum()) for rows in data.units]
     folder = store.folder(model)
@@ -149,7 +169,9 @@ class Audit:
     reseeded: tuple[AuditModel, ...]
     left_out: tuple[AuditModel, ...]
     name: str = ""  # of an audit that differs from the others of a study
-    other_seeds: tuple[tuple[AuditModel, ...], ...] = ()  # `left_out` under each further training seed
+    other_seeds: tuple[
+        tuple[AuditModel, ...], ...
+    ] = ()  # `left_out` under each further training seed
 
     @property
     def models(self) -> tuple[AuditModel, ...]:
@@ -159,7 +181,13 @@ class Audit:
 
 
 def audit_of(
-    folder: Path, settings: LeaveOutSettings, *, seed: int, words: int = 0, name: str = "", keep: bool = False
+    folder: Path,
+    settings: LeaveOutSettings,
+    *,
+    seed: int,
+    words: int = 0,
+    name: str = "",
+    keep: bool = False,
 ) -> Audit:
     """Return the models that an audit needs.
 
@@ -168,7 +196,12 @@ def audit_of(
         keep: keep the model of all units as a checkpoint.
     """
     recipe, units = settings.audit_recipe(), range(len(load_data(folder).units))
-    own: dict[str, Any] = {"data": folder, "kind": settings.lm.model, "mode": settings.mode, "write": words}
+    own: dict[str, Any] = {
+        "data": folder,
+        "kind": settings.lm.model,
+        "mode": settings.mode,
+        "write": words,
+    }
     full = AuditModel(**own, seed=seed, recipe=recipe, device=settings.lm.device)
     left_out = tuple(replace(full, left_out=unit) for unit in units)
     if recipe is None:
@@ -184,13 +217,20 @@ def train_audits(
 ) -> None:
     """Train all models not yet trained; reports the estimated hours. Raises UsageError if they exceed the limit."""
     models = [one for audit in audits for one in audit.models]
-    networks = [(one, one.recipe) for one in models if one.recipe is not None and not store.done(one)]
+    networks = [
+        (one, one.recipe) for one in models if one.recipe is not None and not store.done(one)
+    ]
     if networks:
-        model, recipe = next(((one.full, one.full.recipe) for one in audits[:1] if one.full.recipe), networks[0])
+        model, recipe = next(
+            ((one.full, one.full.recipe) for one in audits[:1] if one.full.recipe), networks[0]
+        )
         data, epochs = load_data(model.data), recipe.epochs
         seconds = seconds_of_one(data, recipe, model.device)
         passes = sum(own.epochs for _, own in networks) / epochs
-        tokens, hours = data.encoded.ids.size * epochs / seconds, seconds * max(1.0, passes / workers) / 3600
+        tokens, hours = (
+            data.encoded.ids.size * epochs / seconds,
+            seconds * max(1.0, passes / workers) / 3600,
+        )
         each = f"{tokens:,.0f} tokens a second and {seconds:,.0f} s each"
         say(f"{len(networks)} models of {each}: about {hours:.2g} hours")
         refuse_too_long(hours, most_hours)
@@ -206,7 +246,9 @@ def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
     plan = plan_of(data.encoded, recipe, 0)
     with seeded(0):
         place = device_named(device)
-        training = Training(data.vocabulary.size, recipe, plan, seed=0, device=place, validate=lambda network: 1.0)
+        training = Training(
+            data.vocabulary.size, recipe, plan, seed=0, device=place, validate=lambda network: 1.0
+        )
         training.fit(2)
         began, before = time.monotonic(), training.progress.step
         training.fit(before + TIMED_STEPS)
@@ -218,7 +260,9 @@ def refuse_too_long(hours: float, most: float) -> None:
     """Raise UsageError if the plan cannot finish in time."""
     if hours > most:
         hint = f"use fewer --units, a smaller --size, or --max-hours {max(0.1, hours * 1.5):.1f}"
-        raise UsageError(f"this would take about {hours:.2g} hours, more than --max-hours {most:g}", hint=hint)
+        raise UsageError(
+            f"this would take about {hours:.2g} hours, more than --max-hours {most:g}", hint=hint
+        )
 
 
 AHEAD = 1_000  # tasks that wait for a worker
@@ -249,7 +293,9 @@ class LeaveOneOut(Attack):
         with audit_folder(self.out, run_spec(notes, settings, seed), force=settings.force) as store:
             found = audit_notes(notes, settings, seed, store, self.out, context.say)
             write_findings(self.out / FINDINGS, "attack leaveout", found, seed=seed)
-        context.say(f"SECRET: everything in {self.out.name}; {self.out.name}/units-*.csv has one row per unit")
+        context.say(
+            f"SECRET: everything in {self.out.name}; {self.out.name}/units-*.csv has one row per unit"
+        )
         return found
 
 
@@ -259,7 +305,9 @@ class Compared:
 
     findings: list[Finding]
     leave_out: pdtp.LeaveOut  # the underlying differences
-    effects: pdtp.Effects | None  # across training seeds; None with one seed of a model with random training
+    effects: (
+        pdtp.Effects | None
+    )  # across training seeds; None with one seed of a model with random training
     table: str = field(repr=False)  # one row per unit, numbers only
 
 
@@ -276,9 +324,14 @@ def compare(store: Store, audit: Audit, rng: Generator, *, text: bool = False) -
     recipe = audit.full.recipe
     effects = None
     if audit.other_seeds or (recipe is None and not text):
-        effects = pdtp.cross_fit([left_out, *([read(model) for model in models] for models in audit.other_seeds)])
+        effects = pdtp.cross_fit(
+            [left_out, *([read(model) for model in models] for models in audit.other_seeds)]
+        )
     detail: dict[str, Any] = {"mode": audit.full.mode, "model": audit.full.kind}
-    detail |= {"from": "released notes" if text else "the model", "first_weights": audit.name or "random"}
+    detail |= {
+        "from": "released notes" if text else "the model",
+        "first_weights": audit.name or "random",
+    }
     if recipe is not None:
         detail["dropout"] = recipe.dropout
     found = pdtp.findings(compared, rng, detail)
@@ -292,7 +345,10 @@ def compare(store: Store, audit: Audit, rng: Generator, *, text: bool = False) -
 def _without_first(logs: Sequence[Logs], data: AuditData) -> list[Logs]:
     """Set the difference of the first token of each note to 0: paper C's code scores from the second token."""
     firsts = [np.cumsum([0, *data.encoded.lengths[unit][:-1]]) for unit in data.units]
-    return [np.where(np.isin(np.arange(own.size), at), 0.0, own) for own, at in zip(logs, firsts, strict=True)]
+    return [
+        np.where(np.isin(np.arange(own.size), at), 0.0, own)
+        for own, at in zip(logs, firsts, strict=True)
+    ]
 
 
 def _table(data: AuditData, compared: pdtp.LeaveOut, effects: pdtp.Effects | None) -> str:
@@ -300,7 +356,19 @@ def _table(data: AuditData, compared: pdtp.LeaveOut, effects: pdtp.Effects | Non
     counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    heads = ["unit", "notes", "tokens", "score", "placebo", "effect", "reseed", "gap", "sign", "place", "share_of_note"]
+    heads = [
+        "unit",
+        "notes",
+        "tokens",
+        "score",
+        "placebo",
+        "effect",
+        "reseed",
+        "gap",
+        "sign",
+        "place",
+        "share_of_note",
+    ]
     writer.writerow([*heads, "occurrences_of_token"])
     nothing = np.full(len(data.units), np.nan)
     reseed = compared.reseeded.mean(axis=0) if len(compared.reseeded) else nothing
@@ -309,7 +377,9 @@ def _table(data: AuditData, compared: pdtp.LeaveOut, effects: pdtp.Effects | Non
     for unit, rows in enumerate(data.units):
         tokens = np.concatenate(data.notes_of(unit))
         place = int(compared.places[unit])
-        numbers = [f"{number:.4f}" for number in columns[unit]] + ["+" if compared.signed[unit] > 0 else "-"]
+        numbers = [f"{number:.4f}" for number in columns[unit]] + [
+            "+" if compared.signed[unit] > 0 else "-"
+        ]
         rarity = [place, f"{place / tokens.size:.3f}", int(counts[tokens[place]])]
         writer.writerow([unit + 1, rows.size, tokens.size, *numbers, *rarity])
     return out.getvalue()
@@ -336,7 +406,9 @@ def audit_notes(
     rng = np.random.default_rng(seed)
     units = pick_units(notes, settings.units, rng)
     data = prepare(notes, units, settings, rng)
-    say(f"{len(data.encoded)} notes, {data.encoded.ids.size:,} tokens, {data.vocabulary.size:,} in the vocabulary")
+    say(
+        f"{len(data.encoded)} notes, {data.encoded.ids.size:,} tokens, {data.vocabulary.size:,} in the vocabulary"
+    )
     over = over or processes(settings.workers, ahead=AHEAD)
     words = data.encoded.ids.size if settings.from_text else 0
     audit = audit_of(data.save(store.root), settings, seed=seed, words=words)

@@ -19,7 +19,16 @@ from pydantic import model_validator
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import private_folder, private_text, remove, save_array
-from clinveil.core.settings import FORCE, QUIET, SEED, WORKERS, LabelledNotesSettings, Settings, flag, group
+from clinveil.core.settings import (
+    FORCE,
+    QUIET,
+    SEED,
+    WORKERS,
+    LabelledNotesSettings,
+    Settings,
+    flag,
+    group,
+)
 from clinveil.core.types import Ints
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, joined
 from clinveil.lm.recipe import ModelSettings, Recipe
@@ -90,16 +99,22 @@ def load_data(folder: Path) -> AuditData:
     """Read the output of `AuditData.save`. Raises InputError if it does not exist."""
     try:
         plain = json.loads((folder / "data.json").read_text(encoding="utf-8"))
-        validation = _notes(folder, "validation") if (folder / "validation-ids.npy").exists() else None
+        validation = (
+            _notes(folder, "validation") if (folder / "validation-ids.npy").exists() else None
+        )
         units = tuple(np.array(rows, dtype=np.int64) for rows in plain["units"])
         vocabulary = vocabulary_of(plain["vocabulary"])
         return AuditData(_notes(folder, "training"), vocabulary, units, validation)
     except (OSError, ValueError, KeyError, TypeError, EOFError):
-        raise InputError("contains no audit data", where=folder.name, hint="run again with --force") from None
+        raise InputError(
+            "contains no audit data", where=folder.name, hint="run again with --force"
+        ) from None
 
 
 def _notes(folder: Path, part: str) -> EncodedNotes:
-    return EncodedNotes(*(np.load(folder / f"{part}-{name}.npy", allow_pickle=False) for name in NAMES))
+    return EncodedNotes(
+        *(np.load(folder / f"{part}-{name}.npy", allow_pickle=False) for name in NAMES)
+    )
 
 
 def pick_units(notes: PlainNotes, n: int, rng: Generator) -> list[list[int]]:
@@ -114,7 +129,9 @@ def pick_units(notes: PlainNotes, n: int, rng: Generator) -> list[list[int]]:
     for row, patient in enumerate(notes.patients):
         groups.setdefault(patient, []).append(row)
     if len(groups) <= n:
-        raise InputError(f"{len(groups)} patients are too few to leave {n} out", hint="use smaller --units")
+        raise InputError(
+            f"{len(groups)} patients are too few to leave {n} out", hint="use smaller --units"
+        )
     lengths = {name: sum(len(notes.texts[row]) for row in rows) for name, rows in groups.items()}
     order = sorted(groups, key=lambda name: (lengths[name], name))
     strata = np.array_split(np.arange(len(order)), n)
@@ -126,7 +143,9 @@ def hold_out(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator) 
     audited = {notes.patients[row] for rows in units for row in rows}
     free = sorted(set(notes.patients) - audited)
     if not free:
-        raise InputError("no patient remains for validation", hint="use smaller --units, or --schedule fixed")
+        raise InputError(
+            "no patient remains for validation", hint="use smaller --units, or --schedule fixed"
+        )
     wanted = max(1, round(len(set(notes.patients)) / 10))
     chosen = {free[i] for i in rng.permutation(len(free))[:wanted]}
     return [row for row, patient in enumerate(notes.patients) if patient in chosen]
@@ -178,7 +197,9 @@ class LeaveOutSettings(Settings):
     mode: Mode = flag("exact", "Exact, as in paper C (compat), or the closed form of a unigram.")
     units: int = flag(30, "Patients to leave out, one at a time (paper: 30 notes).", ge=2)
     reseeds: int = flag(3, "Models of all notes with other seeds: the reseed floor.", ge=0)
-    seeds: int = flag(2, "Training seeds per left-out unit, across which the effect is measured.", ge=1)
+    seeds: int = flag(
+        2, "Training seeds per left-out unit, across which the effect is measured.", ge=1
+    )
     from_text: bool = flag(False, "Also score by n-grams of notes generated with each model.")
     prepared: bool = flag(False, "NOTES are in MedText's form already (clinveil prepare medtext).")
     max_hours: float = flag(8.0, "Maximum estimated training time in hours.", gt=0)
@@ -189,7 +210,9 @@ class LeaveOutSettings(Settings):
             raise ValueError("--mode compat requires the LSTM: a GPT reads each note separately")
         if self.mode == "unigram" and self.from_text:
             hint = "use --mode exact --model unigram"
-            raise ValueError(f"--from-text is not available with --mode unigram (closed form): {hint}")
+            raise ValueError(
+                f"--from-text is not available with --mode unigram (closed form): {hint}"
+            )
         return self
 
     def audit_recipe(self) -> Recipe | None:
@@ -215,8 +238,16 @@ def run_spec(notes: PlainNotes, settings: LeaveOutSettings, seed: int) -> dict[s
     own |= {"seed": seed, "notes": _hash(notes), "vocabulary": "words" if words else "bytes"}
     size = "min_count" if words else "vocabulary_size"
     own[size] = flat[size]
-    own |= {name: value for name, value in (recipe.as_dict() if recipe else {}).items() if name != "kind"}
-    return own | {"from_text": settings.from_text, "reseeds": settings.reseeds, "seeds": settings.seeds}
+    own |= {
+        name: value
+        for name, value in (recipe.as_dict() if recipe else {}).items()
+        if name != "kind"
+    }
+    return own | {
+        "from_text": settings.from_text,
+        "reseeds": settings.reseeds,
+        "seeds": settings.seeds,
+    }
 
 
 def _hash(notes: PlainNotes) -> str:
@@ -247,7 +278,11 @@ def audit_folder(out: Path, spec: dict[str, Any], *, force: bool = False) -> Ite
 def _refuse_other(out: Path, spec: dict[str, Any]) -> None:
     """Raise UsageError if settings differ, except for `ADDED`."""
     recorded = _recorded(out)
-    others = [name for name in {**spec, **recorded} if name not in ADDED and spec.get(name) != recorded.get(name)]
+    others = [
+        name
+        for name in {**spec, **recorded}
+        if name not in ADDED and spec.get(name) != recorded.get(name)
+    ]
     if others:
         flags = [name if name == "notes" else f"--{name.replace('_', '-')}" for name in others]
         what = f"of other settings: {', '.join(flags)}" if recorded else "without recorded settings"

@@ -54,9 +54,15 @@ UnitLogs = Sequence[NDArray[np.floating[Any]]]
 class LeaveOut:
     """Differences between the model of all units and other models, by model (rows) and scored unit (columns)."""
 
-    largest: Doubles = field(repr=False)  # (n, n) the largest absolute one over the words of unit j without unit i
-    gaps: Doubles = field(repr=False)  # (n, n) the mean of log p - log p': the strongest sign of membership
-    signed: Doubles = field(repr=False)  # (n,) with its sign where it is largest, for each unit left out
+    largest: Doubles = field(
+        repr=False
+    )  # (n, n) the largest absolute one over the words of unit j without unit i
+    gaps: Doubles = field(
+        repr=False
+    )  # (n, n) the mean of log p - log p': the strongest sign of membership
+    signed: Doubles = field(
+        repr=False
+    )  # (n,) with its sign where it is largest, for each unit left out
     places: Ints = field(repr=False)  # (n,) the index of that word
     reseeded: Doubles = field(
         repr=False
@@ -78,7 +84,9 @@ class LeaveOut:
         return np.diag(self.gaps).copy()
 
 
-def leave_out(full: UnitLogs, left_out: Sequence[UnitLogs], reseeded: Sequence[UnitLogs] = ()) -> LeaveOut:
+def leave_out(
+    full: UnitLogs, left_out: Sequence[UnitLogs], reseeded: Sequence[UnitLogs] = ()
+) -> LeaveOut:
     """Compute the differences from log-probabilities of every unit's words under every model.
 
     Args:
@@ -91,13 +99,17 @@ def leave_out(full: UnitLogs, left_out: Sequence[UnitLogs], reseeded: Sequence[U
     """
     n = len(full)
     if n < 2 or len(left_out) != n:
-        raise ValueError(f"{len(left_out)} leave-outs of {n} units; S-PDTP needs each of two or more left out once")
+        raise ValueError(
+            f"{len(left_out)} leave-outs of {n} units; S-PDTP needs each of two or more left out once"
+        )
     if min(logs.size for logs in full) == 0:
         raise ValueError("a unit has no scored word")
     pairs = [[_differences(full[j], model[j]) for j in range(n)] for model in left_out]
     own = [pairs[j][j] for j in range(n)]
     places = np.array([int(np.abs(d).argmax()) for d in own], dtype=np.int64)
-    floor = [[np.abs(_differences(full[j], model[j])).max() for j in range(n)] for model in reseeded]
+    floor = [
+        [np.abs(_differences(full[j], model[j])).max() for j in range(n)] for model in reseeded
+    ]
     return LeaveOut(
         np.array([[np.abs(d).max() for d in row] for row in pairs]),
         np.array([[d.mean() for d in row] for row in pairs]),
@@ -121,16 +133,25 @@ def _others(matrix: Doubles) -> Doubles:
     return np.asarray((matrix.sum(axis=0) - np.diag(matrix)) / (n - 1))
 
 
-def findings(measured: LeaveOut, rng: Generator, detail: Mapping[str, Any] | None = None) -> list[Finding]:
+def findings(
+    measured: LeaveOut, rng: Generator, detail: Mapping[str, Any] | None = None
+) -> list[Finding]:
     """Return `attack.pdtp`, `attack.pdtp_gap` (mean log-likelihood gap; control: the placebo) and `attack.pdtp_sign`.
 
     `detail` is added to every finding, for example the mode and the model.
     """
     n = len(measured.signed)
     reseeds = len(measured.reseeded)
-    floor = {"reseeds": reseeds, "reseed_floor": float(measured.reseeded.mean()) if reseeds else None}
+    floor = {
+        "reseeds": reseeds,
+        "reseed_floor": float(measured.reseeded.mean()) if reseeds else None,
+    }
     shared = {**(detail or {}), **floor, "units": n}
-    placebo = {"source": SOURCE, "control_is": "placebo: another unit left out", "control_kind": "negative"}
+    placebo = {
+        "source": SOURCE,
+        "control_is": "placebo: another unit left out",
+        "control_kind": "negative",
+    }
     gap: dict[str, Any] = {**placebo, **NO_EFFECT, "control": float(_others(measured.gaps).mean())}
     if n > 2:
         gap |= {"p": flipped_p(above_floors(measured.gaps), rng), "p_is": P_IS}
@@ -198,7 +219,9 @@ def cross_fit(seeds: Sequence[Sequence[UnitLogs]]) -> Effects:
     """
     n = len(seeds[0]) if seeds else 0
     if n < 2 or any(len(models) != n or any(len(m) != n for m in models) for models in seeds):
-        raise ValueError("cross-fitting needs two or more units, each left out once under every seed")
+        raise ValueError(
+            "cross-fitting needs two or more units, each left out once under every seed"
+        )
     matrix = np.empty((n, n))
     for j in range(n):
         if len({model[j].shape for models in seeds for model in models}) != 1:
@@ -241,10 +264,17 @@ def effect_finding(effects: Effects, rng: Generator, detail: Mapping[str, Any]) 
     """Return `attack.pdtp_effect`: mean effect at the chosen word, with the effect of another unit as control."""
     more = dict[str, Any]()
     if effects.control is not None:
-        more = {"control": effects.control, "control_is": CONTROL, "control_kind": "negative", "p_is": P_IS}
+        more = {
+            "control": effects.control,
+            "control_is": CONTROL,
+            "control_kind": "negative",
+            "p_is": P_IS,
+        }
         more["p"] = flipped_p(above_floors(effects.matrix), rng)
     detail = {**detail, "seeds": effects.seeds, "scale": "nats"}
-    return mean_finding("attack.pdtp_effect", effects.own, detail, source=EFFECT_SOURCE, **NO_EFFECT, **more)
+    return mean_finding(
+        "attack.pdtp_effect", effects.own, detail, source=EFFECT_SOURCE, **NO_EFFECT, **more
+    )
 
 
 def mean_finding(measure: str, values: Doubles, detail: Mapping[str, Any], **more: Any) -> Finding:
@@ -265,7 +295,9 @@ def above_floors(matrix: Doubles) -> Doubles:
     """
     n = len(matrix)
     off = matrix - np.diag(np.diag(matrix))
-    return np.asarray(np.diag(matrix) - (off.sum(axis=0) + off.sum(axis=1)) / (n - 1) + off.sum() / (n * (n - 1)))
+    return np.asarray(
+        np.diag(matrix) - (off.sum(axis=0) + off.sum(axis=1)) / (n - 1) + off.sum() / (n * (n - 1))
+    )
 
 
 def flipped_p(values: Doubles, rng: Generator) -> float:
@@ -276,7 +308,9 @@ def flipped_p(values: Doubles, rng: Generator) -> float:
     if values.size <= EXACT:
         signs = np.array(list(product((1.0, -1.0), repeat=values.size)))
         return float(np.mean(signs @ values >= values.sum() - 1e-12 * np.abs(values).sum()))
-    return permutation_p(float(values.sum()), rng.choice([-1.0, 1.0], size=(FLIPS, values.size)) @ values)
+    return permutation_p(
+        float(values.sum()), rng.choice([-1.0, 1.0], size=(FLIPS, values.size)) @ values
+    )
 
 
 def closed_form(notes: PlainNotes, rng: Generator, *, alpha: float = 1.0) -> list[Finding]:
@@ -286,23 +320,42 @@ def closed_form(notes: PlainNotes, rng: Generator, *, alpha: float = 1.0) -> lis
     word's probability by that unit's share of it; the control is the mean over a few others of each unit.
     """
     numbers: dict[str, int] = {}
-    rows = [[numbers.setdefault(word, len(numbers)) for word in text.split()] for text in notes.texts]
+    rows = [
+        [numbers.setdefault(word, len(numbers)) for word in text.split()] for text in notes.texts
+    ]
     groups: dict[str, list[int]] = {}
     for row, patient in enumerate(notes.patients):
         groups.setdefault(patient, []).extend(rows[row])
-    units = [np.unique(np.array(words, dtype=np.int64), return_counts=True) for words in groups.values()]
-    counts = np.bincount(np.concatenate([np.repeat(*unit) for unit in units]), minlength=len(numbers))
+    units = [
+        np.unique(np.array(words, dtype=np.int64), return_counts=True) for words in groups.values()
+    ]
+    counts = np.bincount(
+        np.concatenate([np.repeat(*unit) for unit in units]), minlength=len(numbers)
+    )
     scores = unigram_pdtp(counts, units, alpha)
-    detail: dict[str, Any] = {"mode": "unigram", "model": "unigram", "scale": "nats", "words": len(numbers)}
+    detail: dict[str, Any] = {
+        "mode": "unigram",
+        "model": "unigram",
+        "scale": "nats",
+        "words": len(numbers),
+    }
     largest = {**detail, "largest": float(scores.max())}
     about: dict[str, Any] = {"unit": "patients", "source": UNIGRAM_SOURCE}
     if len(units) < 2:
         return [mean_finding("attack.pdtp", scores, largest, **about)]
     floors = _floors(counts, units, alpha, rng)
-    placebo = {"control": float(floors[:, 0].mean()), "control_is": PLACEBO, "control_kind": "negative"}
+    placebo = {
+        "control": float(floors[:, 0].mean()),
+        "control_is": PLACEBO,
+        "control_kind": "negative",
+    }
     found = [mean_finding("attack.pdtp", scores, largest, **about, **placebo)]
     if len(units) > 2:
-        about |= {"control": float(floors[:, 2].mean()), "control_is": CONTROL, "control_kind": "negative"}
+        about |= {
+            "control": float(floors[:, 2].mean()),
+            "control_is": CONTROL,
+            "control_kind": "negative",
+        }
     effect = mean_finding("attack.pdtp_effect", floors[:, 1], detail, **NO_EFFECT, **about)
     return [*found, effect]
 

@@ -55,11 +55,19 @@ class Linkage(Attack):
     on_release = True
     order = 450
     match: str | None = flag(None, "Column that pairs both, or `patient`; default: the note ids.")
-    fragment: int = flag(10, "Known consecutive words of a note, in the second view; 0: omit it.", ge=0)
-    top: int = flag(10, "Rank up to which the right candidate counts as found, in the detail.", ge=1)
-    most: int = flag(NOTES, "Maximum released notes, a random sample, and number of candidates.", ge=2)
+    fragment: int = flag(
+        10, "Known consecutive words of a note, in the second view; 0: omit it.", ge=0
+    )
+    top: int = flag(
+        10, "Rank up to which the right candidate counts as found, in the detail.", ge=1
+    )
+    most: int = flag(
+        NOTES, "Maximum released notes, a random sample, and number of candidates.", ge=2
+    )
     own_vectors: bool = flag(True, "Also a recipient with shadow vectors.")
-    public_match: str = flag("patient", "Column that pairs the release with public texts, or `patient`.", min_length=1)
+    public_match: str = flag(
+        "patient", "Column that pairs the release with public texts, or `patient`.", min_length=1
+    )
     each: bool = flag(False, "Also report every matcher separately.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
@@ -73,11 +81,19 @@ class Linkage(Attack):
         except InputError:
             if context.entered is None:
                 raise
-            return [unmeasured("attack.linkage", "fewer than two people have a released note", unit="notes")]
+            return [
+                unmeasured(
+                    "attack.linkage", "fewer than two people have a released note", unit="notes"
+                )
+            ]
         vectors = context.vectors[0] if context.vectors else None
         own = _shadow(views[0].sides, rng, context) if self.own_vectors else None
         assets = Assets(context.channel, vectors, own)
-        return [finding for view in views for finding in view.findings(assets, rng, top=self.top, each=self.each)]
+        return [
+            finding
+            for view in views
+            for finding in view.findings(assets, rng, top=self.top, each=self.each)
+        ]
 
     def _views(self, context: Context, rng: Generator) -> list[View]:
         """Return what may be known about people: entire texts, fragments of them, and other notes of the patient."""
@@ -86,11 +102,19 @@ class Linkage(Attack):
         sides = paired(context.released, context.original, rng, **how)
         views = [View("whole texts", sides, target="note by its whole text")]
         if self.fragment:
-            views.append(View(f"{self.fragment} words in a row", sides.fragments(self.fragment, rng), fragment=True))
+            views.append(
+                View(
+                    f"{self.fragment} words in a row",
+                    sides.fragments(self.fragment, rng),
+                    fragment=True,
+                )
+            )
         if self.fragment == WORDS_KNOWN:
             views[-1] = replace(views[-1], target="note by ten words")
         if (context.channel is not None or context.entered is not None) and self.match is None:
-            added = other_notes(context.released, context.original, rng, crosswalk=context.notes, limit=self.most)
+            added = other_notes(
+                context.released, context.original, rng, crosswalk=context.notes, limit=self.most
+            )
             target: Target = "note by the patient's other notes"
             views += [View("the patient's other notes", added, target=target)] if added else []
         if context.public is not None:
@@ -109,8 +133,13 @@ def _shadow(sides: Sides, rng: Generator, context: Context) -> Own | None:
     """
     release = context.entered is not None and context.original is not None
     texts = unsampled(context.original, sides, TRAINED_ON, rng) if release else []  # type: ignore[arg-type]
-    with tempfile.TemporaryDirectory(prefix=".clinveil-linkage", dir=context.scratch) as scratch, suppress(InputError):
-        return Own.of(sides, rng, Path(scratch), like=context.channel, texts=texts, threads=context.workers)
+    with (
+        tempfile.TemporaryDirectory(prefix=".clinveil-linkage", dir=context.scratch) as scratch,
+        suppress(InputError),
+    ):
+        return Own.of(
+            sides, rng, Path(scratch), like=context.channel, texts=texts, threads=context.workers
+        )
     return None
 
 
@@ -138,7 +167,9 @@ class View:
     fragment: bool = False
     target: Target | None = None
 
-    def findings(self, assets: Assets, rng: Generator, *, top: int = 10, each: bool = False) -> list[Finding]:
+    def findings(
+        self, assets: Assets, rng: Generator, *, top: int = 10, each: bool = False
+    ) -> list[Finding]:
         """Return the findings of every attacker, who combines their matchers; with `each` also of each matcher."""
         found: list[Finding] = []
         scores: dict[str, Doubles] = {}
@@ -146,11 +177,16 @@ class View:
             scores |= added
             if each:
                 found += [
-                    one for name, scored in added.items() for one in self._linked(name, scored).findings(rng, top=top)
+                    one
+                    for name, scored in added.items()
+                    for one in self._linked(name, scored).findings(rng, top=top)
                 ]
             scored = self.combined(attacker, list(scores.values()), rng).findings(rng, top=top)
             found += [self._with_cell(attacker, one) for one in scored]
-        return [*found, *([unprotected(self.unprotected(rng), self.known)] if self.fragment else [])]
+        return [
+            *found,
+            *([unprotected(self.unprotected(rng), self.known)] if self.fragment else []),
+        ]
 
     def _with_cell(self, attacker: str, finding: Finding) -> Finding:
         """Return the finding on the share of notes linked with its cell of the adversary table."""
@@ -168,7 +204,11 @@ class View:
     def _linked(self, attacker: str, scores: Doubles) -> Linked:
         labels = {"attacker": attacker, "against": self.known, "left_out": self.sides.left_out}
         return Linked(
-            scores.T if self.fragment else scores, self.sides.truth, self.sides.people, labels, self.sides.rarest
+            scores.T if self.fragment else scores,
+            self.sides.truth,
+            self.sides.people,
+            labels,
+            self.sides.rarest,
         )
 
     def unprotected(self, rng: Generator) -> Linked:
@@ -183,13 +223,17 @@ class View:
         if assets.own is not None:
             yield OWN, self._by_shadow(assets.own)
         if assets.channel is not None:
-            added = {"mean vector": mean_vector(self.sides, assets.vectors)} if assets.vectors else {}
+            added = (
+                {"mean vector": mean_vector(self.sides, assets.vectors)} if assets.vectors else {}
+            )
             yield WITH, {**self._by_channel(assets.channel), **added}
 
     def _by_shadow(self, own: Own) -> dict[str, Doubles]:
         scores = {"mean of own vectors": mean_vector(self.sides, own.vectors)}
         for number, channel in enumerate(own.channels, 1):
-            scores |= {f"own {name} {number}": one for name, one in self._by_channel(channel).items()}
+            scores |= {
+                f"own {name} {number}": one for name, one in self._by_channel(channel).items()
+            }
         return scores
 
     def _by_channel(self, channel: Channel) -> dict[str, Doubles]:

@@ -16,7 +16,10 @@ from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.stats.findings import clustered_share, proportion
 
 SHUFFLES, PRECISION, MIN_NAMED = 20, 0.9, 10
-CHANCE_IS, CONTROL_IS = "naming one of the candidates at random", "the same scores, with the known texts shuffled"
+CHANCE_IS, CONTROL_IS = (
+    "naming one of the candidates at random",
+    "the same scores, with the known texts shuffled",
+)
 SOURCES = {
     "": "linkage: share of notes with a right best match",
     "_rarest": "the same, of the people with the rarest words: maximum risk, ISO/IEC 27559 7.3.2",
@@ -59,7 +62,10 @@ class Linked:
     def findings(self, rng: Generator, *, top: int) -> list[Finding]:
         """Return hits, hits among the people with the rarest words, and hits with confidence."""
         ranks = self.ranks(rng)
-        rank_detail = {f"top_{top}": float((ranks <= top).mean()), "median": float(np.median(ranks))}
+        rank_detail = {
+            f"top_{top}": float((ranks <= top).mean()),
+            "median": float(np.median(ranks)),
+        }
         more = {"mean_rank": float(ranks.mean()), **rank_detail}
         found = [self._share("", ranks == 1, more)]
         if self.rarest is not None:
@@ -83,15 +89,30 @@ class Linked:
         precision = float(hits.sum() / named.sum()) if named.any() else None
         return self._share("_singled", hits, {"named": int(named.sum()), "precision": precision})
 
-    def _share(self, suffix: str, hits: Mask, more: dict[str, Any], rows: Mask | None = None) -> Finding:
+    def _share(
+        self, suffix: str, hits: Mask, more: dict[str, Any], rows: Mask | None = None
+    ) -> Finding:
         """Return the share of hits among all rows, or some."""
         hits, people = (hits, self.people) if rows is None else (hits[rows], self.people[rows])
         candidates = self.scores.shape[1]
         chance = 1 / candidates
-        detail = {**self.labels, "candidates": candidates, "advantage": float(hits.mean()) - chance, **more}
-        about: dict[str, Any] = {"chance": chance, "chance_is": CHANCE_IS, "source": SOURCES[suffix]}
+        detail = {
+            **self.labels,
+            "candidates": candidates,
+            "advantage": float(hits.mean()) - chance,
+            **more,
+        }
+        about: dict[str, Any] = {
+            "chance": chance,
+            "chance_is": CHANCE_IS,
+            "source": SOURCES[suffix],
+        }
         if not suffix:
-            about |= {"control": self.control(), "control_is": CONTROL_IS, "control_kind": "negative"}
+            about |= {
+                "control": self.control(),
+                "control_is": CONTROL_IS,
+                "control_kind": "negative",
+            }
         counts = np.zeros((int(people.max()) + 1, 2), dtype=np.int64)
         np.add.at(counts, people, np.column_stack([hits, np.ones_like(hits)]).astype(np.int64))
         about |= {"over": "people", "unit": "notes", "detail": detail}
@@ -100,7 +121,9 @@ class Linked:
     def control(self) -> float:
         """Return the share of hits if known texts are shuffled among people, over 20 shuffles."""
         rng = np.random.default_rng(len(self.truth))
-        return float(np.mean([(self.best == rng.permutation(self.truth)).mean() for _ in range(SHUFFLES)]))
+        return float(
+            np.mean([(self.best == rng.permutation(self.truth)).mean() for _ in range(SHUFFLES)])
+        )
 
 
 def _threshold(margins: Doubles, right: Mask) -> float:
@@ -115,7 +138,9 @@ def unprotected(linked: Linked, against: str) -> Finding:
     """Return the positive control: the share of hits if the known texts themselves were released."""
     n, right = len(linked.truth), int((linked.best == linked.truth).sum())
     detail = {"against": against, "candidates": linked.scores.shape[1]}
-    return proportion("attack.linkage_unprotected", right, n, over="notes", better=None, detail=detail)
+    return proportion(
+        "attack.linkage_unprotected", right, n, over="notes", better=None, detail=detail
+    )
 
 
 def halves(people: Ints, rng: Generator) -> Mask:
@@ -142,7 +167,9 @@ def combined(scores: Sequence[Doubles], truth: Ints, people: Ints, rng: Generato
         return np.asarray(features.sum(axis=2), dtype=np.float64)
     half, result = halves(people, rng), np.zeros(features.shape[:2])
     for fit in (half, ~half):
-        result[~fit] = features[~fit] @ _weights(features, truth, np.flatnonzero(fit), rng).astype(np.float32)
+        result[~fit] = features[~fit] @ _weights(features, truth, np.flatnonzero(fit), rng).astype(
+            np.float32
+        )
     return result
 
 

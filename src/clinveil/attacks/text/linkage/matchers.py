@@ -33,7 +33,9 @@ def counts(texts: Sequence[Sequence[str]], ids: WordIds) -> csr_matrix:
     """Return how often each word occurs in each text, (n_texts, n_words); unnumbered words are ignored."""
     rows = [ids.encode(text) for text in texts]
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    flat = np.concatenate([np.zeros(0, dtype=np.int64), *(np.array(row, dtype=np.int64) for row in rows)])
+    flat = np.concatenate(
+        [np.zeros(0, dtype=np.int64), *(np.array(row, dtype=np.int64) for row in rows)]
+    )
     matrix = csr_matrix((np.ones(flat.size), flat, indptr), shape=(len(texts), len(ids)))
     matrix.sum_duplicates()
     return matrix
@@ -41,7 +43,10 @@ def counts(texts: Sequence[Sequence[str]], ids: WordIds) -> csr_matrix:
 
 def both(sides: Sides, *, pairs: bool = False) -> tuple[csr_matrix, csr_matrix]:
     """Return counts of both sides over the words (or pairs of adjacent words) of both."""
-    texts = [[_pairs(text) for text in side] if pairs else side for side in (sides.released_words, sides.known_words)]
+    texts = [
+        [_pairs(text) for text in side] if pairs else side
+        for side in (sides.released_words, sides.known_words)
+    ]
     ids = WordIds.of((word for side in texts for text in side for word in text), first=0)
     return counts(texts[0], ids), counts(texts[1], ids)
 
@@ -81,16 +86,21 @@ def bm25(sides: Sides, *, known_as_query: bool = False) -> Doubles:
     lengths = np.asarray(texts.sum(axis=1)).ravel()
     length_norm = K1 * (1 - B + B * lengths / lengths.mean())
     weights = texts.data * (K1 + 1) / (texts.data + np.repeat(length_norm, np.diff(texts.indptr)))
-    weighed = csr_matrix((weights, texts.indices, texts.indptr), shape=texts.shape) @ diags(rarity(texts))
+    weighed = csr_matrix((weights, texts.indices, texts.indptr), shape=texts.shape) @ diags(
+        rarity(texts)
+    )
     scores = (
-        weighed @ csr_matrix((np.ones(queries.nnz), queries.indices, queries.indptr), shape=queries.shape).T
+        weighed
+        @ csr_matrix((np.ones(queries.nnz), queries.indices, queries.indptr), shape=queries.shape).T
     ).toarray()
     return np.asarray(scores if known_as_query else scores.T)
 
 
 def length(sides: Sides) -> Doubles:
     """Return minus the log differences in the number of released words, numbers, marks and lines."""
-    left = np.array([_shape(*left) for left in zip(sides.released, sides.released_words, strict=True)])
+    left = np.array(
+        [_shape(*left) for left in zip(sides.released, sides.released_words, strict=True)]
+    )
     right = np.array([_shape(*left) for left in zip(sides.known, sides.known_words, strict=True)])
     score = np.zeros((len(left), len(right)))
     for column in np.flatnonzero((left != left[0]).any(axis=0)):
@@ -100,7 +110,12 @@ def length(sides: Sides) -> Doubles:
 
 def _shape(text: str, words: Sequence[str]) -> tuple[int, int, int, int]:
     """Return the number of words, numbers, lines and punctuation marks."""
-    return len(words), len(_NUMBER.findall(text)), text.strip().count("\n"), len(_MARK.findall(text))
+    return (
+        len(words),
+        len(_NUMBER.findall(text)),
+        text.strip().count("\n"),
+        len(_MARK.findall(text)),
+    )
 
 
 def mean_vector(sides: Sides, vectors: Vectors) -> Doubles:
@@ -108,7 +123,9 @@ def mean_vector(sides: Sides, vectors: Vectors) -> Doubles:
     ids = WordIds(dict(zip(vectors.words, range(len(vectors.words)), strict=True)), 0)
     released, known = (counts(side, ids) for side in (sides.released_words, sides.known_words))
     rare = diags(rarity(released, known))
-    left, right = (_centred(np.asarray(logged(side) @ rare @ vectors.matrix)) for side in (released, known))
+    left, right = (
+        _centred(np.asarray(logged(side) @ rare @ vectors.matrix)) for side in (released, known)
+    )
     return np.asarray(left @ right.T)
 
 
@@ -137,7 +154,11 @@ class Likelihood:
         ids = WordIds(channel.ids, 0)
         released, known = (counts(side, ids) for side in (sides.released_words, sides.known_words))
         output_counts = np.asarray(released.sum(axis=0)).ravel() + 0.5
-        return cls(released, known, channel.matrix()[: len(channel.words)] @ diags(output_counts.sum() / output_counts))
+        return cls(
+            released,
+            known,
+            channel.matrix()[: len(channel.words)] @ diags(output_counts.sum() / output_counts),
+        )
 
     def mixture(self, shares: Sequence[float], *, once: bool = False) -> Doubles:
         """Return log P(note | text) - log P(note), where each word comes from the text with probability s.
@@ -155,7 +176,10 @@ class Likelihood:
         n = np.asarray(note.sum(axis=1))
         best = np.zeros((note.shape[0], text.shape[0]))
         for share in shares:
-            gain = csr_matrix((np.log1p(share / (1 - share) * text.data), text.indices, text.indptr), shape=text.shape)
+            gain = csr_matrix(
+                (np.log1p(share / (1 - share) * text.data), text.indices, text.indptr),
+                shape=text.shape,
+            )
             np.maximum(best, (note @ gain.T).toarray() + n * np.log(1 - share), out=best)
         return best
 

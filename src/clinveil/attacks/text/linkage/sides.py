@@ -23,7 +23,15 @@ from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.core.types import Ints, Mask
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, Note, corpus_of_texts, rows, rows_with
+from clinveil.corpus.corpus import (
+    NOTE_ID,
+    PATIENT_ID,
+    Corpus,
+    Note,
+    corpus_of_texts,
+    rows,
+    rows_with,
+)
 from clinveil.corpus.sample import KeySample
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
@@ -75,7 +83,10 @@ class Sides:
         texts = [set(words(text)) for text in self.whole]
         texts_held = Counter(word for text in texts for word in text)
         rarity = np.array(
-            [np.mean([-np.log(texts_held[word]) for word in text]) if text else -np.inf for text in texts]
+            [
+                np.mean([-np.log(texts_held[word]) for word in text]) if text else -np.inf
+                for text in texts
+            ]
         )
         of_people = np.full(int(self.people.max()) + 1, -np.inf)
         np.maximum.at(of_people, self.people, rarity[self.truth])
@@ -91,7 +102,9 @@ class Sides:
         runs = [" ".join(text[at : at + length]) for text, at in zip(known, starts, strict=True)]
         released = [self.released[i] for i in first]
         whole = [self.known[j] for j in self.truth[first]]
-        return Sides(released, runs, np.arange(len(first)), self.people[first], self.left_out, whole)
+        return Sides(
+            released, runs, np.arange(len(first)), self.people[first], self.left_out, whole
+        )
 
 
 def paired(
@@ -129,9 +142,14 @@ def paired(
     return _sides(list(sample.values.values()), texts_of, left_out)
 
 
-def _texts(known: Corpus, column: str, wanted: AbstractSet[str], limit: int, rng: Generator) -> dict[str, list[str]]:
+def _texts(
+    known: Corpus, column: str, wanted: AbstractSet[str], limit: int, rng: Generator
+) -> dict[str, list[str]]:
     """Return the texts of the wanted keys, then a random sample of others, up to `limit` keys in all."""
-    texts_of, others = dict[str, list[str]](), KeySample[list[str]](max(1, limit - len(wanted)), rng)
+    texts_of, others = (
+        dict[str, list[str]](),
+        KeySample[list[str]](max(1, limit - len(wanted)), rng),
+    )
     for key, note in _keyed(known, column):
         if _has_words(note.text):
             texts_held = texts_of.setdefault(key, []) if key in wanted else others.offer(key, list)
@@ -140,16 +158,25 @@ def _texts(known: Corpus, column: str, wanted: AbstractSet[str], limit: int, rng
     return texts_of | (others.values if len(wanted) < limit else {})
 
 
-def _sides(notes: list[tuple[str, str, str]], texts_of: Mapping[str, list[str]], left_out: int) -> Sides:
+def _sides(
+    notes: list[tuple[str, str, str]], texts_of: Mapping[str, list[str]], left_out: int
+) -> Sides:
     """Build the sides from notes (key, patient, text) and the texts of each key."""
     place = {key: j for j, key in enumerate(texts_of)}
     truth = np.array([place[key] for key, _, _ in notes], dtype=np.int64)
     if (people := len(np.unique(truth))) < 2:
-        raise InputError(f"linkage requires two people, found {people}", hint="provide notes and texts of more people")
-    people_numbers = np.unique(np.array([patient for _, patient, _ in notes], dtype=object), return_inverse=True)[1]
+        raise InputError(
+            f"linkage requires two people, found {people}",
+            hint="provide notes and texts of more people",
+        )
+    people_numbers = np.unique(
+        np.array([patient for _, patient, _ in notes], dtype=object), return_inverse=True
+    )[1]
     known = ["\n".join(texts)[:CHARACTERS] for texts in texts_of.values()]
     released = [text[:CHARACTERS] for *_, text in notes]
-    return Sides(released, known, truth, people_numbers.astype(np.int64), left_out, ids=list(texts_of))
+    return Sides(
+        released, known, truth, people_numbers.astype(np.int64), left_out, ids=list(texts_of)
+    )
 
 
 def unsampled(corpus: Corpus, sides: Sides, limit: int, rng: Generator) -> list[str]:
@@ -165,7 +192,12 @@ def unsampled(corpus: Corpus, sides: Sides, limit: int, rng: Generator) -> list[
 
 
 def other_notes(
-    released: Corpus, original: Corpus, rng: Generator, *, crosswalk: Mapping[str, str] | None, limit: int
+    released: Corpus,
+    original: Corpus,
+    rng: Generator,
+    *,
+    crosswalk: Mapping[str, str] | None,
+    limit: int,
 ) -> Sides | None:
     """Pair one released note of each patient with the patient's other source notes; None for fewer than two patients.
 
@@ -177,15 +209,22 @@ def other_notes(
         texts_held = sample.offer(patient, list)
         if texts_held is not None and _has_words(text):
             texts_held.append((source_id(note_id, crosswalk), text))
-    several = {patient: texts_held for patient, texts_held in sample.values.items() if len(texts_held) > 1}
-    chosen = {patient: texts_held[int(rng.integers(len(texts_held)))] for patient, texts_held in several.items()}
+    several = {
+        patient: texts_held for patient, texts_held in sample.values.items() if len(texts_held) > 1
+    }
+    chosen = {
+        patient: texts_held[int(rng.integers(len(texts_held)))]
+        for patient, texts_held in several.items()
+    }
     owner = {source: patient for patient, texts_held in several.items() for source, _ in texts_held}
     released_sources = {source for source, _ in chosen.values()}
     texts_of: dict[str, list[str]] = {}
     for note_id, _, text in rows(original):
         if note_id in owner and note_id not in released_sources and _has_words(text):
             texts_of.setdefault(owner[note_id], []).append(text)
-    notes = [(patient, patient, text) for patient, (_, text) in chosen.items() if patient in texts_of]
+    notes = [
+        (patient, patient, text) for patient, (_, text) in chosen.items() if patient in texts_of
+    ]
     return _sides(notes, texts_of, len(sample.values) - len(notes)) if len(notes) > 1 else None
 
 
@@ -197,10 +236,15 @@ def _keyed(corpus: Corpus, column: str) -> Iterator[tuple[str, Note]]:
         yield from ((note.patient_id, note) for note in rows(corpus))
     else:
         try:
-            yield from ((str(value), note) for note, (value,) in rows_with(corpus, column) if value is not None)
+            yield from (
+                (str(value), note)
+                for note, (value,) in rows_with(corpus, column)
+                if value is not None
+            )
         except KeyError:
             raise InputError(
-                "the column to match by does not exist", hint="pass a column of both files with --match"
+                "the column to match by does not exist",
+                hint="pass a column of both files with --match",
             ) from None
 
 
@@ -240,11 +284,17 @@ class Own:
             InputError: the texts have too few words.
         """
         corpus = corpus_of_texts(texts or sides.known)
-        settings = vectors or shadow_settings(sum(len(text.split()) for text in texts or sides.known))
-        trained = train(corpus, settings, seed=int(rng.integers(2**31)), workers=threads, scratch=scratch)
+        settings = vectors or shadow_settings(
+            sum(len(text.split()) for text in texts or sides.known)
+        )
+        trained = train(
+            corpus, settings, seed=int(rng.integers(2**31)), workers=threads, scratch=scratch
+        )
         key = Key.from_seed(int(rng.integers(2**31)))
         if like is not None and like.mechanism in mechanisms:
             outputs = {word for note in sides.released_words for word in note}
             return cls(trained, (channel_like(like, trained, outputs, key, threads),))
-        channels_built = [build_channel(trained, one, key=key, threads=threads)[0] for one in channels]
+        channels_built = [
+            build_channel(trained, one, key=key, threads=threads)[0] for one in channels
+        ]
         return cls(trained, tuple(channels_built))

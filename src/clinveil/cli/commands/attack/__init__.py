@@ -27,15 +27,27 @@ OF_RELEASES |= {"uniqueness", "adversary-suite"}
 
 def attack_command(name: str, attack: type[Attack]) -> Command[MeasureSettings]:
     """Return the command of a registered attack."""
-    given = inputs_of(attack) | {field: INPUTS[field] for field in INPUTS if field in attack.optional}
+    given = inputs_of(attack) | {
+        field: INPUTS[field] for field in INPUTS if field in attack.optional
+    }
     fields: dict[str, Any] = {"attack": (attack, group(attack)), "workers": (int, WORKERS)}
-    settings: type[MeasureSettings] = create_model(f"{attack.__name__}Command", __base__=MeasureSettings, **fields)
+    settings: type[MeasureSettings] = create_model(
+        f"{attack.__name__}Command", __base__=MeasureSettings, **fields
+    )
 
     def run_it(run: Run[Any], **paths: Any) -> None:
         how = run.settings
-        held = {field: one.read(paths[one.name], Reading(how.notes)) for field, one in given.items() if paths[one.name]}
-        if "counts" in attack.optional - held.keys() and any(one.counts is None for one in held["vectors"]):
-            say("clinveil: vectors without word counts: name frequencies are unknown (pass --notes)")
+        held = {
+            field: one.read(paths[one.name], Reading(how.notes))
+            for field, one in given.items()
+            if paths[one.name]
+        }
+        if "counts" in attack.optional - held.keys() and any(
+            one.counts is None for one in held["vectors"]
+        ):
+            say(
+                "clinveil: vectors without word counts: name frequencies are unknown (pass --notes)"
+            )
         findings = how.attack(Context(**held, workers=how.workers, say=run.say), run.rng())
         first = next(iter(paths.values()))
         files = ", ".join(path.name for path in (first if isinstance(first, list) else [first]))
@@ -55,7 +67,9 @@ def _signature(given: Mapping[str, Input], optional: frozenset[str]) -> Signatur
         option = argument if len(parameters) == 1 else typer.Option(help=one.help)
         default = None if field in optional else Parameter.empty
         annotation: Any = Annotated[kind, option]
-        parameters.append(Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+        parameters.append(
+            Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        )
     return Signature(parameters)
 
 
@@ -74,6 +88,16 @@ class AttackCommands(Registry[Parsed]):
         return super().get(name)
 
 
-ORDER = ("inversion", "linkage", "inference", "names", "association", "scenario", "copies", "leaveout", "membership")
+ORDER = (
+    "inversion",
+    "linkage",
+    "inference",
+    "names",
+    "association",
+    "scenario",
+    "copies",
+    "leaveout",
+    "membership",
+)
 HELP = "Attack notes, word vectors or language models before release; compare with chance and a control."
 Group("attack", HELP, AttackCommands("attack command", f"{PACKAGE}.attack", first=ORDER))

@@ -33,7 +33,9 @@ class CanarySettings(MeasureSettings):
 @command("attack canaries", CanarySettings, flags="seed", findings=True)
 def canaries(
     run: Run[CanarySettings],
-    notes: Annotated[Path, typer.Argument(help="Training notes; the copy with canaries is not written.")],
+    notes: Annotated[
+        Path, typer.Argument(help="Training notes; the copy with canaries is not written.")
+    ],
 ) -> None:
     """Train on a copy with canaries; measure how far the model and its synthetic notes disclose them."""
     how = run.settings
@@ -43,5 +45,9 @@ def canaries(
         need_torch()
     read = read_notes(open_corpus(notes, how.notes).without_markup(), prepared=how.prepared)
     attack = Canaries(lm=how.lm, seed=run.seed, each=how.each, repeats=how.repeats)
-    found = attack(Context(training=read, workers=how.workers, say=run.say), default_rng([run.seed, 0xCA]))
-    run.show(found, f"canaries in {notes.name}, {how.lm.model} {how.lm.size} (seed {run.seed}; bits)")
+    found = attack(
+        Context(training=read, workers=how.workers, say=run.say), default_rng([run.seed, 0xCA])
+    )
+    run.show(
+        found, f"canaries in {notes.name}, {how.lm.model} {how.lm.size} (seed {run.seed}; bits)"
+    )

@@ -16,7 +16,10 @@ from clinveil.core.settings import group
 from clinveil.corpus.open import open_corpus
 
 Released = Annotated[Path, typer.Argument(help="Released notes with the attribute in a column.")]
-Known = Annotated[Path | None, typer.Option("--known", help="Original notes of other patients, with the same column.")]
+Known = Annotated[
+    Path | None,
+    typer.Option("--known", help="Original notes of other patients, with the same column."),
+]
 
 
 class InferenceSettings(MeasureSettings):
@@ -33,4 +36,7 @@ def inference(run: Run[InferenceSettings], released: Released, known: Known = No
         raise UsageError("no attribute to predict", hint="pass --label COLUMN")
     notes, others = (open_corpus(path, how.notes) if path else None for path in (released, known))
     context = Context(released=notes, reference=others, keep=label, say=run.say)
-    run.show(how.attack(context, run.rng()), f"attributes in {released.name} (seed {run.seed}; lower is safer)")
+    run.show(
+        how.attack(context, run.rng()),
+        f"attributes in {released.name} (seed {run.seed}; lower is safer)",
+    )

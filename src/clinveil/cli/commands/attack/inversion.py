@@ -17,8 +17,12 @@ ALL = 10**12
 Released = Annotated[Path, typer.Argument(help="The release: its folder, or its notes.")]
 Vault = Annotated[Path, typer.Option("--vault", help="Vault of the release (OUT/vault).")]
 Original = Annotated[Path, typer.Option("--original", help="Original notes.")]
-Prior = Annotated[Path | None, typer.Option("--prior", help="Notes of the attacker (default: of other patients).")]
-Patients = Annotated[Path | None, typer.Option("--patients", help="Known patients, if the release had them.")]
+Prior = Annotated[
+    Path | None, typer.Option("--prior", help="Notes of the attacker (default: of other patients).")
+]
+Patients = Annotated[
+    Path | None, typer.Option("--patients", help="Known patients, if the release had them.")
+]
 
 
 class InversionSettings(Settings):
@@ -48,5 +52,7 @@ def inversion(
     found = [*Inversion()(context, run.rng()), *suite(context, run.rng())]
     run.show(found, f"recovered words of {released.name} (seed {run.seed}; lower is safer)")
     details = [finding.detail for finding in found if "reader" in finding.detail]
-    for adversary, knowledge in {str(detail["reader"]): detail["knowledge"] for detail in details}.items():
+    for adversary, knowledge in {
+        str(detail["reader"]): detail["knowledge"] for detail in details
+    }.items():
         run.say(f"{adversary} knows: {knowledge}")

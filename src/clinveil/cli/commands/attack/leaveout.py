@@ -17,7 +17,10 @@ from clinveil.core.neural import need_torch
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.notes import read_notes
 
-Folder = Annotated[Path | None, typer.Option("-o", "--out", help="Secret folder for models; pass it again to resume.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("-o", "--out", help="Secret folder for models; pass it again to resume."),
+]
 
 
 @command("attack leaveout", LeaveOutSettings, flags="mode seed force", findings=True)

@@ -18,17 +18,27 @@ from clinveil.releases.crosswalk import source_notes
 from clinveil.vectors.files import load_vectors
 
 Released = Annotated[Path, typer.Argument(help="Protected notes, of clinveil or another tool.")]
-Known = Annotated[Path, typer.Option("--known", help="Texts about the same patients, or their source notes.")]
-Vault = Annotated[Path | None, typer.Option("--vault", help="Vault of the release, for the true patients.")]
-ChannelOf = Annotated[Path | None, typer.Option("--channel", help="Also attack with this channel (vault/channel).")]
-VectorsOf = Annotated[Path | None, typer.Option("--vectors", help="Also attack with these vectors (vault/vectors).")]
+Known = Annotated[
+    Path, typer.Option("--known", help="Texts about the same patients, or their source notes.")
+]
+Vault = Annotated[
+    Path | None, typer.Option("--vault", help="Vault of the release, for the true patients.")
+]
+ChannelOf = Annotated[
+    Path | None, typer.Option("--channel", help="Also attack with this channel (vault/channel).")
+]
+VectorsOf = Annotated[
+    Path | None, typer.Option("--vectors", help="Also attack with these vectors (vault/vectors).")
+]
 
 
 class LinkageSettings(MeasureSettings):
     """Settings of `clinveil attack linkage`."""
 
     attack: Linkage = group(Linkage)
-    known_text: str | None = flag(None, "Column of the known text, if it differs (default: guessed).", min_length=1)
+    known_text: str | None = flag(
+        None, "Column of the known text, if it differs (default: guessed).", min_length=1
+    )
     workers: int = WORKERS
 
 
@@ -46,7 +56,9 @@ def linkage(
     keep: tuple[str, ...] = () if match in (None, "patient") else (match,)
     context = Context(
         released=open_corpus(released, how.notes, keep=keep),
-        original=open_corpus(known, how.notes.but(text=how.known_text) if how.known_text else how.notes, keep=keep),
+        original=open_corpus(
+            known, how.notes.but(text=how.known_text) if how.known_text else how.notes, keep=keep
+        ),
         notes=source_notes(vault) if vault else None,
         channel=load_channel(channel) if channel else None,
         vectors=[load_vectors(vectors)] if vectors else None,
@@ -55,4 +67,6 @@ def linkage(
         say=run.say,
     )
     found = how.attack(context, run.rng())
-    run.show(found, f"linkage of {released.name} with {known.name} (seed {run.seed}; lower is safer)")
+    run.show(
+        found, f"linkage of {released.name} with {known.name} (seed {run.seed}; lower is safer)"
+    )

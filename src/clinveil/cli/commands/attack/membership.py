@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 from numpy.random import default_rng
 
-from clinveil.attacks.models.membership import MODEL, RELEASED, as_words, infer_membership, model_of_text
+from clinveil.attacks.models.membership import (
+    MODEL,
+    RELEASED,
+    as_words,
+    infer_membership,
+    model_of_text,
+)
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
 from clinveil.core.errors import UsageError
@@ -21,16 +27,28 @@ from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.releases.model_notes import sides_of_model
 
 Training = Annotated[
-    Path, typer.Argument(help="Notes that the model was trained on; without HELD_OUT, the file that release read.")
+    Path,
+    typer.Argument(
+        help="Notes that the model was trained on; without HELD_OUT, the file that release read."
+    ),
 ]
 HeldOut = Annotated[
     Path | None,
-    typer.Argument(help="Notes not used for training (default: the split of the synthetic release)."),
+    typer.Argument(
+        help="Notes not used for training (default: the split of the synthetic release)."
+    ),
 ]
-Model = Annotated[Path | None, typer.Option("--from", help="Attack this model (vault/model of a synthetic release).")]
-Synthetic = Annotated[Path | None, typer.Option("--synthetic", help="Attack these synthetic notes, without the model.")]
+Model = Annotated[
+    Path | None,
+    typer.Option("--from", help="Attack this model (vault/model of a synthetic release)."),
+]
+Synthetic = Annotated[
+    Path | None,
+    typer.Option("--synthetic", help="Attack these synthetic notes, without the model."),
+]
 Reference = Annotated[
-    Path | None, typer.Option("--reference", help="Notes of third patients, to calibrate the attack.")
+    Path | None,
+    typer.Option("--reference", help="Notes of third patients, to calibrate the attack."),
 ]
 
 
@@ -60,9 +78,13 @@ def membership(
     if held_out is not None:
         sides = _read(training, how, layout=layout), _read(held_out, how, layout=layout)
     elif model is None:
-        raise UsageError("the notes were split by no model", hint="pass HELD_OUT, or --from MODEL of the release")
+        raise UsageError(
+            "the notes were split by no model", hint="pass HELD_OUT, or --from MODEL of the release"
+        )
     else:
-        before = sides_of_model(training, model, split, how.notes, prepared=how.prepared, layout=layout)
+        before = sides_of_model(
+            training, model, split, how.notes, prepared=how.prepared, layout=layout
+        )
         sides = before.training, before.held_out
     third = _read(reference, how, layout=layout) if reference else None
     found: list[Finding] = []

@@ -30,7 +30,8 @@ def evaluate_command(name: str, kind: type[Evaluation]) -> Command[Evaluation]:
 
     run_it.__doc__ = kind.__doc__
     parameters = [_parameter(name, one) for name, one in kind.inputs.items()]
-    run_it.__signature__ = Signature([Parameter("run", Parameter.POSITIONAL_OR_KEYWORD), *parameters])  # type: ignore[attr-defined]
+    run = Parameter("run", Parameter.POSITIONAL_OR_KEYWORD)
+    run_it.__signature__ = Signature([run, *parameters])  # type: ignore[attr-defined]
     return Command(f"evaluate {name}", run_it, kind, flags=kind.shown, findings=True)
 
 
@@ -46,7 +47,12 @@ def _parameter(name: str, one: Input) -> Parameter:
     shape: Any = list[Path] if one.many else Path
     given = typer.Option(one.option, help=one.help) if one.option else typer.Argument(help=one.help)
     kind: Any = Annotated[shape if one.required else shape | None, given]
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=Parameter.empty if one.required else None, annotation=kind)
+    return Parameter(
+        name,
+        Parameter.KEYWORD_ONLY,
+        default=Parameter.empty if one.required else None,
+        annotation=kind,
+    )
 
 
 class EvaluateCommands(Registry[Parsed]):

@@ -12,7 +12,9 @@ from clinveil.cli.findings import show_study
 from clinveil.cli.options import Out
 from clinveil.study.jamia_2020.study import StudySettings, run_study
 
-Pairs = Annotated[list[Path] | None, typer.Option("--pairs", help="Word pairs with human scores; repeatable.")]
+Pairs = Annotated[
+    list[Path] | None, typer.Option("--pairs", help="Word pairs with human scores; repeatable.")
+]
 
 
 @command("study jamia-2020", StudySettings, flags="label size workers seed force", findings=True)

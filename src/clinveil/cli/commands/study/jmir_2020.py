@@ -13,8 +13,13 @@ from clinveil.cli.options import Out
 from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.study import run_study
 
-Patients = Annotated[Path, typer.Option("--patients", help="Known patients (patients.parquet), with names and codes.")]
-Codes = Annotated[Path, typer.Option("--codes", help="Table of codes and descriptions (codes.csv).")]
+Patients = Annotated[
+    Path,
+    typer.Option("--patients", help="Known patients (patients.parquet), with names and codes."),
+]
+Codes = Annotated[
+    Path, typer.Option("--codes", help="Table of codes and descriptions (codes.csv).")
+]
 
 
 @command("study jmir-2020", StudySettings, flags="size workers seed force", findings=True)

@@ -27,7 +27,9 @@ class _Classifier:
         names = self._model.config.id2label
         self.labels = [str(names[number]) for number in range(len(names))]
         positions = getattr(self._model.config, "max_position_embeddings", MAX_TOKENS)
-        self._longest = min(MAX_TOKENS, self._tokenizer.model_max_length, positions - 2)  # some count from 2
+        self._longest = min(
+            MAX_TOKENS, self._tokenizer.model_max_length, positions - 2
+        )  # some count from 2
 
     def predict(self, text: str) -> Iterator[Prediction]:
         """Yield runs of tokens with the same label; each token gets its most probable label."""
@@ -48,10 +50,15 @@ class _Classifier:
     def _tokens(self, text: str) -> dict[tuple[int, int], tuple[int, int, float]]:
         """Return the offsets of each token with the number of tokens around it, its label and its probability."""
         options = {"truncation": True, "max_length": self._longest, "stride": self._longest // 4}
-        read = self._tokenizer(text, **options, return_overflowing_tokens=True, return_offsets_mapping=True)
+        read = self._tokenizer(
+            text, **options, return_overflowing_tokens=True, return_offsets_mapping=True
+        )
         best: dict[tuple[int, int], tuple[int, int, float]] = {}
         for first in range(0, len(read["input_ids"]), _WINDOWS):
-            fields = {name: read[name][first : first + _WINDOWS] for name in ("input_ids", "attention_mask")}
+            fields = {
+                name: read[name][first : first + _WINDOWS]
+                for name in ("input_ids", "attention_mask")
+            }
             with self._torch.inference_mode():
                 logits = self._model(**self._tokenizer.pad(fields, return_tensors="pt")).logits
             scores, labels = (values.tolist() for values in logits.softmax(-1).max(-1))
@@ -77,14 +84,22 @@ def _loaded(where: Path) -> tuple[Any, Any, Any]:
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(where), use_fast=True, **options)
         kind = transformers.AutoModelForTokenClassification
-        model, report = kind.from_pretrained(str(where), use_safetensors=True, output_loading_info=True, **options)
+        model, report = kind.from_pretrained(
+            str(where), use_safetensors=True, output_loading_info=True, **options
+        )
     except Exception:  # noqa: BLE001  any fault of the folder's content
         hint = "pass a folder with config.json, tokenizer.json and model.safetensors of a token classifier"
-        raise InputError("cannot load a model from this folder", where=where.name, hint=hint) from None
+        raise InputError(
+            "cannot load a model from this folder", where=where.name, hint=hint
+        ) from None
     architectures = " ".join(model.config.architectures or ())
-    if report["missing_keys"] or "TokenClassification" not in architectures:  # missing layers would be random
+    if (
+        report["missing_keys"] or "TokenClassification" not in architectures
+    ):  # missing layers would be random
         hint = "pass a model that was trained to label tokens"
-        raise InputError("the model of this folder is not a token classifier", where=where.name, hint=hint)
+        raise InputError(
+            "the model of this folder is not a token classifier", where=where.name, hint=hint
+        )
     if not tokenizer.is_fast:
         hint = "add tokenizer.json to the folder"
         raise InputError("tokenizer returns no character offsets", where=where.name, hint=hint)

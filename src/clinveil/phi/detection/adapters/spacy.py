@@ -24,7 +24,9 @@ def load_pipeline(where: Path) -> Any:
     try:
         language = spacy.load(where)
     except Exception:  # noqa: BLE001  any fault of its configuration; the original message may be long
-        raise InputError("cannot load a spaCy pipeline from this folder", where=where.name) from None
+        raise InputError(
+            "cannot load a spaCy pipeline from this folder", where=where.name
+        ) from None
     language.max_length = 1 << 30
     return language
 
@@ -39,7 +41,9 @@ class _Pipeline:
         """Return the labels of the components that produce entities."""
         factories = ("ner", "entity_ruler", "span_ruler", "beam_ner")
         pipes, meta = self._language.pipe_labels, self._language.get_pipe_meta
-        return sorted({label for name in pipes for label in pipes[name] if meta(name).factory in factories})
+        return sorted(
+            {label for name in pipes for label in pipes[name] if meta(name).factory in factories}
+        )
 
     def predict(self, text: str) -> Iterator[Prediction]:
         """Yield the entities."""

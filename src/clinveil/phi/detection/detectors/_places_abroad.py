@@ -39,8 +39,14 @@ def tail(note: NoteView, end: int) -> Iterator[tuple[int, int, str]]:
         if town := match["town"]:
             comma = "," in note.plain[end : match.start("town")]
             first = re.split(r"[\s-]", town.removeprefix("The "))[0]
-            before_code = re.match(r",?\s(?:[A-Z]{2,3}\s)?[A-Z]?\d", note.plain[match.end() : match.end() + 8])
-            if first in _SMALL or not (comma or before_code or after_code) or (_is_word(first) and first == town):
+            before_code = re.match(
+                r",?\s(?:[A-Z]{2,3}\s)?[A-Z]?\d", note.plain[match.end() : match.end() + 8]
+            )
+            if (
+                first in _SMALL
+                or not (comma or before_code or after_code)
+                or (_is_word(first) and first == town)
+            ):
                 return
         kind = match.lastgroup or ""
         if kind != "state":
@@ -62,7 +68,12 @@ _HOUSE = r"(?:Cottage|Rectory|House|Lodge|Farm|Barn|Villa|Vicarage|Apartments|Ma
 
 
 def _rule(pattern: str, example: str, score: float = 0.8) -> Rule:
-    return Rule("ADDRESS", re.compile(rf"{CODE_BEGIN}(?<!\d[.,/-])(?P<phi>{pattern}){_END}"), example, score=score)
+    return Rule(
+        "ADDRESS",
+        re.compile(rf"{CODE_BEGIN}(?<!\d[.,/-])(?P<phi>{pattern}){_END}"),
+        example,
+        score=score,
+    )
 
 
 RULES = (
@@ -107,7 +118,10 @@ RULES = (
         "of {Rose Cottage, Back Street}.",
         0.7,
     ),
-    _rule(r"(?:RD|RR|R\.R\.)\s\d{1,2}(?=,\s[A-Z]\w+,?\s(?:[A-Z]{2}\s|\d{4}))", "Of {RD 2}, Whangarei 0172."),
+    _rule(
+        r"(?:RD|RR|R\.R\.)\s\d{1,2}(?=,\s[A-Z]\w+,?\s(?:[A-Z]{2}\s|\d{4}))",
+        "Of {RD 2}, Whangarei 0172.",
+    ),
     Rule(
         "CITY",
         re.compile(rf"(?<![\w.-])(?P<phi>{_TOWN}(?:\s{_TOWN})?,\sCo\.?\s{_TOWN})(?!\w)"),

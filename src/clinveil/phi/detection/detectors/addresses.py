@@ -34,7 +34,9 @@ _ABBREVIATIONS = words(
     " RI SC SD TN TX UT VT VA WA WV WI WY DC PR ON QC BC AB MB SK NS NB NL PE NSW QLD VIC TAS"
 )
 # Also words, degrees or medical abbreviations: they need a postal code or a known city.
-_DOUBTFUL = words("MD PA OR IN ME OK HI CO ND DE LA AL ID MS MA NP ON PE NB RI PR SC MO OH MI VA CT CA PT AB BC NS")
+_DOUBTFUL = words(
+    "MD PA OR IN ME OK HI CO ND DE LA AL ID MS MA NP ON PE NB RI PR SC MO OH MI VA CT CA PT AB BC NS"
+)
 _STATE = "(?:" + "|".join(sorted(_ABBREVIATIONS, key=lambda state: (-len(state), state))) + ")"
 _ZIP = r"\d{5}(?:-\d{4})?"
 _LIVES = (
@@ -82,12 +84,20 @@ def _known_city(match: re.Match[str], note: NoteView) -> bool:
     place = " ".join(match["phi"].split())
     if not any(" ".join(place.split()[:count]) in _CITIES for count in (1, 2, 3)):
         return False
-    owner, following = re.findall(r"\A('s)?\s*([a-z]*)", note.plain[match.end("phi") : match.end("phi") + 30])[0]
+    owner, following = re.findall(
+        r"\A('s)?\s*([a-z]*)", note.plain[match.end("phi") : match.end("phi") + 30]
+    )[0]
     if any(part.lower() in word_list("eponym_nouns") for part in place.split()[1:]):
         return False
     if owner and lexical_classes(place) & LexicalClass.EPONYM:  # died of Huntington's
         return False
-    return following not in word_list("eponym_nouns") | {"study", "diet", "heart", "health", "state"}
+    return following not in word_list("eponym_nouns") | {
+        "study",
+        "diet",
+        "heart",
+        "health",
+        "state",
+    }
 
 
 def _unlikely_name(match: re.Match[str], note: NoteView) -> bool:
@@ -107,14 +117,22 @@ def _street(match: re.Match[str], note: NoteView) -> bool:
     if match["kind"] in ("Dr", "DR") and re.match(r"\.?\s?[A-Z]", tail) and "," not in tail:
         return False
     parts = match["phi"].split()
-    if match["kind"].isupper() and len(match["kind"]) < 4 and any(part[:2].istitle() for part in parts):  # Head CT
+    if (
+        match["kind"].isupper()
+        and len(match["kind"]) < 4
+        and any(part[:2].istitle() for part in parts)
+    ):  # Head CT
         return False
-    return not any(part.lower() in _MEASURED or (part.endswith(".") and len(part) > 5) for part in parts[:-1])
+    return not any(
+        part.lower() in _MEASURED or (part.endswith(".") and len(part) > 5) for part in parts[:-1]
+    )
 
 
 def _plain_street(match: re.Match[str], note: NoteView) -> bool:
     """Reject lower-case matches that are distances or counts (`2 lane road`)."""
-    return not any(part in _MEASURED or part in word_list("function") for part in match["phi"].lower().split())
+    return not any(
+        part in _MEASURED or part in word_list("function") for part in match["phi"].lower().split()
+    )
 
 
 def _postcode(match: re.Match[str], note: NoteView) -> bool:
@@ -139,7 +157,9 @@ def _continental(match: re.Match[str], note: NoteView) -> bool:
 
 _CITY_RUN = r"(?P<phi>(?:(?:St|Ft|Mt)\.\s)?[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2})"
 _STATE_NAMES = "|".join(sorted(name.replace(" ", r"\s") for name in _REGIONS))
-_FACILITY = r"(?:clinic|office|hospital|facility|location|campus|practice|branch|site|center|area|ER|ED)"
+_FACILITY = (
+    r"(?:clinic|office|hospital|facility|location|campus|practice|branch|site|center|area|ER|ED)"
+)
 # A house number: 14, 14a, 14-A, 14 bis, 14-16, 14 1/2.
 _HOUSE = r"\d{1,6}(?:\s?-?[A-Za-z](?![A-Za-z])|\s(?:bis|ter|quater))?(?:-\d+)?(?:\s1/2)?"
 _STREET = re.compile(
@@ -212,7 +232,9 @@ _CUED_ZIP = re.compile(
 _OUTWARD = r"[A-PR-UWYZ](?:\d[A-Z\d]?|[A-HK-Y]\d[A-Z\d]?)"
 _INWARD = r"\d[ABD-HJLNP-UW-Z][ABD-HJLNP-UW-Z\d]"
 _CANADIAN = re.compile(r"[ABCEGHJ-NPR-TVXY]\d[A-Z][ -]\d[A-Z]\d")
-_BRITISH = re.compile(r"(?![CLST]\d \dTH)[A-Z]{1,2}\d[A-Z\d]? (?!1ST|2ND|3RD|\dHR|\dLB|\dDR|\dQD)\d[A-Z]{2}")
+_BRITISH = re.compile(
+    r"(?![CLST]\d \dTH)[A-Z]{1,2}\d[A-Z\d]? (?!1ST|2ND|3RD|\dHR|\dLB|\dDR|\dQD)\d[A-Z]{2}"
+)
 _CONTINENTAL = r"(?P<country>(?:D|A|CH|F|B|NL|DK|S|I|E|FI|NO|L)-)?\d{4,5}(?P<letters>\s[A-Z]{2})?"
 _TOWN = r"[A-Z\xc0-\xde][a-zß-ÿ]{2,}(?:[ -][A-Z\xc0-\xde][a-zß-ÿ]+)?"
 
@@ -230,8 +252,16 @@ RULES = (
     Rule("ADDRESS", _AFTER_ADDRESS, "He lives at {12 Elmwood Park}, and walks.", score=0.8),
     Rule("ADDRESS", _RESIDENCE, "Nursing home: {Willow Court}; lives in {Elm Row}.", score=0.7),
     Rule("ADDRESS", _FLAT_ALONE, "Ring at {Apt 4B}.", score=0.7),
-    Rule("ADDRESS", _LOWER, "lives at {123 oak street}, a 20 minute drive.", score=0.7, check=_plain_street),
-    Rule("ADDRESS", _NAMELESS, "Seen in the office on {Elm Street}, or at {5th avenue}.", score=0.6),
+    Rule(
+        "ADDRESS",
+        _LOWER,
+        "lives at {123 oak street}, a 20 minute drive.",
+        score=0.7,
+        check=_plain_street,
+    ),
+    Rule(
+        "ADDRESS", _NAMELESS, "Seen in the office on {Elm Street}, or at {5th avenue}.", score=0.6
+    ),
     Rule(
         "ADDRESS",
         _NUMBER_AFTER,
@@ -280,7 +310,12 @@ RULES = (
         score=0.6,
         check=_city_of_state,
     ),
-    Rule("CITY", re.compile(rf"^{_CITY_RUN},\s?{_STATE}\b[ \t]*\r?$", re.M), "{Springfield}, IL", score=0.8),
+    Rule(
+        "CITY",
+        re.compile(rf"^{_CITY_RUN},\s?{_STATE}\b[ \t]*\r?$", re.M),
+        "{Springfield}, IL",
+        score=0.8,
+    ),
     Rule(
         "CITY",
         re.compile(rf"(?<!\w){_CITY_RUN},\s?(?:{_STATE_NAMES})\b"),
@@ -290,7 +325,9 @@ RULES = (
     ),
     Rule(
         "CITY",
-        re.compile(rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,5}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"),
+        re.compile(
+            rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,5}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"
+        ),
         "She moved with her husband to {Wichita}.",
         score=0.7,
         check=_is_home,
@@ -338,7 +375,9 @@ RULES = (
     ),
     Rule(
         "CITY",
-        re.compile(r"(?<!\w)(?P<phi>[A-Z][a-z]+(?:\s[A-Z][a-z]+)?\s(?:County|Parish|Township))(?!\w)"),
+        re.compile(
+            r"(?<!\w)(?P<phi>[A-Z][a-z]+(?:\s[A-Z][a-z]+)?\s(?:County|Parish|Township))(?!\w)"
+        ),
         "A man from {Orange County}.",
         score=0.6,
     ),

@@ -25,7 +25,9 @@ _UNIT = (
 )
 _LAST_YEAR = 26  # two digits up to this can be a year of this century
 _UNITS_WORD = "(?:one|two|three|four|five|six|seven|eight|nine)"
-_WORDS = rf"(?:ninety(?:[\s-]*{_UNITS_WORD})?|(?:one|a)[\s-]hundred(?:(?:\s+and)?[\s-]+{_UNITS_WORD})?)"
+_WORDS = (
+    rf"(?:ninety(?:[\s-]*{_UNITS_WORD})?|(?:one|a)[\s-]hundred(?:(?:\s+and)?[\s-]+{_UNITS_WORD})?)"
+)
 _TEMPERATURE = re.compile(r"temp|fever|febrile|\bt[:\s]|max|spo2|sat|degree|°")
 _KIN = (
     r"(?:mother|father|mom|mum|dad|grandmother|grandfather|grandma|grandpa|aunt|uncle|sister|brother|wife|husband"
@@ -50,7 +52,9 @@ def _no_temperature(match: re.Match[str], note: NoteView) -> bool:
     return not _TEMPERATURE.search(before(match, note, 25))
 
 
-_RATE = re.compile(r"temp|fever|spo2|\bsat|pulse|rate|\bhr\b|\bbp\b|pressure|oxygen|running|held|stay")
+_RATE = re.compile(
+    r"temp|fever|spo2|\bsat|pulse|rate|\bhr\b|\bbp\b|pressure|oxygen|running|held|stay"
+)
 
 
 def _no_rate(match: re.Match[str], note: NoteView) -> bool:
@@ -133,7 +137,10 @@ RULES = (
         rf"|pounds|kilo|on\s|-?degree))",
         "He is {ninety-three}, and turned ninety degrees.",
     ),
-    _rule(rf"{WORD_BEGIN}(?P<phi>nonagenarian|centenarian){WORD_END}", "A {nonagenarian} in good health."),
+    _rule(
+        rf"{WORD_BEGIN}(?P<phi>nonagenarian|centenarian){WORD_END}",
+        "A {nonagenarian} in good health.",
+    ),
     _rule(
         rf"(?<![a-z\d])(?P<phi>(?:9\d|1[01]\d)(?:st|nd|rd|th)|ninetieth|ninety-\w+th"
         rf"|hundredth){_GAP}birthday",

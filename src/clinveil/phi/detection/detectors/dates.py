@@ -107,7 +107,9 @@ _DENOMINATORS = (1, 2, 3, 4, 5, 6, 7, 8, 10)
 _FULL_DATE = re.compile(rf"(?<!\d)(\d{{1,2}})[/-](\d{{1,2}})[/-](?:{_YEAR}|\d{{2}})(?!\d)")
 # In British notation 3/7, 2/52 and 1/12 are days, weeks and months.
 _DURATION = re.compile(r"\d{1,2}/(?:7|52|12)")
-_LASTED = re.compile(r"(?:\b(?:for|after|in|within|over|every|x|past|last|next|another|further|only)\s)$")
+_LASTED = re.compile(
+    r"(?:\b(?:for|after|in|within|over|every|x|past|last|next|another|further|only)\s)$"
+)
 _LASTS = re.compile(
     r"\s?(?:ago|course|history|hx|h/o|of\b|post|more|then|later|off|supply|script|duration|prior|old|only|x\b)"
 )
@@ -128,7 +130,9 @@ def _duration(match: re.Match[str], note: NoteView) -> bool:
     if not _DURATION.fullmatch(match["phi"]):
         return False
     weeks = match["phi"].endswith("/52")
-    return weeks or bool(_LASTED.search(before(match, note, 12)) or _LASTS.match(after(match, note, 10)))
+    return weeks or bool(
+        _LASTED.search(before(match, note, 12)) or _LASTS.match(after(match, note, 10))
+    )
 
 
 def _clause(match: re.Match[str], note: NoteView) -> str:
@@ -149,7 +153,9 @@ def _partial(match: re.Match[str], note: NoteView) -> bool:
     if _FRACTION.search(lead) or _CODED.search(lead):
         return False
     written_as_date = _no_fraction(match["phi"])
-    if (not written_as_date or _SMALL.fullmatch(match["phi"])) and _EXAMINED.search(before(match, note, 80)):
+    if (not written_as_date or _SMALL.fullmatch(match["phi"])) and _EXAMINED.search(
+        before(match, note, 80)
+    ):
         return False
     heads_line = not note.plain[:start].rpartition("\n")[2].strip(" \t-*•")
     if _TIME_WORD.search(lead) or (heads_line and after(match, note, 1) in (":", ",", "-")):
@@ -159,8 +165,15 @@ def _partial(match: re.Match[str], note: NoteView) -> bool:
         return False
     if _SMALL.fullmatch(match["phi"]) and after(match, note, 1) in ("+", "-"):  # reflexes 2/2+
         return False
-    bracketed = lead.endswith("(") and after(match, note, 1) == ")" and not _SMALL.fullmatch(match["phi"])
-    return written_as_date or bracketed or bool(_EXAMINATION.search(lead)) or _near_date(match["phi"], note)
+    bracketed = (
+        lead.endswith("(") and after(match, note, 1) == ")" and not _SMALL.fullmatch(match["phi"])
+    )
+    return (
+        written_as_date
+        or bracketed
+        or bool(_EXAMINATION.search(lead))
+        or _near_date(match["phi"], note)
+    )
 
 
 def _no_fraction(text: str) -> bool:
@@ -169,7 +182,10 @@ def _no_fraction(text: str) -> bool:
         return False
     pairs = [pair.split("/") for pair in _PAIR.findall(text)]
     return any(
-        second[0] == "0" or first[0] == "0" or int(first) > int(second) or int(second) not in _DENOMINATORS
+        second[0] == "0"
+        or first[0] == "0"
+        or int(first) > int(second)
+        or int(second) not in _DENOMINATORS
         for first, second in pairs
     )
 
@@ -179,7 +195,10 @@ def _near_date(text: str, note: NoteView) -> bool:
     numbers = [tuple(int(number) for number in pair.split("/")) for pair in _PAIR.findall(text)]
     months = _months(note.plain)
     return any(
-        first != second and any((month - number) % 12 in (0, 1, 11) for month in months for number in (first, second))
+        first != second
+        and any(
+            (month - number) % 12 in (0, 1, 11) for month in months for number in (first, second)
+        )
         for first, second in numbers
     )
 
@@ -187,7 +206,9 @@ def _near_date(text: str, note: NoteView) -> bool:
 @lru_cache(maxsize=8)
 def _months(text: str) -> frozenset[int]:
     """Return the numbers that are the month of a full date of a text, in either order."""
-    return frozenset(int(number) for pair in _FULL_DATE.findall(text) for number in pair if int(number) <= 12)
+    return frozenset(
+        int(number) for pair in _FULL_DATE.findall(text) for number in pair if int(number) <= 12
+    )
 
 
 def _spelled(match: re.Match[str], note: NoteView) -> bool:
@@ -197,7 +218,9 @@ def _spelled(match: re.Match[str], note: NoteView) -> bool:
     """
     if re.search(r"(?:19|20|21)\d\d\b|'\s?\d\d", match["phi"]):
         return True
-    if _MEASURE.match(after(match, note, 16)) and not re.match(r"\s*(?:in|of)\b", after(match, note, 16)):
+    if _MEASURE.match(after(match, note, 16)) and not re.match(
+        r"\s*(?:in|of)\b", after(match, note, 16)
+    ):
         return False
     month = re.search(MONTH, match["phi"], re.I)
     lower = month is not None and month[0].islower() and month[0].rstrip(".") in _WORDS
@@ -206,11 +229,27 @@ def _spelled(match: re.Match[str], note: NoteView) -> bool:
     )
 
 
-_WORDS = ("may", "march", "mar", "dec", "sep", "jun", "jan", "sept", "oct", "nov", "feb", "apr", "aug")
+_WORDS = (
+    "may",
+    "march",
+    "mar",
+    "dec",
+    "sep",
+    "jun",
+    "jan",
+    "sept",
+    "oct",
+    "nov",
+    "feb",
+    "apr",
+    "aug",
+)
 
 
 def _festive(match: re.Match[str], note: NoteView) -> bool:
-    return not re.match(r"\s*(?:disease|factor|tree|light|card|pudding|cactus)", after(match, note, 10))
+    return not re.match(
+        r"\s*(?:disease|factor|tree|light|card|pudding|cactus)", after(match, note, 10)
+    )
 
 
 def _late_year(match: re.Match[str], note: NoteView) -> bool:
@@ -258,9 +297,13 @@ def _years(match: re.Match[str], note: NoteView) -> bool:
     first, last = int(match["first"]), int(match["last"])
     last += first - first % 100 if last < 100 else 0
     lead = before(match, note, 24)
-    if not 1900 <= first < last <= min(2049, first + 60) or _UNIT_OF_YEAR.match(after(match, note, 12)):
+    if not 1900 <= first < last <= min(2049, first + 60) or _UNIT_OF_YEAR.match(
+        after(match, note, 12)
+    ):
         return False
-    return not re.search(r"(?:calori|kcal|intake|volume|dose|\bat|hours|time|shift|diet)\b[\W_]{0,3}$", lead)
+    return not re.search(
+        r"(?:calori|kcal|intake|volume|dose|\bat|hours|time|shift|diet)\b[\W_]{0,3}$", lead
+    )
 
 
 def _elided_year(match: re.Match[str], note: NoteView) -> bool:
@@ -277,8 +320,14 @@ def _of_date(match: re.Match[str], note: NoteView) -> bool:
 def _month_alone(match: re.Match[str], note: NoteView) -> bool:
     """Reject May, March, April, June and August after only `and`, `or`, `to` or `of`."""
     weak = match[0][:3].lower() in ("and", "or ", "to ", "of ")
-    paired = re.search(rf"{MONTH}\s*$", before(match, note, 24)[: -len(match[0]) + len(match["phi"])], re.IGNORECASE)
-    return bool(paired) or not (weak and match["phi"] in ("May", "March", "April", "June", "August"))
+    paired = re.search(
+        rf"{MONTH}\s*$",
+        before(match, note, 24)[: -len(match[0]) + len(match["phi"])],
+        re.IGNORECASE,
+    )
+    return bool(paired) or not (
+        weak and match["phi"] in ("May", "March", "April", "June", "August")
+    )
 
 
 _LAST = rf"(?:[\s,-]+{_YEAR}|,?[\s-]+{_SHORT_YEAR})?"
@@ -453,7 +502,11 @@ RULES = (
         score=0.6,
         check=_partial,
     ),
-    _rule(rf"{ALONE_BEGIN}(?P<phi>\d{{1,2}}/(?:[3-9]\d|00)){ALONE_END}", "Stent in {3/87}.", check=_late_year),
+    _rule(
+        rf"{ALONE_BEGIN}(?P<phi>\d{{1,2}}/(?:[3-9]\d|00)){ALONE_END}",
+        "Stent in {3/87}.",
+        check=_late_year,
+    ),
     _rule(
         rf"{WORD_BEGIN}(?:on|dated?|since|until){_GAP}(?P<phi>(?:0[1-9]-(?:0[1-9]|[12]\d|3[01])"
         rf"|1[0-2]-[0-3]\d))"
@@ -492,7 +545,11 @@ RULES = (
         score=0.7,
         check=_elided_year,
     ),
-    _rule(rf"{WORD_BEGIN}(?P<phi>{_FESTIVALS}){WORD_END}", "Symptoms began after {Thanksgiving}.", check=_festive),
+    _rule(
+        rf"{WORD_BEGIN}(?P<phi>{_FESTIVALS}){WORD_END}",
+        "Symptoms began after {Thanksgiving}.",
+        check=_festive,
+    ),
     _rule(
         rf"{WHOLE_BEGIN}(?P<phi>{_DAY}(?:\.|er)?\s(?:de\s)?{_FOREIGN}(?:\s(?:de\s"
         rf"|del\s)?)?{_YEAR}){END}",

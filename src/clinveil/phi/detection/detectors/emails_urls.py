@@ -22,7 +22,9 @@ _MAILERS = r"(?:gmail|yahoo|hotmail|outlook|aol|icloud|comcast|protonmail|verizo
 
 def _an_address(match: re.Match[str], note: NoteView) -> bool:
     """Return whether four numbers are an IP address and not a section: one has two digits, or `IP` is near."""
-    if re.search(r"\b(?:version|build|release|firmware|software|section|v)\.?\s*$", before(match, note, 16)):
+    if re.search(
+        r"\b(?:version|build|release|firmware|software|section|v)\.?\s*$", before(match, note, 16)
+    ):
         return False
     return bool(re.search(r"\d\d", match["phi"])) or "ip" in before(match, note, 12)
 
@@ -107,7 +109,9 @@ RULES = (
         r"Saved as {C:\Users\jsmith\scan.pdf}, on {\\srv\jsmith}.",
         score=0.8,
     ),
-    Rule.any_case("ID", r"(?P<phi>/(?:home|users)/[\w./-]*\w)", "Found in {/home/jsmith/a}.", score=0.8),
+    Rule.any_case(
+        "ID", r"(?P<phi>/(?:home|users)/[\w./-]*\w)", "Found in {/home/jsmith/a}.", score=0.8
+    ),
 )
 
 detectors.register("emails-urls")(RuleDetector("emails_urls", RULES))

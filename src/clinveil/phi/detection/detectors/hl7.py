@@ -17,7 +17,16 @@ _NAME, _PERSON, _ADDRESS = "name", "person", "place"
 _FIELDS: dict[str, dict[int, str]] = {
     "PID": {
         **{2: "MRN", 3: "MRN", 4: "MRN", 5: _NAME, 6: _NAME, 7: "DATE", 9: _NAME},
-        **{11: _ADDRESS, 13: "PHONE", 14: "PHONE", 18: "ACCOUNT", 19: "SSN", 20: "LICENSE", 21: "MRN", 29: "DATE"},
+        **{
+            11: _ADDRESS,
+            13: "PHONE",
+            14: "PHONE",
+            18: "ACCOUNT",
+            19: "SSN",
+            20: "LICENSE",
+            21: "MRN",
+            29: "DATE",
+        },
     },
     "NK1": {2: _NAME, 4: _ADDRESS, 5: "PHONE", 6: "PHONE"},
     "GT1": {3: _NAME, 4: _NAME, 5: _ADDRESS, 6: "PHONE", 7: "PHONE", 8: "DATE", 12: "SSN"},
@@ -27,7 +36,10 @@ _FIELDS: dict[str, dict[int, str]] = {
     "OBR": {2: "ID", 3: "ID", 7: "DATE", 16: _PERSON},
     "MRG": {7: _NAME},
     "TXA": {5: _PERSON, 9: _PERSON, 22: _PERSON},
-    **{segment: {field: _PERSON} for segment, field in (("PD1", 4), ("AIP", 3), ("EVN", 5), ("ROL", 4))},
+    **{
+        segment: {field: _PERSON}
+        for segment, field in (("PD1", 4), ("AIP", 3), ("EVN", 5), ("ROL", 4))
+    },
     **{segment: {16: _PERSON} for segment in ("DG1", "OBX")},
 }
 _COMPONENTS = {
@@ -45,7 +57,20 @@ class _Segments:
 
     name = "hl7"
     labels = frozenset(
-        {"MRN", "NAME", "DATE", "ADDRESS", "CITY", "ZIP", "PHONE", "ACCOUNT", "SSN", "LICENSE", "HEALTH_PLAN", "ID"}
+        {
+            "MRN",
+            "NAME",
+            "DATE",
+            "ADDRESS",
+            "CITY",
+            "ZIP",
+            "PHONE",
+            "ACCOUNT",
+            "SSN",
+            "LICENSE",
+            "HEALTH_PLAN",
+            "ID",
+        }
     )
     examples = (
         "PID|1||{MRN:88123}^^^HOSP^MR||{NAME:DOE}^{NAME:JOHN}||{DATE:19500304}|M|||{ADDRESS:12 OAK ST}^^{CITY:TROY}^NY"
@@ -72,7 +97,9 @@ class _Segments:
                 if label is None or not value or value.upper() in _NOTHING:
                     continue
                 begin = offset + text.index(value)
-                length = len(day[0]) if label == "DATE" and (day := _DAY.match(value)) else len(value)
+                length = (
+                    len(day[0]) if label == "DATE" and (day := _DAY.match(value)) else len(value)
+                )
                 yield note.span(begin, begin + length, label, self.name, 0.95, f"HL7 {label} field")
 
 

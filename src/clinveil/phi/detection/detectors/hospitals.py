@@ -113,7 +113,10 @@ def _foreign(match: re.Match[str], note: NoteView) -> bool:
     if pieces[0] in ("Charité", "Charite", "Hôtel"):
         return True
     names = [piece for piece in pieces[1:] if piece[:1].isupper()]
-    return any(not is_word(name.lower()) or not name.isascii() for name in names) and not match["phi"].isupper()
+    return (
+        any(not is_word(name.lower()) or not name.isascii() for name in names)
+        and not match["phi"].isupper()
+    )
 
 
 def _by_name(match: re.Match[str], note: NoteView) -> bool:
@@ -124,7 +127,9 @@ def _by_name(match: re.Match[str], note: NoteView) -> bool:
     if kind in ("Medical", "General", "Health", "Surgery"):
         place = re.search(r"(?:\b(?:at|from|to|in|by)|hospital:|under)\s(?:the\s)?$", lead)
         return (
-            bool(place) and not _only_kind([piece.lower() for piece in pieces[:-1]]) and pieces[0].lower() not in _WARDS
+            bool(place)
+            and not _only_kind([piece.lower() for piece in pieces[:-1]])
+            and pieces[0].lower() not in _WARDS
         )
     return any(_named(piece.lower()) for piece in pieces[:-1] if piece.lower() not in _PLAIN)
 
@@ -166,7 +171,10 @@ def _somewhere(match: re.Match[str], note: NoteView) -> bool:
     short = len(match["phi"]) < 4 and match["phi"].isupper() and " to " in match[0]
     if short or re.search(r"[\d&]", match["phi"]) or _GENERIC.issuperset(pieces):
         return False
-    if any(piece in _WARDS or piece in word_list("states") or piece.title() in word_list("states") for piece in pieces):
+    if any(
+        piece in _WARDS or piece in word_list("states") or piece.title() in word_list("states")
+        for piece in pieces
+    ):
         return False
     tail = re.match(r"'?s?\s+([a-z]+)", note.plain[match.end("phi") : match.end("phi") + 20])
     if tail and tail[1] in word_list("eponym_nouns"):
@@ -182,9 +190,13 @@ def _somewhere(match: re.Match[str], note: NoteView) -> bool:
 def _employs(match: re.Match[str], note: NoteView) -> bool:
     """Accept an employer or school unless a word is medical or a ward. Upper and lower case are accepted."""
     pieces = [piece.strip(".,'").lower().removesuffix("'s") for piece in match["phi"].split()]
-    if re.match(r"\s(?:trial|study|registry|protocol|program|class|group|arm)", after(match, note, 12)):
+    if re.match(
+        r"\s(?:trial|study|registry|protocol|program|class|group|arm)", after(match, note, 12)
+    ):
         return False
-    wide = " ".join(pieces).title().removeprefix("State Of ") in word_list("states") or _GENERIC.issuperset(pieces)
+    wide = " ".join(pieces).title().removeprefix("State Of ") in word_list(
+        "states"
+    ) or _GENERIC.issuperset(pieces)
     content = [piece for piece in pieces if piece not in ("and", "of", "&", "the")]
     return not wide and not any(p in _WARDS or p in word_list("clinical") for p in content)
 
@@ -217,7 +229,8 @@ def _not_eponym(match: re.Match[str], note: NoteView) -> bool:
 
 
 _NAMES = "|".join(
-    re.escape(n).replace(r"\ ", r"\s+") for n in sorted(word_list("hospitals"), key=lambda n: (-len(n), n))
+    re.escape(n).replace(r"\ ", r"\s+")
+    for n in sorted(word_list("hospitals"), key=lambda n: (-len(n), n))
 )
 _LISTED = re.compile(
     rf"\b(?:at|to|from|in|by|of|with|the|seen|visited|and)\s+(?:the\s+)?(?P<phi>(?:{_NAMES})(?:\s+(?:{_KIND}"
@@ -292,11 +305,30 @@ RULES = (
         score=0.6,
         check=_by_name,
     ),
-    Rule("HOSPITAL", _BODY, "Heard by the {Kadıköy District Court} and the {Ministry of Justice}.", score=0.6),
-    Rule("HOSPITAL", _OUR_LADY, "Seen at {Our Lady of Lourdes, Drogheda}.", score=0.6, check=_not_eponym),
-    Rule("HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}.", score=0.7, check=_not_eponym),
+    Rule(
+        "HOSPITAL",
+        _BODY,
+        "Heard by the {Kadıköy District Court} and the {Ministry of Justice}.",
+        score=0.6,
+    ),
+    Rule(
+        "HOSPITAL",
+        _OUR_LADY,
+        "Seen at {Our Lady of Lourdes, Drogheda}.",
+        score=0.6,
+        check=_not_eponym,
+    ),
+    Rule(
+        "HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}.", score=0.7, check=_not_eponym
+    ),
     Rule("HOSPITAL", re.compile(_PLACED), "Seen at {Elm clinic}.", score=0.7, check=_called_there),
-    Rule("HOSPITAL", re.compile(_ORGANISATION), "She works for {Maier Foods}.", score=0.6, check=_not_only_kind),
+    Rule(
+        "HOSPITAL",
+        re.compile(_ORGANISATION),
+        "She works for {Maier Foods}.",
+        score=0.6,
+        check=_not_only_kind,
+    ),
     Rule("HOSPITAL", _LISTED, "Transferred from {BWH} to {MGH}.", score=0.7, check=_not_eponym),
     Rule(
         "HOSPITAL",
@@ -305,8 +337,20 @@ RULES = (
         score=0.6,
         check=_somewhere,
     ),
-    Rule("HOSPITAL", re.compile(_AT), "Had his graft at {Westmead}, then at Surgery.", score=0.5, check=_somewhere),
-    Rule("HOSPITAL", _SHORT, "He was transferred to {SMH}, then from OSH.", score=0.6, check=_initials),
+    Rule(
+        "HOSPITAL",
+        re.compile(_AT),
+        "Had his graft at {Westmead}, then at Surgery.",
+        score=0.5,
+        check=_somewhere,
+    ),
+    Rule(
+        "HOSPITAL",
+        _SHORT,
+        "He was transferred to {SMH}, then from OSH.",
+        score=0.6,
+        check=_initials,
+    ),
     Rule(
         "HOSPITAL",
         re.compile(rf"(?:{_EMPLOYED}|{_TAUGHT}){_RUN}"),

@@ -83,12 +83,14 @@ RULES = (
     ),
     _any_case(
         "CITY",
-        _key(r"city|town|locality") + r"(?P<phi>[A-Za-z\xc0-\xff][^\"'<>\n,{}\[\]\d]{1,40}?)(?=\s?[\"'<])",
+        _key(r"city|town|locality")
+        + r"(?P<phi>[A-Za-z\xc0-\xff][^\"'<>\n,{}\[\]\d]{1,40}?)(?=\s?[\"'<])",
         '"city": "{Halton}", <city>{Troy}</city>',
     ),
     _any_case(
         "ADDRESS",
-        _key(r"line|street|streetName|streetAddress(?:Line)?|address[_-]?(?:line)?[_-]?\d?") + _VALUE,
+        _key(r"line|street|streetName|streetAddress(?:Line)?|address[_-]?(?:line)?[_-]?\d?")
+        + _VALUE,
         '"line":["{14 Lark Row}"], <streetAddressLine>{9 Elm}</streetAddressLine>, "line": "PICC"',
         check=_has_digit,
     ),

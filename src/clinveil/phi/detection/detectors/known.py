@@ -67,8 +67,15 @@ class _Known:
         hits = {index: why[lower] for index, lower in enumerate(note.words.lowers) if lower in why}
         for index, reason in hits.items():
             word = note.words[index]
-            if _counts(word, reason) or index - 1 in hits or index + 1 in hits or is_met(note.plain, word.start):
-                yield note.span(*_with_neighbours(note, index, reason, forms), "NAME", self.name, why=reason)
+            if (
+                _counts(word, reason)
+                or index - 1 in hits
+                or index + 1 in hits
+                or is_met(note.plain, word.start)
+            ):
+                yield note.span(
+                    *_with_neighbours(note, index, reason, forms), "NAME", self.name, why=reason
+                )
         for start, end in forms.initialled(note.plain, bare=True):
             yield note.span(start, end, "NAME", self.name, why="initials")
 
@@ -86,7 +93,10 @@ def own_form(word: str, forms: frozenset[str]) -> str | None:
         return form
     if len(form) < SHORTEST_MISSPELLED:
         return None
-    return next((f for f in sorted(forms) if len(f) >= SHORTEST_MISSPELLED and within_one_edit(form, f)), None)
+    return next(
+        (f for f in sorted(forms) if len(f) >= SHORTEST_MISSPELLED and within_one_edit(form, f)),
+        None,
+    )
 
 
 def _counts(word: Word, why: str) -> bool:
@@ -123,7 +133,10 @@ def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
         "EMAIL": [
             re.escape(part)
             for email in patient.emails
-            for part in (email, email.partition("@")[0])  # the local part if it is not a word: a user name
+            for part in (
+                email,
+                email.partition("@")[0],
+            )  # the local part if it is not a word: a user name
             if part == email or (len(part) > 4 and is_not_word(part))
         ],
         "ADDRESS": [
@@ -132,10 +145,17 @@ def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
             for line in _parts(address)
         ],
     }
-    if born := patient.birth_date:  # as the ages detector: before 1940, a birth date may be an age over 89
+    if (
+        born := patient.birth_date
+    ):  # as the ages detector: before 1940, a birth date may be an age over 89
         patterns["AGE" if born.year < 1940 else "DATE"] = _birth_dates(born)
     return tuple(
-        (label, re.compile(rf"(?<![^\W_])(?:{'|'.join(filter(None, pieces))})(?![^\W_])", re.IGNORECASE))
+        (
+            label,
+            re.compile(
+                rf"(?<![^\W_])(?:{'|'.join(filter(None, pieces))})(?![^\W_])", re.IGNORECASE
+            ),
+        )
         for label, pieces in patterns.items()
         if any(pieces)
     )

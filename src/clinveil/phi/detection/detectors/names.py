@@ -68,7 +68,9 @@ class _Names:
             label = label_of(state, start, end) if why in _WITHOUT_CUE else "NAME"
             if why == "found elsewhere in the note" and is_organised(state, start, end):
                 label = "HOSPITAL"
-            yield note.span(note.words[start].start, note.words[end - 1].end, label, self.name, score, why)
+            yield note.span(
+                note.words[start].start, note.words[end - 1].end, label, self.name, score, why
+            )
         for start, end, why in spans:
             yield note.span(start, end, "NAME", self.name, 0.9, why)
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import re
 
-from clinveil.phi.detection.borders import ALONE_BEGIN, BEGIN, CODE_BEGIN, CODE_END, END, WHOLE_END, WORD_BEGIN
+from clinveil.phi.detection.borders import (
+    ALONE_BEGIN,
+    BEGIN,
+    CODE_BEGIN,
+    CODE_END,
+    END,
+    WHOLE_END,
+    WORD_BEGIN,
+)
 from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors
 from clinveil.phi.detection.note import NoteView
 

@@ -43,7 +43,20 @@ _COUNT = re.compile(
 _COUNTED = re.compile(
     r"\s*(?:copies|iu|units?|cells|/\s?[a-z]{1,3}(?![a-z])|per|x10|k/|mg|ml|ng|cfu|colonies|dollars|people)"
 )
-_PUBLIC = ("NCT", "PMC", "ISBN", "GSE", "ISRC", "EPIC", "GRCH", "PMID", "ENST", "ENSG", "COVI", "SARS")
+_PUBLIC = (
+    "NCT",
+    "PMC",
+    "ISBN",
+    "GSE",
+    "ISRC",
+    "EPIC",
+    "GRCH",
+    "PMID",
+    "ENST",
+    "ENSG",
+    "COVI",
+    "SARS",
+)
 
 _CUES = {
     "MRN": rf"(?:mrn|m\.r\.n\.?|mr\s?{_NO}|mr#|medical\s+record(?:s)?(?:\s+{_NO})?|med(?:ical)?\.?\s+rec(?:ord)?\.?"
@@ -114,7 +127,12 @@ def _no_time_stamp(match: re.Match[str], note: NoteView) -> bool:
 def _bare(match: re.Match[str], note: NoteView) -> bool:
     """Accept bare numbers: nine digits, seven unless something is counted, five if a cue precedes."""
     digits, lead = match["phi"].lstrip("#"), before(match, note, 20)
-    if len(set(digits)) == 1 or _TIME_STAMP.fullmatch(digits) or _CODE.search(lead) or _GLUED.search(lead):
+    if (
+        len(set(digits)) == 1
+        or _TIME_STAMP.fullmatch(digits)
+        or _CODE.search(lead)
+        or _GLUED.search(lead)
+    ):
         return False
     if len(digits) < 9 and _GLUED_UNIT.match(after(match, note, 4)):  # 12345mg
         return False
@@ -161,7 +179,10 @@ _STAFF = re.compile(
 )
 # National numbers of the United Kingdom, Brazil, Sweden, Italy, France, Singapore, India and Ireland.
 _NATIONAL = (
-    (r"(?:QQ|[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])\s?\d{2}\s?\d{2}\s?\d{2}\s?[A-D]", "NI {QQ 12 34 56 C}."),
+    (
+        r"(?:QQ|[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])\s?\d{2}\s?\d{2}\s?\d{2}\s?[A-D]",
+        "NI {QQ 12 34 56 C}.",
+    ),
     (r"\d{3}\.\d{3}\.\d{3}-\d{2}", "CPF {123.456.789-09}."),
     (r"\d{6}[-+]\d{4}", "Personnummer {850709-9805}."),
     (r"[A-Z]{6}\d{2}[A-Z]\d{2}[A-Z]\d{3}[A-Z]", "Codice {RSSMRA80A01H501U}."),
@@ -170,7 +191,9 @@ _NATIONAL = (
     (r"\d{4}\s\d{4}\s\d{4}", "Aadhaar {2345 6789 0123}."),
     (r"\d{7}[A-W][A-IW]?", "PPSN {1234567FA}."),
 )
-_TYPIST = re.compile(r"^[\W_]{0,4}(?P<phi>[A-Z]{2,3}[/:][a-z]{2,3}(?:/?\d+)?)[^A-Za-z\d\n]{0,4}$", re.M)
+_TYPIST = re.compile(
+    r"^[\W_]{0,4}(?P<phi>[A-Z]{2,3}[/:][a-z]{2,3}(?:/?\d+)?)[^A-Za-z\d\n]{0,4}$", re.M
+)
 
 
 def _begin(pattern: str) -> str:
@@ -197,7 +220,9 @@ RULES = (
         "Medicare {2123 45670 1}.",
     ),
     Rule(
-        "MRN", re.compile(rf"\bchart\s*:{_GAP}(?P<phi>[A-Z]{{0,2}}-?\d{{3,}}-?\d{{1,7}}){END}", _I), "Chart: {923-4528}"
+        "MRN",
+        re.compile(rf"\bchart\s*:{_GAP}(?P<phi>[A-Z]{{0,2}}-?\d{{3,}}-?\d{{1,7}}){END}", _I),
+        "Chart: {923-4528}",
     ),
     Rule(
         "ACCOUNT",
@@ -217,7 +242,9 @@ RULES = (
     ),
     Rule(
         "SSN",
-        re.compile(rf"{BEGIN}(?P<phi>(?:\d{{3}}|[xX*]{{3}})[-.](?:\d{{2}}|[xX*]{{2}})[-.]\d{{4}}){END}"),
+        re.compile(
+            rf"{BEGIN}(?P<phi>(?:\d{{3}}|[xX*]{{3}})[-.](?:\d{{2}}|[xX*]{{2}})[-.]\d{{4}}){END}"
+        ),
         "With {536-22-1234} on file.",
         score=0.9,
     ),
@@ -240,13 +267,17 @@ RULES = (
     ),
     Rule(
         "VEHICLE",
-        re.compile(rf"{CODE_BEGIN}(?P<phi>(?=[A-Z]*\d)(?=\d*[A-Z])[A-HJ-NPR-Z0-9]{{13}}\d{{4}}){CODE_END}"),
+        re.compile(
+            rf"{CODE_BEGIN}(?P<phi>(?=[A-Z]*\d)(?=\d*[A-Z])[A-HJ-NPR-Z0-9]{{13}}\d{{4}}){CODE_END}"
+        ),
         "A Honda, {1HGCM82633A004352}.",
         score=0.8,
     ),
     Rule(
         "HEALTH_PLAN",
-        re.compile(rf"{BEGIN}(?P<phi>[1-9][A-Z][A-Z0-9]\d-?[A-Z][A-Z0-9]\d-?[A-Z]{{2}}\d{{2}}){END}"),
+        re.compile(
+            rf"{BEGIN}(?P<phi>[1-9][A-Z][A-Z0-9]\d-?[A-Z][A-Z0-9]\d-?[A-Z]{{2}}\d{{2}}){END}"
+        ),
         "Covered: {1EG4-TE5-MK73}.",
     ),
     Rule(
@@ -256,7 +287,10 @@ RULES = (
     ),
     Rule(
         "DEVICE",
-        re.compile(rf"\bMAC\b(?:\saddress)?[\W_]{{1,6}}(?P<phi>(?:[0-9A-F]{{2}}[:-]){{5}}[0-9A-F]{{2}}){CODE_END}", _I),
+        re.compile(
+            rf"\bMAC\b(?:\saddress)?[\W_]{{1,6}}(?P<phi>(?:[0-9A-F]{{2}}[:-]){{5}}[0-9A-F]{{2}}){CODE_END}",
+            _I,
+        ),
         "Pump MAC {00:1A:2B:3C:4D:5E}.",
     ),
     Rule(

@@ -85,7 +85,10 @@ class _Tables:
         if "\n" not in text:
             return
         for match in matcher(_HEADING).matches(note):
-            if not (_LEFT.search(text, max(0, match.start() - 4), match.start()) and _RIGHT.match(text, match.end())):
+            if not (
+                _LEFT.search(text, max(0, match.start() - 4), match.start())
+                and _RIGHT.match(text, match.end())
+            ):
                 continue
             begin = text.rfind("\n", 0, match.start()) + 1
             end = text.find("\n", match.end())
@@ -103,7 +106,11 @@ class _Tables:
         """Yield the cells of one column, if the match is a heading of its own."""
         heads = list(_cells(note.plain, separator, begin, end))
         column = next(
-            (i for i, (start, stop) in enumerate(heads) if start <= match.start() and match.end() <= stop),
+            (
+                i
+                for i, (start, stop) in enumerate(heads)
+                if start <= match.start() and match.end() <= stop
+            ),
             None,
         )
         label = match.lastgroup
@@ -128,7 +135,9 @@ class _Tables:
                 return
             if value and form.fullmatch(value):
                 start += cell.index(value)
-                yield note.span(start, start + len(value), label, self.name, _SCORE, f"{label} column")
+                yield note.span(
+                    start, start + len(value), label, self.name, _SCORE, f"{label} column"
+                )
 
 
 def _lines(text: str, start: int) -> Iterator[tuple[int, int]]:
@@ -142,7 +151,9 @@ def _lines(text: str, start: int) -> Iterator[tuple[int, int]]:
         start = end + 1
 
 
-def _cells(text: str, separator: re.Pattern[str], start: int, end: int) -> Iterator[tuple[int, int]]:
+def _cells(
+    text: str, separator: re.Pattern[str], start: int, end: int
+) -> Iterator[tuple[int, int]]:
     """Yield the start and end of the cells of a line."""
     for match in separator.finditer(text, start, end):
         yield start, match.start()

@@ -49,7 +49,14 @@ _STATE_OF_THING = re.compile(r"[ ](?:is|was|were|are)\b")
 _CLOSE = re.compile(r"\.?[ \t]*[,:(/\"']?[ \t]?")
 _PREPOSITIONS = words("with by from of and or to per d w")
 _STRONG_CUES = (
-    (cue_words.TITLES | cue_words.CALLED | cue_words.PEOPLE | cue_words.CLINICIANS | cue_words.NAMED | cue_words.MET)
+    (
+        cue_words.TITLES
+        | cue_words.CALLED
+        | cue_words.PEOPLE
+        | cue_words.CLINICIANS
+        | cue_words.NAMED
+        | cue_words.MET
+    )
     | (cue_words.NAMES | cue_words.PATIENTS | cue_words.RELATIVES | cue_words.PATIENT_FIELDS)
     | words("mw pn cpn dn dsn hv anp hca fcp msk sw reg physio pharm dtr")
 ) - _PREPOSITIONS
@@ -107,7 +114,10 @@ class TaggerDetector:
 
 def _label(state: NameState, hit: Hit) -> str:
     """Return NAME, or the label of a town or an institution, judged by the words next to a hit."""
-    first, end = bisect_left(state.words.starts, hit.start), bisect_left(state.words.starts, hit.end)
+    first, end = (
+        bisect_left(state.words.starts, hit.start),
+        bisect_left(state.words.starts, hit.end),
+    )
     return "NAME" if _has_cue(state, first, end, _STRONG_CUES) else label_of(state, first, end)
 
 
@@ -177,8 +187,16 @@ def _least_after(state: NameState, first: int, run: list[Word]) -> float:
     before = lowers[first - 2]
     if run[0].classes & LexicalClass.EPONYM:
         return _ALMOST_ONE
-    sent = lowers[first - 1] in ("from", "to", "per")  # people send and receive, things do so rarely
-    if sent or before in cue_words.SPOKEN | cue_words.MET | cue_words.TALKED or (run[0].listed and not run[0].ordinary):
+    sent = lowers[first - 1] in (
+        "from",
+        "to",
+        "per",
+    )  # people send and receive, things do so rarely
+    if (
+        sent
+        or before in cue_words.SPOKEN | cue_words.MET | cue_words.TALKED
+        or (run[0].listed and not run[0].ordinary)
+    ):
         return _MOST_UNLISTED / 2
     if kinds[first - 2] & LexicalClass.FUNCTION or lowers[first - 1] == "by":
         return _MOST_UNLISTED
@@ -190,7 +208,9 @@ def _has_cue(state: NameState, first: int, end: int, cues: frozenset[str] = _CUE
     """Return whether a title, a relative or a verb of meeting precedes a run of words, or a credential follows it."""
     words = state.words
     if first and words.lowers[first - 1] in cues and _CLOSE.fullmatch(state.gap(first)):
-        if words.lowers[first - 1] == "ms" and _NUMBER_BEFORE.search(state.text, 0, words.starts[first - 1]):
+        if words.lowers[first - 1] == "ms" and _NUMBER_BEFORE.search(
+            state.text, 0, words.starts[first - 1]
+        ):
             return False  # milliseconds
         verb = words.lowers[first - 1] == "to" and ":" not in state.gap(first)
         verb = verb and words[first].ordinary and not words[first].capital
@@ -215,7 +235,11 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
     if len(run) > 1 and run[0].classes & LexicalClass.USUAL_GIVEN and run[0].capital:
         return False
     says = SAYS.match(state.text, run[-1].end) is not None
-    if len(run) == 1 and run[0].lower in state.note.lower_case and (run[0].capital or (run[0].ordinary and not says)):
+    if (
+        len(run) == 1
+        and run[0].lower in state.note.lower_case
+        and (run[0].capital or (run[0].ordinary and not says))
+    ):
         return True
     shouted = any(word.shouted and len(word.text) > _ABBREVIATION for word in run)
     if not shouted and any(map(state.abbreviated, range(first, end))):
@@ -225,13 +249,17 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
 
 def _is_eponym(state: NameState, first: int, run: list[Word], *, terse: bool) -> bool:
     """Return whether words without a cue are eponyms, or a term in a list of terms."""
-    initial_or_given = len(run[0].text) == 1 or any(word.classes & LexicalClass.GIVEN for word in run)
+    initial_or_given = len(run[0].text) == 1 or any(
+        word.classes & LexicalClass.GIVEN for word in run
+    )
     if len(run) > 1 and _only_eponyms(run) and not initial_or_given:
         return True
     return terse and (_only_eponyms(run) or state.among_terms(first, first + len(run)))
 
 
-def _least_alone(state: NameState, first: int, run: list[Word], *, terse: bool, says: bool) -> float:
+def _least_alone(
+    state: NameState, first: int, run: list[Word], *, terse: bool, says: bool
+) -> float:
     """Return the least probability of words without a cue, by the lists and by what follows."""
     following = state.words.lowers[first + 1] if first + 1 < len(state.words) else ""
     owned = len(run) == 1 and state.text[run[0].end : run[0].end + 1] == "'"
@@ -269,7 +297,9 @@ def with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:
     """
     if settings.tagger and settings.no_tagger:
         raise UsageError("settings no_tagger and tagger exclude each other")
-    others = tuple(detector for detector in all_detectors() if not isinstance(detector, TaggerDetector))
+    others = tuple(
+        detector for detector in all_detectors() if not isinstance(detector, TaggerDetector)
+    )
     if settings.no_tagger:
         return others
     chosen = TaggerDetector(settings.tagger)

@@ -9,11 +9,15 @@ TITLES = words(
     " señora sra monsieur"
     " madame datuk dato"
 )
-CALLED = words("doctor doctors nurse nurses sister miss pastor judge aunt uncle imam sergeant officer deputy detective")
+CALLED = words(
+    "doctor doctors nurse nurses sister miss pastor judge aunt uncle imam sergeant officer deputy detective"
+)
 # Half of them have other meanings: left, column, father of.
 WEAK_TITLES = words("sgt capt lady sir father fr sr hon lt col maj")
 # Nouns that follow `nurse` or `doctor` and are not names.
-COMPOUNDS = words("call page case day care field home school staff house self line light board base bell rounds post")
+COMPOUNDS = words(
+    "call page case day care field home school staff house self line light board base bell rounds post"
+)
 CLINICIANS = words(
     "resident attending physician physicians doctor provider providers surgeon surgeons assistant"
     " assistants"
@@ -29,7 +33,9 @@ RELATIVES = words(
     " spouse wife husband"
     " daughter son sister brother subscriber insured nok poa dpoa hcp proxy guardian partner parent"
 )
-PATIENT_FIELDS = words("re patient pt client md member enrollee donor recipient beneficiary regarding subject")
+PATIENT_FIELDS = words(
+    "re patient pt client md member enrollee donor recipient beneficiary regarding subject"
+)
 NAMES = words("name names surname surnames lastname firstname apellido nombre")
 NAMED = words("named dear nicknamed nee née hello hi hey aka called")
 PEOPLE = words(
@@ -88,7 +94,9 @@ DOES = words(
     " notes"
 )
 # Prepositions and verbs that often precede a person. The words after them must look like a first name and a surname.
-MEETINGS = words("with by from to for per of w have let as seeing referring visited and or via meet see saw spoke")
+MEETINGS = words(
+    "with by from to for per of w have let as seeing referring visited and or via meet see saw spoke"
+)
 # Verbs with a person as object.
 MET = words(
     "call calls calling phoned paged page notified notify contacted thank thanked met asked ask"
@@ -133,7 +141,9 @@ CHARTED = words(
     " echo biopsy account condition course discharge ward room belongings bedside oxygen bp"
     " creatine blood"
 )
-TEAMS = words("team present attendees participants attended founders members authors guests hosts speakers panel")
+TEAMS = words(
+    "team present attendees participants attended founders members authors guests hosts speakers panel"
+)
 # Specialties and services, before the name of a clinician in brackets or after a slash: `Nephrology (Okafor)`.
 SERVICES = words(
     "cardiology nephrology neurology oncology hematology haematology urology surgery orthopedics"

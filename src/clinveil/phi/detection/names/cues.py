@@ -77,18 +77,26 @@ _TO_BRACKET = re.compile(r"[ \t]?\((?=[A-Z][\w'-]+(?:[ ,/][^()\n]{0,30})?\))")
 _TO_SIGNED = re.compile(r"(?:[ \t]+(?:yours|truly|you))?,[ \t]*[\r\n,][\s,]*")
 _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
 _GLUED = matcher(re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+"))
-_AGE = matcher(re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I))
+_AGE = matcher(
+    re.compile(
+        r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I
+    )
+)
 _BEFORE_AGE = re.compile(
     r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?"
     r"|the)\s+)?)\Z",
     re.I,
 )
-_BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z|\s+and\s+(?:her|his|their)\s+\Z", re.I)
+_BEFORE_KIN = re.compile(
+    r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z|\s+and\s+(?:her|his|their)\s+\Z", re.I
+)
 _PRONOUN = re.compile(r",\s+(?:HER|HIS|THEIR|MY|THE|PATIENT'S)\s+\Z")
 _IS_A = re.compile(r",?\s+(?:is|was)\s", re.I)
 OWNS_KIN = "relative of"
 _OWN_KIN = re.compile(r"'s?\s+\Z", re.I)
-_OWN_CHART = re.compile(r"'s?\s+\Z", re.I | re.M)  # same pattern, another object: `_backwards` compares by identity
+_OWN_CHART = re.compile(
+    r"'s?\s+\Z", re.I | re.M
+)  # same pattern, another object: `_backwards` compares by identity
 PERSONS = cue_words.PEOPLE | cue_words.PATIENTS | cue_words.CLINICIANS
 # The surnames of two clinicians and their team: `Okafor/Lindqvist team`.
 _TWO = matcher(
@@ -103,7 +111,9 @@ _IN_BED = matcher(re.compile(r"[(\[](?:bed|rm|room|bay|cot|crib|isolette)[ \t]?#
 _Link = tuple[re.Pattern[str], Trust, str]
 
 
-def _links(*rows: tuple[Iterable[str], re.Pattern[str], Trust, str]) -> dict[str, tuple[_Link, ...]]:
+def _links(
+    *rows: tuple[Iterable[str], re.Pattern[str], Trust, str],
+) -> dict[str, tuple[_Link, ...]]:
     """Return cue word -> (pattern between cue and name, strength, reason)."""
     table: dict[str, tuple[_Link, ...]] = {}
     for kinds, between, trust, why in rows:
@@ -163,8 +173,14 @@ def cues(note: NoteView) -> Iterator[Cue]:
         if lower in cue_words.MEETINGS:
             last = index + 1 == len(texts)
             spoken = index > 0 and lowers[index - 1] in cue_words.SPOKEN
-            odd = not last and index + 2 < len(texts) and not note.words.classes[index + 1] & LexicalClass.WORD
-            if not last and (spoken or (odd and lower in _PERSONAL) or texts[index + 1] != lowers[index + 1]):
+            odd = (
+                not last
+                and index + 2 < len(texts)
+                and not note.words.classes[index + 1] & LexicalClass.WORD
+            )
+            if not last and (
+                spoken or (odd and lower in _PERSONAL) or texts[index + 1] != lowers[index + 1]
+            ):
                 yield from _meeting(note, index, spoken=spoken)
         if lower in _AFTER:
             yield from _after(note, index, lower)
@@ -176,15 +192,23 @@ def cues(note: NoteView) -> Iterator[Cue]:
             yield Cue(index, Trust.TITLE, "title")
     for match in _IN_BED.matches(note):
         index = bisect_left(starts, match.start()) - 1
-        if index >= 0 and not note.plain[starts[index] + len(texts[index]) : match.start()].strip(" ,"):
-            first = capitals(note, index) if not texts[index].isupper() or len(texts[index]) > 3 else ()
+        if index >= 0 and not note.plain[starts[index] + len(texts[index]) : match.start()].strip(
+            " ,"
+        ):
+            first = (
+                capitals(note, index) if not texts[index].isupper() or len(texts[index]) > 3 else ()
+            )
             yield from (Cue(word, Trust.TITLE, "bed") for word in first)
     for match in _TWO.matches(note):
         pair = bisect_left(starts, match.start())
-        names = [word for word in (pair, pair + 1) if not note.words.classes[word] & LexicalClass.WORD]
+        names = [
+            word for word in (pair, pair + 1) if not note.words.classes[word] & LexicalClass.WORD
+        ]
         yield from (Cue(word, Trust.KIN, "team") for word in names)
     for match in _AGE.matches(note):
-        yield from _backwards(note, bisect_left(starts, match.start()) - 1, match.start(), _BEFORE_AGE, "age")
+        yield from _backwards(
+            note, bisect_left(starts, match.start()) - 1, match.start(), _BEFORE_AGE, "age"
+        )
 
 
 def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
@@ -200,7 +224,9 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
             baby = lower in ("boy", "girl") and index and words.lowers[index - 1] == "baby"
             if lower in _LABELS_WITH and not _labelled(note, index, lower):
                 continue
-            if why == "speaker" and not _QUOTED.search(text, max(0, words.starts[index] - 4), words.starts[index]):
+            if why == "speaker" and not _QUOTED.search(
+                text, max(0, words.starts[index] - 4), words.starts[index]
+            ):
                 continue
             if (
                 why == "relative"
@@ -211,7 +237,12 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
                 continue  # `helped a friend move`
             if why == "born" and text[words.starts[index] - 1 : words.starts[index]] != "(":
                 continue
-            if lower == "ms" and text[max(0, words.starts[index] - 2) : words.starts[index]].rstrip()[-1:].isdigit():
+            if (
+                lower == "ms"
+                and text[max(0, words.starts[index] - 2) : words.starts[index]]
+                .rstrip()[-1:]
+                .isdigit()
+            ):
                 continue  # milliseconds
             if lower in _ELEMENTS and note.aligned.markup is None:
                 continue  # `Family: supportive` of a note without markup
@@ -227,7 +258,9 @@ def _labelled(note: NoteView, index: int, lower: str) -> bool:
     start = note.words.starts[index]
     if index and note.words.lowers[index - 1] in _LABELS_WITH[lower]:
         return True
-    return lower in ("to", "from") and note.plain[max(0, start - 4) : start].rstrip(" \t>")[-1:] in ("", "\n", "\r")
+    return lower in ("to", "from") and note.plain[max(0, start - 4) : start].rstrip(" \t>")[
+        -1:
+    ] in ("", "\n", "\r")
 
 
 def _meeting(note: NoteView, index: int, *, spoken: bool) -> Iterator[Cue]:
@@ -239,9 +272,13 @@ def _meeting(note: NoteView, index: int, *, spoken: bool) -> Iterator[Cue]:
         spoken = lowers[index + 2] in cue_words.BASE_VERBS and not begins_small(texts[index + 1])
     match = _TO_MET.match(note.plain, starts[index] + len(texts[index]))
     if match and match.end() == starts[index + 1]:
-        talked = spoken and lowers[index] in ("to", "with") and lowers[index - 1] in cue_words.TALKED
+        talked = (
+            spoken and lowers[index] in ("to", "with") and lowers[index - 1] in cue_words.TALKED
+        )
         small = talked and begins_small(texts[index + 1])
-        yield Cue(index + 1, Trust.KIN if small else Trust.SPOKEN if spoken else Trust.MEETING, "meeting")
+        yield Cue(
+            index + 1, Trust.KIN if small else Trust.SPOKEN if spoken else Trust.MEETING, "meeting"
+        )
 
 
 def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
@@ -249,7 +286,9 @@ def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
     start = note.words.starts[index]
     if lower in cue_words.PEOPLE:
         shouted = note.words.texts[index] != lower
-        yield from _backwards(note, index - 1, start, _PRONOUN if shouted else _BEFORE_KIN, "relative")
+        yield from _backwards(
+            note, index - 1, start, _PRONOUN if shouted else _BEFORE_KIN, "relative"
+        )
         yield from _backwards(note, index - 1, start, _OWN_KIN, OWNS_KIN, Trust.CALLED)
     elif lower in cue_words.CHARTED:
         yield from _backwards(note, index - 1, start, _OWN_CHART, "owner", Trust.SPOKEN)
@@ -258,14 +297,21 @@ def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
         last = index - 1
         while last > 0 and note.words.lowers[last] in _IS:
             start, last = note.words.starts[last], last - 1
-        if last < 0 or not _TO_VERB.fullmatch(note.plain, note.words.starts[last] + len(note.words.texts[last]), start):
+        if last < 0 or not _TO_VERB.fullmatch(
+            note.plain, note.words.starts[last] + len(note.words.texts[last]), start
+        ):
             return
         for first in capitals(note, last):
             yield Cue(first, trust, "says")
 
 
 def _backwards(
-    note: NoteView, last: int, end: int, between: re.Pattern[str], why: str, trust: Trust = Trust.KIN
+    note: NoteView,
+    last: int,
+    end: int,
+    between: re.Pattern[str],
+    why: str,
+    trust: Trust = Trust.KIN,
 ) -> Iterator[Cue]:
     """Yield cues for the words that end where `between` begins, before `end`, capitalised or in lower case."""
     texts, starts = note.words.texts, note.words.starts
@@ -309,7 +355,24 @@ def capitals(note: NoteView, last: int) -> Iterator[int]:
 
 _DOTTED = re.compile(r"(?:M\.\s?D|D\.\s?O|R\.\s?N|N\.\s?P|P\.\s?A|Ph\.\s?D)\b")
 _DOTTED_HEADS = frozenset(("M", "D", "R", "N", "P", "Ph"))
-_SMALL = frozenset(("md", "rn", "np", "lpn", "crna", "pa", "pa-c", "phd", "msw", "lcsw", "do", "dpm", "pharmd", "dpt"))
+_SMALL = frozenset(
+    (
+        "md",
+        "rn",
+        "np",
+        "lpn",
+        "crna",
+        "pa",
+        "pa-c",
+        "phd",
+        "msw",
+        "lcsw",
+        "do",
+        "dpm",
+        "pharmd",
+        "dpt",
+    )
+)
 _CREDENTIAL_HEADS = cue_words.CREDENTIALS | _DOTTED_HEADS | _SMALL
 _CREDENTIAL = mark(lambda word: look_up(word)[0] in _CREDENTIAL_HEADS)
 _WITHOUT_COMMA = frozenset(("MD", "RN", "M", "NP", "CRNA", "PA-C", "FNP"))

@@ -59,13 +59,19 @@ class Extent(Pairs):
             elif not self._continues(index, end, trust):
                 break
             end += 1
-        while end - index > 1 and is_particle(self.words[end - 1]) and not self.words[end - 1].listed:
+        while (
+            end - index > 1 and is_particle(self.words[end - 1]) and not self.words[end - 1].listed
+        ):
             end -= 1
         return end
 
     def _continues(self, first: int, index: int, trust: Trust | None) -> bool:
         last, word, gap = self.words[index - 1], self.words[index], self.state.gap(index)
-        if len(last.text) == 1 and AFTER_INITIAL.fullmatch(gap) and (last.text.isupper() or gap[:1] == "."):
+        if (
+            len(last.text) == 1
+            and AFTER_INITIAL.fullmatch(gap)
+            and (last.text.isupper() or gap[:1] == ".")
+        ):
             if len(word.text) == 1:
                 return word.text.isupper() and not (word.text in "AI" and "  " in gap)
             if is_particle(word):
@@ -80,37 +86,64 @@ class Extent(Pairs):
         if self._word_ends_name(first, index, trust):
             return True
         odd = word.ordinary and not is_particle(word)
-        if odd and index > first + 1 and last.classes & LexicalClass.USUAL_FAMILY and len(word.text) > 1:
+        if (
+            odd
+            and index > first + 1
+            and last.classes & LexicalClass.USUAL_FAMILY
+            and len(word.text) > 1
+        ):
             return self._last_of_three(self.words[first], last, word)
         return self._fits(last, word, index, trust)
 
     def _word_ends_name(self, first: int, index: int, trust: Trust | None) -> bool:
         """Return whether an ordinary capitalised word after a first name at a cue is its surname: `Dandan He, RN`."""
         last, word = self.words[index - 1], self.words[index]
-        if trust is None or not word.capital or len(word.text) < 2 or index > first + 2 or not word.ordinary:
+        if (
+            trust is None
+            or not word.capital
+            or len(word.text) < 2
+            or index > first + 2
+            or not word.ordinary
+        ):
             return False
-        if last.shouted != word.shouted or last.text.islower() or len(last.text) < 2 or self._labels(index):
+        if (
+            last.shouted != word.shouted
+            or last.text.islower()
+            or len(last.text) < 2
+            or self._labels(index)
+        ):
             return False
         named = not last.ordinary or (index == first + 2 and not self.words[first].ordinary)
         if not named or word.lower in _NO_SURNAMES or word.text in CREDENTIALS:
             return False
-        if word.lower in word_list("eponym_nouns") or word.classes & _SMALL_OR_SURNAME == LexicalClass.FUNCTION:
+        if (
+            word.lower in word_list("eponym_nouns")
+            or word.classes & _SMALL_OR_SURNAME == LexicalClass.FUNCTION
+        ):
             return False
         weak = word.shouted or trust < Trust.SPOKEN
-        fills = word.shouted and trust in (Trust.FIELD, Trust.LIST) and not word.classes & LexicalClass.FUNCTION
+        fills = (
+            word.shouted
+            and trust in (Trust.FIELD, Trust.LIST)
+            and not word.classes & LexicalClass.FUNCTION
+        )
         kind = self.words.classes[first]
         rather_given = kind & LexicalClass.GIVEN or not kind & LexicalClass.FAMILY
         if weak and not ((word.classes & LexicalClass.FAMILY or fills) and rather_given):
             return False
         if _CLEAN.match(self.text, word.end):
             return True
-        more = index == first + 1 and re.match(r"[ \t]{1,3}[A-Z]", self.text[word.end : word.end + 4])
+        more = index == first + 1 and re.match(
+            r"[ \t]{1,3}[A-Z]", self.text[word.end : word.end + 4]
+        )
         if more and self._word_ends_name(first, index + 1, trust):
             return True
         if word.shouted:
             titled = trust is Trust.TITLE and _THEN_VERB.match(self.text, word.end)
             return bool(titled) or _IS_OF_AGE.match(self.text, word.end) is not None
-        small = word.classes & LexicalClass.FUNCTION and _THEN_SMALL.match(self.text, word.end) is None
+        small = (
+            word.classes & LexicalClass.FUNCTION and _THEN_SMALL.match(self.text, word.end) is None
+        )
         if small:
             return _IS_OF_AGE.match(self.text, word.end) is not None
         return re.match(r"[ \t]+[a-z]", self.text[word.end : word.end + 8]) is not None
@@ -118,9 +151,16 @@ class Extent(Pairs):
     def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
         """Accept names in quotes or brackets between names: `William "Bud" Smith`."""
         if gap.strip()[:1] in ('"', "'", ")", "]") and gap[:1] in ("\"'])"):
-            if gap == '" ' and word.capital and not word.shouted and not word.classes & LexicalClass.FUNCTION:
+            if (
+                gap == '" '
+                and word.capital
+                and not word.shouted
+                and not word.classes & LexicalClass.FUNCTION
+            ):
                 return len(word.text) > 2
-            return word.capital and (self._fits(last, word, index, trust) or self.state.family_like(word))
+            return word.capital and (
+                self._fits(last, word, index, trust) or self.state.family_like(word)
+            )
         close = self.text[word.end : word.end + 1]
         if gap[-1:] == "(":
             return close == ")" and not word.ordinary and self._fits(last, word, index, trust)
@@ -130,37 +170,71 @@ class Extent(Pairs):
 
     def _last_of_three(self, first: Word, last: Word, word: Word) -> bool:
         """Accept an ordinary word as surname after two first names: Sandra Marie Fox."""
-        if not first.classes & LexicalClass.USUAL_GIVEN or first.ordinary or word.classes & LexicalClass.FUNCTION:
+        if (
+            not first.classes & LexicalClass.USUAL_GIVEN
+            or first.ordinary
+            or word.classes & LexicalClass.FUNCTION
+        ):
             return False
-        usual = last.classes & LexicalClass.USUAL_GIVEN and not last.ordinary and word.lower not in _NO_SURNAMES
+        usual = (
+            last.classes & LexicalClass.USUAL_GIVEN
+            and not last.ordinary
+            and word.lower not in _NO_SURNAMES
+        )
         familiar = word.classes & (LexicalClass.FAMILY if usual else LexicalClass.FAMILIAR)
         familiar = familiar and word.classes & LexicalClass.FAMILY
-        return bool(familiar and last.classes & LexicalClass.GIVEN and word.capital and not word.shouted)
+        return bool(
+            familiar and last.classes & LexicalClass.GIVEN and word.capital and not word.shouted
+        )
 
     def _fits(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
         trusted = trust is not None and trust >= Trust.FIELD
         if word.text in _GAELIC and (last.lower in _SONS or last.text in _GAELIC):
-            return self.state.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1))
+            return self.state.name_ahead(index + 1) or (
+                last.text.islower() and self._small_name_ahead(index + 1)
+            )
         if is_particle(word) and not (word.capital and word.listed and len(word.text) > 3):
-            if self.state.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1)):
+            if self.state.name_ahead(index + 1) or (
+                last.text.islower() and self._small_name_ahead(index + 1)
+            ):
                 return True
-            return trust is not None and trust >= Trust.SPOKEN and not last.ordinary and self._particle_ends(word)
+            return (
+                trust is not None
+                and trust >= Trust.SPOKEN
+                and not last.ordinary
+                and self._particle_ends(word)
+            )
         if not word.capital:
             return self._fits_small(last, word, index, trust)
         if last.text.islower() and last.lower not in PARTICLES:
             return False
         if len(word.text) == 1:
             dotted = self.text[word.end : word.end + 1] == "."
-            named = bool(last.classes & LexicalClass.GIVEN) or trusted or (trust is not None and not last.ordinary)
+            named = (
+                bool(last.classes & LexicalClass.GIVEN)
+                or trusted
+                or (trust is not None and not last.ordinary)
+            )
             return named and (dotted or not (last.ordinary or word.text in "AI"))
-        if word.shouted and not last.shouted and len(last.text) > 1 and not word.classes & LexicalClass.USUAL_FAMILY:
+        if (
+            word.shouted
+            and not last.shouted
+            and len(last.text) > 1
+            and not word.classes & LexicalClass.USUAL_FAMILY
+        ):
             return False
         if not word.ordinary:
             long = not word.shouted or (last.shouted and len(word.text) > 3)
             # An unknown word may continue a name after a first name or unknown word, at a cue after any name.
-            named = bool(last.classes & LexicalClass.GIVEN) or (trust is not None and not last.ordinary)
+            named = bool(last.classes & LexicalClass.GIVEN) or (
+                trust is not None and not last.ordinary
+            )
             behind = unknown(last) or is_particle(last) or last.text in _GAELIC
-            return word.listed or trusted or (long and (named or (behind and shaped_like_name(word.text))))
+            return (
+                word.listed
+                or trusted
+                or (long and (named or (behind and shaped_like_name(word.text))))
+            )
         return self._fits_word(last, word, trusted)
 
     def _fits_small(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
@@ -172,7 +246,9 @@ class Extent(Pairs):
             return _CLEAN.match(self.text, word.end) is not None
         if len(word.text) < 3:
             return (
-                len(word.text) == 1 and (last.listed or not last.ordinary) and self.text[word.end : word.end + 1] == "."
+                len(word.text) == 1
+                and (last.listed or not last.ordinary)
+                and self.text[word.end : word.end + 1] == "."
             )
         if not word.ordinary:
             return word.listed or trusted or not last.listed or (met and self._small_name(index))
@@ -186,13 +262,25 @@ class Extent(Pairs):
         if last.classes & sure == LexicalClass.GIVEN and word.classes & LexicalClass.USUAL_FAMILY:
             return self._any_surname(word)
         inflected = word.lower not in vocabulary() and word.lower not in self.state.note.lower_case
-        if last.classes & _GIVEN_ONLY == LexicalClass.USUAL_GIVEN and inflected and not word.shouted:
+        if (
+            last.classes & _GIVEN_ONLY == LexicalClass.USUAL_GIVEN
+            and inflected
+            and not word.shouted
+        ):
             return shaped_like_name(word.text) and word.lower not in _NO_SURNAMES  # `Kevin Spacey`
-        after_given = last.classes & LexicalClass.USUAL_GIVEN and not (word.shouted and (last.ordinary or not trusted))
+        after_given = last.classes & LexicalClass.USUAL_GIVEN and not (
+            word.shouted and (last.ordinary or not trusted)
+        )
         if not self.state.family_like(word) and not (after_given and self._any_surname(word)):
             return False
-        given = last.classes & LexicalClass.GIVEN or last.lower in PARTICLES or not (last.ordinary or last.listed)
-        return bool(given) and (not word.shouted or trusted or bool(last.classes & LexicalClass.USUAL_GIVEN))
+        given = (
+            last.classes & LexicalClass.GIVEN
+            or last.lower in PARTICLES
+            or not (last.ordinary or last.listed)
+        )
+        return bool(given) and (
+            not word.shouted or trusted or bool(last.classes & LexicalClass.USUAL_GIVEN)
+        )
 
     def _comma_order(self, first: int, index: int, trust: Trust | None) -> bool:
         """Match SMITH, JOHN: a surname, then a first name. An ordinary or unlisted first name counts only in a
@@ -211,7 +299,11 @@ class Extent(Pairs):
             return self._given_in_field(index) and (
                 bool(word.classes & LexicalClass.USUAL_GIVEN)
                 or self.state.closed(index + 1)
-                or (following is not None and following.capital and bool(GAP.fullmatch(self.state.gap(index + 1))))
+                or (
+                    following is not None
+                    and following.capital
+                    and bool(GAP.fullmatch(self.state.gap(index + 1)))
+                )
                 or _CREDENTIAL_NEXT.match(self.text, word.end) is not None
             )
         usual = word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary
@@ -220,7 +312,10 @@ class Extent(Pairs):
     def _listed_end(self, index: int) -> int:
         end = index + 1
         while end < len(self.words) and end - index < MAX_WORDS - 1 and self.words[end].capital:
-            if not _IN_FIELD.fullmatch(self.state.gap(end)) or self.words.classes[end] & LexicalClass.FUNCTION:
+            if (
+                not _IN_FIELD.fullmatch(self.state.gap(end))
+                or self.words.classes[end] & LexicalClass.FUNCTION
+            ):
                 break
             end += 1
         return end
@@ -234,4 +329,8 @@ class Extent(Pairs):
         end.
         """
         end = self._listed_end(index)
-        return end if self._field_ends(end) and self.words[index].capital else self.run(index, Trust.LIST)
+        return (
+            end
+            if self._field_ends(end) and self.words[index].capital
+            else self.run(index, Trust.LIST)
+        )

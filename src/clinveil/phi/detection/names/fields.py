@@ -30,9 +30,15 @@ _OWNERS = (
     "author|nurse|contact|guardian|mother|father|spouse|subscriber|surgeon|attending|resident|user|birth|alias|member"
 )
 _KEY = rf"(?:(?:{_OWNERS})s?[ _-]?)*(?:names?|surname|family|given|forename|nombre|apellidos?)|(?:{_OWNERS})"
-_JSON = re.compile(rf"""(["'])(?:{_KEY})\1\s*:\s*\[?\s*(?P<q>["'])(?P<phi>[^"\n]{{2,60}}?)(?P=q)""", re.I)
-_XML = re.compile(rf"<(?:\w+:)?(?P<tag>{_KEY})\b[^<>]{{0,80}}>\s*(?P<phi>[^<>]{{2,60}}?)\s*</", re.I)
-_XML_VALUE = re.compile(rf"<(?:\w+:)?(?:{_KEY})\s[^<>]{{0,40}}?value=\"(?P<phi>[^\"<>]{{2,60}})\"", re.I)
+_JSON = re.compile(
+    rf"""(["'])(?:{_KEY})\1\s*:\s*\[?\s*(?P<q>["'])(?P<phi>[^"\n]{{2,60}}?)(?P=q)""", re.I
+)
+_XML = re.compile(
+    rf"<(?:\w+:)?(?P<tag>{_KEY})\b[^<>]{{0,80}}>\s*(?P<phi>[^<>]{{2,60}}?)\s*</", re.I
+)
+_XML_VALUE = re.compile(
+    rf"<(?:\w+:)?(?:{_KEY})\s[^<>]{{0,40}}?value=\"(?P<phi>[^\"<>]{{2,60}})\"", re.I
+)
 _KEYED = re.compile(
     r"(?<![^\W_])(?:pt|patient|subj|client|guarantor|nok|mother|father|provider|prov"
     r"|contact)[_-]?(?:last|first|family"
@@ -48,7 +54,9 @@ _HEADER = re.compile(
 )
 _ROOM = re.compile(r"[ \t]*(?:rm|room|bed|mrn?|dob|acct|unit|age|sex|\(?\d)\b", re.I)
 _EXTENSION = matcher(
-    re.compile(r"\.(?:pdf|jpe?g|png|docx?|dcm|tiff?|txt|rtf|csv|xlsx?|zip|mp[34]|wav|gif|xml)\b", re.I)
+    re.compile(
+        r"\.(?:pdf|jpe?g|png|docx?|dcm|tiff?|txt|rtf|csv|xlsx?|zip|mp[34]|wav|gif|xml)\b", re.I
+    )
 )
 _FILE = re.compile(r"[^\W\d][\w-]*(?=" + _EXTENSION.pattern.pattern + ")", re.I)
 _ACCOUNT_WORDS = words("user username userid login logon logged operator opid")
@@ -111,9 +119,15 @@ def field_names(note: NoteView) -> Iterator[NameSpan]:
         yield from _files(text)
     for match in _ACCOUNT.finditer(text) if note.words.marked(_ACCOUNT_WORD) else ():
         name = match["phi"]
-        explicit = ":" in match[0] or "=" in match[0] or "." in name or any(c.isdigit() for c in name)
-        explicit = explicit or _ACTED.search(text, max(0, match.start() - 8), match.start()) is not None
-        if explicit and not any(lexical_classes(piece) & LexicalClass.WORD for piece in _PIECE.findall(name)):
+        explicit = (
+            ":" in match[0] or "=" in match[0] or "." in name or any(c.isdigit() for c in name)
+        )
+        explicit = (
+            explicit or _ACTED.search(text, max(0, match.start() - 8), match.start()) is not None
+        )
+        if explicit and not any(
+            lexical_classes(piece) & LexicalClass.WORD for piece in _PIECE.findall(name)
+        ):
             yield NameSpan(*match.span("phi"), "user name")
 
 
@@ -130,9 +144,13 @@ def _files(text: str) -> Iterator[NameSpan]:
         pieces = [(piece, lexical_classes(piece[0])) for piece in _PIECE.finditer(match[0])]
         for (first, kind), (second, next_kind) in pairwise(pieces):
             names = kind & LexicalClass.NAME and next_kind & LexicalClass.NAME
-            given = (kind | next_kind) & LexicalClass.USUAL_GIVEN and not kind & next_kind & LexicalClass.WORD
+            given = (
+                kind | next_kind
+            ) & LexicalClass.USUAL_GIVEN and not kind & next_kind & LexicalClass.WORD
             if names and given and len(first[0]) > 2 and len(second[0]) > 2:
-                yield NameSpan(match.start() + first.start(), match.start() + second.end(), "name of a file")
+                yield NameSpan(
+                    match.start() + first.start(), match.start() + second.end(), "name of a file"
+                )
 
 
 def headers(state: NameState) -> Iterator[tuple[int, int]]:
@@ -142,28 +160,43 @@ def headers(state: NameState) -> Iterator[tuple[int, int]]:
     for match in _HEADER.finditer(state.text):
         start, end = word_run(state.note, *match.span("phi"))
         text, found = state.text, state.words[start:end]
-        beside = "".join(text[w.start - 1 : w.start] + text[w.end : w.end + 2].strip("-")[:1] for w in found)
+        beside = "".join(
+            text[w.start - 1 : w.start] + text[w.end : w.end + 2].strip("-")[:1] for w in found
+        )
         if _named(state, start, end) and not any(map(str.isdigit, beside)):  # not `BRCA1, CYP2D6`
             yield start, end
 
 
 def _named(state: NameState, start: int, end: int) -> bool:
     row = [w for w in state.words[start:end] if len(w.text) > 1]
-    comma = next((i for i, w in enumerate(row[:-1]) if "," in state.text[w.end : row[i + 1].start]), None)
+    comma = next(
+        (i for i, w in enumerate(row[:-1]) if "," in state.text[w.end : row[i + 1].start]), None
+    )
     if comma is None or any(w.classes & LexicalClass.FUNCTION or w.lower in NO_NAMES for w in row):
         return False
     family, given = row[comma], row[comma + 1]
     if family.capital and any(w.ordinary and not w.capital and not is_particle(w) for w in row):
         return False
     if family.text.islower() and given.text.islower():
-        return not (family.ordinary or given.ordinary) and _ROOM.match(state.text, state.words[end - 1].end) is not None
-    if not (family.capital and given.capital) or family.shouted < given.shouted or given.text in CREDENTIALS:
+        return (
+            not (family.ordinary or given.ordinary)
+            and _ROOM.match(state.text, state.words[end - 1].end) is not None
+        )
+    if (
+        not (family.capital and given.capital)
+        or family.shouted < given.shouted
+        or given.text in CREDENTIALS
+    ):
         return False
     if given.ordinary:
         return state.given_like(given) and (not family.ordinary or state.family_like(family))
     if family.ordinary:
         return state.family_like(family) and bool(given.classes & LexicalClass.USUAL_GIVEN)
-    followed = state.text[state.words[end - 1].end : state.words[end - 1].end + 1] not in ("", "\r", "\n")
+    followed = state.text[state.words[end - 1].end : state.words[end - 1].end + 1] not in (
+        "",
+        "\r",
+        "\n",
+    )
     return bool(given.listed and family.listed) or not given.shouted or followed
 
 
@@ -178,7 +211,9 @@ def initials(state: NameState) -> Iterator[NameSpan]:
     """
     text = state.text
     known, starts, reach = _name_initials(state), state.words.starts, 0
-    for start in (starts[index] for index in state.words.marked(CAPITAL)):  # only one-letter words are tried
+    for start in (
+        starts[index] for index in state.words.marked(CAPITAL)
+    ):  # only one-letter words are tried
         match = _INITIALS.match(text, start) if start >= reach else None
         if match is None:
             continue
@@ -201,7 +236,11 @@ def _name_initials(state: NameState) -> set[str]:
     for run in state.runs:
         letters = [text[0].upper() for text in state.words.texts[run.start : run.end]]
         if len(letters) > 1:
-            initials_of_names |= {"".join(letters), letters[0] + letters[-1], letters[-1] + letters[0]}
+            initials_of_names |= {
+                "".join(letters),
+                letters[0] + letters[-1],
+                letters[-1] + letters[0],
+            }
     return initials_of_names
 
 
@@ -262,7 +301,9 @@ def damaged_names(state: NameState) -> Iterator[NameSpan]:
         if match is None:
             continue
         reach = match.end()
-        names = [group for group in _GROUP.finditer(match[0]) if _may_be_name(group[0].replace(" ", ""))]
+        names = [
+            group for group in _GROUP.finditer(match[0]) if _may_be_name(group[0].replace(" ", ""))
+        ]
         if names:
             yield NameSpan(start + names[0].start(), start + names[-1].end(), "spaced letters")
     yield from _with_digits(state.text)
@@ -293,7 +334,9 @@ def _with_digits(text: str) -> Iterator[NameSpan]:
         letters = sum(map(str.isalpha, match[0]))
         if letters * 2 > len(match[0]) and any(map(_usual, _readings(match[0]))):
             surname = _SURNAME.match(text, reach)
-            if surname and any(lexical_classes(reading) & _USUAL for reading in _readings(surname[0][1:])):
+            if surname and any(
+                lexical_classes(reading) & _USUAL for reading in _readings(surname[0][1:])
+            ):
                 reach = surname.end()
             yield NameSpan(match.start(), reach, "misread name")
 

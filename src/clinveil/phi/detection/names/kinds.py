@@ -236,7 +236,11 @@ def is_phrase(state: NameState, first: int, end: int) -> bool:
             text[max(0, word.start - _BEFORE) : word.start],
             text[word.end : word.end + _AFTER],
         )
-        items = [match[1].lower() for match in (_LAST_ITEM.search(before), _NEXT_ITEM.match(after)) if match]
+        items = [
+            match[1].lower()
+            for match in (_LAST_ITEM.search(before), _NEXT_ITEM.match(after))
+            if match
+        ]
         if any(item in MONTHS for item in items):
             return True
     if end - first == 1 and word.lower in _NATIONALITIES:

@@ -21,7 +21,9 @@ from clinveil.phi.detection.names.state import (
 from clinveil.phi.detection.note import Word, look_up
 from clinveil.phi.matching.wordtable import mark
 
-_LINE_START = re.compile(r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(?:(?:signed|by|note by)[: ]+)?\Z|;[ \t]*\Z")
+_LINE_START = re.compile(
+    r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(?:(?:signed|by|note by)[: ]+)?\Z|;[ \t]*\Z"
+)
 _ADJACENT = PARTICLES | {"jr", "sr"}
 _ARTICLES = frozenset(("the", "a", "an", "two", "three", "french"))
 _ADVERBS = frozenset(
@@ -40,7 +42,9 @@ _ADVERBS = frozenset(
         "currently",
     ]
 )
-_ALSO_OF_THINGS = frozenset(("remains", "remained", "became", "began", "started", "looks", "seems", "appears", "takes"))
+_ALSO_OF_THINGS = frozenset(
+    ("remains", "remained", "became", "began", "started", "looks", "seems", "appears", "takes")
+)
 _AMOUNT = re.compile(r"[\d#][ \t-]*\Z")
 _NAME_OR_WORD = LexicalClass.NAME | LexicalClass.WORD
 _SURE = LexicalClass.WORD | LexicalClass.EPONYM
@@ -89,14 +93,20 @@ class ListRuns:
         while index >= 0 and last - index < MAX_WORDS - 1 and self._may_precede(index, last):
             index -= 1
         run = self.words[index + 1 : last + 1]
-        while run and (run[0].classes & LexicalClass.FUNCTION or (run[0].ordinary and not run[0].listed)):
+        while run and (
+            run[0].classes & LexicalClass.FUNCTION or (run[0].ordinary and not run[0].listed)
+        ):
             run, index = run[1:], index + 1
         if run and self._named(run):
             self.state.add(index + 1, last + 1, 0.9, "credential")
 
     def _initialled(self, last: int) -> bool:
         """Return whether an initial begins a line before a word that is not a function word: `l. xu, rn`."""
-        if not last or len(self.words.texts[last - 1]) > 1 or self.state.gap(last) not in (". ", "."):
+        if (
+            not last
+            or len(self.words.texts[last - 1]) > 1
+            or self.state.gap(last) not in (". ", ".")
+        ):
             return False
         same = self.words.texts[last - 1].isupper() != self.words.texts[last].islower()
         start = self.words.starts[last - 1]
@@ -104,7 +114,9 @@ class ListRuns:
 
     def _may_precede(self, index: int, last: int) -> bool:
         word = self.words[index]
-        if not word.capital or (word.ordinary and not (self.state.given_like(word) or self.state.family_like(word))):
+        if not word.capital or (
+            word.ordinary and not (self.state.given_like(word) or self.state.family_like(word))
+        ):
             return False
         gap = self.state.gap(index + 1) if index < last else " "
         return "\n" not in gap and bool(GAP.fullmatch(gap) or AFTER_INITIAL.fullmatch(gap))
@@ -112,8 +124,14 @@ class ListRuns:
     def _named(self, run: list[Word]) -> bool:
         full = [word for word in run if len(word.text) > 1]
         if all(word.ordinary for word in full):
-            pair = len(full) > 1 and self.state.given_like(full[0]) and self.state.family_like(full[-1])
-            return pair or (len(full) == 1 and not full[0].shouted and self.state.family_like(full[0]))
+            pair = (
+                len(full) > 1
+                and self.state.given_like(full[0])
+                and self.state.family_like(full[-1])
+            )
+            return pair or (
+                len(full) == 1 and not full[0].shouted and self.state.family_like(full[0])
+            )
         if len(full) == 1 and len(run) == 1:
             word = full[0]
             return len(word.text) > 2 and (word.listed or (unknown(word) and not word.shouted))
@@ -140,13 +158,17 @@ class ListRuns:
         return [
             index
             for index in self.words.marked(_MAY_BEGIN)
-            if (self._supported(index) if texts[index] != lowers[index] else self._small_pair(index))
+            if (
+                self._supported(index) if texts[index] != lowers[index] else self._small_pair(index)
+            )
         ]
 
     def _small_pair(self, index: int) -> bool:
         """Return whether a usual first name and a usual surname follow each other in lower case: `john smith`."""
         following = self.state.neighbour(index)
-        small = self.words[index].text.islower() and following is not None and following.text.islower()
+        small = (
+            self.words[index].text.islower() and following is not None and following.text.islower()
+        )
         usual = following is not None and following.classes & LexicalClass.USUAL_FAMILY
         return bool(small and usual and following and not following.classes & _SURE)
 
@@ -161,8 +183,12 @@ class ListRuns:
             return self.words.lowers[index + 1] in PARTICLES
         if kind & LexicalClass.USUAL_GIVEN and self._within_sentence(index):
             return True
-        owned = self.words.written[index] != texts[index] or self.words.lowers[index + 1] in _ADJACENT
-        return bool(kind & LexicalClass.FAMILIAR) and (owned or (index > 0 and len(texts[index - 1]) == 1))
+        owned = (
+            self.words.written[index] != texts[index] or self.words.lowers[index + 1] in _ADJACENT
+        )
+        return bool(kind & LexicalClass.FAMILIAR) and (
+            owned or (index > 0 and len(texts[index - 1]) == 1)
+        )
 
     def take(self, index: int) -> None:
         """Add the name that begins at a candidate, if there is one."""
@@ -174,13 +200,18 @@ class ListRuns:
             self._take_unknown(index, word)
             return
         end = self.run(index, None)
-        small = word.lower == "french" and _AMOUNT.search(self.text, max(0, word.start - 4), word.start)
+        small = word.lower == "french" and _AMOUNT.search(
+            self.text, max(0, word.start - 4), word.start
+        )
         if small or self.state.before_noun(end) or self.state.before_noun(index + 1):
             return
         if is_term(self.state, index, end):
             return
         if end - index > 1:
-            if self._listed_run(index, end) and " ".join(self.words.lowers[index:end]) not in regions():
+            if (
+                self._listed_run(index, end)
+                and " ".join(self.words.lowers[index:end]) not in regions()
+            ):
                 self.state.add(self._unknown_before(index), end, 0.8, "listed")
         elif self._lone(index, word):
             self.state.add(self._unknown_before(index), end, 0.6, "listed alone")
@@ -209,7 +240,12 @@ class ListRuns:
     def _unknown_before(self, index: int) -> int:
         """Return the start of a name, including a preceding unknown capitalised word: Vickilyn Reynolds."""
         before = self.words[index - 1] if index else None
-        if before is None or index - 1 in self.state.taken or self.words[index].shouted or self.state.gap(index) != " ":
+        if (
+            before is None
+            or index - 1 in self.state.taken
+            or self.words[index].shouted
+            or self.state.gap(index) != " "
+        ):
             return index
         given = before.classes & LexicalClass.GIVEN and not before.classes & LexicalClass.FUNCTION
         # An unknown word also needs a surname that is not a word and no eponym, and not to be an ordinary word here.
@@ -240,10 +276,17 @@ class ListRuns:
         first = run[0].classes
         if first & LexicalClass.FUNCTION and not first & LexicalClass.USUAL_GIVEN:
             return False
-        if any(w.listed and not w.ordinary and w.classes & LexicalClass.USUAL_FAMILY for w in run[1:]):
+        if any(
+            w.listed and not w.ordinary and w.classes & LexicalClass.USUAL_FAMILY for w in run[1:]
+        ):
             return True
-        named = all(unknown(w) or w.classes & LexicalClass.FAMILIAR for w in run[1:]) and len(run) > 1
-        small = any(w.shouted or w.lower in self.state.note.lower_case or not shaped_like_name(w.text) for w in run)
+        named = (
+            all(unknown(w) or w.classes & LexicalClass.FAMILIAR for w in run[1:]) and len(run) > 1
+        )
+        small = any(
+            w.shouted or w.lower in self.state.note.lower_case or not shaped_like_name(w.text)
+            for w in run
+        )
         start = end - len(run)
         before = self.words[start - 1] if start and self.state.gap(start) == " " else None
         order = (
@@ -259,7 +302,9 @@ class ListRuns:
         return self.words.texts[index - 1].islower() or self.words.lowers[index - 1] in _ADVERBS
 
     def _said_of_person(self, end: int) -> bool:
-        following = self.words.lowers[end] if end < len(self.words) and self.state.gap(end) == " " else ""
+        following = (
+            self.words.lowers[end] if end < len(self.words) and self.state.gap(end) == " " else ""
+        )
         verb = following in SAYS | DOES | LIVES and following not in _ALSO_OF_THINGS
         return verb or _PERSON_AFTER.match(self.text, self.words[end - 1].end) is not None
 
@@ -270,13 +315,22 @@ class ListRuns:
         if len(word.text) < 3 or word.classes & LexicalClass.EPONYM:
             return False
         if word.ordinary:  # `Yesterday Rose was better.`
-            usual = word.classes & LexicalClass.USUAL_GIVEN and not word.classes & LexicalClass.FUNCTION
-            unusual = word.lower in self.state.note.lower_case or word.shouted or word.lower in MONTHS
+            usual = (
+                word.classes & LexicalClass.USUAL_GIVEN and not word.classes & LexicalClass.FUNCTION
+            )
+            unusual = (
+                word.lower in self.state.note.lower_case or word.shouted or word.lower in MONTHS
+            )
             within = self._within_sentence(index) and self.words.lowers[index - 1] not in _ARTICLES
             return bool(usual) and not unusual and within and self._said_of_person(index + 1)
         if index and self.state.gap(index) == " " and not word.classes & LexicalClass.USUAL_GIVEN:
             before = self.words[index - 1]  # `Visual Fields`, `Healing Waters`
-            if before.capital and before.ordinary and not before.listed and before.lower not in OF_PERSONS:
+            if (
+                before.capital
+                and before.ordinary
+                and not before.listed
+                and before.lower not in OF_PERSONS
+            ):
                 return False
         if self.state.before_adjectives_and_noun(index) or self.state.in_region(index):
             return False
@@ -289,7 +343,8 @@ class ListRuns:
         if _AMOUNT.search(self.text, max(0, word.start - 4), word.start):
             return False
         if "-" in word.text and not all(
-            len(part) > 1 and lexical_classes(part) & LexicalClass.NAME for part in word.text.split("-")
+            len(part) > 1 and lexical_classes(part) & LexicalClass.NAME
+            for part in word.text.split("-")
         ):
             return False
         given = word.classes & LexicalClass.GIVEN and len(word.text) > 3

@@ -43,8 +43,13 @@ class Mentions:
         if not forms:
             return
         odd = {self.words.lowers[index] for index in self.words.marked(_ODD)}
-        lowers = forms.intersection(self.words.lowers) | {  # hyphenated words are also compared by part
-            w for w in odd if name_form(w) in forms or ("-" in w and any(name_form(p) in forms for p in w.split("-")))
+        lowers = forms.intersection(
+            self.words.lowers
+        ) | {  # hyphenated words are also compared by part
+            w
+            for w in odd
+            if name_form(w) in forms
+            or ("-" in w and any(name_form(p) in forms for p in w.split("-")))
         }
         for index in [i for i, lower in enumerate(self.words.lowers) if lower in lowers]:
             if index not in self.state.taken and self._other_mention(index, self.words[index]):
@@ -70,13 +75,21 @@ class Mentions:
     def _forms(self) -> set[str]:
         """Return the normalised forms of all words of names, and of the parts of hyphenated ones."""
         kinds = self.words.classes
-        sure = {i for run in self.state.runs if run.score > _GUESS for i in range(run.start, run.end)}
+        sure = {
+            i for run in self.state.runs if run.score > _GUESS for i in range(run.start, run.end)
+        }
         texts = [
             text
             for i in self.state.taken
-            if len(text := self.words.texts[i]) > 2 and (i in sure or not kinds[i] & LexicalClass.WORD)
+            if len(text := self.words.texts[i]) > 2
+            and (i in sure or not kinds[i] & LexicalClass.WORD)
         ]
-        parts = [part for text in texts for part in (text, *(text.split("-") if "-" in text else ())) if len(part) > 2]
+        parts = [
+            part
+            for text in texts
+            for part in (text, *(text.split("-") if "-" in text else ()))
+            if len(part) > 2
+        ]
         return {name_form(part) for part in parts} - PARTICLES
 
     def _other_mention(self, index: int, word: Word) -> bool:

@@ -22,7 +22,13 @@ _COMMA_INITIAL = re.compile(r",[ \t]*[A-Za-z]\.?[ \t]*(?:[;\r\n]|$)")
 _KIN_NEXT = re.compile(r"'s?[ ]", re.I)
 _THEN = re.compile(r"[ \t](?:who|and|about|regarding|re)\b|,")
 _SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+", re.I)
-_SCORES = {Trust.LIST: 0.9, Trust.TITLE: 0.95, Trust.FIELD: 0.9, Trust.MEETING: 0.75, Trust.HINT: 0.8}
+_SCORES = {
+    Trust.LIST: 0.9,
+    Trust.TITLE: 0.95,
+    Trust.FIELD: 0.9,
+    Trust.MEETING: 0.75,
+    Trust.HINT: 0.8,
+}
 
 
 class FirstWord(Extent):
@@ -33,7 +39,11 @@ class FirstWord(Extent):
         if not word.capital:
             return self._may_begin_small(index, word, trust)
         if trust is Trust.MEETING:
-            return word.text != "I" and not self.state.abbreviated(index) and self._pair(index, word, trust)
+            return (
+                word.text != "I"
+                and not self.state.abbreviated(index)
+                and self._pair(index, word, trust)
+            )
         if len(word.text) == 1:
             return trust is Trust.TITLE and word.text.isupper()
         if trust is Trust.LIST and not word.shouted:
@@ -45,7 +55,9 @@ class FirstWord(Extent):
         return self._may_begin_word(index, word, trust)
 
     def _may_begin_word(self, index: int, word: Word, trust: Trust) -> bool:
-        if trust in (Trust.FIELD, Trust.LIST) and _COMMA_INITIAL.match(self.text, word.end):  # `Thorn, N.`
+        if trust in (Trust.FIELD, Trust.LIST) and _COMMA_INITIAL.match(
+            self.text, word.end
+        ):  # `Thorn, N.`
             return not word.ordinary or bool(word.classes & LexicalClass.NAME)
         if word.ordinary:
             return self._word_as_name(index, word, trust)
@@ -55,18 +67,24 @@ class FirstWord(Extent):
         if word.listed:
             # MI, GERD: short upper-case words in a mixed-case line are rarely names.
             usual = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
-            return not quiet or bool(len(word.text) > 3 and word.classes & usual and trust > Trust.HINT)
+            return not quiet or bool(
+                len(word.text) > 3 and word.classes & usual and trust > Trust.HINT
+            )
         if not unknown(word):
             return False
         if word.shouted and trust >= Trust.FIELD:
-            return self._pair(index, word, trust) or (len(word.text) > 3 and self.state.closed(index + 1))
+            return self._pair(index, word, trust) or (
+                len(word.text) > 3 and self.state.closed(index + 1)
+            )
         if quiet:
             return False
         return trust is not Trust.HINT or self._pair(index, word, trust)
 
     def _word_as_name(self, index: int, word: Word, trust: Trust) -> bool:
         """Decide for an ordinary word at a cue: it needs a second name, a field of its own, or to be a usual name."""
-        if self._pair(index, word, trust) or (trust >= Trust.FIELD and self._comma_pair(index, word)):
+        if self._pair(index, word, trust) or (
+            trust >= Trust.FIELD and self._comma_pair(index, word)
+        ):
             return True
         if word.classes & LexicalClass.FUNCTION:
             return False
@@ -76,7 +94,11 @@ class FirstWord(Extent):
             return bool(word.classes & (LexicalClass.FAMILIAR if strict else LexicalClass.NAME))
         if word.lower in NO_NAMES:
             return False
-        if trust is Trust.LIST and self.state.closed(index + 1) and not self.state.abbreviated(index):
+        if (
+            trust is Trust.LIST
+            and self.state.closed(index + 1)
+            and not self.state.abbreviated(index)
+        ):
             # As the only content of a name field, any listed name is accepted: `Last name: Bell`.
             named = _NAMED_FIELD.search(self.text, max(0, word.start - 40), word.start)
             return bool(word.classes & (LexicalClass.NAME if named else LexicalClass.FAMILIAR))
@@ -88,7 +110,9 @@ class FirstWord(Extent):
             return bool(word.classes & LexicalClass.FAMILIAR) and word.lower not in COMPOUNDS
         if trust is Trust.KIN:
             return bool(word.classes & LexicalClass.GIVEN)
-        return trust is Trust.SPOKEN and bool(word.classes & (LexicalClass.FAMILIAR | LexicalClass.GIVEN))
+        return trust is Trust.SPOKEN and bool(
+            word.classes & (LexicalClass.FAMILIAR | LexicalClass.GIVEN)
+        )
 
     def _may_begin_small(self, index: int, word: Word, trust: Trust) -> bool:
         if trust >= Trust.SPOKEN and is_particle(word):
@@ -125,14 +149,20 @@ class FirstWord(Extent):
         following = self.state.neighbour(index)
         if following is None or word.ordinary or not following.text.islower():
             return False
-        per = self.words.lowers[index - 1] == "per" and len(word.text) > 4 and self._small_name(index)
+        per = (
+            self.words.lowers[index - 1] == "per" and len(word.text) > 4 and self._small_name(index)
+        )
         given = bool(word.classes & LexicalClass.GIVEN) or syllabic(word.lower) or per
-        return given and not following.ordinary and (following.listed or self._small_name(index + 1))
+        return (
+            given and not following.ordinary and (following.listed or self._small_name(index + 1))
+        )
 
     def _small_word_as_name(self, index: int, word: Word, usual: int) -> bool:
         following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
         named = bool(word.classes & usual) and following not in BASE_VERBS and len(word.text) > 2
-        return named and (word.lower not in COMPOUNDS or self.text[word.start - 2 : word.start] != "e ")
+        return named and (
+            word.lower not in COMPOUNDS or self.text[word.start - 2 : word.start] != "e "
+        )
 
 
 class CueRuns(FirstWord):
@@ -161,11 +191,18 @@ class CueRuns(FirstWord):
     def _owns_kin(self, index: int) -> bool:
         """Return whether one word owns a relative, `cash's wife`: a listed name, or no ordinary word."""
         word = self.words[index]
-        small = word.classes & LexicalClass.FUNCTION or word.lower in PERSONS or word.lower in NO_NAMES
+        small = (
+            word.classes & LexicalClass.FUNCTION or word.lower in PERSONS or word.lower in NO_NAMES
+        )
         if small or len(word.text) < 2 or not (word.listed or not word.ordinary):
             return False
         before = self.words[index - 1] if index else None
-        full = before is not None and before.capital == word.capital and before.listed and self.state.gap(index) == " "
+        full = (
+            before is not None
+            and before.capital == word.capital
+            and before.listed
+            and self.state.gap(index) == " "
+        )
         return not full and _KIN_NEXT.match(self.text, word.end) is not None
 
     def _take_shared(self, end: int, cue: Cue) -> None:
@@ -174,7 +211,10 @@ class CueRuns(FirstWord):
             following = end + (self.words.lowers[end] in ("and", "or"))
             if following >= len(self.words) or following in self.state.taken:
                 return
-            word, gap = self.words[following], self.text[self.words[end - 1].end : self.words.starts[following]]
+            word, gap = (
+                self.words[following],
+                self.text[self.words[end - 1].end : self.words.starts[following]],
+            )
             if not _SHARED.fullmatch(gap):
                 return
             # Several names must follow, also ordinary words: `Drs. Hill and Mall`.
@@ -200,18 +240,26 @@ class CueRuns(FirstWord):
         if word.classes & LexicalClass.FUNCTION or word.lower in NO_NAMES or comma:
             return False
         usual = LexicalClass.FAMILIAR if trust >= Trust.FIELD else LexicalClass.USUAL_GIVEN
-        alone = word.classes & usual and self.state.closed(index + 1) and not self.state.abbreviated(index)
+        alone = (
+            word.classes & usual
+            and self.state.closed(index + 1)
+            and not self.state.abbreviated(index)
+        )
         return bool(alone) or self._pair(index, word, trust)
 
     def _may_follow_small(self, index: int, word: Word, trust: Trust, comma: bool) -> bool:
         """Accept after lower-case names only: drs smith and okafor; team: ann bell, joe okafor and mary bell."""
         if (
             trust < Trust.FIELD
-            or not self.words.texts[index - 1 - (self.words.lowers[index - 1] in ("and", "or"))].islower()
+            or not self.words.texts[
+                index - 1 - (self.words.lowers[index - 1] in ("and", "or"))
+            ].islower()
         ):
             return False
         if word.ordinary:
             return self.state.given_like(word) and self._small_pair(index)
         return (
-            (word.listed and not comma) or (trust is Trust.TITLE and self._small_name(index)) or self._small_pair(index)
+            (word.listed and not comma)
+            or (trust is Trust.TITLE and self._small_name(index))
+            or self._small_pair(index)
         )

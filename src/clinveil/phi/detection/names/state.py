@@ -17,11 +17,17 @@ from clinveil.phi.detection.names.cues import Trust, credentials
 from clinveil.phi.detection.note import NoteView, Word, begins_small, look_up
 from clinveil.phi.matching.wordtable import mark
 
-GAP = re.compile(r"[ \t]{1,6}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[\"')\]][ \t]+|[ \t]+[asd]/[lopr][ \t]+")
+GAP = re.compile(
+    r"[ \t]{1,6}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[\"')\]][ \t]+|[ \t]+[asd]/[lopr][ \t]+"
+)
 AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}|\.?[ \t]*[\"(]")
-CLOSED = re.compile(r"[\"')\]]?[.,]?[ \t]*(?:$|[;\r\n|/\])}\t]|[ \t]{2}|,[ \t]*(?:[A-Z]{2}|[A-Z]\.[A-Z])|\(|\d|- )")
+CLOSED = re.compile(
+    r"[\"')\]]?[.,]?[ \t]*(?:$|[;\r\n|/\])}\t]|[ \t]{2}|,[ \t]*(?:[A-Z]{2}|[A-Z]\.[A-Z])|\(|\d|- )"
+)
 # Lower-case particles that do not begin a name in ordinary English text.
-_LEADING = PARTICLES - words("den do e i y a la lo le te op ben st mac nic ab santa san di am en ur av af t")
+_LEADING = PARTICLES - words(
+    "den do e i y a la lo le te op ben st mac nic ab santa san di am en ur av af t"
+)
 _TIGHT = (" ", "-", " '")
 _GRADE = re.compile(r" (?:[IVX]{1,4}|[A-D])(?![\w.])")  # `Weber B`, `Salter II`
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
@@ -54,7 +60,10 @@ _SENTENCE_END = re.compile(r"\n|(?<=\w\w)\.[ ]")
 _VERBS = cue_words.SAYS | cue_words.DOES | {"went"}
 _PERSON = re.compile(r"(?:er|or|ist|ian|ant)s?\Z")
 _LABEL_BEFORE = re.compile(r"([A-Za-z]+)[ ]?:[^:.;]*\Z")
-_ITEM_BEFORE, _ITEM_AFTER = re.compile(r"([^,;:.]+),[ ]?\Z"), re.compile(r"\A[ ]?\d*,[ ]?([^,;:.]+)")
+_ITEM_BEFORE, _ITEM_AFTER = (
+    re.compile(r"([^,;:.]+),[ ]?\Z"),
+    re.compile(r"\A[ ]?\d*,[ ]?([^,;:.]+)"),
+)
 _OWNED = cue_words.CHARTED | {"patients"}
 _INTO = words("in from to of near outside")
 _NEAR = 400  # characters of a line on either side of a word
@@ -86,7 +95,12 @@ class NameState:
         while start and self._initial_before(start):
             start -= 1
         first, texts = start, self.words.texts
-        while first and texts[first - 1] in PARTICLES and first - 1 not in self.taken and self.gap(first) in _TIGHT:
+        while (
+            first
+            and texts[first - 1] in PARTICLES
+            and first - 1 not in self.taken
+            and self.gap(first) in _TIGHT
+        ):
             first -= 1
         while first < start and texts[first] not in _LEADING:
             first += 1
@@ -96,7 +110,12 @@ class NameState:
     def _initial_before(self, start: int) -> bool:
         """Return whether a capital with a full stop precedes a run: `I. Sagna`; not one that ends a sentence."""
         last = self.words.texts[start - 1]
-        if len(last) > 1 or not last.isupper() or start - 1 in self.taken or self.words.texts[start].islower():
+        if (
+            len(last) > 1
+            or not last.isupper()
+            or start - 1 in self.taken
+            or self.words.texts[start].islower()
+        ):
             return False
         if start > 1 and self.words.classes[start - 2] & LexicalClass.EPONYM:
             return False  # `Child-Pugh C. Killip III`
@@ -105,14 +124,18 @@ class NameState:
     def gap(self, index: int) -> str:
         """Return the text between a word and the word before it."""
         last = index - 1
-        return self.text[self.words.starts[last] + len(self.words.texts[last]) : self.words.starts[index]]
+        return self.text[
+            self.words.starts[last] + len(self.words.texts[last]) : self.words.starts[index]
+        ]
 
     def neighbour(self, index: int) -> Word | None:
         """Return the next word if only space or the dot of an initial separates it."""
         if index + 1 >= len(self.words):
             return None
         gap = self.gap(index + 1)
-        if GAP.fullmatch(gap) or (len(self.words.texts[index]) == 1 and AFTER_INITIAL.fullmatch(gap)):
+        if GAP.fullmatch(gap) or (
+            len(self.words.texts[index]) == 1 and AFTER_INITIAL.fullmatch(gap)
+        ):
             return self.words[index + 1]
         return None
 
@@ -128,7 +151,9 @@ class NameState:
     def abbreviated(self, index: int) -> bool:
         """Return whether a word is short and upper case in a mixed-case line, as abbreviations are: MI, GERD."""
         text = self.words.texts[index]
-        return len(text) < _LONG and len(text) > 1 and text.isupper() and not self.upper_context(index)
+        return (
+            len(text) < _LONG and len(text) > 1 and text.isupper() and not self.upper_context(index)
+        )
 
     def _all_upper(self, start: int, end: int) -> bool:
         texts, kinds = self.words.texts[start:end], self.words.classes[start:end]
@@ -142,28 +167,50 @@ class NameState:
         A capitalised word on the next line does not count, nor a word that labels a field.
         """
         graded = (
-            end and self.words.classes[end - 1] & LexicalClass.EPONYM and _GRADE.match(self.text, self._end(end - 1))
+            end
+            and self.words.classes[end - 1] & LexicalClass.EPONYM
+            and _GRADE.match(self.text, self._end(end - 1))
         )
-        if graded and not (end > 1 and self.words.classes[end - 2] & LexicalClass.GIVEN and self.gap(end - 1) == " "):
+        if graded and not (
+            end > 1
+            and self.words.classes[end - 2] & LexicalClass.GIVEN
+            and self.gap(end - 1) == " "
+        ):
             return True
         if end and _THING.match(self.text, self._end(end - 1)):
             return True
-        if end + 2 < len(self.words) and self.words.lowers[end] in ("and", "or"):  # Murphy and McBurney sign
+        if end + 2 < len(self.words) and self.words.lowers[end] in (
+            "and",
+            "or",
+        ):  # Murphy and McBurney sign
             pair = self.words.classes[end - 1] & self.words.classes[end + 1] & LexicalClass.EPONYM
-            return bool(pair) and self.gap(end) == self.gap(end + 1) == " " and self.before_noun(end + 2)
+            return (
+                bool(pair)
+                and self.gap(end) == self.gap(end + 1) == " "
+                and self.before_noun(end + 2)
+            )
         if end >= len(self.words) or self.words.lowers[end] not in word_list("eponym_nouns"):
             return False
         gap = self.gap(end)
         owned = gap.startswith("'") and not self.words.classes[end - 1] & LexicalClass.EPONYM
-        if (owned and self.words.lowers[end] not in _OWNED_TERMS) or _HEARD.match(self.text, self._end(end - 1)):
+        if (owned and self.words.lowers[end] not in _OWNED_TERMS) or _HEARD.match(
+            self.text, self._end(end - 1)
+        ):
             return False  # `Okafor's gait`, but `Okafor's disease`
-        if not _OF_EPONYM.fullmatch(gap) or self.text[self._end(end) : self._end(end) + 3].lstrip()[:1] == ":":
+        if (
+            not _OF_EPONYM.fullmatch(gap)
+            or self.text[self._end(end) : self._end(end) + 3].lstrip()[:1] == ":"
+        ):
             return False
         return "\n" not in gap or self.words.texts[end][0].islower()
 
     def after_noun(self, index: int) -> bool:
         """Return whether a noun of eponyms and `of` precede a word: `knot of Henry`, but not `chart of Smith`."""
-        noun = self.words.lowers[index - 2] if index > 1 and self.words.lowers[index - 1] == "of" else ""
+        noun = (
+            self.words.lowers[index - 2]
+            if index > 1 and self.words.lowers[index - 1] == "of"
+            else ""
+        )
         return noun in word_list("eponym_nouns") and noun not in _OWNED
 
     def before_adjectives_and_noun(self, index: int) -> bool:
@@ -171,7 +218,11 @@ class NameState:
         for end in range(index + 2, min(index + 5, len(self.words))):
             kind = self.words.classes[end - 1]
             small = self.words.texts[end - 1].islower() and self.gap(end - 1) == " "
-            if not small or kind & LexicalClass.FUNCTION or self.words.lowers[end - 1] in _VERBS | cue_words.LIVES:
+            if (
+                not small
+                or kind & LexicalClass.FUNCTION
+                or self.words.lowers[end - 1] in _VERBS | cue_words.LIVES
+            ):
                 return False
             if self.before_noun(end):
                 return True
@@ -181,11 +232,21 @@ class NameState:
         """Return whether the sentence of a word has no function word near it, as in lists and in terse notes."""
         offset = self.words.starts[index]
         low, high = max(0, offset - _NEAR), min(len(self.text), offset + _NEAR)
-        start = max((match.end() for match in _SENTENCE_END.finditer(self.text, low, offset)), default=low)
+        start = max(
+            (match.end() for match in _SENTENCE_END.finditer(self.text, low, offset)), default=low
+        )
         after = _SENTENCE_END.search(self.text, offset, high)
-        sentence = slice(*(bisect_left(self.words.starts, at) for at in (start, after.start() if after else high)))
+        sentence = slice(
+            *(
+                bisect_left(self.words.starts, at)
+                for at in (start, after.start() if after else high)
+            )
+        )
         words = zip(self.words.classes[sentence], self.words.lowers[sentence], strict=True)
-        return not any((kind & LexicalClass.FUNCTION and len(lower) > 1) or lower in _VERBS for kind, lower in words)
+        return not any(
+            (kind & LexicalClass.FUNCTION and len(lower) > 1) or lower in _VERBS
+            for kind, lower in words
+        )
 
     def among_terms(self, first: int, end: int) -> bool:
         """Return whether words of a terse line are in a list of terms: `Diet: Atkins, Huel`, `Lap band, Sachs`."""
@@ -194,11 +255,23 @@ class NameState:
         start, stop = self.words.starts[first], self._end(end - 1)
         before = self.text[max(self.text.rfind("\n", 0, start) + 1, start - _NEAR) : start]
         after = self.text[stop : stop + _NEAR].partition("\n")[0]
-        label, items = _LABEL_BEFORE.search(before), [*_ITEM_BEFORE.findall(before), *_ITEM_AFTER.findall(after)]
-        others = [item.split() for item in items if not cue_words.SERVICES.issuperset(item.lower().split())]
+        label, items = (
+            _LABEL_BEFORE.search(before),
+            [*_ITEM_BEFORE.findall(before), *_ITEM_AFTER.findall(after)],
+        )
+        others = [
+            item.split()
+            for item in items
+            if not cue_words.SERVICES.issuperset(item.lower().split())
+        ]
         terms = any(all(map(_is_term, item)) for item in others)
         usual = any(kind & LexicalClass.USUAL_GIVEN for kind in self.words.classes[first:end])
-        if label and label[1].lower() in cue_words.SERVICES | {"care", "service", "team", "consult"}:
+        if label and label[1].lower() in cue_words.SERVICES | {
+            "care",
+            "service",
+            "team",
+            "consult",
+        }:
             return False
         if label and label[1].lower() not in cue_words.OF_PERSONS and not _PERSON.search(label[1]):
             listed = (items or "," in after[:4]) and not usual
@@ -208,14 +281,28 @@ class NameState:
     def labelled_term(self, first: int) -> bool:
         """Return whether the label before a word is none of persons: `Diet: Atkins, Slimming World`."""
         start = self.words.starts[first]
-        label = _LABEL_BEFORE.search(self.text, max(self.text.rfind("\n", 0, start) + 1, start - _NEAR), start)
-        return label is not None and label[1].lower() not in cue_words.OF_PERSONS and not _PERSON.search(label[1])
+        label = _LABEL_BEFORE.search(
+            self.text, max(self.text.rfind("\n", 0, start) + 1, start - _NEAR), start
+        )
+        return (
+            label is not None
+            and label[1].lower() not in cue_words.OF_PERSONS
+            and not _PERSON.search(label[1])
+        )
 
     def in_region(self, index: int) -> bool:
         """Return whether a word is a state or a country after a preposition or a comma: `from Maine`."""
-        if index == 0 or self.words.lowers[index] not in regions() or self.words.texts[index].islower():
+        if (
+            index == 0
+            or self.words.lowers[index] not in regions()
+            or self.words.texts[index].islower()
+        ):
             return False
-        if index > 1 and self.words.lowers[index - 1] == "and" and self.words.lowers[index - 2] in regions():
+        if (
+            index > 1
+            and self.words.lowers[index - 1] == "and"
+            and self.words.lowers[index - 2] in regions()
+        ):
             return True
         return self.gap(index) == ", " or self.words.lowers[index - 1] in _INTO
 
@@ -231,7 +318,9 @@ class NameState:
     @cached_property
     def eponymous(self) -> frozenset[str]:
         """The words that precede an eponym's noun anywhere in the note."""
-        return frozenset(self.words.lowers[i - 1] for i in self.words.marked(_NOUN) if i and self.before_noun(i))
+        return frozenset(
+            self.words.lowers[i - 1] for i in self.words.marked(_NOUN) if i and self.before_noun(i)
+        )
 
     @cached_property
     def before_credentials(self) -> frozenset[int]:
@@ -252,7 +341,9 @@ class NameState:
         if word.classes & LexicalClass.FUNCTION or word.lower in NO_NAMES:
             return False
         if word.ordinary:
-            return bool(word.classes & LexicalClass.USUAL_FAMILY and word.classes & LexicalClass.FAMILIAR)
+            return bool(
+                word.classes & LexicalClass.USUAL_FAMILY and word.classes & LexicalClass.FAMILIAR
+            )
         return word.listed or unknown(word) or word.lower in word_list("syllables")
 
     def name_ahead(self, index: int) -> bool:
@@ -286,7 +377,9 @@ def is_particle(word: Word) -> bool:
 def syllabic(lower: str) -> bool:
     """Return whether a word is two syllables of Korean or Chinese given names: jiaying."""
     known = word_list("syllables")
-    return any(lower[:split] in known and lower[split:] in known for split in range(2, len(lower) - 1))
+    return any(
+        lower[:split] in known and lower[split:] in known for split in range(2, len(lower) - 1)
+    )
 
 
 def unknown(word: Word) -> bool:
@@ -297,7 +390,9 @@ def unknown(word: Word) -> bool:
 def shaped_like_name(word: str) -> bool:
     """Return whether capitals occur only where names have them: Smith, McCoy, O'Brien, not SaO."""
     return all(
-        part[1:].islower() or part[:2] in ("Mc", "De", "La", "Di", "Le", "Fi", "Du", "Va") or part[:3] == "Mac"
+        part[1:].islower()
+        or part[:2] in ("Mc", "De", "La", "Di", "Le", "Fi", "Du", "Va")
+        or part[:3] == "Mac"
         for part in re.split("[-']", word)
         if len(part) > 1
     )
@@ -329,15 +424,26 @@ class Pairs:
         if following is None or "\n" in self.state.gap(index + 1):
             return False
         if is_particle(following):
-            return (self.state.given_like(word) or not word.ordinary) and self.state.name_ahead(index + 2)
+            return (self.state.given_like(word) or not word.ordinary) and self.state.name_ahead(
+                index + 2
+            )
         if not following.capital:
             return False
         if len(following.text) == 1:  # an initial
-            last, dotted = self.state.neighbour(index + 1), self.text[following.end : following.end + 1] == "."
-            if last is None or not last.capital or not (self.state.given_like(word) or not word.ordinary):
+            last, dotted = (
+                self.state.neighbour(index + 1),
+                self.text[following.end : following.end + 1] == ".",
+            )
+            if (
+                last is None
+                or not last.capital
+                or not (self.state.given_like(word) or not word.ordinary)
+            ):
                 return False
             return dotted and self.state.family_like(last) and not self._labels(index + 2)
-        loose = trust >= Trust.KIN or bool(following.classes & LexicalClass.USUAL_FAMILY and not following.ordinary)
+        loose = trust >= Trust.KIN or bool(
+            following.classes & LexicalClass.USUAL_FAMILY and not following.ordinary
+        )
         if following.shouted != word.shouted or self._labels(index + 1):
             return False
         if self._word_ends_name(index, index + 1, trust) and (
@@ -347,7 +453,12 @@ class Pairs:
         if self.state.given_like(word, any_word=loose):
             sure = word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary
             return self.state.family_like(following) or bool(sure and self._any_surname(following))
-        return not word.ordinary and len(word.text) > 2 and not following.ordinary and len(following.text) > 2
+        return (
+            not word.ordinary
+            and len(word.text) > 2
+            and not following.ordinary
+            and len(following.text) > 2
+        )
 
     def _word_ends_name(self, first: int, index: int, trust: Trust | None) -> bool:
         """Return whether a capitalised word ends a name."""
@@ -358,7 +469,11 @@ class Pairs:
         if index + 1 >= len(self.words) or not COMMA.fullmatch(self.state.gap(index + 1)):
             return False
         following = self.words[index + 1]
-        sure = following.classes & LexicalClass.USUAL_GIVEN and not following.ordinary and self._any_surname(word)
+        sure = (
+            following.classes & LexicalClass.USUAL_GIVEN
+            and not following.ordinary
+            and self._any_surname(word)
+        )
         return (self.state.family_like(word) or bool(sure)) and self._given_in_field(index + 1)
 
     def _given_in_field(self, index: int) -> bool:
@@ -366,7 +481,9 @@ class Pairs:
         small = begins_small(word.text) and not begins_small(self.words.texts[index - 1])
         if small or len(word.text) < 2 or self._labels(index) or word.lower in NO_NAMES:
             return False
-        return self.state.given_like(word, any_word=True) or (not word.ordinary and (word.listed or unknown(word)))
+        return self.state.given_like(word, any_word=True) or (
+            not word.ordinary and (word.listed or unknown(word))
+        )
 
     def _small_name(self, index: int) -> bool:
         """Return whether a lower-case word is not an ordinary word and contains a vowel."""
@@ -382,7 +499,10 @@ class Pairs:
 
     def _particle_ends(self, word: Word) -> bool:
         """Return whether a particle that is also a surname ends a name: `Uyen Van, RN`."""
-        return bool(word.classes & LexicalClass.FAMILY) and _ENDS.match(self.text, word.end) is not None
+        return (
+            bool(word.classes & LexicalClass.FAMILY)
+            and _ENDS.match(self.text, word.end) is not None
+        )
 
     def _small_pair(self, index: int) -> bool:
         following, word = self.state.neighbour(index), self.words[index]
@@ -391,9 +511,17 @@ class Pairs:
         if is_particle(following):
             ahead = self._small_name_ahead(index + 2) or self._particle_ends(following)
             return (self.state.given_like(word) or not word.ordinary) and ahead
-        if len(following.text) == 2 and not following.ordinary and following.classes & LexicalClass.FAMILY:
+        if (
+            len(following.text) == 2
+            and not following.ordinary
+            and following.classes & LexicalClass.FAMILY
+        ):
             return self._small_name(index)
-        if len(following.text) == 1 and self.text[following.end : following.end + 1] == "." and len(word.text) > 2:
+        if (
+            len(following.text) == 1
+            and self.text[following.end : following.end + 1] == "."
+            and len(word.text) > 2
+        ):
             return bool(word.classes & LexicalClass.GIVEN) or not word.ordinary
         if len(following.text) < 3:
             return False

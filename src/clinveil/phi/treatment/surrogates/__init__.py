@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING
 from clinveil.core.keys import Key
 from clinveil.phi.treatment.dates import shifted
 from clinveil.phi.treatment.surrogates.generalised import old_age
-from clinveil.phi.treatment.surrogates.names import NOTHING, NameSurrogates, NoteNames, email, number_or_account
+from clinveil.phi.treatment.surrogates.names import (
+    NOTHING,
+    NameSurrogates,
+    NoteNames,
+    email,
+    number_or_account,
+)
 from clinveil.phi.treatment.surrogates.numbers_and_places import (
     address,
     city,
@@ -73,7 +79,12 @@ class Surrogates:
         self._names: dict[str, NameSurrogates] = {}
 
     def make(
-        self, label: str, original: str, patient_id: str, patient: Patient | None = None, before: str = ""
+        self,
+        label: str,
+        original: str,
+        patient_id: str,
+        patient: Patient | None = None,
+        before: str = "",
     ) -> str | None:
         """Return the surrogate for an original (in its plain form), or None if there is none.
 
@@ -82,7 +93,9 @@ class Surrogates:
         On None, the caller writes a typed tag; for example, an unreadable date is never guessed.
         """
         if label == "DATE":
-            return shifted(self._key, patient_id, original, day_first=self._day_first, patient=patient)
+            return shifted(
+                self._key, patient_id, original, day_first=self._day_first, patient=patient
+            )
         if label == "HOSPITAL":
             return institution(self._key, patient_id, original, before, self._institutions)
         if maker := _MAKERS.get(label):

@@ -23,7 +23,9 @@ LAST_OLD_YEAR = 1939
 _LAST_YEAR = 26  # two digits up to this are a year of this century, not a birth year of the last
 # Three-digit prefixes shared by 20,000 people or fewer: the list in the guidance of the Department of Health of 2012
 # (census of 2000), and those below the limit in the census of 2010.
-SPARSE = words("036 059 063 102 202 203 204 205 369 556 692 753 772 790 821 823 830 831 878 879 884 890 893")
+SPARSE = words(
+    "036 059 063 102 202 203 204 205 369 556 692 753 772 790 821 823 830 831 878 879 884 890 893"
+)
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|2[01])\d{2}(?!\d)|(?<=\d[/.-])\d{2}$|(?<=['’])\s?\d{2}(?!\d)")
 _YEARS = re.compile(r"(?:19|20)\d\d\s?(?:-|–|/|to|through|until|till)\s?(?:19|20)?\d\d")
 _ZIP = re.compile(r"(\d{3})\d{2}(?:-?\d{4})?")

@@ -94,7 +94,9 @@ class NoteNames:
             for name in self.counts:
                 for short in _shortened(name) if len(name) > 3 else ():
                     self._shortened.setdefault(short, []).append(name)
-        near = {name for short in _shortened(form) for name in self._shortened.get(short, ())} - {form}
+        near = {name for short in _shortened(form) for name in self._shortened.get(short, ())} - {
+            form
+        }
         near = {name for name in near if within_one_edit(form, name)}
         return max([form, *sorted(near)], key=lambda name: (self.counts[name], name == form))
 
@@ -108,7 +110,11 @@ def _given_names(name: str) -> list[str]:
     """Return the forms of the given names in a name, or in each name of a list (`Ann Ito, Bo Lund and Cy Rask`)."""
     parts = _LIST.split(name)
     forms = [
-        [form for piece in _PIECE.findall(part) if (form := name_form(POSSESSIVE.sub("", piece))) not in _PARTICLES]
+        [
+            form
+            for piece in _PIECE.findall(part)
+            if (form := name_form(POSSESSIVE.sub("", piece))) not in _PARTICLES
+        ]
         for part in parts
     ]
     if len(parts) == 2 and len(forms[0]) == 1 and _FAMILY_FIRST.search(name):
@@ -136,7 +142,9 @@ class NameSurrogates:
         note: evidence from the current note.
     """
 
-    def __init__(self, key: Key, patient_id: str, patient: Patient | None = None, note: NoteNames = NOTHING) -> None:
+    def __init__(
+        self, key: Key, patient_id: str, patient: Patient | None = None, note: NoteNames = NOTHING
+    ) -> None:
         self._key, self._patient_id, self._note = key, patient_id, note
         self._name = patient.name if patient else ()
         self._own = name_forms(self._name)
@@ -154,9 +162,13 @@ class NameSurrogates:
         if len(particles) == len(pieces):
             particles = set()
         family, start = set[int](), 0
-        for i in range(1, len(pieces) + 1):  # the words of hyphenated names of which one part is a surname
+        for i in range(
+            1, len(pieces) + 1
+        ):  # the words of hyphenated names of which one part is a surname
             if i == len(pieces) or original[pieces[i - 1].end() : pieces[i].start()] != "-":
-                if i - start > 1 and any(self.role(self.form(pieces[j][0])) == "family" for j in range(start, i)):
+                if i - start > 1 and any(
+                    self.role(self.form(pieces[j][0])) == "family" for j in range(start, i)
+                ):
                     family.update(range(start, i))
                 start = i
         if len(pieces) > 1 and all(len(piece[0]) == 1 for piece in pieces):
@@ -170,7 +182,9 @@ class NameSurrogates:
             else:
                 out.append(self._word(piece[0], family=i in family))
         joined = "".join([*out, self._between(original[position:])])
-        self._cache[written] = re.sub(r",\s*$", "", joined) if particles else joined  # `Berg, van der`
+        self._cache[written] = (
+            re.sub(r",\s*$", "", joined) if particles else joined
+        )  # `Berg, van der`
         return self._cache[written]
 
     def _between(self, marks: str) -> str:
@@ -183,7 +197,9 @@ class NameSurrogates:
     def form(self, word: str) -> str:
         """Return the normalised form that a word represents, after correction of misspellings."""
         form = name_form(word)
-        return own_form(word, self._own) or self._note.spelling(usual_spelling(_GLUED.sub("", form)))
+        return own_form(word, self._own) or self._note.spelling(
+            usual_spelling(_GLUED.sub("", form))
+        )
 
     def knows(self, form: str) -> bool:
         """Return whether a name of the patient or of the note has this form."""
@@ -209,19 +225,29 @@ class NameSurrogates:
         if _ABBREVIATED.fullmatch(stem) and not listed(name_form(stem)):
             letters = [self.initial(c, family=i == len(stem) - 1) for i, c in enumerate(stem)]
             return "".join(letters).upper() + rest
-        return in_case_of(stem, self._drawn(self.form(stem), "family" if family else None, name_form(stem))) + rest
+        return (
+            in_case_of(
+                stem, self._drawn(self.form(stem), "family" if family else None, name_form(stem))
+            )
+            + rest
+        )
 
     def _nickname(self, word: str) -> str:
         """Return a short form of the surrogate of the full name (Bob, for Robert), or an empty string."""
         form = name_form(word)
         if form in self._own or form in self._last or not nicknames().get(form):
             return ""
-        full = _full_name(form, tuple(sorted(name for name in nicknames()[form] if self.knows(name))))
+        full = _full_name(
+            form, tuple(sorted(name for name in nicknames()[form] if self.knows(name)))
+        )
         if not full or role_of(form) == "family":
             return ""
         drawn = self._drawn(full, None)
         shorts = sorted(nicknames().get(drawn.lower(), frozenset()) - self._own - {form})
-        return next((short for short in shorts if len(short) < len(drawn)), drawn if drawn.lower() != form else "")
+        return next(
+            (short for short in shorts if len(short) < len(drawn)),
+            drawn if drawn.lower() != form else "",
+        )
 
     def _drawn(self, form: str, role: Role | None, written: str = "") -> str:
         return _draw(self._key, self._patient_id, self._own, role or self.role(form), form, written)
@@ -350,15 +376,22 @@ def _composed(part: str, names: NameSurrogates) -> str:
     """Return a user name made of two names, or of an initial and a name, with both replaced; or an empty string."""
     for cut in (1, len(part) - 1, *range(len(part) - _SHORTEST, _SHORTEST - 1, -1)):
         halves = [half for half in (part[:cut], part[cut:]) if half]
-        if len(halves) == 2 and all(len(p) == 1 or (len(p) >= _SHORTEST and _is_name(p, names)) for p in halves):
-            return _letters_like("".join(names.initial(p) if len(p) == 1 else names.of(p) for p in halves), part)
+        if len(halves) == 2 and all(
+            len(p) == 1 or (len(p) >= _SHORTEST and _is_name(p, names)) for p in halves
+        ):
+            return _letters_like(
+                "".join(names.initial(p) if len(p) == 1 else names.of(p) for p in halves), part
+            )
     return ""
 
 
 def _is_name(part: str, names: NameSurrogates) -> bool:
     """Return whether a part is a name of the patient or of the note, or a usual one."""
     form = name_form(part)
-    return names.knows(form) or max(surnames().get(form, 0.0), all_given_names().get(form, 0.0)) >= _KNOWN
+    return (
+        names.knows(form)
+        or max(surnames().get(form, 0.0), all_given_names().get(form, 0.0)) >= _KNOWN
+    )
 
 
 def _letters_like(surrogate: str, part: str) -> str:

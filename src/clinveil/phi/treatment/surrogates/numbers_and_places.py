@@ -44,16 +44,22 @@ def social_security_number(key: Key, patient_id: str, original: str) -> str | No
 
 def _other(purpose: str, key: Key, patient_id: str, original: str) -> str | None:
     written = "".join(map(_ascii, original))
-    slots = [(i, alphabet) for i, c in enumerate(written) for alphabet in _ALPHABETS if c in alphabet]
+    slots = [
+        (i, alphabet) for i, c in enumerate(written) for alphabet in _ALPHABETS if c in alphabet
+    ]
     if not slots:
         return None
     form = "".join(c for c in original if c.isalnum()).casefold()
     size = prod(len(alphabet) for _, alphabet in slots)
     stream, number = key.stream(purpose, patient_id, form), 0
-    for _ in range((size - 1).bit_length() // 64 + 2):  # so long that the bias of the remainder is below 2**-64
+    for _ in range(
+        (size - 1).bit_length() // 64 + 2
+    ):  # so long that the bias of the remainder is below 2**-64
         number = number << 64 | stream.uint64()
     step, out = 1 + number % (size - 1), list(written)
-    for position, alphabet in reversed(slots):  # advance by `step` in the cyclic order of the format
+    for position, alphabet in reversed(
+        slots
+    ):  # advance by `step` in the cyclic order of the format
         step, digit = divmod(step + alphabet.index(written[position]), len(alphabet))
         out[position] = alphabet[digit]
     return "".join(out)
@@ -127,7 +133,13 @@ _SHARED = words(
     " northern southern eastern western central district area childrens children's women's womens "
     "and veterans royal"
 )
-_LONG_FORMS = {"mass": "massachusetts", "mt": "mount", "ft": "fort", "presby": "presbyterian", "meth": "methodist"}
+_LONG_FORMS = {
+    "mass": "massachusetts",
+    "mt": "mount",
+    "ft": "fort",
+    "presby": "presbyterian",
+    "meth": "methodist",
+}
 _EMPLOYED = re.compile(
     r"\b(?:works?|worked|working|employ(?:ed|er|ment)|job|retired|position|hired"
     r"|laid\soff)\b[^.\n]{0,24}$",
@@ -170,7 +182,9 @@ def address(key: Key, patient_id: str, original: str) -> str:
     return _case_of(f"{house} {street}" if house else street, original)
 
 
-def institution(key: Key, patient_id: str, original: str, before: str = "", others: Iterable[str] = ()) -> str:
+def institution(
+    key: Key, patient_id: str, original: str, before: str = "", others: Iterable[str] = ()
+) -> str:
     """Return an invented institution of the same kind, or a short form or company without one.
 
     Args:
@@ -186,7 +200,9 @@ def institution(key: Key, patient_id: str, original: str, before: str = "", othe
         name = f"{name} {kinds[-1]}"
     elif long is original and _EMPLOYED.search(before):
         name = f"{name} Company"
-    return _case_of(name, original) if long is original and not _ACRONYM.fullmatch(original) else name
+    return (
+        _case_of(name, original) if long is original and not _ACRONYM.fullmatch(original) else name
+    )
 
 
 def own_word(text: str) -> str:

@@ -41,7 +41,9 @@ from clinveil.phi.name_variants import within_one_edit
 RAREST = 0.00015
 Role = Literal["family", "female", "male", "given"]
 _ENGLISH = ("en_GB", "en_IE")
-_USUAL = 0.03  # percent of the population: an English name at least this common is treated as English
+_USUAL = (
+    0.03  # percent of the population: an English name at least this common is treated as English
+)
 _MAX_CULTURES = 2  # a name in more cultures than this has no known origin
 _CERTAIN = frozenset({"spanish", "arabic", "indian", "vietnamese", "chinese", "korean", "japanese"})
 _LATIN = {"zh_CN": "romanized", "zh_TW": "romanized", "ja_JP": "romanized"}
@@ -87,8 +89,12 @@ def pool(role: Role, initial: str = "", culture: str = "") -> Pool:
     shares = _shares(role)
     if not initial:
         names: Iterable[str] = shares
-        if culture:  # without names that are also English or of immigrants, which the shares would favour
-            names = (name for name in _cultures()[culture][role] if culture_of(name, role) == culture)
+        if (
+            culture
+        ):  # without names that are also English or of immigrants, which the shares would favour
+            names = (
+                name for name in _cultures()[culture][role] if culture_of(name, role) == culture
+            )
         return Pool(sorted(names), shares)
     every = pool(role, "", culture).names
     return Pool(every[bisect_left(every, initial) : bisect_left(every, initial + "\uffff")], shares)
@@ -103,7 +109,9 @@ def _shares(role: Role) -> dict[str, float]:
         census, world = all_given_names(), world_given()
     else:
         other = "male" if role == "female" else "female"
-        census = {name: share for name, share in given_names(role).items() if gender_of(name) != other}
+        census = {
+            name: share for name, share in given_names(role).items() if gender_of(name) != other
+        }
         world = frozenset(name for name in _world_gender()[role] if gender(name) == role)
     listed = {name: max(share, RAREST) for name, share in census.items()}
     return dict.fromkeys((name for name in sorted(world) if name not in listed), RAREST) | listed
@@ -119,14 +127,20 @@ def culture_of(form: str, role: Role) -> str:
     """Return the culture of a name, or "" if ambiguous: several cultures, or also a usual English name."""
     table = surnames() if role == "family" else all_given_names()
     containing = [
-        name for name, own in _cultures().items() if form in own[role] or (role != "family" and form in own["given"])
+        name
+        for name, own in _cultures().items()
+        if form in own[role] or (role != "family" and form in own["given"])
     ]
     # European lists contain names of immigrants: a name that other lists also have is attributed to those.
-    candidates = [name for name in containing if not _culture_file()[name].get("near", False)] or containing
+    candidates = [
+        name for name in containing if not _culture_file()[name].get("near", False)
+    ] or containing
     candidates = [name for name in candidates if form in _cultures()[name]["typical"]] or candidates
     if candidates == ["spanish", "portuguese"]:
         candidates = ["spanish"]
-    if len(candidates) != 1 or (len(containing) > _MAX_CULTURES and form not in _cultures()[candidates[0]]["typical"]):
+    if len(candidates) != 1 or (
+        len(containing) > _MAX_CULTURES and form not in _cultures()[candidates[0]]["typical"]
+    ):
         return ""
     english = form in _english("last_" if role == "family" else "first_")
     near = _culture_file()[candidates[0]].get("near", False) or candidates[0] not in _CERTAIN
@@ -160,7 +174,8 @@ def _cultures() -> dict[str, dict[str, frozenset[str]]]:
 def _culture(entry: Mapping[str, Any]) -> dict[str, frozenset[str]]:
     locales, none = entry["locales"].split(), frozenset[str]()
     family, female, male = (
-        frozenset(_forms(entry.get(key, "").split())) for key in ("surnames", "given_female", "given_male")
+        frozenset(_forms(entry.get(key, "").split()))
+        for key in ("surnames", "given_female", "given_male")
     )
     names = {
         "typical": none.union(family, female, male),
@@ -179,7 +194,10 @@ def _english(part: str) -> frozenset[str]:
 @cache
 def _world_gender() -> dict[str, frozenset[str]]:
     cultures = _cultures().values()
-    return {role: frozenset[str]().union(*(each[role] for each in cultures)) for role in ("female", "male")}
+    return {
+        role: frozenset[str]().union(*(each[role] for each in cultures))
+        for role in ("female", "male")
+    }
 
 
 def _listed(locales: Iterable[str], *words: str) -> Iterator[str]:
@@ -189,7 +207,9 @@ def _listed(locales: Iterable[str], *words: str) -> Iterator[str]:
         wanted = (*words, _LATIN[locale]) if locale in _LATIN else words
         for attribute in dir(provider):
             names = getattr(provider, attribute)
-            if all(word in attribute for word in wanted) and isinstance(names, list | tuple | dict | set | frozenset):
+            if all(word in attribute for word in wanted) and isinstance(
+                names, list | tuple | dict | set | frozenset
+            ):
                 yield from _forms(str(name) for name in names)
 
 
@@ -209,7 +229,9 @@ _KIN: dict[str, Role] = {
     **dict.fromkeys(_MALE.split(), "male"),
     **dict.fromkeys(_OTHER.split(), "given"),
 }
-_CUE = re.compile(rf"\b(?P<kin>{'|'.join(_KIN)})(?:'s name is|\s+(?:is|named|called|also)|,|:)?\s+\(?$", re.I)
+_CUE = re.compile(
+    rf"\b(?P<kin>{'|'.join(_KIN)})(?:'s name is|\s+(?:is|named|called|also)|,|:)?\s+\(?$", re.I
+)
 _CUE_ENDS = (*_KIN, "is", "named", "called", "also")  # a cheap test before the pattern
 _REACH = 30
 _SURE = 1.0  # log ratio: how much more frequent an ending is among first names than among surnames
@@ -220,7 +242,12 @@ _FOUR = 4
 
 def listed(form: str) -> bool:
     """Return whether any list of names has the form."""
-    return form in surnames() or form in all_given_names() or form in world_given() or form in world_surnames()
+    return (
+        form in surnames()
+        or form in all_given_names()
+        or form in world_given()
+        or form in world_surnames()
+    )
 
 
 @lru_cache(maxsize=1 << 12)
@@ -242,7 +269,12 @@ def usual_spelling(form: str) -> str:
     """
     if len(form) < 4 or not form.isascii() or _share(form) > _RARE:
         return form
-    near = {name for end in _ends(form) for name in _by_end().get(end, ()) if within_one_edit(form, name)}
+    near = {
+        name
+        for end in _ends(form)
+        for name in _by_end().get(end, ())
+        if within_one_edit(form, name)
+    }
     best = max(sorted(near), key=_share, default=form)
     least = _TIMES * max(_share(form), RAREST) if listed(form) else _FREQUENT
     return best if _share(best) >= least else form
@@ -273,7 +305,9 @@ def _ends(name: str) -> tuple[str, str, str]:
 def kin(text: str, start: int) -> Role | None:
     """Return the role of the first name at an offset if a relative precedes it (`her son `), or None."""
     before = text[max(0, start - _REACH) : start]
-    if before.isascii() and not before.rstrip().rstrip("(").rstrip().rstrip(",:").lower().endswith(_CUE_ENDS):
+    if before.isascii() and not before.rstrip().rstrip("(").rstrip().rstrip(",:").lower().endswith(
+        _CUE_ENDS
+    ):
         return None
     match = _CUE.search(text, max(0, start - _REACH), start)
     return _KIN[match["kin"].lower()] if match else None
@@ -298,7 +332,11 @@ def by_ending(form: str) -> Role:
 def _endings() -> Mapping[str, Counter[str]]:
     """Return ending of two to four letters -> number of names of each role; "" counts all names."""
     counts: dict[str, Counter[str]] = {"": Counter()}
-    for role, names in (("family", surnames()), ("female", given_names("female")), ("male", given_names("male"))):
+    for role, names in (
+        ("family", surnames()),
+        ("female", given_names("female")),
+        ("male", given_names("male")),
+    ):
         counts[""][role] = len(names)
         for name in names:
             for size in (2, 3, 4):

@@ -94,14 +94,20 @@ def telephone(key: Key, patient_id: str, original: str) -> str | None:
     body = original[: extension.start()] if extension else original
     digits = "".join(character for character in body if character.isdigit())
     match = _PHONE.fullmatch(digits)
-    if match is None or (match["area"] and match["area"] not in area_codes() and match["area"][0] in "01"):
+    if match is None or (
+        match["area"] and match["area"] not in area_codes() and match["area"][0] in "01"
+    ):
         return other_number(key, patient_id, original)
     if match["lead"] and not match["area"]:
         return other_number(key, patient_id, original)
     local = _local(key.stream("surrogate-phone", patient_id, match["exchange"] + match["line"]))
     if local == match["exchange"] + match["line"]:
         local = local[:-1] + str((int(local[-1]) + 1) % 10)
-    area = _area(key.stream("surrogate-area", patient_id, match["area"]), match["area"]) if match["area"] else ""
+    area = (
+        _area(key.stream("surrogate-area", patient_id, match["area"]), match["area"])
+        if match["area"]
+        else ""
+    )
     new = iter(match["lead"] + area + local)
     written = "".join(next(new) if character.isdigit() else character for character in body)
     if extension is None:

@@ -37,19 +37,30 @@ class Icd9Settings(Settings):
         "first-level", "Label by ranges of codes, or by the 20 most common codes."
     )
     table: Literal["corrected", "published"] = flag(
-        "corrected", "Use corrected labels, or those of the paper's code (ranges with two gaps, no V or E codes)."
+        "corrected",
+        "Use corrected labels, or those of the paper's code (ranges with two gaps, no V or E codes).",
     )
-    top: int = flag(20, "Number of codes, by patients (labels=leaf, table=corrected); V and E are left out.", ge=2)
+    top: int = flag(
+        20,
+        "Number of codes, by patients (labels=leaf, table=corrected); V and E are left out.",
+        ge=2,
+    )
     admission: str | None = flag(None, "Column of the admission id (default: HADM_ID).")
-    only: tuple[str, ...] = flag((), "Use only notes with COLUMN=VALUE, such as CATEGORY=Report; repeatable.")
+    only: tuple[str, ...] = flag(
+        (), "Use only notes with COLUMN=VALUE, such as CATEGORY=Report; repeatable."
+    )
     column: str = flag("icd9", "Name of the new column; labels are separated by ;.", min_length=1)
 
 
 @command("study prepare icd9", Icd9Settings, flags="labels force")
 def icd9(
     run: Run[Icd9Settings],
-    notes: Annotated[Path, typer.Argument(help="Notes with an admission id, such as MIMIC's NOTEEVENTS.")],
-    diagnoses: Annotated[Path, typer.Argument(help="Table DIAGNOSES_ICD of MIMIC (.csv, .csv.gz, .parquet).")],
+    notes: Annotated[
+        Path, typer.Argument(help="Notes with an admission id, such as MIMIC's NOTEEVENTS.")
+    ],
+    diagnoses: Annotated[
+        Path, typer.Argument(help="Table DIAGNOSES_ICD of MIMIC (.csv, .csv.gz, .parquet).")
+    ],
     out: Out,
 ) -> None:
     """Add a column with the ICD-9 labels of each note's admission; notes without a label are left out."""
@@ -70,7 +81,10 @@ def _table(settings: Icd9Settings, source: Diagnoses) -> LabelTable:
         return first_level(settings.table)
     if settings.table == "published":
         if settings.top != 20:
-            raise UsageError("the published table has 20 codes", hint="leave --top out, or pass --table corrected")
+            raise UsageError(
+                "the published table has 20 codes",
+                hint="leave --top out, or pass --table corrected",
+            )
         return leaves()
     return leaves(source.most_common(settings.top))
 
@@ -80,7 +94,9 @@ def _labelled(
 ) -> tuple[LabelledNotes, Columns]:
     """Return the notes with their labels, and the columns to write."""
     only = selection(settings.only)
-    admission = settings.admission or column(open_source(path, settings.notes.encoding)[0], "hadm_id")
+    admission = settings.admission or column(
+        open_source(path, settings.notes.encoding)[0], "hadm_id"
+    )
     if admission is None:
         raise InputError("no column HADM_ID", where=path.name, hint="pass --admission COLUMN")
     needed = tuple(dict.fromkeys((*settings.keep, admission, *only)))
@@ -88,14 +104,23 @@ def _labelled(
     found = corpus.columns
     order = tuple(name for name in found.order if name not in needed or name in settings.keep)
     if settings.column in found.order or settings.column in ("note_id", "patient_id", "text"):
-        raise UsageError("the notes have a column of the new column's name", hint="pass another --column")
-    columns = replace(found, keep=(*settings.keep, settings.column), order=(*order, settings.column))
-    return LabelledNotes(corpus, admission, source.by_admission(table), table, settings.column, only), columns
+        raise UsageError(
+            "the notes have a column of the new column's name", hint="pass another --column"
+        )
+    columns = replace(
+        found, keep=(*settings.keep, settings.column), order=(*order, settings.column)
+    )
+    return LabelledNotes(
+        corpus, admission, source.by_admission(table), table, settings.column, only
+    ), columns
 
 
 def _lines(written: int, labelled: LabelledNotes, source: Diagnoses) -> Iterator[str]:
     yield f"{written} notes with {len(labelled.counts)} labels"
-    left_out = {"not written": labelled.skipped + labelled.corpus.skipped, "diagnoses left out": source.skipped}
+    left_out = {
+        "not written": labelled.skipped + labelled.corpus.skipped,
+        "diagnoses left out": source.skipped,
+    }
     for what, counts in left_out.items():
         yield from (f"  {what}, {reason}: {count}" for reason, count in counts.most_common())
     yield from (f"  {name:10} {labelled.counts[name]}" for name in labelled.table.classes)

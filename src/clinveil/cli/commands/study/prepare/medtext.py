@@ -43,8 +43,12 @@ class MedTextSettings(Settings):
     size: Literal["small", "large", "all"] = flag(
         "small", "Train on 1,280 notes, on all others, or make both with one test set."
     )
-    split: Literal["patient", "note"] = flag("patient", "Split by patient, or by note as in the paper.")
-    train: int | None = flag(None, "Number of training notes (size=all: of the small corpus).", ge=1)
+    split: Literal["patient", "note"] = flag(
+        "patient", "Split by patient, or by note as in the paper."
+    )
+    train: int | None = flag(
+        None, "Number of training notes (size=all: of the small corpus).", ge=1
+    )
     words: int | None = flag(None, "Number of training words, instead of notes.", ge=1)
     valid: int = flag(128, "Minimum number of validation notes; patients are not divided.", ge=1)
     test: int = flag(128, "Minimum number of test notes.", ge=1)
@@ -54,7 +58,9 @@ class MedTextSettings(Settings):
     tags: Literal["all", "published"] = flag(
         "all", "Replace all de-identification tags, or those that the paper's code replaces."
     )
-    tokenizer: Literal["rules", "spacy"] = flag("rules", "Tokenize by rules or with spaCy, if installed.")
+    tokenizer: Literal["rules", "spacy"] = flag(
+        "rules", "Tokenize by rules or with spaCy, if installed."
+    )
     min_count: int = flag(3, "Replace words with fewer occurrences by <unk>.", ge=1)
     min_patients: int = flag(1, "Replace words of fewer patients by <unk> (paper: 1).", ge=1)
     seed: int | None = flag(None, "Public seed of the split (default: random, printed).", ge=0)
@@ -101,12 +107,18 @@ def _sizes(how: MedTextSettings) -> dict[str, SplitSizes]:
     given = how.train is not None or how.words is not None
     small = own if given else SplitSizes(how.valid, how.test, SMALL.train)
     large = own if given and how.size == "large" else SplitSizes(how.valid, how.test)
-    return {"small": {"": small}, "large": {"": large}, "all": {"small": small, "large": large}}[how.size]
+    return {"small": {"": small}, "large": {"": large}, "all": {"small": small, "large": large}}[
+        how.size
+    ]
 
 
 def _about(settings: MedTextSettings, plan: MedTextPlan, found: MedTextNotes) -> dict[str, object]:
     names = ("size", "split", "tags", "tokenizer", "min_count", "min_patients")
-    return {"seed": plan.seed, **{name: getattr(settings, name) for name in names}, "left_out": dict(found.skipped)}
+    return {
+        "seed": plan.seed,
+        **{name: getattr(settings, name) for name in names},
+        "left_out": dict(found.skipped),
+    }
 
 
 def _print(columns: Sequence[CorpusCounts]) -> None:
@@ -120,7 +132,9 @@ def _print(columns: Sequence[CorpusCounts]) -> None:
     Console(highlight=False).print(table)
 
 
-def _remarks(found: MedTextNotes, how: MedTextSettings, *, has_patients: bool, only: dict[str, str]) -> Iterator[str]:
+def _remarks(
+    found: MedTextNotes, how: MedTextSettings, *, has_patients: bool, only: dict[str, str]
+) -> Iterator[str]:
     """Yield remarks on the table, and what was left out."""
     if not has_patients and how.split == "patient":
         yield "no patient column: each note counts as its own patient (pass --patient COLUMN)"
