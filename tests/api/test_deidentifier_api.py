@@ -57,6 +57,7 @@ def test_the_api_and_the_command_give_the_same_bytes(demo, tmp_path, monkeypatch
                 "--workers",
                 "1",
                 "-q",
+                "--keep-ids",
                 *flags,
             ]
         )

@@ -254,7 +254,7 @@ def test_deidentify_takes_xml_and_gives_xml(tmp_path):
         "--workers",
         "1",
     ]
-    assert main(["deidentify", *arguments, "--set", "quiet=true"]) == 0
+    assert main(["deidentify", *arguments, "--keep-ids", "--set", "quiet=true"]) == 0
     assert sorted(path.name for path in (tmp_path / "out").glob("*.xml")) == ["a.xml", "b.xml"]
     texts = {note.note_id: note.text for note in rows(open_corpus(tmp_path / "out"))}
     assert "[NAME]" in texts["a"] and "Ada" not in texts["a"] and "\r\n" in texts["a"]

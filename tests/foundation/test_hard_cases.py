@@ -26,7 +26,7 @@ def refused(capsys, *arguments, code=2):
     before = sorted(os.listdir())
     assert main([*arguments]) == code
     said = [
-        line for line in capsys.readouterr().err.splitlines() if "no patient column" not in line
+        line for line in capsys.readouterr().err.splitlines() if "no patient " not in line
     ]
     assert len(said) == 1 and sorted(os.listdir()) == before
     return said[0]

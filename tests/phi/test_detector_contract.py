@@ -99,7 +99,9 @@ def named(spans, text):
 def test_a_rule_finds_what_its_example_marks_and_no_more(rule):
     text, truth = unmark(rule.example.replace("{", f"{{{rule.label}:"))
     assert truth
-    assert [(*place, rule.label) for place in rule.find(NoteView(text))] == truth
+    note = NoteView(text)
+    spans = [note.span(*place, rule.label, "rule", 1.0) for place in rule.find(note)]
+    assert [(span.start, span.end, span.label) for span in spans] == truth
 
 
 def test_a_span_says_which_rule_fired():

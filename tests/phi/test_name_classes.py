@@ -207,7 +207,7 @@ def test_particles_of_many_tongues(line):
 
 FORMS = """
 pt.{NAME:JohnDoe} was seen.
-{NAME:Jackson} jr. came.
+{NAME:Jackson jr.} came.
 Seen by {NAME:J.S.} today.
 {NAME:J.S.} is a 45-year-old man.
 {NAME:John Sanders} was seen; {NAME:J.S.} was discharged.

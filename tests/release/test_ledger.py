@@ -193,6 +193,8 @@ def test_a_folder_of_others_is_no_ledger(tmp_path):
 
 FAST = [
     "--set",
+    "language=any",
+    "--set",
     "epochs=1",
     "--set",
     "dim=8",

@@ -20,6 +20,8 @@ FAST = [
     "1",
     "--quiet",
     "--set",
+    "language=any",
+    "--set",
     "phi=false",
     "--again",
     "--set",
