@@ -21,7 +21,13 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.estimate import CHARACTERS_PER_WORD
-from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus, open_text
+from clinveil.corpus.open import (
+    NotesCorpus,
+    OpenedCorpus,
+    PartedCorpus,
+    open_corpus,
+    open_text,
+)
 from clinveil.corpus.part_facts import PartFacts, part_facts, refuse_unreadable
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.corpus.screen import Screened
@@ -195,12 +201,7 @@ def prepared(
     opened = opened.screened(settings.identifiers.language)
     if not producer.keeps_markup:
         opened = opened.without_markup()
-    if settings.phi:
-        check_date_columns(opened, settings.identifiers.policy(), settings.identifiers.shift)
-    elif settings.identifiers.shift:
-        raise UsageError(
-            "shift: phi=false leaves dates unchanged", hint="leave --shift or phi=false out"
-        )
+    _check_dates(opened, settings, over)
     corpus = producer.notes(opened)
     broken, facts, names = Broken(), tuple[PartFacts, ...](), tuple[str, ...]()
     if isinstance(corpus, PartedCorpus):
@@ -232,6 +233,21 @@ def prepared(
         broken=broken,
         over=over,
     )
+
+
+def _check_dates(opened: OpenedCorpus, settings: ReleaseSettings, over: Map) -> None:
+    """Raise UsageError for columns of dates that would stay next to shifted notes."""
+    shift = settings.identifiers.shift
+    if not settings.phi:
+        if shift:
+            hint = "leave --shift or phi=false out"
+            raise UsageError("shift: phi=false leaves dates unchanged", hint=hint)
+        return
+    check = partial(check_date_columns, policy=settings.identifiers.policy(), shift=shift)
+    if isinstance(opened, PartedCorpus):  # where parts are read; a damaged one is named later
+        list(each(over, check, opened.parts[:1], Broken()))
+    else:
+        check(opened)
 
 
 def _refuse_unique(corpus: Corpus, settings: ReleaseSettings) -> None:
