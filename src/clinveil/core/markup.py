@@ -217,7 +217,8 @@ def _decoded(match: re.Match[str]) -> tuple[str, int]:
 
     A reference that was escaped again, once or several times (`&amp;amp;nbsp;`), gives the same characters.
     """
-    reference, end = match["reference"], match["end"]
+    reference = match["reference"]
+    end = match["end"]
     following = match.string[match.end() : match.end() + 1]
     if (
         reference

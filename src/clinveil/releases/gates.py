@@ -42,7 +42,8 @@ from clinveil.stats.refusals import ALPHA, fisher_from
 
 SKIPPED_SHARE = 0.01
 # Below this number of different words, or effective number of words, a release retains almost nothing.
-FEWEST_WORDS, FEWEST_EFFECTIVE = 20, 8
+FEWEST_WORDS = 20
+FEWEST_EFFECTIVE = 8
 LABEL_TASKS = frozenset({"utility.transfer", "utility.within"})
 FAULT = "This is a program error. Do not release; report it."
 SPANS = (10, 20, 50)  # words in a row of the copy search
@@ -96,7 +97,8 @@ def variety_gates(check: OutputCheck, findings: Sequence[Finding]) -> list[Gate]
 
     The effective number of words is exp(entropy) of the released words' frequencies.
     """
-    distinct, effective = len(check.outputs), round(effective_number(check.outputs), 1)
+    distinct = len(check.outputs)
+    effective = round(effective_number(check.outputs), 1)
     few = distinct < FEWEST_WORDS
     value, threshold = (distinct, FEWEST_WORDS) if few else (effective, FEWEST_EFFECTIVE)
     unit = "different words" if few else "effective number of words"
@@ -167,7 +169,8 @@ def residue_gates(tally: ResidueTally, limit: float) -> list[Gate]:
     """
     if not tally.notes:
         return []
-    most, off = tally.allowed(limit), limit >= 1
+    most = tally.allowed(limit)
+    off = limit >= 1
     power = f"Exact: refuses from {most + 1:,} notes on with a shape that is in no list of clinical shapes."
     if off:
         power = "Switched off: the settings allow any share."
@@ -264,10 +267,8 @@ class _Rule:
 
 def _copied(found: Sequence[Finding], span: int) -> Gate:
     runs = {int(f.detail["span"] or 0): f for f in found if f.measure == "attack.copies_own"}
-    shorter, tests = (
-        [finding for less, finding in sorted(runs.items()) if less < span],
-        list[_Rule](),
-    )
+    shorter = [finding for less, finding in sorted(runs.items()) if less < span]
+    tests = list[_Rule]()
     for finding in shorter:
         detail = finding.detail
         hits = (finding.count or 0, _whole(detail, "held_out_copied"), _whole(detail, "visible"))
@@ -277,7 +278,8 @@ def _copied(found: Sequence[Finding], span: int) -> Gate:
 
 def _copied_whole(found: Sequence[Finding]) -> Gate:
     finding = next(f for f in found if f.measure == "attack.copies_whole")
-    detail, least = finding.detail, finding.detail["least_words"]
+    detail = finding.detail
+    least = finding.detail["least_words"]
     hits = (
         _whole(detail, "same_copied"),
         _whole(detail, "same_held_out_copied"),
@@ -290,7 +292,8 @@ def _copied_whole(found: Sequence[Finding]) -> Gate:
 
 def _nearly_copied(found: Sequence[Finding]) -> Gate:
     finding = next(f for f in found if f.measure == "attack.copies_near")
-    least, phrase = finding.detail["least_phrases"], finding.detail["phrase"]
+    least = finding.detail["least_phrases"]
+    phrase = finding.detail["phrase"]
     return _copies_gate(
         "copied_nearly", {"least": least}, finding, f"{least} phrases of {phrase} words", []
     )
@@ -312,7 +315,8 @@ def _whole(detail: Detail, name: str) -> int:
 def _copies_gate(
     of: str, fill: Mapping[str, Any], finding: Finding, what: str, tests: list[_Rule]
 ) -> Gate:
-    detail, may = finding.detail, _whole(finding.detail, "allowed")
+    detail = finding.detail
+    may = _whole(finding.detail, "allowed")
     first = _Rule(
         what, finding.count or 0, may, None if detail["refused_from"] is None else may + 1
     )
@@ -381,7 +385,8 @@ def memory_gate(finding: Finding | None) -> Gate:
 
 def audit_gate(audit: Audit, epsilon: float) -> Gate:
     """Return the gate that an attack on canaries does not contradict epsilon."""
-    bound, highest = audit.epsilon, audit.highest
+    bound = audit.epsilon
+    highest = audit.highest
     power = (
         f"{audit.correct} of {audit.guesses} guesses about {audit.canaries:,} invented patients were correct. All "
         f"correct, as without noise, would show an epsilon of at least {highest:.2g}."
@@ -404,7 +409,8 @@ def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
     by_set = np.bincount(
         hits.replicate[(hits.replicate == 0) | ~known], minlength=index.replicates + 1
     )
-    real, made = int(by_set[0]), by_set[1:]
+    real = int(by_set[0])
+    made = by_set[1:]
     detail: dict[str, str | int] = {"most_of_made_up": int(made.max()) if made.size else 0}
     if not hits.row.size:
         detail["warning"] = NO_POWER

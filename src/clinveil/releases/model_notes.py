@@ -76,7 +76,8 @@ def _treated(notes: Path, vault: Path, roles: NotesSettings, workers: int) -> Pl
 
 def _deidentifier(settings: ReleaseSettings, vault: Path) -> Deidentifier:
     """Return the deidentifier of the release. Raises InputError if its list of patients is missing."""
-    listed, known = settings.identifiers.patients, dict[str, Any]()
+    listed = settings.identifiers.patients
+    known = dict[str, Any]()
     if listed is not None:
         if not listed.exists():
             hint = "put the file back, or pass HELD_OUT"

@@ -49,19 +49,19 @@ _MODELS = {
 }
 _FORMATS: dict[str, Kind] = {"bits per word": "length"}
 # The bars, drawn as inline SVG; colours come from the CSS of the page.
-WIDTH, HEIGHT = 120, 12
+WIDTH = 120
+HEIGHT = 12
 _SVG = '<svg class="bar" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" aria-label="{label}">{shapes}</svg>'
 _TRACK = '<rect class="track" x="0" y="3" width="{w}" height="6"/>'
 _FILL = '<rect class="{kind}" x="0" y="3" width="{x:.1f}" height="6"/>'
 _RANGE = '<path class="range" d="M{low:.1f} 6H{high:.1f}"/>'
 _TICK = '<path class="limit" d="M{x:.1f} 0V12"/>'
-_NAMES, _WORDS, _TEN_WORDS = (
-    ("names", "planted names"),
-    ("words", "rare words"),
-    ("note by ten words",),
-)
+_NAMES = ("names", "planted names")
+_WORDS = ("words", "rare words")
+_TEN_WORDS = ("note by ten words",)
 _LINKED = ("note by the patient's other notes", "note by public knowledge")
-_IDENTIFIERS, _MEMBERSHIP = ("own identifiers", "copies"), ("membership",)
+_IDENTIFIERS = ("own identifiers", "copies")
+_MEMBERSHIP = ("membership",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,8 @@ def _three_uses(record: ReleaseRecord) -> tuple[Use, ...]:
 
 
 def _use(finding: Finding, of: int = 1) -> Use:
-    detail, named = finding.detail, ("label", "list", "model")
+    detail = finding.detail
+    named = ("label", "list", "model")
     metric = str(detail.get("metric", ""))
 
     def raw(key: str, kind: Kind) -> Number:

@@ -183,10 +183,12 @@ def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
     adversary = NAMES.get(str(finding.detail.get("adversary")), "")
     if finding.value is None:
         return Risk(what, adversary, why=sentence(str(finding.detail["why"])))
-    target, shown = str(finding.detail.get("target")), _shown(finding, record)
+    target = str(finding.detail.get("target"))
+    shown = _shown(finding, record)
     adversary = "; ".join(part for part in (adversary, _method(finding)) if part)
     if target == "own identifiers":
-        listed, patients = finding.detail.get("in_release"), record.corpus.patients
+        listed = finding.detail.get("in_release")
+        patients = record.corpus.patients
         covers = (
             f" ({number(int(listed) / patients, 'share').text} of the patients)"
             if listed and patients
@@ -241,7 +243,8 @@ def table(record: ReleaseRecord) -> Table:
         for holding in LABELS
         if holding in (got or {f.detail.get("adversary") for f in tagged})
     ]
-    lines, reasons = list[Line](), dict[str, dict[str, None]]()
+    lines = list[Line]()
+    reasons = dict[str, dict[str, None]]()
     for target, label in TARGETS.items():
         cells = [_cell(holding, entries.get((target, holding)), record) for holding in holdings]
         if any(cell.row or cell.why for cell in cells):
@@ -275,7 +278,8 @@ def verdict(finding: Finding, threshold: float) -> Verdict:
         raise ValueError("a finding without a value has no verdict")
     low = finding.value if finding.low is None else finding.low
     high = finding.value if finding.high is None else finding.high
-    limit, chance = limit_of(finding, threshold), 0.5 if _is_area(finding) else 0.0
+    limit = limit_of(finding, threshold)
+    chance = 0.5 if _is_area(finding) else 0.0
     if low > limit or (finding.value > limit and effective(finding) >= enough(limit, chance)):
         return "above the threshold"
     return "below the threshold" if high <= limit else "too few cases to tell"
@@ -290,10 +294,13 @@ def enough(limit: float, chance: float = 0.0) -> float:
 
 def effective(finding: Finding) -> float:
     """Return the number of independent cases that gives an interval of this width; at most `n`."""
-    value, low, high = finding.value or 0.0, finding.low, finding.high
+    value = finding.value or 0.0
+    low = finding.low
+    high = finding.high
     if low is None or high is None or high <= low:
         return float(finding.n)
-    few, many = 1.0, max(1.0, float(finding.n))
+    few = 1.0
+    many = max(1.0, float(finding.n))
     for _ in range(40):
         middle = (few + many) / 2
         ends = clopper_pearson(value * middle, middle)

@@ -14,7 +14,8 @@ from clinveil.core.types import Doubles
 from clinveil.stats.findings import unmeasured
 from clinveil.stats.intervals import clopper_pearson
 
-DRAWS, BLOCK = 1000, 50
+DRAWS = 1000
+BLOCK = 50
 LEVEL = (0.025, 0.975)
 SOURCE = "docs/report.md"
 NOT_ABOVE_CHANCE = (
@@ -117,7 +118,8 @@ def share_finding(
     value, draws = arms.of_ceiling()
     low, high = np.nanquantile(draws, LEVEL)
     unseen = 1 - clopper_pearson(agreeing, agreeing).low if agreeing else 0.0
-    low, high = low - unseen, high + unseen
+    low = low - unseen
+    high = high + unseen
     entries |= {"of_ceiling": value, "of_ceiling_low": float(low), "of_ceiling_high": float(high)}
     if not arms.exceeds("ceiling", "floor"):
         return unmeasured(measure, NOT_ABOVE_FLOOR, n, detail=entries, **base)
@@ -125,7 +127,8 @@ def share_finding(
     usable = (gaps > 0) & ~np.isnan(gains)
     low, high = np.quantile(gains[usable] / gaps[usable], LEVEL)
     unseen *= arms.scores["ceiling"] / gap
-    low, high = low - unseen, high + unseen
+    low = low - unseen
+    high = high + unseen
     return Finding(
         measure, gained / gap, n, low=float(low), high=float(high), detail=entries, **base
     )

@@ -48,7 +48,8 @@ MOST_IN_RELEASE = 1_000
 HITS_METHOD = "exact intervals of the members and of the threshold, combined by squares (Zou and Donner), 95 %"
 REVERSED = "training patients score lower than others, so the attacker reverses the score"
 RELEASED, MODEL = "released notes", "the model"  # values of `from` in the detail
-THIRD, CROSSFITTED = "notes of third patients", "the other patients of both sides, in five folds"
+THIRD = "notes of third patients"
+CROSSFITTED = "the other patients of both sides, in five folds"
 COPIED = "the same attack on the training notes themselves"
 SOURCE = "loss threshold: Yeom et al. 2018; calibrated: Watson et al. 2022"
 FOLDS = 5
@@ -68,7 +69,8 @@ class Membership(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack on `PlainNotes`; calibrated if there are notes of third patients (`context.reference`)."""
         assert context.model is not None
-        sides, third = (context.training, context.held_out), context.reference
+        sides = (context.training, context.held_out)
+        third = context.reference
         detail = {"from": MODEL}
         return infer_membership(
             context.model, *sides, rng, reference=third, detail=detail, most=self.most
@@ -145,7 +147,8 @@ def membership_of_release(
         ]
     _refuse_shared(training, held_out, None)
     training, held_out = (_sample(side, most, rng) for side in (training, held_out))
-    members, others = as_words(training), as_words(held_out)
+    members = as_words(training)
+    others = as_words(held_out)
     text = model_of_text(as_words(released))
     scored = _score_notes(text, members, others, None, rng)
     blind = blind_membership(members.texts + others.texts, scored.patients, scored.members, rng)
@@ -221,7 +224,8 @@ def _crossfitted(
 def _refuse_shared(
     training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None
 ) -> None:
-    trained_ids, held_ids = set(training.patients), set(held_out.patients)
+    trained_ids = set(training.patients)
+    held_ids = set(held_out.patients)
     if shared := len(trained_ids & held_ids):
         raise InputError(
             f"{shared} patients are on both sides", hint="split by patient before training"
@@ -315,7 +319,8 @@ def membership(
 
 
 def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Finding:
-    more, control = {**detail, "statistic": "area under the curve"}, dict[str, Any]()
+    more = {**detail, "statistic": "area under the curve"}
+    control = dict[str, Any]()
     if blind is not None:
         is_blind = "a blind attacker: words of the notes, without the model"
         control = {"control": blind.value, "control_is": is_blind, "control_kind": "negative"}
@@ -336,7 +341,8 @@ def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Find
 
 
 def _hits(roc: RocScores, rate: float, detail: dict[str, Any]) -> Finding:
-    name, n = "attack.membership_hits", roc.members.size
+    name = "attack.membership_hits"
+    n = roc.members.size
     more = {**detail, "false_alarms": rate, "statistic": "share of members found"}
     about: dict[str, Any] = {"source": SOURCE, "unit": "patients", "detail": more}
     try:
@@ -368,7 +374,8 @@ def written(
 ) -> EncodedNotes:
     """Generate synthetic notes of about `tokens` tokens under a public seed: for audits, never for release."""
     end = np.array([END], dtype=np.int32)
-    notes, made = [], 0
+    notes = []
+    made = 0
     with model.ready(threads=threads):
         for note in generate(model, Key.from_seed(seed), how):
             notes.append(np.concatenate([note.ids, end]))
@@ -415,7 +422,8 @@ def blind_membership(
 def _finding(value: float, null: Doubles, members: int, patients: int) -> Finding:
     """Return the finding on the area, compared with those of random members, (n_draws,)."""
     below, above = np.quantile(null, [0.025, 0.975])
-    low, high = max(0.0, value - max(0.0, above - 0.5)), min(1.0, value + max(0.0, 0.5 - below))
+    low = max(0.0, value - max(0.0, above - 0.5))
+    high = min(1.0, value + max(0.0, 0.5 - below))
     p = (1 + int((np.abs(null - 0.5) >= abs(value - 0.5) - 1e-12).sum())) / (1 + null.size)
     detail = {"members": members, "non_members": patients - members, "folds": FOLDS}
     detail |= {"permutations": null.size, "covers_chance": bool(low <= 0.5 <= high)}
@@ -455,7 +463,8 @@ def _scores(texts: Sequence[str], patient: Ints, sides: Mask, rng: Generator) ->
         # Each fold is a random fifth of the patients, of either side.
         fold = rng.permutation(np.arange(patient.max() + 1) % FOLDS)[patient]
         for one in range(FOLDS):
-            test, train = fold == one, np.flatnonzero(fold != one)
+            test = fold == one
+            train = np.flatnonzero(fold != one)
             factor = cho_factor(products[np.ix_(train, train)] + RIDGE * np.eye(train.size))
             known = labels[train] - labels[train].mean(axis=0)
             # Folds differ in intercept by their shares of the two sides, so only the rank within a fold is used.

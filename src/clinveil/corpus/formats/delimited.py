@@ -80,7 +80,8 @@ class Grammar:
 
 
 _DELIMITERS = (",", ";", "\t", "|")
-_SAMPLE_BYTES, _SAMPLE_ROWS = 1 << 18, 20
+_SAMPLE_BYTES = 1 << 18
+_SAMPLE_ROWS = 20
 
 
 def sniffed(data: bytes, usual: str) -> str:
@@ -89,7 +90,8 @@ def sniffed(data: bytes, usual: str) -> str:
     Args:
         data: the beginning of the file.
     """
-    best, delimiter = (0.0, 1, False), usual
+    best = (0.0, 1, False)
+    delimiter = usual
     for sign in _DELIMITERS:
         grammar = Grammar(sign.encode())
         rows = [
@@ -100,7 +102,8 @@ def sniffed(data: bytes, usual: str) -> str:
         regular = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
         rank = (regular, len(rows[0]), sign == usual)
         if rank > best:
-            best, delimiter = rank, sign
+            best = rank
+            delimiter = sign
     return delimiter
 
 
@@ -157,7 +160,8 @@ class _Pass(ByteReader):
 
     def chunks(self) -> Iterator[bytes]:
         """Yield chunks of complete rows, a few MB each, or more for a longer row; the header is removed."""
-        rest, more = b"", True
+        rest = b""
+        more = True
         while more:
             data = self.read(min(max(CHUNK_BYTES, len(rest)), self._row_bytes))
             more = bool(data)
@@ -167,7 +171,8 @@ class _Pass(ByteReader):
                 raise InputError("contains a NUL byte", where=self._at(before), hint=hint)
             rest += data if more else b"\n" * bool(rest)
             end = self._grammar.complete(rest)
-            whole, rest = rest[:end], rest[end:]
+            whole = rest[:end]
+            rest = rest[end:]
             if not self.names:
                 whole = self._take_header(whole)
             if whole:

@@ -189,7 +189,8 @@ class Finder:
         Args:
             detected: result of `detect` for this note, if known.
         """
-        view, more = self.view(text, patient_id, note_id), list[Span]()
+        view = self.view(text, patient_id, note_id)
+        more = list[Span]()
         spans = self.detect(view) if detected is None else detected
         if self.propagate != "none":
             names = names_in(*view.within(spans)) | self.name_index.patients.get(
@@ -242,7 +243,8 @@ class Finder:
 
     def for_patients(self, patient_ids: Iterable[str]) -> Finder:
         """Return a copy restricted to the data of some patients, as sent to a worker with its batch."""
-        ids, other = set(patient_ids), copy(self)
+        ids = set(patient_ids)
+        other = copy(self)
         other.patients = {
             patient_id: self.patients[patient_id]
             for patient_id in ids
@@ -311,11 +313,13 @@ def _to_word_edges(text: str, span: Span) -> Span:
 
     A possessive ending is left out.
     """
-    start, end = span.start, span.end
+    start = span.start
+    end = span.end
     while start > 0 and text[start - 1].isalpha() and text[start].isalpha():
         start -= 1
     while end < len(text):
-        last, hyphen = text[end - 1], text[end] == "-" and text[end + 1 : end + 2].isalpha()
+        last = text[end - 1]
+        hyphen = text[end] == "-" and text[end + 1 : end + 2].isalpha()
         if not (last.isalpha() and (hyphen or text[end].isalpha())) and not (
             last == "-" and text[end].isalpha()
         ):

@@ -108,7 +108,10 @@ class Recased:
 @lru_cache(maxsize=1)
 def recased(text: str) -> Recased | None:
     """Return the segments without letter case in their usual case, or None if there are none."""
-    pieces, starts, sources, length = list[str](), list[int](), list[int](), 0
+    pieces = list[str]()
+    starts = list[int]()
+    sources = list[int]()
+    length = 0
     small = _is_small(text)
     for start, end in _segments(text):
         segment = text[start:end]
@@ -209,7 +212,8 @@ def _capitalise_before(
     index: int, lowers: list[str], capital: list[bool], spans: list[tuple[int, int]]
 ) -> None:
     """Mark the words before a kind of institution or street: `mercy hospital`, `oak street`."""
-    first, strong = index, lowers[index] in _KINDS
+    first = index
+    strong = lowers[index] in _KINDS
     while first > 0 and index - first < 4 and spans[first][0] - spans[first - 1][1] == 1:
         if _stops(lowers[first - 1]) or not (strong or capital[first - 1]):
             break
@@ -286,6 +290,7 @@ class AnyCase:
         if copy is None:
             return
         for span in self.inner.find(NoteView(copy.text)):
-            start, end = copy.source(span.start), copy.source(span.end - 1) + 1
+            start = copy.source(span.start)
+            end = copy.source(span.end - 1) + 1
             if start < end:
                 yield note.span(start, end, span.label, span.detector, span.score, span.why)

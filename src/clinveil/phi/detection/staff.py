@@ -27,7 +27,8 @@ from clinveil.lexicons.words import is_word
 from clinveil.phi.detection.note import NoteView, Word, look_up
 from clinveil.phi.matching.wordtable import Column
 
-_SHORTEST, _SHORTEST_SHOUTED = 4, 5
+_SHORTEST = 4
+_SHORTEST_SHOUTED = 5
 _BETWEEN = re.compile(r"[ \t]{1,2}|,[ \t]?|\.[ \t]?|-")
 _AMBIGUOUS = LexicalClass.WORD | LexicalClass.EPONYM
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -43,7 +44,8 @@ class StaffNames:
     def __init__(self, path: Path, stamp: int) -> None:
         self._origin = (path, stamp)
         families = set[int]()
-        firsts, seconds = array("Q"), array("Q")
+        firsts = array("Q")
+        seconds = array("Q")
         for name in read_staff(path):
             forms = [form for token in name for form in _forms(token)]
             codes = [_hash(form) for form in forms]
@@ -67,7 +69,8 @@ class StaffNames:
 
     def found(self, note: NoteView, detector: str) -> Iterator[Span]:
         """Yield the names in a note."""
-        words, text = note.words, note.plain
+        words = note.words
+        text = note.plain
         codes = words.column(_CODES)
         families = _is_in(codes, self._families)
         for index in np.flatnonzero(families).tolist():
@@ -75,7 +78,8 @@ class StaffNames:
             if word.capital and (not word.shouted or len(word.text) >= _SHORTEST_SHOUTED):
                 yield note.span(word.start, word.end, "NAME", detector, 0.8, "staff list")
         for step in (1, 2):
-            first, second = codes[:-step], codes[step:]
+            first = codes[:-step]
+            second = codes[step:]
             straight = _is_in(_pair(first, second), self._pairs)
             reverse = _is_in(_pair(second, first), self._pairs)
             for index in np.flatnonzero(straight | reverse).tolist():

@@ -110,7 +110,8 @@ class WordList:
         Left out are phrases with a word of `own` (the patient's row in the list), phrases joined to
         other letters or digits (`Smith-May`, `may@x.org`), and digits that are part of a number.
         """
-        row, text = frozenset(own), note.aligned.text
+        row = frozenset(own)
+        text = note.aligned.text
         free = (
             place
             for place in self.places(note)

@@ -236,7 +236,8 @@ def _number(text: str, groups: Sequence[_Group]) -> Iterator[Shape]:
     lengths = tuple(len(group.digits) for group in groups)
     if sum(lengths) < 6:
         return
-    start, end = groups[0].start, groups[-1].end
+    start = groups[0].start
+    end = groups[-1].end
     phone = (
         lengths in _PHONE_LENGTHS
         or lengths == (3, 4)
@@ -280,7 +281,8 @@ def _is_range(written: str) -> bool:
     match = _ASCENDING.fullmatch(written)
     if match is None:
         return False
-    low, high = match["low"], match["high"].replace(",", "")
+    low = match["low"]
+    high = match["high"].replace(",", "")
     if "." in written or "," in written:
         return float(low) <= float(high) or "," in written
     if low[0] == "0" or high[0] == "0" or int(low) >= int(high):

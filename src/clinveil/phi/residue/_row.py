@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
-_SHORTEST_NAME, _SHORTEST_OTHER, _SHORTEST_NUMBER = 3, 5, 4
+_SHORTEST_NAME = 3
+_SHORTEST_OTHER = 5
+_SHORTEST_NUMBER = 4
 _TITLE = re.compile(r"(?:\b(?:mr|mrs|ms|miss|mx|dr)\.?[ \t]+)\Z", re.IGNORECASE)
 
 
@@ -28,7 +30,8 @@ class _Row(NamedTuple):
 
 @lru_cache(maxsize=1 << 9)
 def _row(patient: Patient) -> _Row:
-    words, numbers = dict[str, str](), dict[str, str]()
+    words = dict[str, str]()
+    numbers = dict[str, str]()
     fields = [
         ("MRN", patient.record_numbers),
         ("PHONE", patient.phones),
@@ -80,7 +83,8 @@ def row_words(text: str, patient: Patient) -> Iterator[Shape]:
 
 def _adjoin(text: str, places: Sequence[re.Match[str]], index: int, other: int) -> bool:
     """Whether two words have nothing between them but a space, a comma, a hyphen or an initial's dot."""
-    first, second = places[min(index, other)], places[max(index, other)]
+    first = places[min(index, other)]
+    second = places[max(index, other)]
     between = text[first.end() : second.start()]
     return (
         len(between) <= 3

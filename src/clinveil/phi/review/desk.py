@@ -119,14 +119,16 @@ class PastRun:
         """
         groups = groupby(_lines(self.vault / SPANS), key=lambda found: found[0])
         left = groupby(_residues(self.vault / RESIDUES), key=lambda residue: residue.note_id)
-        waiting, residues_waiting = next(groups, None), next(left, None)
+        waiting = next(groups, None)
+        residues_waiting = next(left, None)
         for number, note in enumerate(rows(self.corpus)):
             spans: tuple[Span, ...] = ()
             if waiting is not None and waiting[0] == note.note_id:
                 found = list(waiting[1])
                 if any(note.text[span.start : span.end] != expected for _, span, expected in found):
                     raise InputError(_CHANGED, hint=_NOTES)
-                spans, waiting = tuple(span for _, span, _ in found), next(groups, None)
+                spans = tuple(span for _, span, _ in found)
+                waiting = next(groups, None)
             residues: tuple[Span, ...] = ()
             if residues_waiting is not None and residues_waiting[0] == note.note_id:
                 residues = _as_spans(note.text, residues_waiting[1], spans)
@@ -153,10 +155,8 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
         hint = "clinveil deidentify NOTES -o OUT --spans"
         raise UsageError("not a clinveil deidentify run", where=out.name, hint=hint)
     try:
-        settings, folder = (
-            DeidentifySettings.model_validate(record["settings"]),
-            Path(record["folder"]),
-        )
+        settings = DeidentifySettings.model_validate(record["settings"])
+        folder = Path(record["folder"])
         read = notes or place(record["notes"])
     except (KeyError, TypeError, ValueError):
         message = "the record of the run is damaged or of another version"
@@ -187,7 +187,9 @@ def review_queue(entries: Iterable[Entry], most: int, order: Order) -> list[Entr
 
 def suspects(text: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
     """Yield the ranges of words outside all spans that may be names: capitalised and not ordinary words."""
-    view, covered, at = NoteView(text), sorted((span.start, span.end) for span in spans), 0
+    view = NoteView(text)
+    covered = sorted((span.start, span.end) for span in spans)
+    at = 0
     for word in view.words:
         if not word.capital or word.ordinary or len(word.text) < 2:
             continue
@@ -319,7 +321,8 @@ class Desk:
 
     def search(self, words: str) -> Json:
         """Search the notes of the queue, ignoring case. Each hit is [note, start, end]."""
-        query, hits = words.lower(), list[list[int]]()
+        query = words.lower()
+        hits = list[list[int]]()
         for at, entry in enumerate(self.entries if query.strip() else ()):
             text = entry.note.text.lower()
             if len(text) != len(
@@ -345,7 +348,8 @@ class Desk:
         return self._log.of(self.entries[at].note.note_id, self._hashes[at])
 
     def _listed(self, at: int) -> Json:
-        entry, decided = self.entries[at], self._decided(at)
+        entry = self.entries[at]
+        decided = self._decided(at)
         counts = {
             "spans": len(entry.shown),
             "suspects": len(entry.suspects),
@@ -360,7 +364,8 @@ class Desk:
 
     def _state(self, at: int) -> Json:
         """Return the current spans of a note, its replacements, and its entry in the list of notes."""
-        entry, decided = self.entries[at], self._decided(at)
+        entry = self.entries[at]
+        decided = self._decided(at)
         active = revised(entry.spans, decided.verdicts)
         treated = self._treat.treated(entry.note.text, active, entry.note.patient_id)
         pieces = [

@@ -217,7 +217,8 @@ class _Shift:
                 return None
             return self._joined(month + first + year, gap, month + last + year, year_of="last")
         for between in _BETWEEN.finditer(text):
-            first, last = text[: between.start()], text[between.end() :]
+            first = text[: between.start()]
+            last = text[between.end() :]
             start = self._with_year(first, last, first=True)
             end = self._with_year(last, first, first=False)
             if start and end:
@@ -232,10 +233,12 @@ class _Shift:
             year_of: the only end that has a year in the note (`first`, `last`), or an empty string. The other end is
                 printed without one if it is the same.
         """
-        start, end = self.moved(first), self.moved(last)
+        start = self.moved(first)
+        end = self.moved(last)
         if start is None or end is None:
             return None
-        of_start, of_end = _YEAR_LAST.search(start), _YEAR_LAST.search(end)
+        of_start = _YEAR_LAST.search(start)
+        of_end = _YEAR_LAST.search(end)
         if not year_of or not of_start or not of_end or of_start[0][-2:] != of_end[0][-2:]:
             return start + gap + end
         if year_of == "last":
@@ -250,7 +253,8 @@ class _Shift:
         """
         if parse(text, self._day_first):
             return text
-        year, known = _YEAR_LAST.search(other), parse(other, self._day_first)
+        year = _YEAR_LAST.search(other)
+        known = parse(other, self._day_first)
         if year is None or known is None:
             return None
         between = re.search(r"[/.-]", text)
@@ -268,7 +272,8 @@ class _Shift:
         """Move both ends of `March 4-7, 2019`, under one month if they still share it."""
         month_first = match.start("head") == 0
         other = re.sub(rf"\d{{1,2}}{_ORDINAL}", match["end"], match["head"], count=1)
-        first, last = self.moved(match["head"] + match["tail"]), self.moved(other + match["tail"])
+        first = self.moved(match["head"] + match["tail"])
+        last = self.moved(other + match["tail"])
         if first is None or last is None:
             return None
         if not month_first:
@@ -347,7 +352,8 @@ def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
         "M": lambda old: _month_like(MONTHS[new.month - 1], old),
         "o": lambda old: ending.upper() if old.isupper() else ending,
     }
-    out, position = [], 0
+    out = []
+    position = 0
     for (start, end), name in sorted(
         (match.span(name), name) for name in values if groups.get(name)
     ):
@@ -441,7 +447,8 @@ def _with_free(
     spans: Sequence[Span], matches: Iterable[re.Match[str]], detector: str, score: float, why: str
 ) -> list[Span]:
     """Return the spans and those of matches that overlap none of them."""
-    starts, more = [span.start for span in spans], []
+    starts = [span.start for span in spans]
+    more = []
     for match in matches:
         before = bisect_left(starts, match.end())
         if not before or spans[before - 1].end <= match.start():
@@ -459,10 +466,8 @@ def _with_weekdays(text: str, spans: Sequence[Span]) -> Iterator[Span]:
                 text, max(reach, span.start - _LONGEST_WEEKDAY), span.start
             )
             after = _WEEKDAY_AFTER.match(text, span.end, min(ahead, span.end + _LONGEST_WEEKDAY))
-            start, end = (
-                before.start() if before else span.start,
-                after.end() if after else span.end,
-            )
+            start = before.start() if before else span.start
+            end = after.end() if after else span.end
             span = span if (start, end) == (span.start, span.end) else span.over(start, end)
         reach = span.end
         yield span

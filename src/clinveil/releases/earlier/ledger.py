@@ -30,11 +30,15 @@ from clinveil.corpus.uniqueness import Hashes
 from clinveil.lm.private.sgd import Noise
 from clinveil.report.numerals import SMALL, SPACE, share
 
-NAME, IN_VAULT, SCHEMA = "clinveil-ledger", "ledger.parquet", "clinveil.ledger/1"
-VAULT, VARIABLE = "vault", "CLINVEIL_LEDGER"
+NAME = "clinveil-ledger"
+IN_VAULT = "ledger.parquet"
+SCHEMA = "clinveil.ledger/1"
+VAULT = "vault"
+VARIABLE = "CLINVEIL_LEDGER"
 LOCK, WAIT = ".lock", 60.0  # seconds
 SALT = 32  # bytes
-DRAWS, READABLE = frozenset({"obfuscated", "coded"}), "deidentified"
+DRAWS = frozenset({"obfuscated", "coded"})
+READABLE = "deidentified"
 """Kinds in which each released word is a random draw for a word of the source, and the kind that can be read."""
 SAME = 0.01  # share of the smaller release; a few texts are common to all ("did not attend")
 _LOWER = bytes(range(256)).lower()
@@ -176,7 +180,8 @@ class Earlier:
             kind: of the other release of the same notes.
         """
         pairs = f"fewer than {SMALL}" if self.shared < SMALL else f"{self.shared:,}"
-        own, other = kind in DRAWS, self.entry.kind in DRAWS
+        own = kind in DRAWS
+        other = self.entry.kind in DRAWS
         if own and self.entry.kind == READABLE:
             return (
                 f"That release is readable: its holder has {pairs} of these notes in both forms, as known pairs, and "
@@ -247,7 +252,8 @@ class Ledger:
         Raises InputError for a file in the ledger that is not an entry.
         """
         listed = [read_entry(path) for path in sorted(self.folder.glob("*.parquet"))]
-        known, lost = {made.commitment for made in listed}, dict[str, Entry]()
+        known = {made.commitment for made in listed}
+        lost = dict[str, Entry]()
         copies = sorted(self.vaults.glob(f"*/{VAULT}/{IN_VAULT}")) if self.vaults else ()
         for path in copies:
             with suppress(InputError):  # another file of this name
@@ -273,7 +279,8 @@ class Ledger:
         Args:
             hashes: `text_hashes` of the notes. commitment: of this release's key, whose entry is ignored.
         """
-        mine, earlier = np.unique(hashes), []
+        mine = np.unique(hashes)
+        earlier = []
         for made in self.entries():
             if made.commitment != commitment:
                 shared = np.intersect1d(
@@ -288,7 +295,8 @@ class Ledger:
         """Raise UsageError, or `error`, if there are earlier releases of the same notes."""
         if not earlier:
             return
-        first, more = earlier[0], f" and {len(earlier) - 1} more" if len(earlier) > 1 else ""
+        first = earlier[0]
+        more = f" and {len(earlier) - 1} more" if len(earlier) > 1 else ""
         release = f"release {first.entry.run}{more}"
         what = (
             f"{first.description} of these notes were released before under another key: {release}"
@@ -303,8 +311,6 @@ class Ledger:
             made.write(vault / IN_VAULT)
             made.write(private_folder(self.folder) / made.file)
         except OSError:
-            what, hint = (
-                "the ledger of releases cannot be written",
-                "make it writable and run the same command again",
-            )
+            what = "the ledger of releases cannot be written"
+            hint = "make it writable and run the same command again"
             raise DiskError(what, where=self.folder.name, hint=hint) from None

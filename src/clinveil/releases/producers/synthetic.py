@@ -64,7 +64,8 @@ from clinveil.stats.findings import unmeasured
 from clinveil.stats.intervals import wilson
 from clinveil.utility.evaluations.perplexity import perplexity_findings
 
-FEWEST_SHARING, PATIENTS_PER_SHARING = 5, 60
+FEWEST_SHARING = 5
+PATIENTS_PER_SHARING = 60
 BIAS = 0.5  # of a model that counts each label; at 0 contexts of several labels blur what a note is about
 # Of one pass over 100,000 words, one core, or of writing as many: a guess for the plan.
 PASS_SECONDS = {"unigram": 4.0, "ngram": 4.0, PRETRAINED: 600.0}
@@ -87,7 +88,8 @@ class Synthetic(Producer):
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
         """Raise MissingExtra without PyTorch, UsageError for an unsuitable model or device."""
-        how, written = settings.lm, settings.synthetic
+        how = settings.lm
+        written = settings.synthetic
         refuse_init(settings)
         if written.tags and (written.epsilon is not None or not settings.phi):
             raise UsageError(
@@ -124,14 +126,13 @@ class Synthetic(Producer):
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
     ) -> Iterator[tuple[str, str, float]]:
         """Yield the stages of a run: name, description, estimated seconds."""
-        how, hundred = settings.lm, found.tokens / 100_000
+        how = settings.lm
+        hundred = found.tokens / 100_000
         if settings.synthetic.epsilon is not None:
             yield from private_stages(found, settings)
             return
-        passes, seconds = (
-            how.recipe().epochs if how.neural else 1,
-            PASS_SECONDS.get(how.model, NETWORK_SECONDS),
-        )
+        passes = how.recipe().epochs if how.neural else 1
+        seconds = PASS_SECONDS.get(how.model, NETWORK_SECONDS)
         if settings.synthetic.source is None:
             yield "train model", f"{how.model}, {passes} passes", seconds * hundred * passes
         share = (settings.synthetic.count or found.rows) / found.rows
@@ -142,15 +143,15 @@ class Synthetic(Producer):
         """Replace identifiers, train or load a language model, write notes, and read them back."""
         if job.settings.synthetic.epsilon is not None:
             return make_private(job)
-        how, vault, timer = job.settings.synthetic, job.folder.vault, job.timer
+        how = job.settings.synthetic
+        vault = job.folder.vault
+        timer = job.timer
         labels = LabelColumns.read(
             job.corpus, job.settings.channel.label_floor, apart=job.held_out.patients
         )
         entered = treated(job, placeholders=True)
-        notes, seed = (
-            labels.notes(entered.corpus, placeholders=job.settings.phi),
-            training_seed(job),
-        )
+        notes = labels.notes(entered.corpus, placeholders=job.settings.phi)
+        seed = training_seed(job)
         findings: list[Finding] = []
         with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
             public = PublicModel.open(how.init) if how.init is not None else None
@@ -158,7 +159,8 @@ class Synthetic(Producer):
                 findings.append(public_names(public, feed, np.random.default_rng([seed, 2])))
             trained = _trained(job, notes, seed, public, labels)
             del public
-        training, held_out = trained.sides.training, trained.sides.held_out
+        training = trained.sides.training
+        held_out = trained.sides.held_out
         with timer.stage("held-out notes", "perplexity"), trained.model.ready(threads=how.threads):
             fit = fit_of(trained.model, encode(held_out.texts, trained.model.vocabulary))
             encoded = encoded_training(training, trained.model.vocabulary, job.settings)
@@ -172,13 +174,15 @@ class Synthetic(Producer):
             *perplexity_findings(trained.model, fit, held_out, "held out"),
             *([memory] if memory else []),
         ]
-        path, columns = job.folder.staging / f"notes{job.corpus.suffix}", job.corpus.columns
+        path = job.folder.staging / f"notes{job.corpus.suffix}"
+        columns = job.corpus.columns
         with timer.stage("write", "draw notes word by word", "keyed"):
             counts, checked = _written(job, trained, path, labels)
         remove(vault / STATE)
         written = read_notes(released := opened(path, columns), layout=True)
         with timer.stage("copies", "search for copies of training notes"):
-            rng, feed = np.random.default_rng([seed, 1]), job.settings.identifiers.patients
+            rng = np.random.default_rng([seed, 1])
+            feed = job.settings.identifiers.patients
             how_read = trained.sides, trained.model.vocabulary, rng
             examined = examine(
                 written, counts.notes, *how_read, span=how.span, feed=feed, checked=checked
@@ -228,7 +232,8 @@ def _refuse_unused(
 
 def _refuse_named(settings: ReleaseSettings, corpus: Corpus) -> None:
     """Raise InputError for a kept column with the full name of a known patient."""
-    feed, keep = settings.identifiers.patients, corpus.columns.keep
+    feed = settings.identifiers.patients
+    keep = corpus.columns.keep
     if feed is None or not keep:
         return
     names = [
@@ -262,7 +267,8 @@ def training_seed(job: ReleaseContext) -> int:
 
 def refuse_init(settings: ReleaseSettings) -> None:
     """Raise UsageError or InputError for a public model that cannot be used."""
-    init, model = settings.synthetic.init, settings.lm.model
+    init = settings.synthetic.init
+    model = settings.lm.model
     if init is not None and settings.synthetic.source is not None:
         raise UsageError(
             "synthetic.init and synthetic.source exclude each other", hint="omit one of them"
@@ -288,7 +294,8 @@ def public_names(public: PublicModel, feed: Path, rng: np.random.Generator) -> F
         for name, other in zip(names, [*names[1:], *names[:1]], strict=True)
     ]
     both = [[f"Name: {' '.join(name)}" for name in pair] for pair in pairs if pair[0] != pair[1]]
-    measure, unit = "release.public_names", "known full names"
+    measure = "release.public_names"
+    unit = "known full names"
     if not both:
         return unmeasured(measure, "fewer than two known full names", unit=unit)
     bits = public.log_likelihoods([text for pair in both for text in pair]).reshape(-1, 2) / np.log(
@@ -317,7 +324,8 @@ def _trained(
     labels: LabelColumns,
 ) -> Trained:
     """Return the given model, that of an interrupted run, or a new one."""
-    source, place = job.settings.synthetic.source, job.folder.vault / MODEL
+    source = job.settings.synthetic.source
+    place = job.folder.vault / MODEL
     if source is not None:
         return load_trained(source, notes, job.settings, labels, before=True)
     if (place / "model.json").exists():
@@ -330,11 +338,11 @@ def _written(
     job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns
 ) -> tuple[Counts, Checked]:
     """Write the notes; return their counts, and what the gates need."""
-    how, counts, training = job.settings.synthetic, Counts(), trained.sides.training
-    size, vocabulary = (
-        batch_size_for(how.count or len(training), how.batch),
-        trained.model.vocabulary,
-    )
+    how = job.settings.synthetic
+    counts = Counts()
+    training = trained.sides.training
+    size = batch_size_for(how.count or len(training), how.batch)
+    vocabulary = trained.model.vocabulary
     bias = BIAS if getattr(trained.model, "labelled", False) else 1.0
     steering = Steering.of(encoded_training(training, vocabulary, job.settings), vocabulary, bias)
     drawing = SamplingConfig(size, how.longest, how.temperature, steering)
@@ -373,7 +381,8 @@ def _written(
 def _truncated(counts: Counts) -> Finding:
     """Return `release.truncated_notes`: the share of notes truncated at the maximum length."""
     low, high = wilson(counts.truncated, counts.notes)
-    share, detail = counts.truncated / max(1, counts.notes), {"without_a_word": counts.empty}
+    share = counts.truncated / max(1, counts.notes)
+    detail = {"without_a_word": counts.empty}
     more: dict[str, Any] = {"unit": "notes", "count": counts.truncated, "method": "Wilson, 95 %"}
     return Finding(
         "release.truncated_notes", share, counts.notes, "lower", low, high, detail=detail, **more

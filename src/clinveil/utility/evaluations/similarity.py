@@ -47,7 +47,8 @@ from clinveil.utility.pairs import (
 )
 from clinveil.vectors.table import Vectors
 
-DRAWS, SHUFFLES = 1_000, 100
+DRAWS = 1_000
+SHUFFLES = 100
 AT_CHANCE = 0.05  # P above which a correlation is not evidence
 SOURCE = {
     "jamia": "paper A, Table 3 and Figure 1; protocol of Wang et al. 2018",
@@ -90,7 +91,8 @@ class SimilarityTask:
                 "protocol clinicalnlp requires the real training notes",
                 hint="pass them with --notes",
             )
-        forms, counts = [[words(term) for term in pair] for pair in pairs.terms], self.frequencies
+        forms = [[words(term) for term in pair] for pair in pairs.terms]
+        counts = self.frequencies
         often = [
             all(len(f) == 1 and counts.get(f[0], 0) >= self.min_count for f in pair)
             for pair in forms
@@ -138,7 +140,8 @@ class _Selected:
         return self.wanted & ~np.isnan(self.looked_up.cosines())
 
     def counts(self) -> dict[str, Any]:
-        covered, wanted = self.covered, self.wanted
+        covered = self.covered
+        wanted = self.wanted
         single = np.array(
             [all(len(words(term)) == 1 for term in pair) for pair in self.pairs.terms],
             dtype=np.bool_,
@@ -170,14 +173,16 @@ class _Selected:
         }
 
     def correlation(self, rng: Generator, detail: dict[str, Any]) -> Finding:
-        measure, n = "utility.similarity", detail["scored"]
+        measure = "utility.similarity"
+        n = detail["scored"]
         fields: dict[str, Any] = {
             "better": "higher",
             "source": SOURCE[self.task.protocol],
             "unit": "word pairs",
         }
         scored = self.wanted if self.task.random else self.covered
-        cosines, scores = self.looked_up.cosines()[scored], self.pairs.scores[scored]
+        cosines = self.looked_up.cosines()[scored]
+        scores = self.pairs.scores[scored]
         if detail["covered"] < FEWEST_PAIRS:
             scored_pairs = f"{detail['covered']} of {detail['asked']} pairs have a similarity"
             why = f"{NO_EVIDENCE}: {scored_pairs}; {FEWEST_PAIRS} are required"
@@ -185,7 +190,8 @@ class _Selected:
         measured = Correlated(
             cosines, scores, STATISTIC[self.task.protocol], random=self.task.random
         )
-        value, resampled = measured.value(rng), measured.resampled(rng, self.task.draws)
+        value = measured.value(rng)
+        resampled = measured.resampled(rng, self.task.draws)
         if np.isnan(value) or not resampled.size:
             return unmeasured(
                 measure, "the similarities or the scores are constant", n, detail=detail, **fields
@@ -199,7 +205,8 @@ class _Selected:
                 strict=True,
             )
         )
-        control, p = self._control(rng, measured, scored), permutation_p(value, null)
+        control = self._control(rng, measured, scored)
+        p = permutation_p(value, null)
         fields |= {
             "chance": 0.0,
             "chance_is": "no correlation",
@@ -258,7 +265,8 @@ class Similarity(Evaluation):
         self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return the findings of every list."""
-        notes, subwords = given.get("notes"), given.get("subwords")
+        notes = given.get("notes")
+        subwords = given.get("subwords")
         if self.protocol == "jamia" and notes is not None:
             raise UsageError("--notes requires --protocol clinicalnlp")
         if self.protocol == "clinicalnlp" and subwords is not None:

@@ -149,7 +149,8 @@ def _partial(match: re.Match[str], note: NoteView) -> bool:
         or _SCORE_WORD.search(_clause(match, note))
     ):
         return False
-    start, lead = match.start("phi"), before(match, note, 36)
+    start = match.start("phi")
+    lead = before(match, note, 36)
     if _FRACTION.search(lead) or _CODED.search(lead):
         return False
     written_as_date = _no_fraction(match["phi"])
@@ -282,7 +283,9 @@ def _short_range(match: re.Match[str], note: NoteView) -> bool:
 
 def _day_range(match: re.Match[str], note: NoteView) -> bool:
     """Accept `3/4-9/2019`, and `3/24-27/19` if the last day cannot be a month."""
-    month, first, last = int(match["m"]), int(match["d"]), int(match["e"])
+    month = int(match["m"])
+    first = int(match["d"])
+    last = int(match["e"])
     return 1 <= month <= 12 and 1 <= first < last <= 31 and (len(match["y"]) == 4 or last > 12)
 
 
@@ -294,7 +297,8 @@ _UNIT_OF_YEAR = re.compile(
 
 def _years(match: re.Match[str], note: NoteView) -> bool:
     """Accept years in order, not times of day (1900-2000 hours) or amounts."""
-    first, last = int(match["first"]), int(match["last"])
+    first = int(match["first"])
+    last = int(match["last"])
     last += first - first % 100 if last < 100 else 0
     lead = before(match, note, 24)
     if not 1900 <= first < last <= min(2049, first + 60) or _UNIT_OF_YEAR.match(

@@ -104,7 +104,8 @@ class TaggerDetector:
         Args:
             threshold: None for the model's, without parts of medical codes.
         """
-        hits, state = _read(self.model).hits(note.tokens, threshold), NameState(note)
+        hits = _read(self.model).hits(note.tokens, threshold)
+        state = NameState(note)
         gaps = [_FAR, *(note.plain[last.end : hit.start] for last, hit in pairwise(hits)), _FAR]
         for hit, *beside in zip(hits, gaps, gaps[1:], strict=False):
             if hit.label != "NAME" or threshold is not None or not _is_term(state, hit, beside):
@@ -114,10 +115,8 @@ class TaggerDetector:
 
 def _label(state: NameState, hit: Hit) -> str:
     """Return NAME, or the label of a town or an institution, judged by the words next to a hit."""
-    first, end = (
-        bisect_left(state.words.starts, hit.start),
-        bisect_left(state.words.starts, hit.end),
-    )
+    first = bisect_left(state.words.starts, hit.start)
+    end = bisect_left(state.words.starts, hit.end)
     return "NAME" if _has_cue(state, first, end, _STRONG_CUES) else label_of(state, first, end)
 
 
@@ -181,7 +180,8 @@ def _is_surely_term(state: NameState, hit: Hit, first: int, end: int) -> bool:
 
 def _least_after(state: NameState, first: int, run: list[Word]) -> float:
     """Return the least probability of a run after a preposition: more where no verb of meeting precedes it."""
-    lowers, kinds = state.words.lowers, state.words.classes
+    lowers = state.words.lowers
+    kinds = state.words.classes
     if len(run) > 1 or first < _PAIR or lowers[first - 1] not in _PREPOSITIONS:
         return 0.0
     before = lowers[first - 2]

@@ -172,7 +172,8 @@ _PLACE_HEADS = words("San Santa Los Las El Fort Port Mount New Saint St North So
 
 def is_term(state: NameState, first: int, end: int) -> bool:
     """Return whether a run of words is a medicine, a device, an abbreviation or an eponym, by what is next to it."""
-    run, text = state.words[first:end], state.text
+    run = state.words[first:end]
+    text = state.text
     single = run[0]
     before = text[max(0, single.start - _BEFORE) : single.start]
     after = text[run[-1].end : run[-1].end + _AFTER]
@@ -230,12 +231,11 @@ def _is_run_term(state: NameState, run: list[Word], before: str) -> bool:
 
 def is_phrase(state: NameState, first: int, end: int) -> bool:
     """Return whether a run is a month next to another one, a nationality, or part of a known phrase."""
-    word, text = state.words[first], state.text
+    word = state.words[first]
+    text = state.text
     if end - first == 1 and word.lower in MONTHS:
-        before, after = (
-            text[max(0, word.start - _BEFORE) : word.start],
-            text[word.end : word.end + _AFTER],
-        )
+        before = text[max(0, word.start - _BEFORE) : word.start]
+        after = text[word.end : word.end + _AFTER]
         items = [
             match[1].lower()
             for match in (_LAST_ITEM.search(before), _NEXT_ITEM.match(after))
@@ -291,7 +291,8 @@ def is_organised(state: NameState, first: int, end: int) -> bool:
 
 def label_of(state: NameState, first: int, end: int) -> str:
     """Return the label of a run of names by what is next to it: NAME, CITY or HOSPITAL."""
-    run, text = state.words[first:end], state.text
+    run = state.words[first:end]
+    text = state.text
     if not run or not run[0].capital:
         return "NAME"
     before = text[max(0, run[0].start - _BEFORE) : run[0].start]

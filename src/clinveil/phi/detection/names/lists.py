@@ -96,7 +96,8 @@ class ListRuns:
         while run and (
             run[0].classes & LexicalClass.FUNCTION or (run[0].ordinary and not run[0].listed)
         ):
-            run, index = run[1:], index + 1
+            run = run[1:]
+            index = index + 1
         if run and self._named(run):
             self.state.add(index + 1, last + 1, 0.9, "credential")
 
@@ -144,7 +145,8 @@ class ListRuns:
         """
         if not last or self.state.gap(last) != " ":
             return
-        first, word = self.words[last - 1], self.words[last]
+        first = self.words[last - 1]
+        word = self.words[last]
         if not (first.text.islower() and word.text.islower()):
             return
         usual = self.state.given_like(first) and self.state.family_like(word)
@@ -154,7 +156,8 @@ class ListRuns:
 
     def candidates(self) -> list[int]:
         """Return the indices of the words that may begin a name."""
-        texts, lowers = self.words.texts, self.words.lowers
+        texts = self.words.texts
+        lowers = self.words.lowers
         return [
             index
             for index in self.words.marked(_MAY_BEGIN)
@@ -174,7 +177,8 @@ class ListRuns:
 
     def _supported(self, index: int) -> bool:
         """Return False for an ordinary or unknown word without a neighbour that could make it a name."""
-        kind, texts = self.words.classes[index], self.words.texts
+        kind = self.words.classes[index]
+        texts = self.words.texts
         if kind & _NAME_OR_WORD == LexicalClass.NAME & kind and kind & LexicalClass.NAME:
             return True
         if index + 1 == len(texts) or texts[index + 1] != self.words.lowers[index + 1]:

@@ -156,12 +156,14 @@ class NameSurrogates:
         """Return the name with every word and number replaced; particles belong to their word."""
         if original in self._cache:
             return self._cache[original]
-        written, original = original, _SUFFIX.sub("", original)
+        written = original
+        original = _SUFFIX.sub("", original)
         pieces = list(_PIECE.finditer(original))
         particles = {i for i in range(len(pieces)) if _is_particle(original, pieces, i)}
         if len(particles) == len(pieces):
             particles = set()
-        family, start = set[int](), 0
+        family = set[int]()
+        start = 0
         for i in range(
             1, len(pieces) + 1
         ):  # the words of hyphenated names of which one part is a surname
@@ -173,7 +175,8 @@ class NameSurrogates:
                 start = i
         if len(pieces) > 1 and all(len(piece[0]) == 1 for piece in pieces):
             family.add(len(pieces) - 1)
-        out, position = [], 0
+        out = []
+        position = 0
         for i, piece in enumerate(pieces):
             out.append(self._between(original[position : piece.start()]))
             position = piece.end()
@@ -274,7 +277,8 @@ def _full_name(form: str, known: tuple[str, ...]) -> str:
 @lru_cache(maxsize=1 << 12)  # most names occur several times in a note
 def _draw(key: Key, scope: str, own: frozenset[str], role: Role, form: str, written: str) -> str:
     """Return the surrogate of a form, with the same origin and the new initial if such names exist."""
-    culture, first = culture_of(form, role), _initial(key, scope, form[:1], role)
+    culture = culture_of(form, role)
+    first = _initial(key, scope, form[:1], role)
     pools: list[tuple[Role, str, str]] = [(role, first, ""), (role, "", "")]
     if culture:
         pools = [(role, first, culture), (role, "", culture), ("given", "", culture), *pools]
