@@ -88,17 +88,19 @@ def sides_of(
 def _sides(
     notes: PlainNotes, aside: AbstractSet[str], validation: AbstractSet[str]
 ) -> TrainHoldoutSplit:
-    sides: dict[str, list[int]] = {"training": [], "held_out": [], "validation": []}
+    rows: dict[str, list[int]] = {"training": [], "held out": [], "validation": []}
     for row, patient in enumerate(notes.patients):
-        side = (
-            "held_out"
-            if patient in aside
-            else "validation"
-            if patient in validation
-            else "training"
-        )
-        sides[side].append(row)
-    return TrainHoldoutSplit(**{side: notes.rows(rows) for side, rows in sides.items()})
+        if patient in aside:
+            rows["held out"].append(row)
+        elif patient in validation:
+            rows["validation"].append(row)
+        else:
+            rows["training"].append(row)
+    return TrainHoldoutSplit(
+        training=notes.rows(rows["training"]),
+        held_out=notes.rows(rows["held out"]),
+        validation=notes.rows(rows["validation"]),
+    )
 
 
 def refuse_few(patients: int) -> None:

@@ -432,23 +432,37 @@ def means(raw: Sequence[Finding]) -> Iterator[Finding]:
         pairs = int(findings[0].detail.get("pairs") or 0)
         detail: dict[str, Any] = dict(zip(names, key, strict=True))
         detail |= {"repetitions": len(values), "covered": covered, "pairs": pairs}
-        fields: dict[str, Any] = {"better": "higher", "source": SOURCE, "unit": "repetitions"}
         if len(values) < 2:
             empty = next((f for f in findings if is_no_evidence(f)), None)
             if empty is not None:
                 why = str(empty.detail["why"])
-                yield unmeasured("study.similarity", why, len(findings), detail=detail, **fields)
+                yield unmeasured(
+                    "study.similarity",
+                    why,
+                    len(findings),
+                    detail=detail,
+                    better="higher",
+                    source=SOURCE,
+                    unit="repetitions",
+                )
             continue
         # Repetitions share the pairs, so their mean is compared with the chance of one repetition.
-        mean, limit = (
-            float(np.mean(values)),
-            float(np.mean([float(f.detail["chance_high"] or 0.0) for f in known])),
-        )
-        fields |= {"chance": 0.0, "chance_is": "no correlation"}
+        mean = float(np.mean(values))
+        limit = float(np.mean([float(f.detail["chance_high"] or 0.0) for f in known]))
         if mean <= limit:
             why = f"{NO_EVIDENCE}: the mean correlation ({mean:.3f}, {covered} pairs) is not above chance ({limit:.3f})"
             more = {**detail, "correlation": mean}
-            yield unmeasured("study.similarity", why, len(values), detail=more, **fields)
+            yield unmeasured(
+                "study.similarity",
+                why,
+                len(values),
+                detail=more,
+                better="higher",
+                source=SOURCE,
+                unit="repetitions",
+                chance=0.0,
+                chance_is="no correlation",
+            )
             continue
         low, high = t_interval(values, LEVEL)
         method = "t interval over repetitions, 90 %"
@@ -460,7 +474,11 @@ def means(raw: Sequence[Finding]) -> Iterator[Finding]:
             high=high,
             detail=detail,
             method=method,
-            **fields,
+            better="higher",
+            source=SOURCE,
+            unit="repetitions",
+            chance=0.0,
+            chance_is="no correlation",
         )
 
 
