@@ -74,7 +74,7 @@ def refuse_private(settings: ReleaseSettings) -> bool:
             )
         return False
     channel = settings.channel
-    if "min_patients" in channel.model_fields_set:
+    if channel.min_patients != "auto":
         message = "--min-patients does not apply with synthetic.epsilon: words are public, and labels are not protected"
         raise UsageError(message, hint="omit it")
     refuse_parameters(how.epsilon, 0.5 if how.delta is None else how.delta)
