@@ -25,9 +25,7 @@ def refused(capsys, *arguments, code=2):
     """The one line that is said."""
     before = sorted(os.listdir())
     assert main([*arguments]) == code
-    said = [
-        line for line in capsys.readouterr().err.splitlines() if "no patient " not in line
-    ]
+    said = [line for line in capsys.readouterr().err.splitlines() if "no patient " not in line]
     assert len(said) == 1 and sorted(os.listdir()) == before
     return said[0]
 
