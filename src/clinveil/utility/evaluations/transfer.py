@@ -129,7 +129,7 @@ def _unmeasured(measure: str, error: InputError, label: str = "") -> Finding:
     why = (
         f"Column {label!r} cannot be used: {error.what}."
         if label
-        else f"Not measured: {error.what}."
+        else f"{error.what}."
     )
     detail = {"task": measure.partition(".")[2], **({"label": label} if label else {})}
     return unmeasured(measure, why, detail=detail, better="higher", source=SOURCE)

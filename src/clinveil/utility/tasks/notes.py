@@ -70,7 +70,8 @@ class Sides:
 def refuse_few(patients: int) -> None:
     """Raise InputError for too few test patients: their interval would not hold."""
     if patients < FEWEST_TESTED:
-        raise InputError(f"{patients} test patients have such notes; {FEWEST_TESTED} are required")
+        what = f"{patients} test patients have such notes; {FEWEST_TESTED} are required"
+        raise InputError(f"{what} (pass more patients, or a larger test_share)")
 
 
 @dataclass(frozen=True)
