@@ -74,6 +74,8 @@ _EPONYMOUS = frozenset(
         "moya moya",
         "arnold chiari",
         "hunt hess",
+        "todd paresis",
+        "todd paralysis",
         "jackson pratt",
         "charcot marie tooth",
         "guillain barre",
