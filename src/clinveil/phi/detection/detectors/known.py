@@ -145,9 +145,8 @@ def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
             for line in _parts(address)
         ],
     }
-    if (
-        born := patient.birth_date
-    ):  # as the ages detector: before 1940, a birth date may be an age over 89
+    # As the detector of ages: a birth date before 1940 may disclose an age over 89.
+    if born := patient.birth_date:
         patterns["AGE" if born.year < 1940 else "DATE"] = _birth_dates(born)
     return tuple(
         (
