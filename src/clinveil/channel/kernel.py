@@ -14,9 +14,8 @@ from clinveil.channel.arrays import Bytes, Notes, Options, Places, Tables, Words
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Ints, SmallInts
 
-Token = tuple[
-    int, int, bool, np.uint64
-]  # of a word: its start, its end, whether it is ASCII, its table hash
+# Of a word: its start, its end, whether it is ASCII, its table hash.
+Token = tuple[int, int, bool, np.uint64]
 
 # Values of `core.tokens.Kind` (a test compares them); numba's cache detects changes in this file only.
 _WORD, _NUMBER, _SPACE, _PUNCT, _IGNORABLE = 1, 2, 3, 4, 5
@@ -32,10 +31,11 @@ OCCURRENCE, NOTE, PATIENT, CORPUS, ORDER, LENGTH = range(6)
 KEYS = 6
 _AGAIN = np.uint64(1 << 32)  # combined with a word's position for its second draw
 _RATE = np.uint64(0xFFFFFFFFFFFFFFFF)  # used instead of a position for a note's length rate
+# XORed with the input of background draws.
 _COIN, _MIXED = (
     np.uint64(0x9E3779B97F4A7C15),
     np.uint64(0xC2B2AE3D27D4EB4F),
-)  # XORed with the input of background draws
+)
 _MASK_SIGN, _SPACE_SIGN, _LINE_SIGN = np.uint8(0x23), np.uint8(0x20), np.uint8(0x0A)
 _STOP_SIGN, _EXCLAMATION_SIGN, _QUESTION_SIGN = np.uint8(0x2E), np.uint8(0x21), np.uint8(0x3F)
 _NOTHING = 0  # kind before the first token

@@ -44,9 +44,8 @@ def fill_slots(data: Bytes, offsets: Ints, slots: SmallInts) -> None:
         value = _START
         for i in range(offsets[row], offsets[row + 1]):
             value = (value ^ np.uint64(data[i])) * _PRIME
-        slot = np.int64(
-            (value ^ (value >> np.uint64(32))) & np.uint64(slots.size - 1)
-        )  # as `kernel._slot`
+        # As `kernel._slot`.
+        slot = np.int64((value ^ (value >> np.uint64(32))) & np.uint64(slots.size - 1))
         while slots[slot] != 0:
             slot = (slot + 1) & (slots.size - 1)
         slots[slot] = row + 1
@@ -116,10 +115,11 @@ def _alias(
     order = np.empty(shares.size, dtype=np.int64)
     for row in range(indptr.size - 1):
         start, size = indptr[row], indptr[row + 1] - indptr[row]
+        # `order`: entries below the mean from the start, others from the end.
         small, large = (
             start,
             start + size,
-        )  # `order`: entries below the mean from the start, others from the end
+        )
         for j in range(start, start + size):
             shares[j] *= size
             if shares[j] < 1.0:

@@ -71,9 +71,8 @@ def main(arguments: list[str]) -> int:
     except ClinveilError as error:
         return _failed(str(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt) as error:
-        if isinstance(
-            error.__cause__, EOFError
-        ):  # the parser reports a truncated file as an interruption
+        # The parser reports a truncated file as an interruption.
+        if isinstance(error.__cause__, EOFError):
             return _internal(error.__cause__)
         return _failed("interrupted", 130)
     except SystemExit as error:
@@ -84,9 +83,8 @@ def main(arguments: list[str]) -> int:
         return _closed_output()
     except OSError as error:
         full = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-        if error.errno in full or any(
-            os.strerror(code) in str(error) for code in full
-        ):  # Arrow has no numbers
+        # Arrow has no numbers.
+        if error.errno in full or any(os.strerror(code) in str(error) for code in full):
             return _failed(
                 "no space left on the disk (free some, then run the same command again)", 5
             )

@@ -109,10 +109,11 @@ class Speaker:
             with self._showing(Work(count, what=what, count=count)):
                 yield count.update
             return
+        # Shown again after a count within a count, as of a first pass.
         outer = (
             stage.what,
             stage.count,
-        )  # shown again after a count within a count, as of a first pass
+        )
         stage.what, stage.count = what, count
         try:
             yield count.update

@@ -30,11 +30,12 @@ class ClinveilError(Exception):
         super().__init__(" ".join(f"{place}{what}{suggestion}".split()))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # The constructor of a subclass may take other arguments.
         return _restored, (
             type(self),
             self.args,
             vars(self),
-        )  # the constructor of a subclass may take other arguments
+        )
 
 
 def _restored(

@@ -335,9 +335,8 @@ def _lock(path: Path, place: str) -> int | None:
         raise UsageError(
             "this file system does not support file locks", where=place, hint=hint
         ) from None
-    with suppress(
-        FileNotFoundError
-    ):  # the previous run may have removed the file between our open and our lock
+    # The previous run may have removed the file between our open and our lock.
+    with suppress(FileNotFoundError):
         if os.path.samestat(path.stat(), os.fstat(descriptor)):
             return descriptor
     os.close(descriptor)

@@ -74,9 +74,8 @@ class Key:
         """Write the raw bytes with mode 0600, atomically. Raises FileExistsError for an existing file."""
         if path.exists():
             raise FileExistsError(path.name)
-        private_bytes(
-            path, self._secret
-        )  # a killed run leaves no empty key, with which it could not be resumed
+        # A killed run leaves no empty key, with which it could not be resumed.
+        private_bytes(path, self._secret)
 
     @property
     def commitment(self) -> str:

@@ -72,9 +72,8 @@ def _first_mistake(error: ValidationError, keys: Mapping[str, Key]) -> str:
     location = [str(name) for name in first["loc"]]
     if first["type"] == "extra_forbidden":
         return f"unknown setting {'.'.join(location)}"
-    message = first["msg"].removeprefix(
-        "Value error, "
-    )  # a rule over several settings has no location
+    # A rule over several settings has no location.
+    message = first["msg"].removeprefix("Value error, ")
     if (dotted := ".".join(location[:2])) in keys and keys[dotted][0]:
         return f"{dotted}: {message}"
     if location and location[0] in {into for into, _, _ in keys.values()}:  # a rule within a table

@@ -122,9 +122,8 @@ class Markup:
     _ranges: Sequence[tuple[int, int]] = field(repr=False)  # in the source
     _exact: Sequence[bool] = field(repr=False)
     _hidden: int = field(repr=False)  # index of the first hidden segment
-    _tags: Sequence[tuple[int, int, str]] = field(
-        repr=False
-    )  # source range, and the tag without attributes
+    # Source range, and the tag without attributes.
+    _tags: Sequence[tuple[int, int, str]] = field(repr=False)
 
     @property
     def visible(self) -> str:
@@ -275,9 +274,8 @@ class _Reader:
     def read(self) -> Markup:
         """Return the result."""
         source = self.source
-        ends = {
-            match[1].lower(): match.start() for match in _CLOSING.finditer(source)
-        }  # of the last one
+        # Of the last one.
+        ends = {match[1].lower(): match.start() for match in _CLOSING.finditer(source)}
         blocks = sum(1 for _ in _BLOCK.finditer(source))
         self._folded = 4 * blocks >= source.count("\n") and blocks > 0
         position = scan = 0

@@ -72,9 +72,8 @@ def seeded(seed: int, *, threads: int = 1) -> Iterator[None]:
     reach that range, where processors are up to ten times slower.
     """
     need_torch()
-    os.environ.setdefault(
-        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
-    )  # cuBLAS is deterministic only with a fixed workspace
+    # cuBLAS is deterministic only with a fixed workspace.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     import torch
 
     threads_before, deterministic_before = (

@@ -41,9 +41,8 @@ Status = Literal["running", "finished", "refused"]
 SCHEMA = "clinveil.run/1"
 KEY, LOCK, ASIDE = "key.bin", "lock", ".replaced"
 STATE = "state.json"  # the run's hash and its status
-FREE = frozenset(
-    {"workers", "on", "address", "tasks", "quiet", "force"}
-)  # they change how a run executes, not its output
+# They change how a run executes, not its output.
+FREE = frozenset({"workers", "on", "address", "tasks", "quiet", "force"})
 _HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part")  # left by a killed run, see `atomic.workplace`
 
 

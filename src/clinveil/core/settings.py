@@ -124,9 +124,8 @@ class Settings(BaseModel):
         unset = {
             name for name, field in cls.model_fields.items() if "Path" in str(field.annotation)
         }
-        return _grouped(
-            cls, {k: v for k, v in values.items() if v != "" or k not in unset}
-        )  # as init-config writes
+        # As init-config writes.
+        return _grouped(cls, {k: v for k, v in values.items() if v != "" or k not in unset})
 
 
 def registry_of(field: FieldInfo) -> Registry[Any] | None:

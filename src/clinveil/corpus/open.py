@@ -63,9 +63,8 @@ from clinveil.corpus.uniqueness import Hashes, hashes, repeated
 ENTERED_IN_ERROR = "entered in error"
 MANIFEST = "manifest.json"  # of a release
 AS_GUESSED = NotesSettings()
-AS_BATCHES = NotesSettings(
-    text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none"
-)  # of a file of our batches
+# Of a file of our batches.
+AS_BATCHES = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
 
 
 @dataclass(frozen=True)

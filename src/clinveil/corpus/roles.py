@@ -98,9 +98,8 @@ class _Place:
 
     def kept(self, column: pa.Array, name: str) -> pa.Array:
         try:
-            column = plain_array(
-                column
-            )  # a dictionary may contain values of rows that are not included
+            # A dictionary may contain values of rows that are not included.
+            column = plain_array(column)
         except TypeError:
             what = f"kept column {name!r} has an unsupported type"
             raise InputError(

@@ -225,9 +225,8 @@ def _duckdb(uri: str, query: str) -> Iterator[Rows]:
     # Otherwise DuckDB downloads extensions for unknown functions in a query.
     offline = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     with closing(duckdb.connect(str(_file(uri)), read_only=True, config=offline)) as connection:
-        relation = connection.sql(
-            query
-        )  # a relation is streamed; the result of `execute` is held in memory
+        # A relation is streamed; the result of `execute` is held in memory.
+        relation = connection.sql(query)
         read = (
             relation.to_arrow_reader
             if hasattr(relation, "to_arrow_reader")

@@ -26,9 +26,8 @@ _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def codec_name(encoding: str) -> str:
     """Return Python's name of an encoding. Raises UsageError for an unknown text encoding."""
     try:
-        "".encode(
-            encoding
-        )  # rejects unknown names and codecs that are not for text, such as base64
+        # Rejects unknown names and codecs that are not for text, such as base64.
+        "".encode(encoding)
         if not encoding.isprintable() or encoding != encoding.strip():
             raise ValueError  # Python accepts a line break in the name, which would corrupt a log
         return codecs.lookup(encoding).name

@@ -90,9 +90,8 @@ class LayoutVocabulary:
 
     def __init__(self, pieces: Iterable[str], numbers: Iterable[Sequence[str]] = ()) -> None:
         self.pieces = ("", "", *pieces)
-        self.numbers = {
-            tuple(row) for row in numbers
-        }  # two pieces, and a number or shape that patients share there
+        # Two pieces, and a number or shape that patients share there.
+        self.numbers = {tuple(row) for row in numbers}
         self._ids = {piece: row for row, piece in enumerate(self.pieces) if row > RARE_WORD}
         self.words = word_set(
             piece for piece in self.pieces if SLOT not in piece and OPEN not in piece

@@ -229,9 +229,8 @@ def mentions(
     )
     irregular = (word for word in odd if not (word.isascii() and word.isalpha()))
     of_staff = (written & staff).union(word for word in irregular if name_form(word) in staff)
-    wanted = dict.fromkeys(of_staff, PROPAGATED) | variants.among(
-        written, odd
-    )  # lower-case word -> kind of variant
+    # Lower-case word -> kind of variant.
+    wanted = dict.fromkeys(of_staff, PROPAGATED) | variants.among(written, odd)
     wanted |= dict.fromkeys(variants.exact.intersection(note.words.lowers).difference(wanted), OWN)
     if wanted:
         yield from _Lookup(note, wanted, found).spans()

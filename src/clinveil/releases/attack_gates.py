@@ -44,9 +44,8 @@ MET = "Random words in random order can coincide. Only hits beyond that chance a
 # First bytes of files of arrays, tables and models; notes never begin with them.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
 
-PART = re.compile(
-    r"part-[0-9a-f]+\.(?!npy$|npz$|arrow$|bin$|vec$)[a-z0-9.]+"
-)  # of a release of part files
+# Of a release of part files.
+PART = re.compile(r"part-[0-9a-f]+\.(?!npy$|npz$|arrow$|bin$|vec$)[a-z0-9.]+")
 
 
 def adversary_gates(

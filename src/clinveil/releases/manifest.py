@@ -29,6 +29,7 @@ from clinveil.report.record import Edition, Gate, tally
 
 SCHEMA = "clinveil.manifest/2"
 OLDER = ("clinveil.manifest/1", "clinveil.synthesis/1")  # manifests of earlier versions
+# In addition to the value.
 GATE_FIELDS = (
     "name",
     "passed",
@@ -36,15 +37,16 @@ GATE_FIELDS = (
     "switched_off",
     "threshold",
     "power",
-)  # in addition to the value
+)
 SUMS, CARD, NAME, REPORT = "SHA256SUMS", "README.md", "manifest.json", "report.html"
 SIGNATURE, PUBLIC_KEY = "manifest.sig", "signing-key.pem"
+# In addition to the notes and, since releases are signed, these:
 COMPANIONS = (
     CARD,
     NAME,
     SUMS,
     REPORT,
-)  # in addition to the notes and, since releases are signed, these:
+)
 SIGNED = (SIGNATURE, PUBLIC_KEY)
 
 

@@ -128,9 +128,10 @@ class LabelColumns:
 def _refuse(name: str, values: list[Any], patients: list[str], floor: int) -> None:
     """Raise InputError for a column that cannot be a label; the message shows no value."""
     where = f"column '{name}'"
+    # NaN.
     if empty := sum(
         value is None or value != value or str(value).strip() == "" for value in values
-    ):  # NaN
+    ):
         raise InputError(
             f"{empty:,} notes have no value",
             where=where,

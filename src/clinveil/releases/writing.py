@@ -261,9 +261,8 @@ def _write_parts(
         for table in TABLES:
             if (file := written / f"{table}.parquet").exists():
                 _link(file, private_folder(vault / file.name) / f"{name}.parquet")
-        hidden = job.key.digest(
-            "part name", facts.name, facts.digest
-        )  # hides source name and order
+        # Hides source name and order.
+        hidden = job.key.digest("part name", facts.name, facts.digest)
         _link(written / f"{NOTES}{work.suffix}", place / f"part-{hidden:016x}{work.suffix}")
     return tally, check, place
 

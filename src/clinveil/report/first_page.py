@@ -131,9 +131,8 @@ class FirstPage:
     others: tuple[Risk, ...]
     unchanged: tuple[str, ...]
     gates: tuple[GateList, ...]
-    purposes: tuple[
-        str, ...
-    ]  # what the release can train: no task without evidence or worse than the floor
+    # What the release can train: no task without evidence or worse than the floor.
+    purposes: tuple[str, ...]
 
     @property
     def terms(self) -> list[str]:

@@ -87,9 +87,8 @@ def found_p(chances: Doubles, found: Mask, patients: Ints) -> float:
     """
     if not found.any():
         return 1.0
-    seldom = float(
-        chances[chances <= chances[found].min() * (1 + 1e-9)].sum()
-    )  # tolerance for rounding
+    # Tolerance for rounding.
+    seldom = float(chances[chances <= chances[found].min() * (1 + 1e-9)].sum())
     many = _so_many(np.unique(patients[found]).size, float(chances.sum()))
     return min(1.0, seldom / SINGLE, many / (1 - SINGLE))
 
@@ -97,9 +96,8 @@ def found_p(chances: Doubles, found: Mask, patients: Ints) -> float:
 def _so_many(count: int, expected: float) -> float:
     from scipy.stats import poisson
 
-    return (
-        expected if count == 1 else float(poisson.sf(count - 1, expected))
-    )  # the sum is an upper bound
+    # The sum is an upper bound.
+    return expected if count == 1 else float(poisson.sf(count - 1, expected))
 
 
 def found_refused_from(expected: float) -> int:

@@ -111,9 +111,8 @@ class Scores:
         """Return the score of one side, with the majority class as chance and shuffled labels as control."""
         mean = self._scores(metric, guesses)
         low, high = bootstrap_weights(self._patients, mean, rng)
-        if (
-            low == 1.0
-        ):  # all correct: the bootstrap has no variance, so use the exact interval of the patients
+        # All correct: the bootstrap has no variance, so use the exact interval of the patients.
+        if low == 1.0:
             low = clopper_pearson(self._patients, self._patients).low
         guessed = score(metric, self._truth, self._majority)
         more = {**(detail or {}), "metric": metric, "side": side, "seeds": len(guesses)}

@@ -22,10 +22,11 @@ from clinveil.scale.local import threads as in_threads
 _QUERIES = 512
 _SPARE = 8  # candidates beyond k that are requested at first
 _NUMBERS = 1 << 23  # numbers in memory for exact scores
+# Candidates per list that the centroids are fitted to; rounds of k-means.
 _TRAINED_ON, _ROUNDS = (
     100,
     10,
-)  # candidates per list that the centroids are fitted to; rounds of k-means
+)
 
 # Numbers of queries (n,) and of targets (n, width) -> exact scores (n, width); -inf for excluded targets.
 Exact = Callable[[Ints, Ints], NDArray[Any]]

@@ -19,9 +19,8 @@ Ids = NDArray[np.int32]
 END = -1  # follows each line in an array of word ids
 _AT_ONCE = 1 << 20
 
-Splitter = Callable[
-    [str], Sequence[list[str]]
-]  # a note -> lines of words; context windows do not cross lines
+# A note -> lines of words; context windows do not cross lines.
+Splitter = Callable[[str], Sequence[list[str]]]
 
 
 def whole_note(text: str) -> list[list[str]]:

@@ -111,9 +111,8 @@ def table_of(
     columns = np.concatenate([direct_entries.col, np.repeat(np.arange(n_words), top.size)])
     rows = np.concatenate([direct_entries.row, np.tile(top, n_words)])
     data = np.concatenate([direct_entries.data, np.zeros(rows.size - direct_entries.nnz)])
-    merged = csc_matrix(
-        (data, (rows, columns)), shape=joint.shape
-    )  # sums duplicates, in linear time
+    # Sums duplicates, in linear time.
+    merged = csc_matrix((data, (rows, columns)), shape=joint.shape)
     starts, rows = merged.indptr.astype(np.int64), merged.indices.astype(np.int64)
     columns = np.repeat(np.arange(n_words), np.diff(starts))
     scores: Doubles = merged.data + background[columns] * common[rows]
@@ -224,9 +223,8 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
         np.empty(capacity),
     )
     starts = np.zeros(n + 1, np.int64)
-    column = np.zeros(
-        pairs.unigram.size, np.int16
-    )  # place of a word among the candidates, from 1; fits a core's cache
+    # Place of a word among the candidates, from 1; fits a core's cache.
+    column = np.zeros(pairs.unigram.size, np.int16)
     for t in range(1, n):
         starts[t] = size
         low, high = begin[t], begin[t + 1]
@@ -240,9 +238,8 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
                 left = np.append(left, np.empty(capacity - left.size, np.int32))
                 right = np.append(right, np.empty(capacity - right.size, np.int32))
                 share = np.append(share, np.empty(capacity - share.size))
-            if last - first <= 8 * (
-                high - low
-            ):  # few successors: look each up among the candidates
+            # Few successors: look each up among the candidates.
+            if last - first <= 8 * (high - low):
                 for p in range(first, last):
                     place = column[pairs.indices[p]]
                     if place > 0:

@@ -40,9 +40,8 @@ class Bigram(Adversary):
                 table.posterior[indices],
                 np.repeat(np.arange(len(note)), np.diff(begin))[weighed],
             )
-            mass = np.bincount(
-                position, chances[weighed], len(note)
-            )  # other inputs keep their share
+            # Other inputs keep their share.
+            mass = np.bincount(position, chances[weighed], len(note))
             chances[weighed] = np.maximum(context * mass[position], TINY)
             return Recovery(begin, rows, chances)
 

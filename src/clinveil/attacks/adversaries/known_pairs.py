@@ -37,24 +37,27 @@ from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 
 TRUSTS = 10.0 ** np.arange(-3, 4)
+# Weight of the release's frequencies relative to a shadow channel.
 DOUBTS = (
     0.05,
     0.2,
     0.5,
     0.8,
     1.0,
-)  # weight of the release's frequencies relative to a shadow channel
+)
+# B and the weight of the frequencies, where counts come from bags and not from aligned draws.
 UNORDERED = (
     1.0,
     0.5,
-)  # b and the weight of the frequencies, where counts come from bags and not from aligned draws
+)
 PAIRS = 200  # known pairs, unless fewer are requested
 ROUNDS = 8
 LINKS = 40_000_000  # pairs of positions weighed in a round
+# Words that context may choose where the pairs contain no evidence; candidates of an output.
 WIDE, MOST = (
     100,
     140,
-)  # words that context may choose where the pairs contain no evidence; candidates of an output
+)
 
 
 @adversaries.register("known-pairs")

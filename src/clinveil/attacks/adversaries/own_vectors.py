@@ -26,10 +26,11 @@ from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
+# Shadow vectors: context words on either side; words in all passes together.
 WINDOW, WORK = (
     20,
     3_000_000,
-)  # shadow vectors: context words on either side; words in all passes together
+)
 DOUBT = 0.5  # weight of output frequencies relative to the shadow channel
 
 
@@ -69,9 +70,8 @@ def shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
 
 def _shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
     channel, n_words = view.channel, len(view.channel.words)
-    if (
-        channel.mechanism not in mechanisms
-    ):  # the release does not replace words: there is nothing to train
+    # The release does not replace words: there is nothing to train.
+    if channel.mechanism not in mechanisms:
         return csr_matrix(identity(n_words))
     try:
         shadow = _trained(view, rng)

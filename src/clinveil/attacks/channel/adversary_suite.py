@@ -270,9 +270,8 @@ def _first_words(views: Sequence[AdversaryView], words: int) -> list[AdversaryVi
 def _permuted(view: AdversaryView, rng: Generator) -> AdversaryView:
     """Permute the outputs among all positions of the notes."""
     outputs = rng.permutation(np.concatenate([note.outputs for note in view.notes]))
-    rng.permutation(
-        outputs.size
-    )  # unused draw: keeps all later draws equal to those of earlier versions
+    # Unused draw: keeps all later draws equal to those of earlier versions.
+    rng.permutation(outputs.size)
     parts = np.split(outputs, np.cumsum([len(note) for note in view.notes])[:-1])
     return replace(
         view,

@@ -266,9 +266,8 @@ class Scored:
     members: Mask = field(repr=False)  # whether the model was trained on that patient
     totals: Doubles = field(repr=False)  # log-probability (nats) of the whole note
     tokens: Ints = field(repr=False)  # number of scored tokens
-    reference: Doubles | None = field(
-        default=None, repr=False
-    )  # `totals` under a model of other patients' notes
+    # `totals` under a model of other patients' notes.
+    reference: Doubles | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         shapes = {len(self.patients), self.members.size, self.totals.size, self.tokens.size}

@@ -240,9 +240,8 @@ class _OwnSearch:
 
 
 _Number = tuple[int, bool, int]  # kind, whether it is the patient's own, index
-_Phrase = tuple[
-    int, int, bool, float
-]  # kind, index, whether it occurs, its chance in a random order of the note
+# Kind, index, whether it occurs, its chance in a random order of the note.
+_Phrase = tuple[int, int, bool, float]
 
 
 @dataclass(frozen=True)
@@ -406,9 +405,8 @@ def _of_phrases(
     chances, found = np.zeros(owners.size), np.zeros(owners.size, dtype=bool)
     for at, occurs, chance in hits:
         found[at] |= occurs
-        chances[at] += (
-            chance - chance * chances[at]
-        )  # of at least one note; exact where it is smallest
+        # Of at least one note; exact where it is smallest.
+        chances[at] += chance - chance * chances[at]
     about |= {"source": PHRASE_SOURCE, "p": found_p(chances, found, owners), "p_is": P_IS}
     about |= {"chance": float(chances.mean()), "chance_is": PHRASE_CHANCE}
     about["detail"] |= {

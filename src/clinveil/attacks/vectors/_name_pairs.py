@@ -96,9 +96,8 @@ def _distances(rows: Doubles, others: Doubles, metric: Metric) -> Doubles:
     left, right = (
         np.divide(1.0, size, out=np.zeros(size.size), where=size > 0) for size in lengths
     )
-    cosines = ((rows @ others.T) * (left[:, None] * right)).astype(
-        np.float32
-    )  # the similarity is rounded first
+    # The similarity is rounded first.
+    cosines = ((rows @ others.T) * (left[:, None] * right)).astype(np.float32)
     return np.asarray(np.float32(1) - cosines)
 
 

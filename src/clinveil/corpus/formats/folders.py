@@ -41,9 +41,8 @@ def note_files(folder: Path, suffix: str, root: Path | None = None) -> Iterator[
     for item in sorted(folder.iterdir(), key=lambda p: p.name):
         is_note = item.suffix.lower() == suffix
         if item.is_symlink() and (item.is_dir() or is_note):
-            target = Path(
-                os.path.realpath(item)
-            )  # unlike Path.resolve, it terminates on circular links
+            # Unlike Path.resolve, it terminates on circular links.
+            target = Path(os.path.realpath(item))
             if not target.exists() or not target.is_relative_to(os.path.realpath(root)):
                 name = item.relative_to(root).as_posix().encode("utf-8", "replace").decode()
                 hint = "copy the notes or remove the link"

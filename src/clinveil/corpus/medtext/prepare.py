@@ -94,9 +94,8 @@ def split_notes(
         words += sum(lengths[row] for row in group)
         parts["train"] += group
     _refuse_short(parts, words, sizes, len(patients))
-    for name in reversed(
-        PARTS
-    ):  # training last, so that its size does not change the order of the other parts
+    # Training last, so that its size does not change the order of the other parts.
+    for name in reversed(PARTS):
         parts[name] = [parts[name][i] for i in rng.permutation(len(parts[name]))]
     return parts
 
@@ -291,9 +290,8 @@ def write_medtext(notes: MedTextNotes, plan: MedTextPlan, folder: Path) -> list[
     """
     lengths, counts = notes.lengths, []
     for name, sizes in plan.sizes.items():
-        rng = np.random.default_rng(
-            plan.seed
-        )  # new each time: all corpora share validation and test notes
+        # New each time: all corpora share validation and test notes.
+        rng = np.random.default_rng(plan.seed)
         parts = split_notes(notes.patients, lengths, sizes, rng, by_note=plan.by_note)
         target = folder / name
         target.mkdir(mode=0o700, exist_ok=True)

@@ -151,9 +151,8 @@ class CachedDecoder(Decoder):
     @torch.inference_mode()
     def _append(self, lanes: Ints, ids: Ints) -> None:
         rows, tokens = (torch.from_numpy(part).to(self._filled.device) for part in (lanes, ids))
-        positions = self._filled[rows].clamp(
-            max=self._most - 1
-        )  # a full lane has ended; what it appends is not used
+        # A full lane has ended; what it appends is not used.
+        positions = self._filled[rows].clamp(max=self._most - 1)
         self._rows, self._seen = rows, int(positions.max()) + 1
         x = functional.embedding(tokens, self._network.input).unsqueeze(1)
         visible = (torch.arange(self._seen, device=rows.device) <= positions[:, None])[

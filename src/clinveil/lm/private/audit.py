@@ -48,9 +48,8 @@ class Audit:
     def p_value(self, epsilon: float) -> float:
         """Return the largest probability of at least this many correct guesses under (epsilon, delta)."""
         guesses, correct = binom(self.guesses, expit(epsilon)), self.correct
-        below = np.cumsum(
-            guesses.pmf(np.arange(correct - 1, -1, -1))
-        )  # P[correct > W >= correct - i], i = 1, 2, …
+        # P[correct > W >= correct - i], i = 1, 2, ….
+        below = np.cumsum(guesses.pmf(np.arange(correct - 1, -1, -1)))
         steepest = float((below / np.arange(1, correct + 1)).max(initial=0.0))
         return min(1.0, float(guesses.sf(correct - 1)) + 2 * self.canaries * self.delta * steepest)
 
@@ -83,9 +82,8 @@ def audited_table(
     public: PublicText, layout: Layout, sigma: float, delta: float, key: Key
 ) -> Audit:
     """Run the mechanism of the noisy table on canaries; guess from the sums of each canary's cells."""
-    each = max(
-        1, min(TERMS, layout.labels * layout.words // CANARIES)
-    )  # words of a canary, in one label
+    # Words of a canary, in one label.
+    each = max(1, min(TERMS, layout.labels * layout.words // CANARIES))
     stream, words = key.stream("audit of the private table"), public.words
     order = np.argsort(np.array([stream.uint64() for _ in words], dtype=np.uint64))
     blocks = order[: order.size // each * each].reshape(-1, each)[

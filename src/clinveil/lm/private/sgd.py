@@ -19,11 +19,12 @@ from clinveil.lm.private.gaussian import delta_for
 LEAST_SIGNAL = 100.0  # expected patients of a step, divided by the noise: a network that starts from random weights
 LEAST_SIGNAL_PRETRAINED = 20.0
 COARSE, TOLERANCE = 1e-3, 1e-4  # of privacy losses and of the noise, in the search for it
+# Defaults: passes over the patients; patients of a step: 32, or an eighth.
 PASSES, LEAST_BATCH, SHARE = (
     40,
     32,
     8,
-)  # defaults: passes over the patients; patients of a step: 32, or an eighth
+)
 
 
 class Noise(NamedTuple):

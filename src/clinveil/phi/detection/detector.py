@@ -116,18 +116,18 @@ class RuleDetector:
         if unknown := sorted(self.labels.difference(LABELS)):
             raise ValueError(f"detector {self.name}: unknown label {unknown[0]}")
         by_number: dict[int | None, list[Rule]] = {}
-        for rule in (
-            self.rules
-        ):  # all patterns at once: a pattern added later invalidates the table of known words
+        # All patterns at once: a pattern added later invalidates the table of known words.
+        for rule in self.rules:
             by_number.setdefault(matcher(rule.pattern).number, []).append(rule)
         object.__setattr__(self, "_by_number", by_number)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # A worker's copy builds its matchers again.
         return RuleDetector, (
             self.name,
             self.rules,
             self.follow,
-        )  # a worker's copy builds its matchers again
+        )
 
     @property
     def labels(self) -> frozenset[str]:

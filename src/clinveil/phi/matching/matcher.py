@@ -178,10 +178,11 @@ def _offsets(
 def _automaton(strings: Iterable[tuple[str, int]]) -> Any:
     """Return an Aho-Corasick automaton that yields the end and the number of each string in a text."""
     automaton = ahocorasick.Automaton(ahocorasick.STORE_INTS)
+    # NUL occurs in no searched text; an empty automaton raises an error.
     for text, number in (
         *strings,
         ("\0", 0),
-    ):  # NUL occurs in no searched text; an empty automaton raises an error
+    ):
         automaton.add_word(text, number)
     automaton.make_automaton()
     return automaton

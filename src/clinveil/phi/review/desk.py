@@ -325,9 +325,8 @@ class Desk:
         hits = list[list[int]]()
         for at, entry in enumerate(self.entries if query.strip() else ()):
             text = entry.note.text.lower()
-            if len(text) != len(
-                entry.note.text
-            ):  # some letters become longer in lower case, which would shift offsets
+            # Some letters become longer in lower case, which would shift offsets.
+            if len(text) != len(entry.note.text):
                 text = "".join(low if len(low := c.lower()) == 1 else c for c in entry.note.text)
             start = text.find(query)
             while start >= 0 and len(hits) < _MAX_HITS:

@@ -61,9 +61,8 @@ class OwnNames:
 
     name = "own name"
     labels = frozenset({"NAME"})
-    examples = (
-        "{NAME:O'BRIEN}'s mother, Ann {NAME:Brien}, came with {NAME:mary}.",
-    )  # of Mary O'Brien
+    # Of Mary O'Brien.
+    examples = ("{NAME:O'BRIEN}'s mother, Ann {NAME:Brien}, came with {NAME:mary}.",)
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """Yield one span per word, or per run of words separated only by an apostrophe or a hyphen."""

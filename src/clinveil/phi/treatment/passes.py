@@ -148,9 +148,8 @@ def pieces(corpus: Corpus) -> Iterator[pa.RecordBatch]:
         if batch.num_rows <= ROWS:
             yield batch
             continue
-        for start in range(
-            0, batch.num_rows, ROWS
-        ):  # copies: pickling a slice would send the entire batch
+        # Copies: pickling a slice would send the entire batch.
+        for start in range(0, batch.num_rows, ROWS):
             yield batch.take(pa.array(range(start, min(start + ROWS, batch.num_rows))))
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
 MOST = 9  # numbers; later identifiers of a note share the last one
+# Upper ends of the classes of distances.
 DAYS = (
     0,
     1,
@@ -44,7 +45,7 @@ DAYS = (
     3_650,
     14_600,
     36_000,
-)  # upper ends of the classes of distances
+)
 OF_PATIENT = 7  # from this class on, a distance is the same in all notes of a patient (birth)
 SAMPLE = date(2001, 1, 1)  # printed in the form of a date
 FIRST, RANGE = date(2008, 1, 1), 5_800  # last dates of first notes, and days that they vary

@@ -42,10 +42,11 @@ from clinveil.scale.pieces import Broken, each
 from clinveil.scale.tasks import Store
 
 MAKER = Maker("deidentify")
+# In the vault: stored spans until the run succeeds; text, removed after each run.
 TASKS, SCRATCH = (
     "tasks",
     "work",
-)  # in the vault: stored spans until the run succeeds; text, removed after each run
+)
 # Osborne 2025, doi 10.3390/electronics14193945: share of documents with replaced names in which a name is leaked.
 _SURROGATE_RISK = (
     "surrogates: a patient's names agree across notes, so a missed name is conspicuous"

@@ -80,9 +80,8 @@ def locations(
     for location in (*_words(note, usual), *_numbers(note)):
         result += _assigned(taken, location)
     begin = 0
-    for stop in _ends(
-        note.text, words
-    ):  # passages: sentences and lines joined up to `words` words, long ones split
+    # Passages: sentences and lines joined up to `words` words, long ones split.
+    for stop in _ends(note.text, words):
         if len(note.text[begin:stop].split()) >= words or begin < stop == len(note.text):
             if any(
                 c.isalnum()

@@ -229,9 +229,8 @@ class Ledger:
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
         names = [path.name for path in near.iterdir()] if usable and near == place else []
-        foreign = not all(
-            name.endswith(".parquet") or name.startswith(".") for name in names
-        )  # of a stopped run
+        # Of a stopped run.
+        foreign = not all(name.endswith(".parquet") or name.startswith(".") for name in names)
         if not usable or foreign or (place.is_symlink() and not place.exists()):
             hint = "pass another folder with --ledger"
             raise UsageError("cannot be used as a ledger folder", where=near.name, hint=hint)

@@ -79,9 +79,8 @@ class SourcedProduct(Product):
         entered: the notes with surrogates, under source ids. name_index: names found across notes, if searched for.
     """
 
-    judged: ClassVar[Collection[Target]] = (
-        OWN_IDENTIFIERS,
-    )  # readable notes can be linked by their words
+    # Readable notes can be linked by their words.
+    judged: ClassVar[Collection[Target]] = (OWN_IDENTIFIERS,)
     entered: Corpus = field(repr=False)
     counts: WordCounts = field(repr=False)
     name_index: NameIndex | None = field(repr=False)

@@ -128,10 +128,11 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
     from ray._private import ray_constants
 
     try:
+        # Each retry takes 40 s and prints warnings.
         with (
             _changed(ray_constants, "NUM_REDIS_GET_RETRIES", 1),
             hushed(),
-        ):  # each retry takes 40 s and prints warnings
+        ):
             _start(ray, address=address)
     except Exception:  # noqa: BLE001  Ray's own message is long, and may contain data
         ray.shutdown()
@@ -148,9 +149,8 @@ def _start(ray: Any, **how: Any) -> None:
         how |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     from ray._private import worker
 
-    if hasattr(
-        worker, "print_to_stdstream"
-    ):  # its messages about killed workers, which no option disables
+    # Its messages about killed workers, which no option disables.
+    if hasattr(worker, "print_to_stdstream"):
         worker.print_to_stdstream = lambda *args, **options: None
     with own_signals(), owner_only():
         ray.init(log_to_driver=False, logging_level="critical", **how)

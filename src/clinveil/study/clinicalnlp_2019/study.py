@@ -182,11 +182,12 @@ def _pairs(notes: Sequence[SmallInts], size: int) -> Ints:
     return np.concatenate([note[:-1].astype(np.int64) * size + note[1:] for note in notes])
 
 
+# Mode and access of the attacker.
 SEEN = (
     ("exact", "the model"),
     ("exact", "released notes"),
     ("compat", "the model"),
-)  # mode and access of the attacker
+)
 LINES = 24  # of the sampled note
 FALL = ("corpus", "against", "mode", "of")  # details that name a decrease of score or effect
 

@@ -178,9 +178,8 @@ class _Bench:
     def measure_all(self, plan: Sequence[Candidate], say: Say) -> list[Measured]:
         """Measure each release that has not been measured; releases that train word vectors alike share them."""
         private_folder(self.out / RUNS)
-        results = [
-            self.finished(each) or self._not_possible(each) for each in plan
-        ]  # refuses before the first run
+        # Refuses before the first run.
+        results = [self.finished(each) or self._not_possible(each) for each in plan]
         for number, each in enumerate(plan):
             earlier = results[number]
             if earlier is not None:
@@ -243,9 +242,8 @@ class _Bench:
         except InputError as error:
             if candidate.settings.kind != "synthetic":
                 raise
-            return Measured(
-                candidate.name, "synthetic", why=str(error)
-            )  # for example a label of few patients
+            # For example a label of few patients.
+            return Measured(candidate.name, "synthetic", why=str(error))
         measured = _of(candidate, outcome, time.perf_counter() - began)
         record = {"question": self._question(candidate), "measured": measured.as_dict()}
         private_text(runs / f"{candidate.name}.json", json.dumps(record, allow_nan=False))

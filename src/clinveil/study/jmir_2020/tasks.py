@@ -188,9 +188,8 @@ class AttackNames(Task):
             surrogates=decoys,
             skip=lambda label, error: missing.update({label: str(error)}),
         )
-        best = [
-            finding for finding in findings if finding.measure == BEST
-        ]  # its P is already adjusted
+        # Its P is already adjusted.
+        best = [finding for finding in findings if finding.measure == BEST]
         others = over_models([finding for finding in findings if finding.measure != BEST])
         return {"k": k, **found([*others, *best]), "missing": missing}
 

@@ -268,9 +268,8 @@ def _culture(table: Mapping[str, object]) -> NameList:
 def _of_culture(table: Mapping[str, object], key: str) -> Iterator[str]:
     yield from (name.replace("_", " ") for name in str(table.get(key, "")).split())
     for locale in table.get("locales", ()):  # type: ignore[attr-defined]
-        own = vars(
-            import_module(f"faker.providers.person.{locale}").Provider
-        )  # without inherited English names
+        # Without inherited English names.
+        own = vars(import_module(f"faker.providers.person.{locale}").Provider)
         listed = next((own[attribute] for attribute in _ATTRIBUTES[key] if own.get(attribute)), ())
         yield from (
             name for name in map(str, listed) if _LATIN.fullmatch(name) and name[0].isupper()

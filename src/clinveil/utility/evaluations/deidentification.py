@@ -59,9 +59,8 @@ def on_gold(
     Raises InputError for notes and spans that do not fit each other.
     """
     ids = []
-    for note in rows(
-        corpus
-    ):  # refuse spans that do not fit the notes before the slow detection starts
+    # Refuse spans that do not fit the notes before the slow detection starts.
+    for note in rows(corpus):
         ids.append(note.note_id)
         truth.of(note.note_id, note.text)
     truth.refuse_unknown(ids)

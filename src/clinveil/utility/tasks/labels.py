@@ -40,10 +40,11 @@ from clinveil.utility.tasks.notes import MOST_NOTES, Sides, refuse_few
 
 METHOD = "bootstrap over patients of the test notes, 95 %; exact where the classifiers agree on all of them"
 RELEASE_CLASS = 20  # smallest class that is not merged: four test notes in each of five folds
+# Without test patients; networks are trained on the first two of five folds only.
 FOLDS, NEURAL_FOLDS = (
     5,
     2,
-)  # without test patients; networks are trained on the first two of five folds only
+)
 
 
 @dataclass(frozen=True)

@@ -223,9 +223,8 @@ def _update(u: Floats, v: Floats, old: Floats, held: Floats, gains: Floats, firs
     for k in range(u.size):
         x, y, x0, x1, x2, x3, x4, x5 = x_old[k], y_old[k], t0[k], t1[k], t2[k], t3[k], t4[k], t5[k]
         u[k] += a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3 + a4 * x4 + a5 * x5
-        v[k] += (
-            b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3 + b4 * x4 + b5 * x5
-        )  # after u: both may be one word
+        # After u: both may be one word.
+        v[k] += b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3 + b4 * x4 + b5 * x5
         t0[k], t1[k], t2[k] = x0 + a0 * x + b0 * y, x1 + a1 * x + b1 * y, x2 + a2 * x + b2 * y
         t3[k], t4[k], t5[k] = x3 + a3 * x + b3 * y, x4 + a4 * x + b4 * y, x5 + a5 * x + b5 * y
 

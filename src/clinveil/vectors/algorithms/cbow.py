@@ -43,9 +43,8 @@ class Cbow(Predicting):
         with sentence_file(notes.corpus, notes.scratch, notes.split) as (path, n_tokens):
             epochs = self.epochs or passes(n_tokens)
             workers = max(1, min(at_most_cores(notes.workers), n_tokens // _WORDS_EACH))
-            seed = int(
-                np.random.SeedSequence(notes.seed).generate_state(1)[0]
-            )  # gensim takes 32 bits
+            # Gensim takes 32 bits.
+            seed = int(np.random.SeedSequence(notes.seed).generate_state(1)[0])
             model = self.model(
                 counts.words[:n_words], seed=seed, workers=workers, hashfxn=_stable_hash
             )

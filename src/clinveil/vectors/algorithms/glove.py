@@ -67,9 +67,8 @@ def _counted(window: int, ids: Ids) -> Counts:
     """Count the pairs of whole notes."""
     notes, words, found = np.cumsum(ids == END), ids.astype(np.int64), list[Counts]()
     for distance in range(1, min(window, ids.size - 1) + 1):
-        same = (notes[distance:] == notes[:-distance]) & (
-            words[:-distance] != END
-        )  # an `END` begins a number
+        # An `END` begins a number.
+        same = (notes[distance:] == notes[:-distance]) & (words[:-distance] != END)
         one, other = words[:-distance][same], words[distance:][same]
         first, second = np.minimum(one, other), np.maximum(one, other)
         weight = round(unit_of(window) / distance)

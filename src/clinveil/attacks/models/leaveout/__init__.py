@@ -96,9 +96,8 @@ class AuditModel:
         model, history = self.train(data, folder)
         with model.ready():
             save_array(folder / "logs.npy", _units_logs(model, data))
-            if (
-                self.write
-            ):  # what synthetic notes disclose without their model (paper C, footnote 6)
+            # What synthetic notes disclose without their model (paper C, footnote 6).
+            if self.write:
                 how = SamplingConfig(
                     batch_size_for(len(data.encoded)), int(data.encoded.lengths.max())
                 )
@@ -305,9 +304,8 @@ class Compared:
 
     findings: list[Finding]
     leave_out: pdtp.LeaveOut  # the underlying differences
-    effects: (
-        pdtp.Effects | None
-    )  # across training seeds; None with one seed of a model with random training
+    # Across training seeds; None with one seed of a model with random training.
+    effects: pdtp.Effects | None
     table: str = field(repr=False)  # one row per unit, numbers only
 
 

@@ -54,19 +54,15 @@ UnitLogs = Sequence[NDArray[np.floating[Any]]]
 class LeaveOut:
     """Differences between the model of all units and other models, by model (rows) and scored unit (columns)."""
 
-    largest: Doubles = field(
-        repr=False
-    )  # (n, n) the largest absolute one over the words of unit j without unit i
-    gaps: Doubles = field(
-        repr=False
-    )  # (n, n) the mean of log p - log p': the strongest sign of membership
-    signed: Doubles = field(
-        repr=False
-    )  # (n,) with its sign where it is largest, for each unit left out
+    # (n, n) the largest absolute one over the words of unit j without unit i.
+    largest: Doubles = field(repr=False)
+    # (n, n) the mean of log p - log p': the strongest sign of membership.
+    gaps: Doubles = field(repr=False)
+    # (n,) with its sign where it is largest, for each unit left out.
+    signed: Doubles = field(repr=False)
     places: Ints = field(repr=False)  # (n,) the index of that word
-    reseeded: Doubles = field(
-        repr=False
-    )  # (n_seeds, n) largest to models of all units with other seeds; may have no row
+    # (n_seeds, n) largest to models of all units with other seeds; may have no row.
+    reseeded: Doubles = field(repr=False)
 
     @property
     def scores(self) -> Doubles:

@@ -206,9 +206,8 @@ def in_order(sides: Sides, channel: Channel) -> Doubles:
     lengths = np.array([len(row) for row in rows])
     tokens = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
     position = np.arange(tokens.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    empty = max(
-        1, *(len(text) for text in sides.known_words)
-    )  # places before each note, for fragments that begin there
+    # Places before each note, for fragments that begin there.
+    empty = max(1, *(len(text) for text in sides.known_words))
     starts = np.concatenate([[0], np.cumsum(lengths + empty)])
     order = np.argsort(tokens, kind="stable")
     begins = np.searchsorted(tokens[order], np.arange(len(channel.words) + 1))

@@ -27,9 +27,8 @@ class _Classifier:
         names = self._model.config.id2label
         self.labels = [str(names[number]) for number in range(len(names))]
         positions = getattr(self._model.config, "max_position_embeddings", MAX_TOKENS)
-        self._longest = min(
-            MAX_TOKENS, self._tokenizer.model_max_length, positions - 2
-        )  # some count from 2
+        # Some count from 2.
+        self._longest = min(MAX_TOKENS, self._tokenizer.model_max_length, positions - 2)
 
     def predict(self, text: str) -> Iterator[Prediction]:
         """Yield runs of tokens with the same label; each token gets its most probable label."""
@@ -93,9 +92,8 @@ def _loaded(where: Path) -> tuple[Any, Any, Any]:
             "cannot load a model from this folder", where=where.name, hint=hint
         ) from None
     architectures = " ".join(model.config.architectures or ())
-    if (
-        report["missing_keys"] or "TokenClassification" not in architectures
-    ):  # missing layers would be random
+    # Missing layers would be random.
+    if report["missing_keys"] or "TokenClassification" not in architectures:
         hint = "pass a model that was trained to label tokens"
         raise InputError(
             "the model of this folder is not a token classifier", where=where.name, hint=hint

@@ -117,11 +117,12 @@ def _street(match: re.Match[str], note: NoteView) -> bool:
     if match["kind"] in ("Dr", "DR") and re.match(r"\.?\s?[A-Z]", tail) and "," not in tail:
         return False
     parts = match["phi"].split()
+    # Head CT.
     if (
         match["kind"].isupper()
         and len(match["kind"]) < 4
         and any(part[:2].istitle() for part in parts)
-    ):  # Head CT
+    ):
         return False
     return not any(
         part.lower() in _MEASURED or (part.endswith(".") and len(part) > 5) for part in parts[:-1]

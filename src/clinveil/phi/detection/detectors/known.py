@@ -127,6 +127,7 @@ def _with_neighbours(note: NoteView, index: int, why: str, forms: NameVariants) 
 @lru_cache(maxsize=1 << 9)
 def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Return one pattern per label for record numbers, contact data and dates."""
+    # The local part if it is not a word: a user name.
     patterns = {
         "MRN": [_loose(number) for number in patient.record_numbers],
         "PHONE": [_loose(number) for number in patient.phones],
@@ -136,7 +137,7 @@ def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
             for part in (
                 email,
                 email.partition("@")[0],
-            )  # the local part if it is not a word: a user name
+            )
             if part == email or (len(part) > 4 and is_not_word(part))
         ],
         "ADDRESS": [

@@ -187,11 +187,12 @@ def _least_after(state: NameState, first: int, run: list[Word]) -> float:
     before = lowers[first - 2]
     if run[0].classes & LexicalClass.EPONYM:
         return _ALMOST_ONE
+    # People send and receive, things do so rarely.
     sent = lowers[first - 1] in (
         "from",
         "to",
         "per",
-    )  # people send and receive, things do so rarely
+    )
     if (
         sent
         or before in cue_words.SPOKEN | cue_words.MET | cue_words.TALKED

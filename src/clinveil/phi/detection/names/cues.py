@@ -94,9 +94,8 @@ _PRONOUN = re.compile(r",\s+(?:HER|HIS|THEIR|MY|THE|PATIENT'S)\s+\Z")
 _IS_A = re.compile(r",?\s+(?:is|was)\s", re.I)
 OWNS_KIN = "relative of"
 _OWN_KIN = re.compile(r"'s?\s+\Z", re.I)
-_OWN_CHART = re.compile(
-    r"'s?\s+\Z", re.I | re.M
-)  # same pattern, another object: `_backwards` compares by identity
+# Same pattern, another object: `_backwards` compares by identity.
+_OWN_CHART = re.compile(r"'s?\s+\Z", re.I | re.M)
 PERSONS = cue_words.PEOPLE | cue_words.PATIENTS | cue_words.CLINICIANS
 # The surnames of two clinicians and their team: `Okafor/Lindqvist team`.
 _TWO = matcher(

@@ -211,9 +211,8 @@ def initials(state: NameState) -> Iterator[NameSpan]:
     """
     text = state.text
     known, starts, reach = _name_initials(state), state.words.starts, 0
-    for start in (
-        starts[index] for index in state.words.marked(CAPITAL)
-    ):  # only one-letter words are tried
+    # Only one-letter words are tried.
+    for start in (starts[index] for index in state.words.marked(CAPITAL)):
         match = _INITIALS.match(text, start) if start >= reach else None
         if match is None:
             continue

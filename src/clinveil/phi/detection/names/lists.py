@@ -293,9 +293,8 @@ class ListRuns:
         )
         start = end - len(run)
         before = self.words[start - 1] if start and self.state.gap(start) == " " else None
-        order = (
-            before is not None and before.ordinary and not before.listed and not before.shouted
-        )  # `Watch Grace Ignico`
+        # `Watch Grace Ignico`.
+        order = before is not None and before.ordinary and not before.listed and not before.shouted
         middle = first & LexicalClass.USUAL_GIVEN and (order or self._within_sentence(start))
         return named and not small and (bool(middle) or self._said_of_person(end))
 

@@ -55,9 +55,8 @@ class FirstWord(Extent):
         return self._may_begin_word(index, word, trust)
 
     def _may_begin_word(self, index: int, word: Word, trust: Trust) -> bool:
-        if trust in (Trust.FIELD, Trust.LIST) and _COMMA_INITIAL.match(
-            self.text, word.end
-        ):  # `Thorn, N.`
+        # `Thorn, N.`.
+        if trust in (Trust.FIELD, Trust.LIST) and _COMMA_INITIAL.match(self.text, word.end):
             return not word.ordinary or bool(word.classes & LexicalClass.NAME)
         if word.ordinary:
             return self._word_as_name(index, word, trust)

@@ -179,10 +179,11 @@ class NameState:
             return True
         if end and _THING.match(self.text, self._end(end - 1)):
             return True
+        # Murphy and McBurney sign.
         if end + 2 < len(self.words) and self.words.lowers[end] in (
             "and",
             "or",
-        ):  # Murphy and McBurney sign
+        ):
             pair = self.words.classes[end - 1] & self.words.classes[end + 1] & LexicalClass.EPONYM
             return (
                 bool(pair)

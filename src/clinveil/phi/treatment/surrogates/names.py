@@ -164,9 +164,8 @@ class NameSurrogates:
             particles = set()
         family = set[int]()
         start = 0
-        for i in range(
-            1, len(pieces) + 1
-        ):  # the words of hyphenated names of which one part is a surname
+        # The words of hyphenated names of which one part is a surname.
+        for i in range(1, len(pieces) + 1):
             if i == len(pieces) or original[pieces[i - 1].end() : pieces[i].start()] != "-":
                 if i - start > 1 and any(
                     self.role(self.form(pieces[j][0])) == "family" for j in range(start, i)
@@ -185,9 +184,8 @@ class NameSurrogates:
             else:
                 out.append(self._word(piece[0], family=i in family))
         joined = "".join([*out, self._between(original[position:])])
-        self._cache[written] = (
-            re.sub(r",\s*$", "", joined) if particles else joined
-        )  # `Berg, van der`
+        # `Berg, van der`.
+        self._cache[written] = re.sub(r",\s*$", "", joined) if particles else joined
         return self._cache[written]
 
     def _between(self, marks: str) -> str:

@@ -89,9 +89,8 @@ def pool(role: Role, initial: str = "", culture: str = "") -> Pool:
     shares = _shares(role)
     if not initial:
         names: Iterable[str] = shares
-        if (
-            culture
-        ):  # without names that are also English or of immigrants, which the shares would favour
+        # Without names that are also English or of immigrants, which the shares would favour.
+        if culture:
             names = (
                 name for name in _cultures()[culture][role] if culture_of(name, role) == culture
             )
