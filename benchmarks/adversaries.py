@@ -142,13 +142,15 @@ def main() -> None:
     corpus = open_corpus(options.notes, roles, keep=kept(options))
     with tempfile.TemporaryDirectory() as scratch:
         context = released(corpus, options, Path(scratch))
-        rng, findings = np.random.default_rng(options.seed), list[Finding]()
+        rng = np.random.default_rng(options.seed)
+        findings = list[Finding]()
         attacks: tuple[Any, ...] = (
             AdversarySuite(tokens=options.tokens),
             Linkage(public_match=options.match or "patient"),
         )
         for attack in attacks:
-            begun, clock = time.process_time(), time.perf_counter()
+            begun = time.process_time()
+            clock = time.perf_counter()
             findings += attack(context, rng)
             spent = f"{time.process_time() - begun:.0f} s of processor time, {time.perf_counter() - clock:.0f} s"
             print(f"{type(attack).__name__}: {spent}", flush=True)

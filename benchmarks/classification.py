@@ -26,7 +26,8 @@ PASSES = 2  # of a network here; their cost a pass does not change
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
     """What it returns, seconds on the clock, and seconds of processor time."""
-    clock, processor = time.perf_counter(), time.process_time()
+    clock = time.perf_counter()
+    processor = time.process_time()
     done = work()
     return done, time.perf_counter() - clock, time.process_time() - processor
 

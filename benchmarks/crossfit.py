@@ -26,7 +26,8 @@ from clinveil.attacks.models.leaveout.pdtp import (
 )
 from clinveil.stats.intervals import t_interval
 
-NOISE, REMEMBERED = 0.66, 7
+NOISE = 0.66
+REMEMBERED = 7
 
 
 def models(
@@ -96,10 +97,8 @@ def level(runs: int) -> None:
                 cross_fit(models(rng, sizes, 0, 2, spread=True, systematic=systematic)[1])
                 for _ in range(times)
             ]
-            own, control = (
-                np.mean([e.own.mean() for e in effects]),
-                np.mean([e.control for e in effects]),
-            )
+            own = np.mean([e.own.mean() for e in effects])
+            control = np.mean([e.control for e in effects])
             print(
                 f"{n:5}  {systematic:10.1f}  {own:6.2f}  {control:7.2f}  {_rejected(effects, rng):8.3f}"
             )

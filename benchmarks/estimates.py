@@ -37,7 +37,8 @@ class Took(NamedTuple):
 
 def processor_seconds(root: int) -> float:
     """Processor time of a process and its descendants, those that have ended included."""
-    seconds, found = {}, {}
+    seconds = {}
+    found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             values = path.read_text().rpartition(")")[2].split()
@@ -45,7 +46,8 @@ def processor_seconds(root: int) -> float:
             continue
         found.setdefault(int(values[1]), []).append(int(path.parent.name))
         seconds[int(path.parent.name)] = sum(map(int, values[11:15])) / TICK
-    total, waiting = 0.0, [root]
+    total = 0.0
+    waiting = [root]
     while waiting:
         process = waiting.pop()
         total += seconds.get(process, 0.0)
@@ -67,7 +69,8 @@ def run(arguments: list[str]) -> dict[str, Took]:
     """
     took = dict.fromkeys(RATES, Took(0.0, 0.0))
     command = [sys.executable, "-m", "clinveil", *arguments]
-    name, last = "rest", Took(time.perf_counter(), 0.0)
+    name = "rest"
+    last = Took(time.perf_counter(), 0.0)
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     ) as process:
@@ -77,7 +80,8 @@ def run(arguments: list[str]) -> dict[str, Took]:
             if step in RATES or step == "report":
                 now = Took(time.perf_counter(), processor_seconds(process.pid))
                 took[name] = added(took[name], last, now)
-                name, last = ("rest" if step == "report" else step), now
+                name = "rest" if step == "report" else step
+                last = now
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, 4):
@@ -90,13 +94,16 @@ def run(arguments: list[str]) -> dict[str, Took]:
 def main() -> None:
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
-    source, options = sys.argv[1], sys.argv[2:]
+    source = sys.argv[1]
+    options = sys.argv[2:]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
         if source == "demo":
-            took, notes = run(["demo", "-o", str(folder)]), folder / "notes" / "notes.parquet"
+            took = run(["demo", "-o", str(folder)])
+            notes = folder / "notes" / "notes.parquet"
         else:
-            took, notes = run(["release", source, "-o", str(folder), *options]), Path(source)
+            took = run(["release", source, "-o", str(folder), *options])
+            notes = Path(source)
         found = inspect(open_corpus(notes))
     report(found.words, found.types, took)
 
@@ -108,7 +115,8 @@ def report(n_words: int, n_types: int, took: dict[str, Took]) -> None:
     print("| step | estimated s | measured s | estimated / measured | processor s | fixed | each |")
     print("| --- | --: | --: | --: | --: | --: | --: |")
     for name, (wall, processor) in took.items():
-        rate, guess = RATES[name], expected.steps[name]
+        rate = RATES[name]
+        guess = expected.steps[name]
         # Without other work: what the workers share takes processor / workers, the rest its processor time or less.
         true = min(wall, processor / WORKERS if rate.shared else processor)
         ratio = true / guess if guess else 1.0

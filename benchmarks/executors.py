@@ -20,7 +20,10 @@ from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.run import deidentify_notes
 from clinveil.scale.executor import ExecutorSettings, opened_for
 
-WORKERS, ITEMS, LARGE, MEGABYTES = 2, 100, 8, 4
+WORKERS = 2
+ITEMS = 100
+LARGE = 8
+MEGABYTES = 4
 
 
 def nothing(item: object) -> None:
@@ -84,7 +87,8 @@ def ray_data() -> tuple[float, float]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    count, executors = int((sys.argv[1:] or ["150"])[0]), sys.argv[2:] or ["local", "ray", "spark"]
+    count = int((sys.argv[1:] or ["150"])[0])
+    executors = sys.argv[2:] or ["local", "ray", "spark"]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         write_demo(folder / "demo", count, 1, workers=1)

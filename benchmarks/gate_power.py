@@ -42,7 +42,8 @@ from clinveil.stats.intervals import clopper_pearson
 from clinveil.stats.random_order import PhraseOdds, found_p
 from clinveil.stats.refusals import ALPHA
 
-SPAN, FLOOR = 50, 5
+SPAN = 50
+FLOOR = 5
 GATES = ("no long copies", "no note copied whole", "no near copies")
 STOCK = " ".join(f"clause{a}{b}" for a in "bdfgklmprs" for b in "aeiouy")
 LSTM = {
@@ -158,7 +159,8 @@ def honest(seeds: int) -> Iterator[str]:
     """False refusals: of each seed another corpus, split and training."""
     yield from _table(("generator", "seeds", *GATES, "any", "longest run, words (median, most)"))
     for name, settings in (("unigram", {"model": "unigram"}), ("LSTM 32 wide, 3 epochs", LSTM)):
-        rows, longest = [], []
+        rows = []
+        longest = []
         for seed in range(seeds):
             sides = split_patients(demo(seed, 40), 0.1, seed)
             found = gates_of(
@@ -210,7 +212,9 @@ def _leaks(patients: int, leaked: int, others: float, seed: int) -> bool:
     return any(not gate.passed for gate in patient_gates([finding]))
 
 
-WORDS, LENGTH = 5_000, 280  # of the language, and of a note
+# of the language, and of a note
+WORDS = 5_000
+LENGTH = 280
 ADDRESSES = {
     "2 of the 30 commonest words": (2, 0, 30),
     "4 of the 30 commonest words": (4, 0, 30),
@@ -240,7 +244,8 @@ def _addresses(patients: int, left: int, of: tuple[int, int, int], seed: int) ->
     size, first, last = of
     share = 1 / np.arange(1, WORDS + 1)
     notes = rng.choice(WORDS, (patients, LENGTH), p=share / share.sum())
-    chances, found = np.zeros(patients), np.zeros(patients, dtype=bool)
+    chances = np.zeros(patients)
+    found = np.zeros(patients, dtype=bool)
     for i, note in enumerate(notes):
         own = rng.choice(np.arange(first, last), size, replace=False)
         if i < left:

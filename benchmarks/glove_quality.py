@@ -26,7 +26,8 @@ from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
-FLOOR, DRAWS = 20, 1000
+FLOOR = 20
+DRAWS = 1000
 MODELS = (
     ("GloVe, x_max 10 (default)", {"x_max": 10}),
     ("GloVe, x_max 100", {"x_max": 100}),

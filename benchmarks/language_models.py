@@ -30,7 +30,10 @@ from clinveil.lm.train import plan_of
 from clinveil.lm.training import Training
 from clinveil.lm.vocabulary import END, WordVocabulary
 
-WORDS, NOTE, STEPS, TURNS = 8_000, 400, 12, 5
+WORDS = 8_000
+NOTE = 400
+STEPS = 12
+TURNS = 5
 CPU = torch.device("cpu")
 
 
@@ -91,14 +94,16 @@ class Plain:
         columns = (
             encoded.ids[: length * recipe.lanes].reshape(recipe.lanes, length).T.astype(np.int64)
         )
-        self.text, self.at = torch.from_numpy(columns.copy()), 0
+        self.text = torch.from_numpy(columns.copy())
+        self.at = 0
         self.state = self.network.start(recipe.lanes)
         self.causal = torch.ones(recipe.window, recipe.window, dtype=torch.bool).tril()
         self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=recipe.rate)
 
     def run(self, steps: int) -> None:
         """So many windows."""
-        net, window = self.network, self.recipe.window
+        net = self.network
+        window = self.recipe.window
         for _ in range(steps):
             piece = self.text[self.at : self.at + window + 1]
             self.at = (self.at + window) % (len(self.text) - window)
@@ -157,7 +162,8 @@ def _written(model: NeuralModel, lanes: int) -> float:
 
 
 def _one_by_one(network: Lstm, tokens: int) -> float:
-    state, word = network.start(1), torch.tensor([[END]])
+    state = network.start(1)
+    word = torch.tensor([[END]])
     with torch.inference_mode():
         start = time.process_time()
         for _ in range(tokens):

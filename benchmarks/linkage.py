@@ -45,7 +45,8 @@ CBOW5 = VectorSettings(algorithm="cbow", window=5, epochs=5)
 WIDE = VectorSettings()
 THEIRS = 10  # passes over the articles, alone or with the notes, of skip-gram
 SOFT = ChannelSettings(mechanism="neighbours", n=10, min_patients=1, allow_small=True)
-MIN_PATIENTS, TOP = 5, 10
+MIN_PATIENTS = 5
+TOP = 10
 LABELS = {
     "words": "words alone (TF-IDF)",
     "mean vector": "mean vector alone",
@@ -329,7 +330,8 @@ def measured(
     case: Case, scrubbed: Sequence[str] | None, only: str
 ) -> Iterator[tuple[str, list[Finding]]]:
     """The findings of each row, those of rows that an earlier call measured, too."""
-    attack, rows = Attackers(case), dict[str, Callable[[], Protection]]()
+    attack = Attackers(case)
+    rows = dict[str, Callable[[], Protection]]()
     for name, texts in plain_rows(case, scrubbed).items():
         rows[name] = lambda name=name, texts=texts: Protection(name, texts())
     for name, (how, rest) in OURS.items():

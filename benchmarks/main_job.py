@@ -24,11 +24,13 @@ def run(
 ) -> tuple[float, float, dict[str, float]]:
     """Seconds on the clock, of processor time, and of each stage."""
     line = [sys.executable, "-m", "clinveil", "release", str(notes), "-o", str(out), "-q", *options]
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
     done = subprocess.run(
         line, env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, text=True
     )
-    seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 4):
         sys.exit(done.stderr)
     record = json.loads(json.loads((out / "vault" / "record.json").read_text())["internal"])

@@ -39,7 +39,8 @@ from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
-RARE, FOLDS = 20, 5
+RARE = 20
+FOLDS = 5
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"mechanism": "neighbours", "n": "3-14"},
     {"mechanism": "neighbours", "n": "9-30"},
@@ -112,7 +113,8 @@ def table(
     )
     folds = folds_of(labelled, rng, FOLDS)
     assert vectors.counts is not None
-    seen, rare = vectors.counts, vectors.counts < RARE
+    seen = vectors.counts
+    rare = vectors.counts < RARE
     names = np.array([is_name(word) for word in vectors.words])
     yield f"{len(labelled)} notes of {len(labelled.classes)} classes, {seen.sum():,} tokens, {len(seen):,} words,"
     yield f"of tokens {seen[rare].sum() / seen.sum():.1%} rare and {seen[names].sum() / seen.sum():.1%} names."
@@ -121,7 +123,8 @@ def table(
     for setting in SETTINGS:
         if args.only and setting["mechanism"] not in args.only:
             continue
-        how, key = ChannelSettings(**setting), Key.from_seed(1)
+        how = ChannelSettings(**setting)
+        key = Key.from_seed(1)
         channel, _ = build_channel(vectors, how, key=key, threads=2, counts=counts)
         obfuscator = Obfuscator(channel, key)
         released = (obfuscator(batch).batch for batch in corpus.batches())

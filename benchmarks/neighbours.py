@@ -34,7 +34,9 @@ TEXTS = (
     ("classification/ohsumed_train.csv.gz", "text"),
     ("classification/imdb_train.csv.gz", "text"),
 )
-K, SEED, JITTER = 14, 1, 0.45
+K = 14
+SEED = 1
+JITTER = 0.45
 
 
 def trained(cache: Path, threads: int) -> Vectors:
@@ -74,7 +76,8 @@ def against_faiss(vectors: Vectors, n_words: int, threads: int, rounds: int) -> 
     import faiss
 
     faiss.omp_set_num_threads(threads)
-    matrix, rows = jittered(vectors.matrix, n_words), np.arange(n_words, dtype=np.int32)
+    matrix = jittered(vectors.matrix, n_words)
+    rows = np.arange(n_words, dtype=np.int32)
     exact_search(Space.of(matrix[:2000]), rows[:500], rows[:2000], K, threads=1)  # compiles
     for _ in range(rounds):
         (ours, cpu), (ids, _) = timed(
@@ -97,7 +100,8 @@ def flat(faiss, matrix: np.ndarray) -> np.ndarray:
 
 
 def timed(work):
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    cpu = time.process_time()
     result = work()
     return (time.perf_counter() - wall, time.process_time() - cpu), result
 
@@ -109,7 +113,8 @@ def at_paper_size(
     matrix = jittered(vectors.matrix, n_words)
     eligible = np.arange(n_words) < n_eligible
     asked = eligible | (np.random.default_rng(SEED).random(n_words) < share)
-    matrix, eligible = matrix[asked], eligible[asked]
+    matrix = matrix[asked]
+    eligible = eligible[asked]
     made = Vectors([f"w{row}" for row in range(len(matrix))], matrix)
     (wall, cpu), _ = timed(lambda: neighbours(made, K, eligible=eligible, threads=threads))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

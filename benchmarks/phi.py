@@ -131,7 +131,8 @@ def rows(path: Path) -> Iterator[dict[str, str]]:
 
 def needed(text: str, span: tuple[int, int, str]) -> set[int]:
     """The characters of an identifier that must be covered."""
-    identifier, places = text[span[0] : span[1]], set()
+    identifier = text[span[0] : span[1]]
+    places = set()
     small = any(
         c.isupper() or c.isdigit() for c in identifier
     )  # in a name all in small letters each word counts
@@ -163,7 +164,10 @@ def of_patients(finder: Finder, cases: Sequence[Case]) -> list[Spans]:
 
 
 def measure(name: str, cases: Sequence[Case], all_spans: Sequence[Spans]) -> None:
-    found, all_of, false, leaky = Counter(), Counter(), Counter(), 0
+    found = Counter()
+    all_of = Counter()
+    false = Counter()
+    leaky = 0
     for case, spans in zip(cases, all_spans, strict=True):
         covered = {i for start, end, _ in spans for i in range(start, end)}
         missed = [gold for gold in case.spans if not needed(case.text, gold) <= covered]
@@ -237,7 +241,8 @@ def speed(texts: Sequence[str], finder: Finder) -> None:
     """Notes a second of one core: notes never read in this process, then the same notes again."""
     find = ours(finder)
     find(["Seen by Dr. Ruth Okafor on 3/4/2019 with gout."])  # the lists load
-    first, again = passes(texts, find), passes(texts, find)
+    first = passes(texts, find)
+    again = passes(texts, find)
     words = sum(len(text.split()) for text in texts) / len(texts)
     print(f"\nspeed, finding only, {words:.0f} words a note, notes/s and core:")
     print(
@@ -293,7 +298,9 @@ def print_row(tool: str, cases: Sequence[Case], all_spans: Sequence[Spans], seco
     for case, spans in zip(cases, all_spans, strict=True):
         covered = {i for start, end, _ in spans for i in range(start, end)}
         found = [needed(case.text, span) <= covered for span in case.spans]
-        gold, hits, leaky = gold + len(found), hits + sum(found), leaky + (not all(found))
+        gold = gold + len(found)
+        hits = hits + sum(found)
+        leaky = leaky + (not all(found))
         outside += sum(
             not any(s < end and start < e for start, end, _ in case.spans) for s, e, _ in spans
         )

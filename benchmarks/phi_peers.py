@@ -115,7 +115,8 @@ TOOLS = {
 
 
 def main() -> None:
-    texts, find = json.load(sys.stdin), TOOLS[sys.argv[1]]()
+    texts = json.load(sys.stdin)
+    find = TOOLS[sys.argv[1]]()
     for text in texts[:3]:
         find(text)
     start = time.process_time()

@@ -41,7 +41,8 @@ def demo(patients: int, seed: int = 21) -> tuple[list[Note], dict[str, list[Span
 
 
 def asq(path: Path) -> tuple[list[Note], dict[str, list[Span]]]:
-    notes, gold = [], {}
+    notes = []
+    gold = {}
     for i, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
         one = json.loads(line)
         notes.append(Note(str(i), str(i), one["text"]))
@@ -73,7 +74,8 @@ def census(
     notes: list[Note], gold: dict[str, list[Span]], found: dict[str, list[Span]]
 ) -> dict[str, np.ndarray]:
     """Of each patient, (stratum, identifiers) of all places."""
-    usual, made = usual_forms(notes), defaultdict(list)
+    usual = usual_forms(notes)
+    made = defaultdict(list)
     names = list(KINDS)
     for note in notes:
         all_ = locations(NoteView(note.text), found[note.note_id], usual=usual, words=40)
@@ -87,7 +89,11 @@ def of_marks(
     table: dict[str, np.ndarray], n_locations: int, corpora: int, rng: np.random.Generator
 ) -> tuple[float, ...]:
     """Share of corpora whose own recall the interval holds; mean width and lower end; mean recall."""
-    patients, held, low, width, truth = list(table), 0, [], [], []
+    patients = list(table)
+    held = 0
+    low = []
+    width = []
+    truth = []
     for _ in range(corpora):
         drawn = np.concatenate(
             [table[patients[i]] for i in rng.integers(len(patients), size=len(patients))]
@@ -112,7 +118,8 @@ def of_marks(
 
 
 def marks_table(name: str, notes: list[Note], gold: dict[str, list[Span]], corpora: int) -> None:
-    rng, rules = np.random.default_rng(1), {n.note_id: Finder().find(n.text) for n in notes}
+    rng = np.random.default_rng(1)
+    rules = {n.note_id: Finder().find(n.text) for n in notes}
     for how, drop in WEAKER.items():
         found = {note: dropped(spans, drop, rng) for note, spans in rules.items()}
         table = census(notes, gold, found)
@@ -128,7 +135,8 @@ def marks_table(name: str, notes: list[Note], gold: dict[str, list[Span]], corpo
 
 
 def shares_table(name: str, notes: list[Note], corpora: int, known: dict[str, object]) -> None:
-    rng, finder = np.random.default_rng(2), Finder()
+    rng = np.random.default_rng(2)
+    finder = Finder()
     survival = Survival(known, rng)
     for note in notes:
         survival.add(note, dropped(finder.find(note.text), ("NAME", 0.1), rng))
@@ -152,7 +160,10 @@ def shares_table(name: str, notes: list[Note], corpora: int, known: dict[str, ob
 def row(
     what: str, table: np.ndarray, corpora: int, rng: np.random.Generator, *, exact: bool = False
 ) -> None:
-    truth, held, used, size = table[:, 0].sum() / table[:, 1].sum(), 0, 0, min(100, len(table))
+    truth = table[:, 0].sum() / table[:, 1].sum()
+    held = 0
+    used = 0
+    size = min(100, len(table))
     for _ in range(corpora):
         drawn = table[rng.integers(len(table), size=size)]
         if not drawn[:, 1].sum():

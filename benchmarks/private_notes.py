@@ -62,11 +62,13 @@ def main():
         notes.setdefault(n.patient_id, []).append(
             LabelledNote(n.patient_id, names.index(label), n.text)
         )
-    layout, patients = Layout(len(names), len(public.ids)), sorted(notes)
+    layout = Layout(len(names), len(public.ids))
+    patients = sorted(notes)
     for split in range(asked.splits):
         order = np.random.default_rng(split).permutation(patients)
         test = [note for patient in order[: len(order) // 5] for note in notes[patient]]
-        train, key = order[len(order) // 5 :], Key.from_seed(split)
+        train = order[len(order) // 5 :]
+        key = Key.from_seed(split)
         real = [note for patient in train for note in notes[patient]]
         cells = summed(real, public, layout)
         most = np.bincount([note.label for note in real]).argmax()

@@ -72,7 +72,8 @@ class Watch:
 
     def look(self) -> None:
         """Record time and memory of the current stage."""
-        cpu, memory = 0.0, 0
+        cpu = 0.0
+        memory = 0
         for pid in _tree(self.pid):
             cpu += _cpu(pid)
             memory += _pss(pid)
@@ -80,10 +81,8 @@ class Watch:
             self.last_cpu = max(self.last_cpu, cpu)
             if self.stages:
                 stage = self.stages[-1]
-                stage.seconds, stage.cpu = (
-                    time.perf_counter() - stage.began,
-                    self.last_cpu - stage.cpu_before,
-                )
+                stage.seconds = time.perf_counter() - stage.began
+                stage.cpu = self.last_cpu - stage.cpu_before
                 stage.peak = max(stage.peak, memory)
 
 

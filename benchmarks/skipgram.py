@@ -26,7 +26,9 @@ from clinveil.vectors.algorithms.skipgram import Plan, train_skipgram
 from clinveil.vectors.count import count_words
 from clinveil.vectors.sentences import END, Ids
 
-DIM, NEGATIVE, HELD_OUT = 100, 5, 10
+DIM = 100
+NEGATIVE = 5
+HELD_OUT = 10
 WARM = Plan(5, NEGATIVE, 1, 2, 1)  # compiles the loop, which is kept for the next run
 Model = tuple[Floats, Floats]
 
@@ -37,7 +39,8 @@ def loss(lines: list[Ids], model: Model, chance: np.ndarray, window: int) -> flo
     cumulative = np.cumsum(chance)
     for row in lines:
         for far in range(1, min(window + 1, len(row)), 5):
-            around, centre = row[:-far], row[far:]
+            around = row[:-far]
+            centre = row[far:]
             samples = np.minimum(
                 np.searchsorted(cumulative, rng.random((len(around), NEGATIVE))), len(chance) - 1
             )
@@ -58,7 +61,8 @@ def main(options: argparse.Namespace) -> None:
     lines = [
         np.array([ids[word] for word in words(note.text)], np.int32) for note in notes if note.text
     ]
-    seen, unseen = [line for i, line in enumerate(lines) if i % HELD_OUT], lines[::HELD_OUT]
+    seen = [line for i, line in enumerate(lines) if i % HELD_OUT]
+    unseen = lines[::HELD_OUT]
     chance = counts.counts**0.75 / (counts.counts**0.75).sum()
     n_words = sum(map(len, seen))
     print(
@@ -107,9 +111,11 @@ def main(options: argparse.Namespace) -> None:
     for name, trainer in (("gensim", theirs), ("clinveil", ours)):
         for workers in (1, 2):
             run = trainer(workers)
-            clock, processor = time.perf_counter(), time.process_time()
+            clock = time.perf_counter()
+            processor = time.process_time()
             model = run()
-            clock, processor = time.perf_counter() - clock, time.process_time() - processor
+            clock = time.perf_counter() - clock
+            processor = time.process_time() - processor
             speed = n_words * options.passes / clock
             told = loss(unseen, model, chance, options.window)
             print(

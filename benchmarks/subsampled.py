@@ -49,11 +49,9 @@ def main() -> None:
     parser.add_argument("--label", default="diagnosis_group")
     parser.add_argument("--epochs", type=int, default=5)
     known = parser.parse_args()
-    corpus, how, full = (
-        open_corpus(known.notes, NotesSettings(), label=(known.label,)),
-        ReleaseSettings(),
-        None,
-    )
+    corpus = open_corpus(known.notes, NotesSettings(), label=(known.label,))
+    how = ReleaseSettings()
+    full = None
     print(
         "| words trained on | training, s of processor | loss | 95 % | inversion | rare words | neighbours kept |"
     )
@@ -65,7 +63,8 @@ def main() -> None:
             began = time.process_time()
             settings = VectorSettings(epochs=known.epochs, train_words=words)
             vectors = train(corpus, settings, seed=1, workers=2, scratch=scratch, counts=counts)
-            seconds, near = time.process_time() - began, nearest(vectors)
+            seconds = time.process_time() - began
+            near = nearest(vectors)
             full = near if full is None else full
             kept = np.mean(
                 [len({*a} & {*b}) / 10 for a, b in zip(full.tolist(), near.tolist(), strict=True)]

@@ -79,7 +79,8 @@ def headings(text: str) -> list[tuple[str, str]]:
 
 def score(real: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame, label: str) -> None:
     """Print the figures of real notes, synthetic ones, and words drawn independently for each label."""
-    judge, rng = classifier(real, label), np.random.default_rng(0)
+    judge = classifier(real, label)
+    rng = np.random.default_rng(0)
     mixed = real.copy()
     for rows in real.groupby(label).groups.values():
         drawn = iter(

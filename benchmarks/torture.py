@@ -70,7 +70,10 @@ OPERATIONS = {
 RANDOM = re.compile(
     r"(?:(?<=crosswalk-)|(?<=ledger/))[0-9a-f]{16}|[0-9a-f]{8}(?=\.part)|(?<=audit-)\d{4}"
 )
-KILLED, LIMITED, FULL, DAMAGED = "killed", "limited files", "full disk", "damaged"
+KILLED = "killed"
+LIMITED = "limited files"
+FULL = "full disk"
+DAMAGED = "damaged"
 
 
 ONE = "--quiet --workers 1"
@@ -123,17 +126,13 @@ class Desk:
     """Folders of one process: invented notes, the output and temporary files of a try, and what commands should do."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.input, self.here, self.kept = (
-            root,
-            root / "input",
-            root / "here",
-            root / "kept",
-        )
-        self.outside, self.log, self.progress = (
-            root / "outside",
-            root / "outside" / "log",
-            root / "progress",
-        )
+        self.root = root
+        self.input = root / "input"
+        self.here = root / "here"
+        self.kept = root / "kept"
+        self.outside = root / "outside"
+        self.log = root / "outside" / "log"
+        self.progress = root / "progress"
         for folder in (self.here, self.kept, self.outside):
             folder.mkdir(parents=True)
         os.environ.update(TMPDIR=str(self.outside), CLINVEIL_LEDGER=str(self.here / "ledger"))
@@ -179,7 +178,8 @@ class Desk:
         time.sleep(1)  # so that the times in files differ
         began = time.monotonic()
         code = self.run(name)
-        seconds, operations = time.monotonic() - began, int(self.progress.read_text())
+        seconds = time.monotonic() - began
+        operations = int(self.progress.read_text())
         files = {
             file: digest if before.get(file) == digest else ""
             for file, digest in self.files().items()
@@ -244,8 +244,11 @@ class Desk:
 
     def differences(self, name: str, code: int) -> Iterator[str]:
         """Yield the faults of a run that should have ended well, or found the output of the run before complete."""
-        known, files, message = self.undisturbed[name], self.files(), self.log.read_text().strip()
-        missing, more = sorted(known.files.keys() - files), sorted(files.keys() - known.files)
+        known = self.undisturbed[name]
+        files = self.files()
+        message = self.log.read_text().strip()
+        missing = sorted(known.files.keys() - files)
+        more = sorted(files.keys() - known.files)
         complete = (
             code == 2 and ("already exists" in message or "contains a " in message) and not missing
         )
@@ -262,7 +265,8 @@ class Desk:
 
 def count_operations(kill_at: int, progress: int) -> list[int]:
     """Count the file operations of this process; write the last one to the descriptor `progress` before a kill."""
-    count, own = [0], os.getpid()
+    count = [0]
+    own = os.getpid()
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         opened = (
@@ -336,9 +340,11 @@ def tried(desk: Desk, way: str, random: Random) -> Result:
     desk.prepare(name)
     code, point = WAYS[way](desk, name, random)
     if code == desk.undisturbed[name].code:
-        result, faults = "ended", [*desk.differences(name, code)]
+        result = "ended"
+        faults = [*desk.differences(name, code)]
     else:
-        result, faults = "ended when run again", [*desk.faults()]
+        result = "ended when run again"
+        faults = [*desk.faults()]
         if code not in ((-signal.SIGKILL, -signal.SIGALRM) if way == KILLED else (5,)):
             faults.append(f"exit {code}: {desk.log.read_text().strip()[-200:]}")
         temporary = {*desk.outside.iterdir()}
@@ -418,7 +424,8 @@ def read_damaged(parser: Parser, path: Path, random: Random) -> Result:
 
 def lane(number: int, root: Path, seed: int, until: float) -> Counter[Result]:
     """Try commands and files in one process until the time is over; return how often each result occurred."""
-    random, results = Random(f"{seed} {number}"), Counter[Result]()
+    random = Random(f"{seed} {number}")
+    results = Counter[Result]()
     os.dup2(os.dup2(os.open(os.devnull, os.O_WRONLY), 1), 2)
     del sys.modules["__main__"].__file__  # spawned workers need not import it
     desk = Desk(root / str(number))
@@ -464,7 +471,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     how = parser.parse_args()
-    cores, until = os.cpu_count() or 1, time.monotonic() + 60 * how.minutes
+    cores = os.cpu_count() or 1
+    until = time.monotonic() + 60 * how.minutes
     with (
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(cores, mp_context=get_context("fork")) as pool,

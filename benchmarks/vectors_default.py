@@ -31,7 +31,8 @@ from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
-RARE, SEED = 20, 20260101
+RARE = 20
+SEED = 20260101
 CHANNELS = {
     "clusters, 1 output": {"mechanism": "clusters", "cluster_outputs": 1},
     "clusters, 3 outputs": {"mechanism": "clusters", "cluster_outputs": 3},
@@ -79,7 +80,8 @@ def kept(corpus: Corpus, channel: Channel, key: Key, label: str) -> float:
     """Macro-F1 of logistic regression on released notes, as a share of that on the original ones."""
     obfuscate = Obfuscator(channel, key)
     released = (obfuscate(batch).batch for batch in corpus.batches())
-    rng, settings = np.random.default_rng(SEED), ClassifierSettings(min_class=20)
+    rng = np.random.default_rng(SEED)
+    settings = ClassifierSettings(min_class=20)
     found = compared(
         evaluate(corpus.batches(), released, label, rng, settings), "lr", rng, settings
     )

@@ -3,6 +3,9 @@
 from clinveil.attacks.adversaries import decipher, own_vectors
 from clinveil.attacks.channel import adversary_suite
 
-own_vectors.WORK, own_vectors.WINDOW = 1, 5
-adversary_suite.IN_A_RELEASE, adversary_suite.CONTROLLED, adversary_suite.PROVED = 2_500, 1_000, 500
+own_vectors.WORK = 1
+own_vectors.WINDOW = 5
+adversary_suite.IN_A_RELEASE = 2_500
+adversary_suite.CONTROLLED = 1_000
+adversary_suite.PROVED = 500
 decipher.WORDS = 2_000

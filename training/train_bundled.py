@@ -33,8 +33,10 @@ from tagger_training.invent import Labelled
 from tagger_training.people import People, may_train
 from tagger_training.train import save_tagger, threshold_within, train_tagger, written_small
 
-SEED, DATE = 13, "2026-11-28"
-INVENTED, DEMO_PATIENTS = 22_000, 90
+SEED = 13
+DATE = "2026-11-28"
+INVENTED = 22_000
+DEMO_PATIENTS = 90
 MOST_FALSE = 0.002  # of the words of clinical notes that the rules leave alone
 SOURCES = {
     "templates and demo generator of clinveil": "Apache-2.0",

@@ -19,7 +19,8 @@ def frame():
 
 @pytest.fixture(scope="module")
 def made(frame, tmp_path_factory):
-    out, said = tmp_path_factory.mktemp("runs") / "out", []
+    out = tmp_path_factory.mktemp("runs") / "out"
+    said = []
     quick = {
         "epochs": 1,
         "window": 5,

@@ -65,11 +65,9 @@ def world(rng, n=120, m=30, *, link=0.0, prevalence=1.0) -> World:
     words = [f"{part}{letters(i)}" for i in range(n) for part in ("first", "last")]
     words += [f"illness{letters(j)}" for j in range(m)]
     matrix = np.empty((len(words), dim), dtype=np.float32)
-    matrix[0 : 2 * n : 2], matrix[1 : 2 * n : 2], matrix[2 * n :] = (
-        firsts,
-        names - spread,
-        diagnoses,
-    )
+    matrix[0 : 2 * n : 2] = firsts
+    matrix[1 : 2 * n : 2] = names - spread
+    matrix[2 * n :] = diagnoses
     counts = np.concatenate([rng.integers(2, 60, 2 * n), 50 * np.ones(m)]).astype(np.int64)
     codes = {f"c{j}": f"illness{letters(j)}" for j in range(m)}
     people = [

@@ -22,7 +22,8 @@ TINY = {
 def notes_of(patients=8, each=2, seed=0):
     """Notes of a few lines; patient k's are about k times as long as patient 0's, and hold a word of their own."""
     rng = np.random.default_rng(seed)
-    texts, owners = [], []
+    texts = []
+    owners = []
     for patient in range(patients):
         for note in range(each):
             lines = [" ".join(rng.choice(WORDS, 3 + patient)) for _ in range(1 + note)]

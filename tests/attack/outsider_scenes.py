@@ -35,7 +35,9 @@ def class_scene(
 ):
     """Notes of classes, obfuscated by the k nearest of the source; the shadow channel by those of the other notes."""
     rng = np.random.default_rng(seed)
-    after, k, n_words = classes(n_classes, size, rng), size - 1, n_classes * size
+    after = classes(n_classes, size, rng)
+    k = size - 1
+    n_words = n_classes * size
 
     def made(texts):
         return channel_of(near_words(texts, n_words, k), **({"policy": policy} if policy else {}))

@@ -60,10 +60,8 @@ def view(
 ):
     """Notes of one language, two a patient; with `window` the words stand shuffled in windows of so many."""
     rng = np.random.default_rng(seed)
-    channel, after = (
-        random_channel(n_words, k, rng, **({"policy": policy} if policy else {})),
-        language(n_words, rng),
-    )
+    channel = random_channel(n_words, k, rng, **({"policy": policy} if policy else {}))
+    after = language(n_words, rng)
 
     def order():
         starts = range(0, length, window) if window else ()

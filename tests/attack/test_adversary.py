@@ -208,10 +208,8 @@ def shuffled(corpus):
 
 def test_targets_that_no_gate_of_a_kind_judges_are_not_marked():
     one = tagged(Finding("attack.x", 0.5, 10), "recipient", "note by ten words")
-    own, plain = (
-        tagged(Finding("attack.y", 0.5, 10), "recipient", "own identifiers"),
-        Finding("utility.z", 0.5, 10),
-    )
+    own = tagged(Finding("attack.y", 0.5, 10), "recipient", "own identifiers")
+    plain = Finding("utility.z", 0.5, 10)
     found = gated_only([one, own, plain], ("own identifiers",), "deidentified")
     assert [f.detail.get("gated") for f in found] == [False, True, None]
     assert SourcedProduct.judged == ("own identifiers",)

@@ -86,7 +86,8 @@ def test_every_reader_stands_beside_chance_and_control(case):
         "decipher",
         "known-pairs, 1 note",
     }
-    single, pairs = got["all", "unigram"], got["all", "bigram"]
+    single = got["all", "unigram"]
+    pairs = got["all", "bigram"]
     assert pairs.value > single.value + 0.1 and single.value > single.chance
     assert single.low < single.value < single.high and single.n == sum(
         len(t.text.split()) for t in rows(case.released)
@@ -100,7 +101,8 @@ def test_chance_is_that_of_all_attacked_words_for_an_adversary_of_few_words_too(
     """The most frequent of a few words has a large share by chance, which would hide what the adversary recovers."""
     monkeypatch.setattr(adversaries.get("decipher"), "max_words", 60)
     got = found(case)
-    few, many = got["all", "decipher"], got["all", "unigram"]
+    few = got["all", "decipher"]
+    many = got["all", "unigram"]
     assert few.n < many.n / 2 and few.chance == many.chance
     truth = [word for note in rows(case.entered) for word in note.text.replace(".", "").split()]
     assert many.chance == pytest.approx(Counter(truth).most_common(1)[0][1] / len(truth))

@@ -59,7 +59,8 @@ def test_the_signed_rank_test_is_an_enumeration():
     values = np.array([1.0, -2.0, 3.5, 4.0])
     ranks = rankdata(np.abs(values))
     sums = [ranks[np.array(signs) > 0].sum() for signs in product([-1, 1], repeat=4)]
-    own, middle = ranks[values > 0].sum(), ranks.sum() / 2
+    own = ranks[values > 0].sum()
+    middle = ranks.sum() / 2
     exact = np.mean([abs(s - middle) >= abs(own - middle) for s in sums])
     assert wilcoxon_p(values) == pytest.approx(exact) == pytest.approx(wilcoxon(values).pvalue)
     assert rank_biserial(values) == (own - (10 - own)) / 10
@@ -147,7 +148,8 @@ def test_each_metric_is_measured_and_the_first_draws_the_curve(unlinked):
 
 def test_the_curve_holds_the_names_below_each_threshold(unlinked):
     made = world(np.random.default_rng(1))
-    ids, counts = made.vectors.ids, made.vectors.counts
+    ids = made.vectors.ids
+    counts = made.vectors.counts
     means = np.array([np.mean([counts[ids[word]] for word in p.name]) for p in made.patients])
     curve = [f for f in unlinked if f.measure == "attack.association_by_frequency"]
     assert [f.n for f in curve] == [

@@ -73,7 +73,8 @@ def slow_unigram(data, unit):
     """Equation 4 with and without a unit, token by token; ends of lines and notes are tokens."""
     every = data.encoded.ids.tolist()
     left = [token for note in data.notes_of(unit) for token in note.tolist()]
-    size, best = data.vocabulary.size, 0.0
+    size = data.vocabulary.size
+    best = 0.0
     for token in set(left):
         with_unit = math.log((every.count(token) + 1) / (len(every) + size))
         gone = math.log(
@@ -105,7 +106,8 @@ def test_the_closed_form_of_notes_against_a_slow_reference():
         left = " ".join(
             t for t, p in zip(notes.texts, notes.patients, strict=True) if p == patient
         ).split()
-        size, best = len(set(words)), 0.0
+        size = len(set(words))
+        best = 0.0
         for word in set(left):
             with_unit = math.log((words.count(word) + 1) / (len(words) + size))
             gone = math.log(
@@ -126,7 +128,8 @@ def test_the_placebo_of_the_closed_form_against_a_slow_reference():
     """Two patients: each is the other's only placebo."""
     notes = PlainNotes(("a b b c", "b d d"), ("1", "2"), ("p", "q"))
     found, effect = closed_form(notes, rng())
-    every, size = list("abbcbdd"), 4
+    every = list("abbcbdd")
+    size = 4
 
     def change(word, left):
         gone = math.log(
@@ -238,7 +241,8 @@ def test_damaged_logs_of_a_member_say_what_to_remove(laid, damage):
 
 def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
     store, audit, _ = laid()
-    trained, train = [], AuditModel.train
+    trained = []
+    train = AuditModel.train
 
     def counted(self, data, folder):
         trained.append(folder.name)

@@ -83,7 +83,8 @@ def test_notes_without_some_keep_their_order():
 
 
 def test_prepared_data_hold_all_notes_and_the_units_rows():
-    notes, settings = notes_of(), settings_of()
+    notes = notes_of()
+    settings = settings_of()
     data = data_of(notes, settings, rng(3))
     units = pick_units(notes, 3, rng(3))
     assert len(data.encoded) == len(notes)
@@ -113,7 +114,8 @@ def test_compat_is_annealed_unless_told_otherwise():
 
 
 def test_validation_notes_of_ones_own_cost_no_training_note():
-    notes, own = notes_of(12), notes_of(3, seed=5)
+    notes = notes_of(12)
+    own = notes_of(3, seed=5)
     data = data_of(notes, settings_of(mode="compat"), rng(3), validation=own)
     assert len(data.encoded) == len(notes)
     decoded = [

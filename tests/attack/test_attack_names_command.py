@@ -32,10 +32,8 @@ PEOPLE = [
 
 @pytest.fixture
 def files(tmp_path):
-    draw, places = (
-        np.random.default_rng(0),
-        {word: np.eye(6)[i] * 5 for i, word in enumerate(WORDS)},
-    )
+    draw = np.random.default_rng(0)
+    places = {word: np.eye(6)[i] * 5 for i, word in enumerate(WORDS)}
     for name in PEOPLE[:4]:
         centre = draw.normal(size=6)
         places |= {token.lower(): centre + 0.05 * draw.normal(size=6) for token in name}
@@ -188,7 +186,8 @@ def test_trained_vectors_know_names_and_the_control_does_not(tmp_path):
         vectors = train(notes, settings, seed=1, workers=1, scratch=tmp_path / what)
         ranking = rank_names(vectors, names, "cosine", k)
         found[what] = attack_names(names, [ranking], np.random.default_rng(0), k=k, draws=999)[0]
-    left, redrawn = found["left"], found["redrawn"]
+    left = found["left"]
+    redrawn = found["redrawn"]
     assert left.value > 2 * max(left.chance, left.control)
     assert left.p <= 0.01
     assert redrawn.p > 0.05

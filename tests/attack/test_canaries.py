@@ -114,7 +114,8 @@ def test_null_texts_stay_null_and_no_notes_are_refused(rng):
 def test_exposure_by_hand(rng):
     """Of 1,000 fresh draws none scores more than the first canary, and all more than the second."""
     family = number_family()
-    best, worst = Canary(family, "1 1 1 1 1 1 1", 1), Canary(family, "2 2 2 2 2 2 2", 1)
+    best = Canary(family, "1 1 1 1 1 1 1", 1)
+    worst = Canary(family, "2 2 2 2 2 2 2", 1)
     special = {best.text: 10.0, worst.text: -10.0}
     bits = exposures(
         [best, worst], lambda texts: np.array([special.get(text, 0.0) for text in texts]), rng
@@ -242,11 +243,9 @@ def by_exposure(bits, repeats=1, **how):
 
 def test_an_exposure_at_its_ceiling_is_marked():
     most = math.log2(1_001)
-    whole, part, below = (
-        by_exposure([most] * 5),
-        by_exposure([most, 3.0, 4.0]),
-        by_exposure([9.0, 3.0]),
-    )
+    whole = by_exposure([most] * 5)
+    part = by_exposure([most, 3.0, 4.0])
+    below = by_exposure([9.0, 3.0])
     assert [f.detail["at_ceiling"] for f in (whole, part, below)] == [5, 1, 0]
     assert all(f.detail["ceiling"] == pytest.approx(most) for f in (whole, part, below))
     assert "maximum for 1,000 fresh draws" in whole.detail["warning"] == part.detail["warning"]

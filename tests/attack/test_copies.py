@@ -76,7 +76,8 @@ def test_four_notes_by_hand():
     found = by_measure(
         copies(synthetic, training, held_out, np.random.default_rng(0), spans=(2, 3))
     )
-    two, three = found["attack.copies", 2], found["attack.copies", 3]
+    two = found["attack.copies", 2]
+    three = found["attack.copies", 3]
     assert (two.value, two.detail["held_out"], two.n) == (3 / 8, 2 / 8, 8)
     assert (three.value, three.detail["held_out"]) == (3 / 8, 0.0)
     patients = found["attack.copies_of_patients", 2]
@@ -178,15 +179,14 @@ def test_a_larger_training_set_is_no_sign_of_memorising():
     found = by_measure(
         copies(*corpora(stock(100), stock(400), stock(20)), np.random.default_rng(1), spans=(10,))
     )
-    every, matched = found["attack.copies", 10], found["attack.copies_matched", 10]
+    every = found["attack.copies", 10]
+    matched = found["attack.copies_matched", 10]
     assert every.control is None and every.value > 2 * every.detail["held_out"]
     assert matched.value == every.detail["matched"] and matched.control == every.detail["held_out"]
     assert matched.low <= matched.control <= matched.high and matched.control < every.low
     assert found["attack.copies_of_patients", 10].p > 0.05
-    longest, of_matched = (
-        found["attack.copies_longest", None],
-        found["attack.copies_longest_matched", None],
-    )
+    longest = found["attack.copies_longest", None]
+    of_matched = found["attack.copies_longest_matched", None]
     assert longest.control is None and of_matched.control == longest.detail["held_out"]
     assert of_matched.value <= longest.value
 
@@ -221,14 +221,16 @@ def test_intervals_say_how_they_were_made(sides):
             *corpora(training[:25], training, held_out), np.random.default_rng(1), spans=(10, 50)
         )
     )
-    whole, of_patients = found["attack.copies", 10], found["attack.copies_of_patients", 10]
+    whole = found["attack.copies", 10]
+    of_patients = found["attack.copies_of_patients", 10]
     assert (whole.low, whole.high) == pytest.approx(clopper_pearson(25, 25))
     assert "Clopper-Pearson" in whole.method and "25" not in whole.method
     assert of_patients.method == "bootstrap over patients, 95 %"
     none = by_measure(
         copies(*corpora(others, training, held_out), np.random.default_rng(1), spans=(50,))
     )
-    text, gap = none["attack.copies", 50], none["attack.copies_of_patients", 50]
+    text = none["attack.copies", 50]
+    gap = none["attack.copies_of_patients", 50]
     assert (text.low, text.high) == pytest.approx(clopper_pearson(0, 30))
     assert "Clopper-Pearson" in text.method and "bootstrap" not in text.method
     assert gap.value == 0 and gap.low == pytest.approx(-clopper_pearson(0, 20).high)

@@ -17,10 +17,9 @@ from clinveil.attacks.models.leaveout.pdtp import (
 from clinveil.core.errors import InputError
 from clinveil.stats.intervals import t_interval
 
-NOISE, REMEMBERED = (
-    0.66,
-    7,
-)  # sd of each model's logs: the placebo of 500 words is then about 3 nats
+# sd of each model's logs: the placebo of 500 words is then about 3 nats
+NOISE = 0.66
+REMEMBERED = 7
 
 
 def models(rng, effect=0.0, n=8, seeds=2, sizes=None, spread=None, systematic=0.0):
@@ -73,7 +72,10 @@ def test_what_is_remembered_is_measured_without_bias_where_the_word_can_be_found
 def test_an_effect_that_maxima_hide_is_found():
     """2 nats on one word of 500: score less placebo is about 0, the effect is not, and more seeds find more of it."""
     rng = np.random.default_rng(2)
-    hidden, two, three, tested = [], [], [], []
+    hidden = []
+    two = []
+    three = []
+    tested = []
     for _ in range(15):
         seeds = models(rng, 2.0, seeds=3)
         compared = leave_out([np.zeros(500)] * 8, seeds[0])
@@ -121,7 +123,8 @@ def test_what_moves_all_words_is_no_effect():
     """A row or a column that is high as a whole changes nothing."""
     rng = np.random.default_rng(5)
     matrix = rng.normal(size=(5, 5))
-    row, column = rng.normal(size=(5, 1)), rng.normal(size=5)
+    row = rng.normal(size=(5, 1))
+    column = rng.normal(size=5)
     for other in (matrix + 3.0, matrix + row, matrix + column):
         assert above_floors(other).mean() == pytest.approx(above_floors(matrix).mean())
     off = matrix[~np.eye(5, dtype=bool)]

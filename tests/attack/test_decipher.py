@@ -15,7 +15,8 @@ decipher = adversaries.get("decipher")
 
 def cipher(seed, n_words=40):
     rng = np.random.default_rng(seed)
-    after, code = language(n_words, rng), rng.permutation(n_words)
+    after = language(n_words, rng)
+    code = rng.permutation(n_words)
     channel = channel_of([[y] for y in code])
     notes = [seen(channel, written(after, 100, rng), i, rng) for i in range(40)]
     return AdversaryView(

@@ -19,12 +19,15 @@ def pairs_of(prefix, n):
 
 def setting(real_noise, surrogate_noise, seed=0):
     """Five real and fifteen surrogate names; the two tokens of each lie together, but for noise."""
-    draw, places = np.random.default_rng(seed), {}
-    real, surrogates = pairs_of("r", 5), pairs_of("s", 15)
+    draw = np.random.default_rng(seed)
+    places = {}
+    real = pairs_of("r", 5)
+    surrogates = pairs_of("s", 15)
     for names, noise in ((real, real_noise), (surrogates, surrogate_noise)):
         for first, last in names:
             centre = draw.normal(size=30)
-            places[first], places[last] = centre, centre + noise * draw.normal(size=30)
+            places[first] = centre
+            places[last] = centre + noise * draw.normal(size=30)
     vectors = Vectors(list(places), np.array(list(places.values()), dtype=np.float32))
     names = NameTokens(real, also=surrogates)
     assert names.forms == names.others.forms == NameTokens(surrogates, also=real).forms

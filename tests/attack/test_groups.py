@@ -69,7 +69,8 @@ def test_crossed_holds_every_name_with_every_patients_diagnoses(n, m, seed):
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["cosine", "cityblock", "euclidean"]))
 def test_distances_are_scipys(seed, metric):
     rng = np.random.default_rng(seed)
-    one, two = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
+    one = rng.normal(size=(5, 3))
+    two = rng.normal(size=(4, 3))
     assert distance_matrix(one, two, metric) == pytest.approx(cdist(one, two, metric))
 
 

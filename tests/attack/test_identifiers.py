@@ -205,10 +205,8 @@ def test_names_that_are_words_stand_in_every_note_and_are_no_more_than_chance():
 
 def crowd(n):
     rng = np.random.default_rng(8)
-    first, last = (
-        [f"f{chr(97 + i)}x" for i in range(20)],
-        [f"l{chr(97 + i)}{chr(97 + j)}y" for i, j in product(range(8), range(8))],
-    )
+    first = [f"f{chr(97 + i)}x" for i in range(20)]
+    last = [f"l{chr(97 + i)}{chr(97 + j)}y" for i, j in product(range(8), range(8))]
     return {f"p{i}": Person((first[rng.integers(20)], last[rng.integers(64)])) for i in range(n)}
 
 

@@ -100,7 +100,8 @@ def test_a_patient_is_never_learnt_from_and_asked():
 
 
 def test_rare_values_and_lists_are_left_out():
-    texts, labels = ["ab cd"] * 40, ["x"] * 15 + ["y"] * 15 + ["z"] * 5 + [None] * 5
+    texts = ["ab cd"] * 40
+    labels = ["x"] * 15 + ["y"] * 15 + ["z"] * 5 + [None] * 5
     held = read_labelled(corpus(texts, labels), "sick", np.random.default_rng(0), most=100)
     assert (held.names, len(held.labels), held.left_out) == (["x", "y"], 30, 5)
     (finding,) = Inference()(
@@ -120,7 +121,8 @@ def test_known_notes_must_have_the_labels():
 
 def test_scores_equal_brute_force():
     rng = np.random.default_rng(3)
-    labels, chances = rng.integers(0, 3, 30), rng.integers(0, 4, (30, 3)) / 4
+    labels = rng.integers(0, 3, 30)
+    chances = rng.integers(0, 4, (30, 3)) / 4
     weights = rng.integers(0, 3, 30).astype(float)
     again = np.repeat(np.arange(30), weights.astype(int))
     shares = [(chances[again][labels[again] == c].argmax(axis=1) == c).mean() for c in range(3)]

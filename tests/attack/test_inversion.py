@@ -159,7 +159,8 @@ def test_the_exact_share_is_what_the_guesser_wins_when_it_is_played_out():
     rng = np.random.default_rng(3)
     n = 30
     rows = [{int(y): 1 / 5 for y in rng.choice(n, 5, replace=False)} for _ in range(n)]
-    channel, counts = channel_of([*rows, {}]), rng.zipf(1.6, n).clip(1, 400)
+    channel = channel_of([*rows, {}])
+    counts = rng.zipf(1.6, n).clip(1, 400)
     inputs = Inputs(channel, counts)
     hidden = rng.choice(n, size=40_000, p=counts / counts.sum())
     seen = np.array([rng.choice(channel.row(x)[0]) for x in hidden])

@@ -43,7 +43,8 @@ def test_bags_alone_tell_who_goes_with_whom():
     code = draw.permutation(30)
     notes = []
     for i in range(240):
-        note, order = draw.integers(0, 30, 10), draw.permutation(10)
+        note = draw.integers(0, 30, 10)
+        order = draw.permutation(10)
         notes.append(AlignedNote(code[note][order], note[order], order, i))
     found = count_draws(notes, Policy(shuffle="note"), 30)
     mass = found.counts[code[found.inputs] == found.outputs].sum() / found.counts.sum()
@@ -59,7 +60,8 @@ def test_more_pairs_read_more():
 def code_scene():
     """A corpus memo: each word has one output in all notes, drawn from several."""
     draw = rng(5)
-    after, n_words = language(60, draw), 60
+    after = language(60, draw)
+    n_words = 60
     channel = channel_of(
         [[y] for y in draw.integers(0, 30, n_words)], policy=Policy(scope="corpus")
     )
@@ -80,7 +82,8 @@ def test_a_corpus_memo_is_a_code_and_what_is_coded_elsewhere_is_ruled_out():
     for one, note in zip(reading, there.notes, strict=True):
         for t, y in enumerate(note.outputs.tolist()):
             place = slice(one.starts[t], one.starts[t + 1])
-            rows, chances = one.rows[place], one.chances[place]
+            rows = one.rows[place]
+            chances = one.chances[place]
             elsewhere = np.array([known.get(x, y) != y for x in rows.tolist()])
             assert chances[elsewhere].sum() < 0.05
     assert right(known_pairs().recover(there, rng(0)), there) > 0.7

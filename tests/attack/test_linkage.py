@@ -89,7 +89,8 @@ def test_a_release_is_found_by_the_thief_of_the_channel_alone(world):
     texts, channel, released = world
     context = Context(released=corpus(released), original=corpus(texts), channel=channel)
     found = Linkage(each=True)(context, np.random.default_rng(1))
-    whole, part = by_attacker(found), by_attacker(found, against="10 words in a row")
+    whole = by_attacker(found)
+    part = by_attacker(found, against="10 words in a row")
     assert whole["channel"].value == 1 and whole["with the channel"].value > 0.95
     assert whole["words"].value < 0.15 and whole["word pairs"].value < 0.15
     assert part["channel, words in order"].value > 0.9 > part["channel, all of its words"].value
@@ -138,7 +139,8 @@ def sides_of(released, known, **more):
 def test_tfidf_by_hand():
     scores = tfidf(sides_of(["a a b", "c"], ["a b", "c d"]))
     rare = np.log(5 / np.array([3, 3, 3, 2])) + 1
-    one, other = np.array([1 + np.log(2), 1, 0, 0]) * rare, np.array([1, 1, 0, 0]) * rare
+    one = np.array([1 + np.log(2), 1, 0, 0]) * rare
+    other = np.array([1, 1, 0, 0]) * rare
     assert scores[0, 0] == pytest.approx(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
     assert scores[0, 1] == scores[1, 0] == 0
     pairs = tfidf(sides_of(["a b c", "b a"], ["a b", "c c"]), pairs=True)
@@ -179,7 +181,8 @@ CHANNEL = replace(
 
 
 def brute_mixture(released, known, share, *, once):
-    matrix, ids = CHANNEL.matrix().toarray(), CHANNEL.ids
+    matrix = CHANNEL.matrix().toarray()
+    ids = CHANNEL.ids
     counts = np.array([sum(note.split().count(word) for note in released) for word in "abcd"]) + 0.5
     usual = counts / counts.sum()
     table = np.zeros((len(released), len(known)))
@@ -194,24 +197,25 @@ def brute_mixture(released, known, share, *, once):
 
 @pytest.mark.parametrize("once", [False, True])
 def test_the_likelihood_of_a_channel_equals_brute_force(once):
-    released, known = ["b c c a", "a a b", "d b"], ["a a b", "c d zz", "b"]
+    released = ["b c c a", "a a b", "d b"]
+    known = ["a a b", "c d zz", "b"]
     made = Likelihood.of(sides_of(released, known), CHANNEL).mixture((0.3, 0.8), once=once)
     both = [brute_mixture(released, known, share, once=once) for share in (0.3, 0.8)]
     assert np.allclose(made, np.maximum(*both))
 
 
 def test_a_fragment_in_order_equals_brute_force():
-    released, known = ["b c a d b", "a a b", "d"], ["a b c", "c d", "zz a"]
+    released = ["b c a d b", "a a b", "d"]
+    known = ["a b c", "c d", "zz a"]
     sides = sides_of(released, known)
-    matrix, ids, ratio = (
-        CHANNEL.matrix().toarray(),
-        CHANNEL.ids,
-        Likelihood.of(sides, CHANNEL).ratio.toarray(),
-    )
+    matrix = CHANNEL.matrix().toarray()
+    ids = CHANNEL.ids
+    ratio = Likelihood.of(sides, CHANNEL).ratio.toarray()
     assert (ratio > 0).tolist() == (matrix[:4] > 0).tolist()
     want = np.zeros((3, 3))
     for (i, note), (j, text) in product(enumerate(released), enumerate(known)):
-        ys, xs = [ids[word] for word in note.split()], [ids.get(word) for word in text.split()]
+        ys = [ids[word] for word in note.split()]
+        xs = [ids.get(word) for word in text.split()]
         for start in range(-len(xs), len(ys)):
             fits = [
                 (x, ys[start + k])
@@ -233,7 +237,8 @@ def test_fragments_are_runs_of_the_right_text():
 
 def test_weights_are_learnt_on_other_people():
     rng = np.random.default_rng(3)
-    truth, people = np.arange(200), np.arange(200)
+    truth = np.arange(200)
+    people = np.arange(200)
     signal = rng.normal(size=(200, 200)) + 5 * np.eye(200)
     noise = [rng.normal(size=(200, 200)) for _ in range(3)]
     made = combined([*noise, signal], truth, people, rng)
@@ -307,7 +312,8 @@ def test_texts_are_paired_by_patient_and_cut_to_a_sample():
 
 
 def test_bad_input_is_one_clear_line():
-    rng, one = np.random.default_rng(0), corpus(["a b", "c"])
+    rng = np.random.default_rng(0)
+    one = corpus(["a b", "c"])
     with pytest.raises(InputError, match="no released note has the id of a known text"):
         paired(one, corpus(["a", "b"], ["x", "y"]), rng, limit=10)
     with pytest.raises(InputError, match="requires two people, found 1"):

@@ -17,7 +17,8 @@ def word(i):
 
 def notes(rng, patients, each=2, words=40, vocabulary=200):
     """Notes of patients of whom each has favourite words of his own."""
-    texts, owners = [], []
+    texts = []
+    owners = []
     for patient in range(patients):
         own = rng.integers(vocabulary, size=8)
         for _ in range(each):

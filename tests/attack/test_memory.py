@@ -24,7 +24,8 @@ def notes(n, seed, name):
 
 @pytest.mark.parametrize("times", [0, 100])
 def test_only_a_repeated_patient_is_remembered(times):
-    training, held_out = notes(40, 1, "t"), notes(8, 2, "h")
+    training = notes(40, 1, "t")
+    held_out = notes(8, 2, "h")
     first = training.rows([0] * times)
     training = PlainNotes(
         training.texts + first.texts,

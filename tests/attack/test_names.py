@@ -168,10 +168,8 @@ def test_zero_vectors_are_counted():
 def people(n, seed):
     """n invented names of two or three tokens, with tokens in common."""
     draw = np.random.default_rng(seed)
-    firsts, lasts = (
-        [f"first{c}" for c in "abcdefghijklmnop"],
-        [f"last{i}x" for i in "abcdefghijklmnopqrstuvwxyz"],
-    )
+    firsts = [f"first{c}" for c in "abcdefghijklmnop"]
+    lasts = [f"last{i}x" for i in "abcdefghijklmnopqrstuvwxyz"]
     return [
         tuple(
             [
@@ -186,7 +184,8 @@ def people(n, seed):
 
 def planted(names, noise, seed=0):
     """Vectors in which every token lies near the middle of the people who bear it: truth is nearest."""
-    draw, total = np.random.default_rng(seed), {}
+    draw = np.random.default_rng(seed)
+    total = {}
     for name in names:
         centre = draw.normal(size=40)
         for form in {f for token in name for f in NameTokens([(token, "zz")]).forms if f != "zz"}:

@@ -54,7 +54,8 @@ def passed(*findings):
 def test_verbatim_notes_are_counted_with_and_without_stock_phrases(
     copied, training, held_out, stock
 ):
-    trained, others = people(1, training, stock), people(2, held_out, stock)
+    trained = people(1, training, stock)
+    others = people(2, held_out, stock)
     runs, whole = scanned([*people(3, training - copied, 1.0), *trained[:copied]], trained, others)
     assert (runs.count, whole.count, runs.n) == (copied, copied, training)
     assert runs.control == whole.control == 0
@@ -153,10 +154,12 @@ def test_own_words_against_plain_sets(span):
     def made(n):
         return [" ".join(rng.choice([*phrases, note(rng, 30), note(rng, 12)], 4)) for _ in range(n)]
 
-    trained, others = made(12), made(6)
+    trained = made(12)
+    others = made(6)
     synthetic = [" ".join(rng.choice([*trained, *others, *phrases], 2)) for _ in range(5)]
     runs, _ = scanned(synthetic, trained, others, spans=(span,))
-    piece, made_of = min(MIN_PHRASE, span), [text.split() for text in synthetic]
+    piece = min(MIN_PHRASE, span)
+    made_of = [text.split() for text in synthetic]
     held = [pieces_of(text.split(), piece) for text in trained]
     foreign = set().union(*(pieces_of(text.split(), piece) for text in others))
     for row, text in enumerate(trained):
@@ -211,9 +214,12 @@ def test_the_rule_is_fishers_exact_test_within_its_cap(training, held_out, data)
 def test_how_often_the_rule_refuses_where_copies_come_by_chance(share, low, high):
     """Each patient has a long run by chance with one probability: seldom refused below the cap, every second above."""
     rng = np.random.default_rng(0)
-    may, refused, tested = cache(lambda by_chance: allowed(90, 10, by_chance)), 0, 0
+    may = cache(lambda by_chance: allowed(90, 10, by_chance))
+    refused = 0
+    tested = 0
     for _ in range(4_000):
-        one, other = rng.binomial(90, share), rng.binomial(10, share)
+        one = rng.binomial(90, share)
+        other = rng.binomial(10, share)
         if other:
             tested += 1
             refused += one > may(other)
@@ -223,9 +229,11 @@ def test_how_often_the_rule_refuses_where_copies_come_by_chance(share, low, high
 @pytest.mark.parametrize("share", [0.03, 0.3, 0.8])
 def test_the_level_of_the_test_of_short_runs(share):
     rng = np.random.default_rng(0)
-    least, refused = cache(lambda by_chance: fisher_from(90, 90, 10, by_chance, 0.01)), 0
+    least = cache(lambda by_chance: fisher_from(90, 90, 10, by_chance, 0.01))
+    refused = 0
     for _ in range(4_000):
-        one, first = rng.binomial(90, share), least(rng.binomial(10, share))
+        one = rng.binomial(90, share)
+        first = least(rng.binomial(10, share))
         refused += first is not None and one >= first
     assert refused / 4_000 < 0.015
 
@@ -233,7 +241,8 @@ def test_the_level_of_the_test_of_short_runs(share):
 def test_a_phrase_shared_across_the_split_is_a_coincidence_of_the_held_out_patient():
     """It may not be own words of training patients alone, or the test would refuse honest notes too often."""
     shared = note(np.random.default_rng(7), 60)
-    trained, others = [*people(1, 20), f"a {shared}"], [*people(2, 4), f"b {shared}"]
+    trained = [*people(1, 20), f"a {shared}"]
+    others = [*people(2, 4), f"b {shared}"]
     runs, _ = scanned([*people(3, 20), shared], trained, others)
     assert (runs.count, runs.detail["held_out_copied"]) == (0, 1)
 

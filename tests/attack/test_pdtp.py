@@ -140,7 +140,8 @@ def by_retraining(counts, unit, alpha):
     left = counts.copy()
     for row in unit:
         left[row] -= 1
-    total, total_left = counts.sum() + alpha * counts.size, left.sum() + alpha * counts.size
+    total = counts.sum() + alpha * counts.size
+    total_left = left.sum() + alpha * counts.size
     return max(
         abs(math.log((counts[r] + alpha) / total) - math.log((left[r] + alpha) / total_left))
         for r in unit

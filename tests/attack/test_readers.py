@@ -81,9 +81,11 @@ def test_unigram_is_bayes_rule():
 
 def enumerated(case, note, pairs):
     """P(word at each place | outputs), by all readings of a note; a list of dictionaries."""
-    held, dense = candidates(case), dense_pairs(pairs)
+    held = candidates(case)
+    dense = dense_pairs(pairs)
     begin, indices = entries(held.starts, note.outputs)
-    rows, weights = held.rows[indices], held.weights[indices]
+    rows = held.rows[indices]
+    weights = held.weights[indices]
     choices = [range(a, b) for a, b in pairwise(begin)]
     found = [dict.fromkeys(rows[list(choice)].tolist(), 0.0) for choice in choices]
     for path in product(*choices):
@@ -131,7 +133,8 @@ def test_places_without_an_input_break_the_chain():
 
 def test_pruning_keeps_the_likeliest_inputs(monkeypatch):
     case = view(n_words=60, k=20)
-    pruned, whole = candidates(case, 5), candidates(case)
+    pruned = candidates(case, 5)
+    whole = candidates(case)
     for y in range(60):
         every = slice(whole.starts[y], whole.starts[y + 1])
         joint = whole.weights[every] * case.prior[whole.rows[every]]

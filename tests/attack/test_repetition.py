@@ -37,7 +37,8 @@ def test_two_draws_by_hand():
 
 
 def test_one_draw_is_the_exact_figure_of_inversion():
-    channel, counts = neighbours(40, 5, 1), np.arange(1, 41)
+    channel = neighbours(40, 5, 1)
+    counts = np.arange(1, 41)
     exact = {f.measure: f.value for f in inversion(channel, counts)}
     assert by_repeats(channel, counts)[1].value == pytest.approx(exact["attack.inversion"])
     rare = by_repeats(channel, counts, stratum="below 20")[1].value
@@ -45,7 +46,8 @@ def test_one_draw_is_the_exact_figure_of_inversion():
 
 
 def test_simulated_agrees_with_enumerated(monkeypatch):
-    channel, counts = neighbours(25, 4, 2), np.arange(3, 28)
+    channel = neighbours(25, 4, 2)
+    counts = np.arange(3, 28)
     exact = by_repeats(channel, counts, repeats=(1, 2, 3))
     monkeypatch.setattr(repetition, "EXACT_CASES", 0)
     drawn = by_repeats(channel, counts, repeats=(1, 2, 3))
@@ -56,7 +58,8 @@ def test_simulated_agrees_with_enumerated(monkeypatch):
 
 
 def test_every_line_of_outputs_names_the_likeliest_word_whatever_their_order():
-    channel, counts = neighbours(12, 3, 4), np.arange(1, 13)
+    channel = neighbours(12, 3, 4)
+    counts = np.arange(1, 13)
     guesser = repetition.Guesser(repetition.Inputs(channel, counts).all)
     seen = np.random.default_rng(1).permuted(
         repetition._draw(guesser.band, 3, 200, np.random.default_rng(2)).observed, axis=1
@@ -87,7 +90,8 @@ def test_more_draws_give_more():
 )
 def test_the_memo_says_where_several_draws_stand(scope, places):
     """A name that stands in several patients' notes gives several draws also under memo patient."""
-    channel, counts = neighbours(60, 5, 4), np.arange(60, 0, -1)
+    channel = neighbours(60, 5, 4)
+    counts = np.arange(60, 0, -1)
     found = by_repeats(channel, counts, scope)
     assert found[5].detail["draws"] == 5 and found[5].detail["draws_stand_in"] == places
     assert found[1].value < found[2].value < found[8].value
@@ -116,7 +120,8 @@ def test_no_rare_word_is_a_null_with_why():
 
 
 def test_the_same_seed_gives_the_same_figures():
-    channel, counts = neighbours(300, 9, 5), np.arange(300, 0, -1)
+    channel = neighbours(300, 9, 5)
+    counts = np.arange(300, 0, -1)
     assert by_repeats(channel, counts, draws=500) == by_repeats(channel, counts, draws=500)
 
 
@@ -131,9 +136,11 @@ def test_no_guesser_does_better_with_several_draws_of_a_stratum(m, rare):
         {2: 0.7, 1: 0.3},
         {0: 0.1, 1: 0.6, 2: 0.3},
     ]
-    counts, unknown = [9, 5, 3, 2], [6, 3, 1]
+    counts = [9, 5, 3, 2]
+    unknown = [6, 3, 1]
     types = [*enumerate(counts), *((4, n) for n in unknown)]
-    channel, rng = channel_of(rows).under(scope="note"), np.random.default_rng(1)
+    channel = channel_of(rows).under(scope="note")
+    rng = np.random.default_rng(1)
     found = repeated(channel, np.array(counts), np.array(unknown), rng=rng, repeats=(m,), rare=rare)
     for finding, limit in zip(found, (99, rare), strict=True):
         part = [(row, n) for row, n in types if n < limit]

@@ -20,7 +20,9 @@ from clinveil.corpus.people import Patient
 from clinveil.stats.strata import permuted, strata
 from clinveil.vectors.table import Vectors
 
-FAR, NEAR, HELD = "farthest (the paper's)", "nearest", "far or near fixed on the other half"
+FAR = "farthest (the paper's)"
+NEAR = "nearest"
+HELD = "far or near fixed on the other half"
 
 
 def the_four():

@@ -17,10 +17,8 @@ def reading(*places):
     """A reading of (row, chance) pairs, place by place."""
     starts = np.cumsum([0, *map(len, places)])
     flat = [pair for place in places for pair in place]
-    rows, chances = (
-        np.array([r for r, _ in flat], dtype=int),
-        np.array([c for _, c in flat], dtype=float),
-    )
+    rows = np.array([r for r, _ in flat], dtype=int)
+    chances = np.array([c for _, c in flat], dtype=float)
     return Recovery(starts, rows, chances)
 
 

@@ -56,7 +56,8 @@ def vectors_of(words: Sequence[str]) -> Vectors:
 
 def circle(words: Sequence[str] = WORDS, low: int = 3, high: int = 5, *, pool: int = 6) -> Channel:
     """The neighbours mechanism on the circle; unknown words draw from the first `pool` words."""
-    vectors, table = vectors_of(words), all_others(words, high)
+    vectors = vectors_of(words)
+    table = all_others(words, high)
     some = {"pool": common_pool(vectors.counts, table.eligible, pool)} if pool else {}
     return compiled(n_from(low, high), vectors, table, **some)
 

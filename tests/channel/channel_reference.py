@@ -14,7 +14,10 @@ from clinveil.channel.tables import alias_tables
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize
 
-_V0, _V1, _V2, _V3 = 0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573
+_V0 = 0x736F6D6570736575
+_V1 = 0x646F72616E646F6D
+_V2 = 0x6C7967656E657261
+_V3 = 0x7465646279746573
 _MASK = (1 << 64) - 1
 
 
@@ -71,10 +74,17 @@ def _number(secret: bytes, number: int) -> int:
 
 def _pieces(text: str, note: str, patient: str, channel: Channel, key: Key) -> Iterator[Piece]:
     ids = {"occurrence": note, "note": note, "patient": patient, "corpus": ""}
-    form_key, alias, policy = key.subkey("channel word", 16), alias_tables(channel), channel.policy
-    gap, position, sentence, before, is_open = "", 0, 0, "", False
+    form_key = key.subkey("channel word", 16)
+    alias = alias_tables(channel)
+    policy = channel.policy
+    gap = ""
+    position = 0
+    sentence = 0
+    before = ""
+    is_open = False
     for token in tokenize(text):
-        raw, written = text[token.start : token.end], []
+        raw = text[token.start : token.end]
+        written = []
         if token.kind == Kind.SPACE:
             breaks = len((raw + "x").splitlines()) > 1
             gap = "\n" if "\n" in gap or breaks else " "
@@ -91,10 +101,8 @@ def _pieces(text: str, note: str, patient: str, channel: Channel, key: Key) -> I
             form = lookup_form(raw)
             row = channel.ids.get(form, channel.unknown)
             scope = policy.scope if channel.scopes is None else SCOPES[channel.scopes[row]]
-            secret, hashed = (
-                _secret(key, scope, ids[scope]),
-                siphash_reference(form_key, form.encode()),
-            )
+            secret = _secret(key, scope, ids[scope])
+            hashed = siphash_reference(form_key, form.encode())
             whats = [position, position + (1 << 32)] if scope == "occurrence" else [hashed, hashed]
             copies = (
                 _copies(_secret(key, "length", note), policy.length, position)
@@ -107,12 +115,14 @@ def _pieces(text: str, note: str, patient: str, channel: Channel, key: Key) -> I
         before = raw
         for one in written:
             yield Piece(gap, one, token.kind, (token.start, token.end), sentence)
-            gap, is_open = "", True
+            gap = ""
+            is_open = True
     if policy.layout == "sentences" and is_open:
         yield Piece("", ".", Kind.PUNCT, (len(text), len(text)), sentence)
 
 
-_COIN, _BACKGROUND = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
+_COIN = 0x9E3779B97F4A7C15
+_BACKGROUND = 0xC2B2AE3D27D4EB4F
 
 
 def _mixed(channel: Channel, alias, row: int, secret: bytes, what: int) -> str:
@@ -158,7 +168,8 @@ def draw_reference(
 
 
 def _join(released: list[Piece], layout: Layout) -> str:
-    text, last = "", None
+    text = ""
+    last = None
     for gap, written, kind, *_ in released:
         glued = not gap and kind == last and kind != Kind.PUNCT
         spaced = layout == "plain" or (layout == "sentences" and kind != Kind.PUNCT)
@@ -171,7 +182,8 @@ def _join(released: list[Piece], layout: Layout) -> str:
 @cache
 def siphash_reference(secret: bytes, message: bytes) -> int:
     """SipHash-2-4 of a message under a 16-byte key, in plain Python."""
-    k0, k1 = int.from_bytes(secret[:8], "little"), int.from_bytes(secret[8:16], "little")
+    k0 = int.from_bytes(secret[:8], "little")
+    k1 = int.from_bytes(secret[8:16], "little")
     v = [k0 ^ _V0, k1 ^ _V1, k0 ^ _V2, k1 ^ _V3]
     whole = len(message) // 8 * 8
     words = [int.from_bytes(message[i : i + 8], "little") for i in range(0, whole, 8)]
@@ -190,7 +202,10 @@ def _plain_round(v: list[int]) -> list[int]:
         return (x << bits | x >> 64 - bits) & _MASK
 
     a, b, c, d = v
-    a, c = a + b & _MASK, c + d & _MASK
-    b, d = rotate(b, 13) ^ a, rotate(d, 16) ^ c
-    c, a = c + b & _MASK, rotate(a, 32) + d & _MASK
+    a = a + b & _MASK
+    c = c + d & _MASK
+    b = rotate(b, 13) ^ a
+    d = rotate(d, 16) ^ c
+    c = c + b & _MASK
+    a = rotate(a, 32) + d & _MASK
     return [a, rotate(b, 17) ^ c, rotate(c, 32), rotate(d, 21) ^ a]

@@ -69,7 +69,8 @@ def test_unknown_words_draw_from_common_words_or_are_dropped():
 
 
 def test_the_same_settings_and_key_give_the_same_channel():
-    one, other = built(), build_channel(vectors(), ChannelSettings(), key=KEY, threads=3)
+    one = built()
+    other = build_channel(vectors(), ChannelSettings(), key=KEY, threads=3)
     assert channel_digest(one[0]) == channel_digest(other[0])
 
 
@@ -82,7 +83,8 @@ def test_kept_words_stay(tmp_path):
 
 
 def test_dropped_words_are_not_written_unless_they_are_kept_too(tmp_path):
-    keep, drop = tmp_path / "keep.txt", tmp_path / "drop.txt"
+    keep = tmp_path / "keep.txt"
+    drop = tmp_path / "drop.txt"
     keep.write_text(spelled(3))
     drop.write_text(f"{spelled(3)}\n{spelled(4)}\n")
     channel, _ = built(ChannelSettings(keep_words=keep, drop_words=drop))

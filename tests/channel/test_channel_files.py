@@ -20,7 +20,8 @@ def test_read_is_what_was_written(tmp_path):
     again = load_channel(tmp_path / "channel")
     assert list(again.words) == list(channel.words)
     for name in ("indptr", "indices", "probabilities", "eligible"):
-        one, other = getattr(again, name), getattr(channel, name)
+        one = getattr(again, name)
+        other = getattr(channel, name)
         assert one.dtype == other.dtype and np.array_equal(one, other)
     assert (again.mechanism, again.kept) == (channel.mechanism, channel.kept)
     assert dict(again.parameters) == dict(channel.parameters)

@@ -55,7 +55,8 @@ def test_figures_by_hand():
 @given(st.lists(st.integers(1, 50), min_size=len(WORDS) + 1, max_size=len(WORDS) + 1))
 @settings(deadline=None, max_examples=50)
 def test_figures_are_those_of_the_whole_joint_distribution(tokens):
-    channel, prior = circle(), np.array(tokens)
+    channel = circle()
+    prior = np.array(tokens)
     joint = (channel.matrix().toarray().T * prior).T
     assert channel.outputs(prior) == pytest.approx(joint.sum(axis=0))
     assert channel.posterior(prior).vulnerability == pytest.approx(joint.max(axis=0).sum())
@@ -145,7 +146,8 @@ def test_kept_words_stay_and_the_others_do_not_change():
 @given(st.sets(st.sampled_from(WORDS)), st.sets(st.sampled_from(WORDS)))
 @settings(deadline=None, max_examples=50)
 def test_keeping_twice_is_keeping_both(one, other):
-    twice, both = circle().keeping(one).keeping(other), circle().keeping(one | other)
+    twice = circle().keeping(one).keeping(other)
+    both = circle().keeping(one | other)
     assert twice.kept == both.kept
     assert (twice.matrix() != both.matrix()).nnz == 0
 

@@ -65,7 +65,8 @@ def groups_of(channel: Channel) -> list[list[int]]:
 def test_clusters_are_disjoint_large_and_even(n, seed, size, share, outputs, floor):
     vectors = topical(n, seed)
     assert vectors.counts is not None
-    counts, eligible = vectors.counts, vectors.counts >= min(floor, vectors.counts[size])
+    counts = vectors.counts
+    eligible = vectors.counts >= min(floor, vectors.counts[size])
     fields = {
         "cluster_size": size,
         "cluster_share": share,
@@ -74,7 +75,8 @@ def test_clusters_are_disjoint_large_and_even(n, seed, size, share, outputs, flo
     }
     fields |= {"cluster_words": "own"}
     channel = clustered(vectors, eligible, **fields)
-    groups, told = groups_of(channel), channel.parameters
+    groups = groups_of(channel)
+    told = channel.parameters
     assert sorted(word for group in groups for word in group) == list(range(n))
     seen: set[int] = set()
     for group in groups:
@@ -123,9 +125,11 @@ def test_a_cluster_is_written_as_another_by_one_cycle_that_the_key_decides():
         assert set(other.indices.tolist()) == set(own.indices.tolist())
         home = {own.row(group[0])[0][0]: i for i, group in enumerate(groups_of(own))}
         following = [home[other.row(group[0])[0][0]] for group in groups_of(own)]
-        at, steps = following[0], 1
+        at = following[0]
+        steps = 1
         while at != 0:
-            at, steps = following[at], steps + 1
+            at = following[at]
+            steps = steps + 1
         assert steps == len(following)
         orders.append(following)
     assert orders[0] != orders[1]

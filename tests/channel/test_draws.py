@@ -100,7 +100,8 @@ def test_unknown_words_follow_the_pool(word):
 
 def test_a_wrong_channel_is_told_apart():
     """The test above has power: draws of N = 3-14 do not fit uniform draws of N = 14."""
-    ranged, uniform = circle(low=3, high=14), circle(low=14, high=14)
+    ranged = circle(low=3, high=14)
+    uniform = circle(low=14, high=14)
     counts = drawn(ranged, "pain")
     assert agree(dict(counts), ranged, ranged.ids["pain"])
     assert not agree(dict(counts), uniform, uniform.ids["pain"])

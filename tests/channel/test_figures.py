@@ -38,7 +38,8 @@ def test_guesses_equal_brute_force(case):
     channel, prior = case
     if not prior.any():
         return
-    table, posterior = channel.matrix().toarray(), channel.posterior(prior)
+    table = channel.matrix().toarray()
+    posterior = channel.posterior(prior)
     joint = (table.T * prior).T
     rows, won = posterior.best
     assert won == pytest.approx(joint.max(axis=0)) and posterior.vulnerability == pytest.approx(

@@ -46,7 +46,8 @@ class MechanismContract:
         return all_others(WORDS, self.mechanism().reach)
 
     def channel(self, *, pool: int = 8) -> Channel:
-        vectors, table = vectors_of(WORDS), self.table()
+        vectors = vectors_of(WORDS)
+        table = self.table()
         chosen = common_pool(vectors.counts, table.eligible, pool)
         given = {"pool": chosen} if pool else {}
         return compiled(self.mechanism(), vectors, table, key=KEY, seed=3, **given)
@@ -116,7 +117,8 @@ class MechanismContract:
         assert channel.posterior(prior).vulnerability == pytest.approx(sum(best))
 
     def test_it_is_named_and_its_parameters_are_plain(self):
-        channel, mechanism = self.channel(), self.mechanism()
+        channel = self.channel()
+        mechanism = self.mechanism()
         assert channel.mechanism == mechanism.name
         assert mechanism.name == "identity" or mechanisms.get(mechanism.name) is type(mechanism)
         assert all(isinstance(v, int | float | str | bool) for v in channel.parameters.values())
@@ -179,7 +181,8 @@ def test_too_small_a_table_is_refused():
 
 
 def test_pool_takes_the_most_frequent_eligible_words():
-    counts, eligible = np.array([5, 50, 40, 50, 1]), np.array([True, True, False, True, True])
+    counts = np.array([5, 50, 40, 50, 1])
+    eligible = np.array([True, True, False, True, True])
     ids, chances = common_pool(counts, eligible, 3)
     assert ids.tolist() == [1, 3, 0]
     assert chances == pytest.approx([50 / 105, 50 / 105, 5 / 105])

@@ -81,7 +81,8 @@ def test_equals_the_slow_reference(texts, which):
 
 @pytest.mark.parametrize("which", range(len(CHANNELS)))
 def test_batches_workers_and_order_of_notes_change_nothing(which):
-    obfuscator, right = OBFUSCATORS[which], expected(CHANNELS[which], *CORPUS)
+    obfuscator = OBFUSCATORS[which]
+    right = expected(CHANNELS[which], *CORPUS)
     for rows, workers in ((7, 3), (60, 1)):
         batches = [batch_of(*CORPUS[i : i + rows]) for i in range(0, 60, rows)]
         assert with_places(obfuscator, *batches, workers=workers) == right
@@ -234,7 +235,8 @@ def test_background_draws_need_a_pool():
 
 
 def test_exact_figures_hold_with_background_draws():
-    channel, prior = circle().under(background=0.4), np.arange(len(WORDS) + 1, 1, -1, dtype=float)
+    channel = circle().under(background=0.4)
+    prior = np.arange(len(WORDS) + 1, 1, -1, dtype=float)
     full = np.vstack([channel.mixed(np.arange(len(WORDS) + 1)).toarray()])
     mass = np.append(prior[: len(WORDS)], 0.0)
     joint = mass[:, None] * full

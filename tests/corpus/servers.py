@@ -21,7 +21,10 @@ class Postgres:
     """A running server: `uri` needs no password (a socket), `by_tcp` does; `sql` runs statements."""
 
     def __init__(self, folder: Path, port: int, tools: Path, who: list[str]) -> None:
-        self.folder, self.port, self._tools, self._who = folder, port, tools, who
+        self.folder = folder
+        self.port = port
+        self._tools = tools
+        self._who = who
         self.uri = f"postgresql://{USER}@/postgres?host={folder}&port={port}"
         self.by_tcp = f"postgresql://{USER}@127.0.0.1:{port}/postgres"
 

@@ -481,7 +481,8 @@ def test_subfolders_are_part_of_the_id(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("inside", ["a.txt", "w/a.TXT", "w/deeper"])
 def test_a_link_that_leads_out_of_the_folder(inside: str, tmp_path: Path) -> None:
-    notes, elsewhere = tmp_path / "notes", tmp_path / f"{SECRET}.txt"
+    notes = tmp_path / "notes"
+    elsewhere = tmp_path / f"{SECRET}.txt"
     (notes / "w").mkdir(parents=True)
     (notes / "0.txt").write_text("fine")
     target = elsewhere if inside.lower().endswith(".txt") else tmp_path / SECRET

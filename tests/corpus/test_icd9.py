@@ -20,7 +20,8 @@ from clinveil.corpus.icd9 import (
     plain_code,
 )
 
-CORRECTED, AS_PUBLISHED = first_level(), first_level("published")
+CORRECTED = first_level()
+AS_PUBLISHED = first_level("published")
 STEMS = [f"{number:03}" for number in range(1, 1000)]
 
 

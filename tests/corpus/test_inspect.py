@@ -132,7 +132,8 @@ def test_few_words_get_more_passes_within_bounds() -> None:
 
 
 def test_the_estimate_is_of_the_default_vectors() -> None:
-    told, said = VectorSettings(), signature(estimate).parameters
+    told = VectorSettings()
+    said = signature(estimate).parameters
     assert {name: said[name].default for name in ("algorithm", "window", "epochs", "dim")} == {
         name: getattr(told, name) for name in ("algorithm", "window", "epochs", "dim")
     }

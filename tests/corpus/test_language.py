@@ -179,7 +179,8 @@ def test_few_are_left_out_and_counted(
     assert MOST_LEFT_OUT == 0.01
     source = write(tmp_path / "parts" / "a.csv", SPANISH[:3])
     source = source.parent if parts else source
-    vault, out = tmp_path / "vault", tmp_path / "out"
+    vault = tmp_path / "vault"
+    out = tmp_path / "out"
     assert run(capsys, "deidentify", source, "-o", out, "--vault", vault)[0] == 0
     record = json.loads((vault / "deidentify.json").read_text(encoding="utf-8"))
     assert record["notes_read"] == 303

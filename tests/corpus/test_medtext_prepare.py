@@ -107,7 +107,8 @@ def test_counts_are_those_of_the_files(notes, tmp_path, capsys):
     (counts,) = about["corpora"]
     assert about["seed"] == 3 and "seed 3" in said.err
     for name in PARTS:
-        rows, own = parts[name], counts["parts"][name]
+        rows = parts[name]
+        own = counts["parts"][name]
         assert own["notes"] == len(rows) and own["patients"] == len(
             {row["patient_id"] for row in rows}
         )

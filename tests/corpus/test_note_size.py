@@ -66,7 +66,8 @@ class Counted:
     """A file that counts the bytes read."""
 
     def __init__(self, file, read):
-        self._file, self._read = file, read
+        self._file = file
+        self._read = read
 
     def read(self, size):
         data = self._file.read(size)

@@ -86,7 +86,8 @@ def test_a_pattern_means_the_files_that_fit(tmp_path):
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
 def test_parts_of_every_table_format(kind, packed, tmp_path):
     for number in range(2):
-        note_id, text = f"n{number}", "one, two"
+        note_id = f"n{number}"
+        text = "one, two"
         line = (
             json.dumps({"id": note_id, "text": text}) if kind == "jsonl" else f'{note_id}\t"{text}"'
         )

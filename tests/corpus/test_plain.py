@@ -17,7 +17,8 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.roles import plain_array, plain_type, to_roles
 from clinveil.corpus.write import Writer
 
-UNUSED, WHERE = "zyzzyva", "/home/bob/ward7"
+UNUSED = "zyzzyva"
+WHERE = "/home/bob/ward7"
 NOTED = {"path": WHERE}
 WORDS = pa.dictionary(pa.int8(), pa.string())
 INDEX = pa.array([0, 1, 0], pa.int8())

@@ -208,8 +208,10 @@ def test_a_folder_is_sent_whole_with_its_sign_last(server, tmp_path):
 
 
 def test_what_was_cut_short_has_no_sign_and_is_overwritten(server, tmp_path, monkeypatch):
-    out, made = place("s3://notes/cut"), folder(tmp_path)
-    put_one, calls = __import__("clinveil.core.upload", fromlist=["_put"])._put, []
+    out = place("s3://notes/cut")
+    made = folder(tmp_path)
+    put_one = __import__("clinveil.core.upload", fromlist=["_put"])._put
+    calls = []
 
     def fails(system, local, path):
         calls.append(path)
@@ -228,7 +230,8 @@ def test_what_was_cut_short_has_no_sign_and_is_overwritten(server, tmp_path, mon
 def test_a_run_that_cannot_send_keeps_what_it_made_and_the_next_only_sends(
     server, tmp_path, monkeypatch
 ):
-    out, vault = place("s3://notes/kept.parquet"), tmp_path / "vault"
+    out = place("s3://notes/kept.parquet")
+    vault = tmp_path / "vault"
     made = []
 
     def make(at):
@@ -322,7 +325,8 @@ def test_the_marker_holds_names_only(server, tmp_path):
 
 
 def test_the_commands_read_and_write_a_store_and_the_vault_stays_here(server, tmp_path, capfd):
-    out, vault = "s3://notes/free", str(tmp_path / "vault")
+    out = "s3://notes/free"
+    vault = str(tmp_path / "vault")
     run = [
         "deidentify",
         "s3://notes/in/*/*.parquet",

@@ -79,7 +79,8 @@ def test_every_diagnosis_has_its_own_vocabulary():
 
 
 def test_drugs_are_known_and_taken_in_some_way():
-    doses, rules = language().doses, language().rules
+    doses = language().doses
+    rules = language().rules
     for diagnosis in language().diagnoses:
         for speech in diagnosis.speech.values():
             assert speech.drugs

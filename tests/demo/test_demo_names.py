@@ -85,7 +85,8 @@ def test_names_of_other_cultures_and_spellings_occur(people: list[Name]):
 
 
 def test_names_that_are_words_or_eponyms_occur(people: list[Name]):
-    given, family = {name.given for name in people}, {name.family for name in people}
+    given = {name.given for name in people}
+    family = {name.family for name in people}
     assert {"Will", "May", "Rose", "Grace"} <= given
     assert {"Parkinson", "Foley", "Young", "Graves"} <= family
 

@@ -39,12 +39,14 @@ def test_a_linear_classifier_beats_the_majority_by_far(
     from sklearn.linear_model import SGDClassifier
 
     small = notes.slice(0, 2400)
-    y, held = np.array(small[label].to_pylist()), split_by_patient(small)
+    y = np.array(small[label].to_pylist())
+    held = split_by_patient(small)
     texts = np.array(small["text"].to_pylist(), dtype=object)
     names, counts = np.unique(y, return_counts=True)
     keep = np.isin(y, names[np.argsort(-counts)][:classes])
     vectors = TfidfVectorizer(min_df=5, sublinear_tf=True).fit_transform(texts[keep])
-    y, held = y[keep], held[keep]
+    y = y[keep]
+    held = held[keep]
     model = SGDClassifier(random_state=0, max_iter=20, tol=None).fit(vectors[~held], y[~held])
     accuracy = float(np.mean(model.predict(vectors[held]) == y[held]))
     majority = max(np.mean(y[held] == name) for name in set(y))

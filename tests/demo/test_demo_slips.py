@@ -69,7 +69,8 @@ def test_known_misspellings_are_used():
 @given(st.text(alphabet="abcdefgh ,.XÉ5", max_size=60), st.integers(0, 50))
 def test_a_slip_touches_one_long_word_only(text: str, seed: int):
     after = misspell(text, uniforms(seed))
-    before_words, after_words = text.split(" "), after.split(" ")
+    before_words = text.split(" ")
+    after_words = after.split(" ")
     assert len(before_words) == len(after_words)
     changed = [(a, b) for a, b in zip(before_words, after_words, strict=True) if a != b]
     assert len(changed) <= 1
@@ -116,7 +117,9 @@ def test_digits_are_padded():
 
 
 def test_streams_depend_on_all_entropy_and_go_on_past_a_block():
-    first, again, other = uniforms(1, 2), uniforms(1, 2), uniforms(1, 3)
+    first = uniforms(1, 2)
+    again = uniforms(1, 2)
+    other = uniforms(1, 3)
     numbers = [first() for _ in range(3000)]
     assert numbers == [again() for _ in range(3000)]
     assert numbers != [other() for _ in range(3000)]

@@ -40,7 +40,8 @@ def test_workers_change_no_row():
 
 
 def test_a_patient_does_not_depend_on_how_many_there_are():
-    few, many = rows(demo_notes(5, 9)), rows(demo_notes(25, 9))
+    few = rows(demo_notes(5, 9))
+    many = rows(demo_notes(25, 9))
     assert many[: len(few)] == few
     last, notes = patient_notes(9, 24)
     assert [note.text for note in notes] == [
@@ -49,7 +50,8 @@ def test_a_patient_does_not_depend_on_how_many_there_are():
 
 
 def test_another_seed_makes_other_notes():
-    first, second = rows(demo_notes(10, 1)), rows(demo_notes(10, 2))
+    first = rows(demo_notes(10, 1))
+    second = rows(demo_notes(10, 2))
     assert not {row["text"] for row in first} & {row["text"] for row in second}
 
 

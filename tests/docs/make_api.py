@@ -93,7 +93,8 @@ def _unquoted(call: str) -> str:
 
 
 def _stars(call: inspect.Signature) -> list[str]:
-    listed, starred = [], False
+    listed = []
+    starred = False
     for parameter in call.parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             listed.append("*")

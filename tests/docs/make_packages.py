@@ -15,7 +15,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "clinveil"
 PICTURE = ROOT / "docs" / "packages.svg"
-WIDTH, ROW, BOX, GAP = 1080, 96, 62, 24
+WIDTH = 1080
+ROW = 96
+BOX = 62
+GAP = 24
 EVERYWHERE = {"core", "stats", "scale", "lexicons"}
 
 
@@ -71,7 +74,8 @@ def positions() -> dict[str, tuple[float, float, float]]:
 def box(package: str, left: float, top: float, width: float) -> str:
     """Return the SVG of a rectangle with the package's name and summary, cut to two lines."""
     fits = int(width / 6.4)
-    lines, words = [""], summary(package).split()
+    lines = [""]
+    words = summary(package).split()
     for word in words:
         if len(lines[-1]) + len(word) < fits:
             lines[-1] = f"{lines[-1]} {word}".strip()
@@ -87,8 +91,10 @@ def box(package: str, left: float, top: float, width: float) -> str:
 
 def line(start: tuple[float, float, float], end: tuple[float, float, float]) -> str:
     """Return the SVG of an arrow from the bottom of one box to the top of another."""
-    x1, y1 = start[0] + start[2] / 2, start[1] + BOX
-    x2, y2 = end[0] + end[2] / 2, end[1]
+    x1 = start[0] + start[2] / 2
+    y1 = start[1] + BOX
+    x2 = end[0] + end[2] / 2
+    y2 = end[1]
     bend = (y2 - y1) / 2
     side = 0 if y2 - y1 < ROW else 90 * (1 if x1 <= x2 else -1)
     points = [(x1, y1), (x1 + side, y1 + bend), (x2 + side, y2 - bend), (x2, y2)]

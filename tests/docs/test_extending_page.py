@@ -49,7 +49,8 @@ def clinveil(desk, *arguments):
         os.environ.get("PYTHONPATH", ""),
     ]
     program = "import sys, small_attacks; from clinveil.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    line, path = [sys.executable, "-c", program, *arguments], os.pathsep.join(path)
+    line = [sys.executable, "-c", program, *arguments]
+    path = os.pathsep.join(path)
     done = subprocess.run(
         line, cwd=desk, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
     )

@@ -117,7 +117,8 @@ def test_the_file_of_a_command_is_accepted_and_changes_nothing(name, tmp_path):
 
 
 def test_each_line_of_the_file_of_a_release_is_accepted(tmp_path):
-    section, path = "", tmp_path / "c.toml"
+    section = ""
+    path = tmp_path / "c.toml"
     for line in config_text("release", ReleaseSettings).splitlines():
         section = f"{line}\n" if line.startswith("[") else section
         if " = " not in line or line.endswith("no default"):

@@ -168,7 +168,8 @@ def test_the_help_page_imports_no_command():
 def test_items_are_counted_where_a_terminal_looks_on(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    loud, quiet = Speaker(), Speaker(quiet=True)
+    loud = Speaker()
+    quiet = Speaker(quiet=True)
     assert list(track(range(3), "notes", loud, total=30, size=lambda _: 10)) == [0, 1, 2]
     assert "30 of 30 notes" in capsys.readouterr().err
     assert (

@@ -79,7 +79,8 @@ def test_small_things(tmp_path):
 
 
 def test_files_of_the_user_beside_the_output_stay(tmp_path):
-    out, mine = tmp_path / "x", ["x.part", "x.old", ".x.0123abcd.part", ".x.part", "x.scratch.part"]
+    out = tmp_path / "x"
+    mine = ["x.part", "x.old", ".x.0123abcd.part", ".x.part", "x.scratch.part"]
     for name in ("x", *mine):
         (tmp_path / name).write_text("mine")
     with atomic(out, force=True) as part:

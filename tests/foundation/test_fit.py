@@ -20,7 +20,11 @@ class Line(Trainer):
         super().__init__(
             network, optimizer, torch.device("cpu"), steps_per_epoch=per_epoch, steps=steps
         )
-        self.said, self.scale, self.seen, self.drawn, self.kept = iter(said), scale, [], [], []
+        self.said = iter(said)
+        self.scale = scale
+        self.seen = []
+        self.drawn = []
+        self.kept = []
 
     def batches(self, step):
         return iter(range(step, self.steps))
@@ -70,7 +74,8 @@ def test_looks_between_the_ends_of_passes():
 
 
 def test_each_step_has_its_own_seed_wherever_it_begins():
-    whole, again = Line(), Line()
+    whole = Line()
+    again = Line()
     whole.seed = again.seed = 5
     whole.fit()
     again.progress.step = 7

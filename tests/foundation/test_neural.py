@@ -36,7 +36,8 @@ def test_a_gpu_that_is_not_there_is_refused():
 
 
 def test_a_seed_gives_the_same_draws_and_leaves_no_trace():
-    state, threads = torch.random.get_rng_state(), torch.get_num_threads()
+    state = torch.random.get_rng_state()
+    threads = torch.get_num_threads()
     with neural.seeded(3):
         first = torch.rand(4)
         assert torch.get_num_threads() == 1

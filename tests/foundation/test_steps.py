@@ -100,7 +100,8 @@ def test_the_line_of_a_stage():
     work = Work(Countdown(None, 70, clock), "stage 2/8, vectors")
     clock.now += 10
     assert work.line() == "stage 2/8, vectors: 0:00:10 elapsed, about 0:01:00 left"
-    work.what, work.count = "passes", Countdown(20, work.time.left, clock)
+    work.what = "passes"
+    work.count = Countdown(20, work.time.left, clock)
     assert work.line() == "stage 2/8, vectors: 0 of 20 passes, 0:00:10 elapsed, about 0:01:00 left"
     clock.now += 30
     work.count.update(10)
@@ -144,7 +145,8 @@ def test_a_stage_has_a_line_at_its_start_and_at_its_end():
 
 def test_a_log_has_a_line_per_minute(monkeypatch, capsys):
     monkeypatch.setattr("clinveil.cli.progress.MINUTE", 0.05)
-    speaker, ended = Speaker(), time.monotonic() + 10
+    speaker = Speaker()
+    ended = time.monotonic() + 10
     with speaker.stage("vectors", 1, 1, 60.0), speaker.count("passes", 3) as show:
         show(2)
         while not (written := capsys.readouterr().err) and time.monotonic() < ended:

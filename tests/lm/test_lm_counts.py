@@ -60,7 +60,9 @@ class Slow:
     """The formula of `lm.ngram`, word for word, over dictionaries."""
 
     def __init__(self, notes, size, order, discount):
-        self.order, self.discount, self.size = order, discount, size
+        self.order = order
+        self.discount = discount
+        self.size = size
         self.unigram = Counter(token for note in notes for token in note)
         self.total = sum(self.unigram.values())
         self.after = {}
@@ -94,7 +96,8 @@ class Slow:
     ("order", "discount"), [(2, 0.5), (3, 0.75), (5, 0.75), (5, 0.1), (12, 0.9)]
 )
 def test_ngram_against_the_slow_reference(order, discount):
-    notes, others = encoded_of(15, seed=1), encoded_of(15, seed=2)
+    notes = encoded_of(15, seed=1)
+    others = encoded_of(15, seed=2)
     rows = [notes.note(i).tolist() for i in range(len(notes))]
     slow = Slow(rows, VOCABULARY.size, order, discount)
     fast = train_ngram(notes, VOCABULARY, order, discount)
@@ -137,7 +140,8 @@ def test_ngram_probabilities_of_the_whole_vocabulary_add_up_to_1(prefix):
 
 
 def test_the_ngram_remembers_the_notes_it_was_trained_on():
-    trained, others = encoded_of(30, seed=3), encoded_of(30, seed=4)
+    trained = encoded_of(30, seed=3)
+    others = encoded_of(30, seed=4)
     model = train_ngram(trained, VOCABULARY)
     assert fit_of(model, trained).perplexity < 3
     assert fit_of(model, others).perplexity > 10

@@ -371,7 +371,9 @@ def test_safetensors_of_others_are_refused(tmp_path):
 
 def test_weights_are_put_back_only_where_they_fit():
     with seeded(0):
-        one, other, wide = build(23, LSTM), build(23, LSTM), build(24, LSTM)
+        one = build(23, LSTM)
+        other = build(23, LSTM)
+        wide = build(24, LSTM)
     set_weights(other, weights_of(one))
     assert same(one.state_dict(), other.state_dict())
     for weights in (weights_of(wide), {}, {**weights_of(one), "more": torch.ones(1)}):

@@ -78,7 +78,8 @@ def test_a_mark_in_a_note_is_not_taken_for_one_of_ours(mark):
 def sections_of(n=100, seed=0, between="\n"):
     """Notes of n patients: three headings in a label's order, with one to four sentences each, and a rare name."""
     rng = np.random.default_rng(seed)
-    texts, verbs = [], ("sleeps", "walks", "rests", "eats")
+    texts = []
+    verbs = ("sleeps", "walks", "rests", "eats")
     for i in range(n):
         own = f"Zq{chr(97 + i % 26)}{chr(97 + i // 26)}"
         order = ("FIRST", "SECOND", "THIRD") if i % 2 else ("SECOND", "FIRST", "THIRD")
@@ -221,7 +222,8 @@ def test_streams_and_scores_agree_and_batches_change_nothing():
     notes = notes_of()
     vocabulary, encoded, model = trained(notes)
     model.sharpness = 1.0
-    note, stream = encoded.note(3), model.stream(2)
+    note = encoded.note(3)
+    stream = model.stream(2)
     stream.reset(np.array([0, 1]), np.array([1, 0]))
     logs = []
     for token in note.tolist():

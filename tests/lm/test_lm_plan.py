@@ -56,9 +56,11 @@ def test_windows_of_a_note_follow_one_another_in_one_lane_from_a_reset(
     plan = rows_plan(notes_of(lengths), lanes=lanes, window=window, epochs=epochs, seed=3)
     begun = Counter()
     for lane in range(lanes):
-        row, start = NO_NOTE, 0
+        row = NO_NOTE
+        start = 0
         for step in range(plan.steps):
-            now, at = int(plan.notes[step, lane]), int(plan.starts[step, lane])
+            now = int(plan.notes[step, lane])
+            at = int(plan.starts[step, lane])
             if now == NO_NOTE:
                 assert row == NO_NOTE or start >= lengths[row]
             elif at == 0:
@@ -68,7 +70,8 @@ def test_windows_of_a_note_follow_one_another_in_one_lane_from_a_reset(
             else:
                 assert (now, at) == (row, start)
                 assert not plan.batch(step).reset[lane]
-            row, start = now, at + window
+            row = now
+            start = at + window
     assert begun == Counter({row: epochs for row in range(len(lengths))})
 
 
@@ -92,7 +95,8 @@ def test_a_plan_by_hand():
 def test_each_epoch_has_its_own_order_and_so_has_each_seed():
     notes = notes_of([2] * 40)
     plan = rows_plan(notes, lanes=1, window=4, epochs=2, seed=0)
-    one, two = plan.notes[:40, 0].tolist(), plan.notes[40:, 0].tolist()
+    one = plan.notes[:40, 0].tolist()
+    two = plan.notes[40:, 0].tolist()
     assert sorted(one) == sorted(two) == list(range(40))
     assert one != two
     assert (
@@ -111,7 +115,8 @@ def test_masking_changes_weights_only(lengths, lanes, window, data):
     assert not plan.masked.any()
     first = None
     for step in range(plan.steps):
-        full, less = plan.batch(step), masked.batch(step)
+        full = plan.batch(step)
+        less = masked.batch(step)
         assert (full.inputs == less.inputs).all()
         assert (full.targets == less.targets).all()
         assert (full.reset == less.reset).all()
@@ -190,9 +195,11 @@ def test_packed_rows_are_full_and_have_every_token_once_an_epoch(
 ):
     notes = notes_of(lengths)
     plan = packed_plan(notes, lanes=lanes, window=window, epochs=epochs, seed=seed)
-    masked, pairs = plan.without(np.array([0])), Counter()
+    masked = plan.without(np.array([0]))
+    pairs = Counter()
     for step in range(plan.steps):
-        batch, less = plan.batch(step), masked.batch(step)
+        batch = plan.batch(step)
+        less = masked.batch(step)
         assert batch.weights.all() or step == plan.steps - 1
         there = batch.weights == 1
         pairs.update(zip(batch.inputs[there].tolist(), batch.targets[there].tolist(), strict=True))

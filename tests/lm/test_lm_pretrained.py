@@ -137,7 +137,8 @@ def test_notes_do_not_depend_on_the_batch_size(model):
         return [(note.ids.tolist(), note.truncated) for note in islice(notes, 9)]
 
     with model.ready(double=True):
-        one, three = written(1), written(3)
+        one = written(1)
+        three = written(3)
     model.network.float()
     assert one == three and any(ids for ids, _ in one)
     assert all(len(ids) < 64 for ids, _ in one), "a note ends where the model has no more positions"
@@ -145,7 +146,8 @@ def test_notes_do_not_depend_on_the_batch_size(model):
 
 
 def test_a_stream_predicts_as_the_network_scores(model):
-    note, prefix = ENCODED.note(0)[:20], model.prefixes[1]
+    note = ENCODED.note(0)[:20]
+    prefix = model.prefixes[1]
     stream = model.stream(2)
     stream.reset(np.array([1]), np.array([1]))
     logs = []
@@ -165,7 +167,8 @@ def test_in_bfloat16_scores_and_streams_are_close_and_double_precision_is_kept(m
         VOCABULARY, type(network)(VOCABULARY.size, replace(network.recipe, precision="bfloat16"))
     )
     half.network.load_state_dict(network.state_dict())
-    exact, close = model.score([ENCODED.note(0)])[0], half.score([ENCODED.note(0)])[0]
+    exact = model.score([ENCODED.note(0)])[0]
+    close = half.score([ENCODED.note(0)])[0]
     assert not np.array_equal(exact, close) and np.allclose(exact, close, atol=0.1)
     streams = [one.stream(1) for one in (model, half)]
     for token in ENCODED.note(0)[:5].tolist():
@@ -194,8 +197,10 @@ def test_other_architectures_write_as_they_score_and_see_no_later_token(name):
         with torch.no_grad():
             for weights in network.parameters():
                 weights.add_(torch.randn(weights.shape) * 0.3)
-    made, note = NeuralModel(VOCABULARY, network), np.array([*range(3, 16), 0], dtype=np.int32)
-    stream, logs = made.stream(2), []
+    made = NeuralModel(VOCABULARY, network)
+    note = np.array([*range(3, 16), 0], dtype=np.int32)
+    stream = made.stream(2)
+    logs = []
     for token in note:
         logs.append(np.log(stream.probabilities()[0, token]))
         stream.push(np.array([token, 3]))

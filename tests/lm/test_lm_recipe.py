@@ -137,7 +137,8 @@ def test_no_note_with_a_word_is_refused(tmp_path):
 def test_a_model_made_ready_is_doubled_and_the_generator_comes_back():
     import torch
 
-    model, note = model_of(LSTM), encoded_of().note(0)
+    model = model_of(LSTM)
+    note = encoded_of().note(0)
     before = model.score([note])[0]
     torch.manual_seed(3)
     expected = torch.rand(2)

@@ -23,7 +23,8 @@ BLOCK = 256  # numbers of a stream
 
 def slow_draw(row, number):
     """The first word whose cumulated probability exceeds the number."""
-    wanted, total = number * np.cumsum(row)[-1], 0.0
+    wanted = number * np.cumsum(row)[-1]
+    total = 0.0
     last = max(word for word, chance in enumerate(row) if chance > 0)
     for word, chance in enumerate(row):
         total += chance
@@ -91,7 +92,8 @@ def test_a_network_writes_what_its_numbers_say():
         numbers = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()])).random(
             BLOCK
         )
-        stream, ids = model.stream(1), []
+        stream = model.stream(1)
+        ids = []
         for number in numbers[:30]:
             word = slow_draw(stream.probabilities()[0], number)
             if word == END:
@@ -104,7 +106,8 @@ def test_a_network_writes_what_its_numbers_say():
 
 def test_notes_longer_than_a_block_of_numbers_go_on():
     model = unigram_of([1, 0, 0, 1000, 1000])
-    one, other = first(model, 5, batch_size=1), first(model, 5, batch_size=4)
+    one = first(model, 5, batch_size=1)
+    other = first(model, 5, batch_size=4)
     assert plainly(one) == plainly(other)
     longest = max(one, key=lambda note: note.ids.size)
     assert longest.ids.size > 2 * BLOCK

@@ -30,7 +30,8 @@ def long_notes(lengths, seed=0):
 
 def by_stream(model, note):
     """Log-probabilities of a note, word by word, from a stream of one lane."""
-    stream, logs = model.stream(1), []
+    stream = model.stream(1)
+    logs = []
     for token in note:
         logs.append(np.log(stream.probabilities()[0, token]))
         stream.push(np.array([token], dtype=np.int64))
@@ -86,7 +87,8 @@ def test_a_score_sees_all_of_the_past_and_nothing_of_the_future(model):
     note = long_notes([20])[0]
     other = note.copy()
     other[10] = note[10] % (SIZE - 1) + 1
-    one, two = model.score([note])[0], model.score([other])[0]
+    one = model.score([note])[0]
+    two = model.score([other])[0]
     assert one[:10] == pytest.approx(two[:10], abs=1e-6)
     assert abs(one[11] - two[11]) > 1e-4
 
@@ -115,15 +117,18 @@ def test_lanes_of_a_gpt_fill_their_windows_at_different_times():
     """Lanes are reset at different places, so one is read anew while others go on."""
     model = MODELS["gpt"]
     notes = long_notes([29, 29, 29], seed=4)
-    stream, logs = model.stream(3), [[], [], []]
+    stream = model.stream(3)
+    logs = [[], [], []]
     places = [0, 0, 0]
     for step in range(40):
         if step == 4:
             stream.reset(np.array([1]))
-            places[1], logs[1] = 0, []
+            places[1] = 0
+            logs[1] = []
         if step == 9:
             stream.reset(np.array([2]))
-            places[2], logs[2] = 0, []
+            places[2] = 0
+            logs[2] = []
         now = [int(note[place % 29]) for note, place in zip(notes, places, strict=True)]
         chances = stream.probabilities()
         for lane in range(3):
@@ -135,7 +140,8 @@ def test_lanes_of_a_gpt_fill_their_windows_at_different_times():
 
 
 def test_a_gpt_forgets_what_is_more_than_a_window_back():
-    note, other = long_notes([30])[0], None
+    note = long_notes([30])[0]
+    other = None
     other = note.copy()
     other[2] = note[2] % (SIZE - 1) + 1
     one, two = (MODELS["gpt"].score([n])[0] for n in (note, other))
@@ -153,7 +159,8 @@ def test_perplexity_of_a_network_is_that_of_its_scores():
 def test_notes_in_one_row_do_not_see_each_other():
     """The second note of a packed row has the hidden values that it has alone, up to rounding."""
     network = model_of(changed(GPT, window=12), sharpen=0.5).network.eval()
-    first, second = [0, 5, 6, 7], [0, 8, 9, 10, 11]
+    first = [0, 5, 6, 7]
+    second = [0, 8, 9, 10, 11]
     with torch.inference_mode():
         both = network(torch.tensor([*first, *second])[:, None], ())[0]
         alone = network(torch.tensor(second)[:, None], ())[0]

@@ -78,7 +78,8 @@ def test_stopped_anywhere_and_taken_up_again_is_never_stopped(recipe, tmp_path):
     with seeded(0):
         whole = validating(recipe)
         whole.fit()
-        per_epoch, steps = whole.plan.steps_per_epoch, whole.plan.steps
+        per_epoch = whole.plan.steps_per_epoch
+        steps = whole.plan.steps
         for stop in sorted({1, per_epoch, steps - 1}):
             first = validating(recipe)
             first.fit(stop)
@@ -101,7 +102,8 @@ def finished(training, recipe):
 def test_stopped_at_every_step_is_never_stopped(tmp_path):
     for recipe in (LSTM, ADAM, GPT):
         with seeded(0):
-            whole, path = training_of(recipe), tmp_path / "state"
+            whole = training_of(recipe)
+            path = tmp_path / "state"
             whole.fit()
             for step in range(whole.plan.steps):
                 piece = training_of(recipe)
@@ -116,7 +118,8 @@ def test_stopped_at_every_step_is_never_stopped(tmp_path):
 
 def test_steps_made_at_once_or_one_by_one_are_the_same():
     with seeded(0):
-        one, other = training_of(), training_of()
+        one = training_of()
+        other = training_of()
         one.fit()
         while not other.done:
             other.fit(other.progress.step + 1)
@@ -209,7 +212,8 @@ def test_a_loss_that_is_no_number_says_step_and_rate(recipe):
 
 def rates(recipe, perplexities):
     """The learning rate of each epoch where validation says these perplexities."""
-    said, seen = iter(perplexities), []
+    said = iter(perplexities)
+    seen = []
     with seeded(0):
         training = training_of(
             changed(recipe, epochs=len(perplexities)), validate=lambda network: next(said)
@@ -255,7 +259,8 @@ def test_weights_that_the_last_step_broke_are_not_handed_on():
 
 def test_the_weights_of_the_best_epoch_are_kept():
     recipe = changed(STREAM, schedule="annealed", epochs=3)
-    kept, said = [], iter([30.0, 20.0, 25.0])
+    kept = []
+    said = iter([30.0, 20.0, 25.0])
 
     def validate(network):
         kept.append({name: part.clone() for name, part in network.state_dict().items()})
@@ -295,7 +300,8 @@ def test_the_fixed_schedule_rises_then_falls_to_a_tenth_whatever_validation_says
 @pytest.mark.parametrize("recipe", [LSTM, changed(GPT, epochs=4)], ids=["lstm", "gpt"])
 def test_bfloat16_is_near_float32_and_keeps_float32_weights(recipe):
     with seeded(0):
-        full, low = training_of(recipe), training_of(changed(recipe, precision="bfloat16"))
+        full = training_of(recipe)
+        low = training_of(changed(recipe, precision="bfloat16"))
         full.fit()
         low.fit()
     assert all(part.dtype == torch.float32 for part in low.network.state_dict().values())
@@ -318,7 +324,8 @@ def test_bfloat16_goes_on_to_the_same_bits(tmp_path):
 def test_tied_vectors_are_one_and_stay_one():
     for kind in (LSTM, GPT):
         with seeded(0):
-            tied, untied = build(23, changed(kind, tied=True)), build(23, changed(kind, tied=False))
+            tied = build(23, changed(kind, tied=True))
+            untied = build(23, changed(kind, tied=False))
         assert tied.input is tied.output
         assert untied.input is not untied.output
         difference = sum(p.numel() for p in untied.parameters()) - sum(

@@ -121,7 +121,8 @@ def test_byte_pairs_without_our_end_are_refused():
 
 
 def test_same_texts_same_byte_pairs():
-    one, other = train_byte_pairs(TEXTS, 400), train_byte_pairs(iter(TEXTS), 400)
+    one = train_byte_pairs(TEXTS, 400)
+    other = train_byte_pairs(iter(TEXTS), 400)
     assert one.as_dict() == other.as_dict()
     assert digest(one) == digest(other)
     assert digest(one) != digest(train_byte_pairs(TEXTS[:1] * 2, 400))

@@ -19,7 +19,8 @@ from clinveil.lm.private.table import Layout, summed
 
 PUBLIC = public_text()
 LAYOUT = Layout(2, len(PUBLIC.ids))
-EPSILON, DELTA = 1.0, 1e-3
+EPSILON = 1.0
+DELTA = 1e-3
 SIGMA = noise_for(EPSILON, DELTA)
 
 
@@ -89,10 +90,8 @@ def test_a_limit_per_note_is_caught(monkeypatch):
 def test_a_private_vocabulary_is_caught():
     """An attacker looks up the word of each canary in the vocabulary."""
     rng = np.random.default_rng(1)
-    included, words = (
-        rng.random(100) < 0.5,
-        [f"canary{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(100)],
-    )
+    included = rng.random(100) < 0.5
+    words = [f"canary{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(100)]
     notes = [f"{word} {word}" for word, member in zip(words, included, strict=True) if member]
     for public, caught in ((PUBLIC, False), (PublicText.of([*PUBLIC.texts, *notes]), True)):
         scores = np.array([float(word in public.ids) for word in words])

@@ -92,7 +92,8 @@ def released(cells_, sigma, question, key=None):
 
 def test_the_noise_of_10_000_draws():
     """Sum of the clipped vectors plus noise of mean 0 and the stated variance; the same cell in every draw."""
-    sigma, vector = 2.0, summed(notes_of(6))
+    sigma = 2.0
+    vector = summed(notes_of(6))
     repeats = -(-10_000 // LAYOUT.size)
     noise = np.concatenate(
         [released(vector, sigma, str(i)) - vector * GRID for i in range(repeats)]

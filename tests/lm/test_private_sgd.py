@@ -71,7 +71,8 @@ def test_a_step_is_the_clipped_sum_plus_noise_of_the_stated_variance():
         wide = changed(RECIPE, width=32)  # more weights, so fewer steps
         training = training_of(recipe=wide)
         rows = np.flatnonzero(training.plan.random.sample(40, SGD.noise.rate, 0))
-        batch, draws = training.plan.batch(0), []
+        batch = training.plan.batch(0)
+        draws = []
         expected = by_hand(training_of(recipe=wide), rows, 0) / SGD.batch
         deviation = SGD.noise.sigma * RECIPE.clip / SGD.batch
         while sum(map(len, draws)) < 10_000:
@@ -100,7 +101,8 @@ def test_clipping_bounds_a_patient():
 def poisson(samples, rate):
     """Whether sizes of samples, and steps from one use of a patient to the next, are those of independent draws."""
     steps, patients = samples.shape
-    sizes, variance = samples.sum(axis=1), patients * rate * (1 - rate)
+    sizes = samples.sum(axis=1)
+    variance = patients * rate * (1 - rate)
     gaps = np.concatenate(
         [np.diff(np.flatnonzero(samples[:, patient])) for patient in range(patients)]
     )
@@ -158,7 +160,9 @@ def test_epsilon_is_that_of_dp_accounting(patients, epsilon):
 
 
 def test_a_sampled_step_costs_less_than_a_full_one_and_releases_add_up():
-    one, full, table = Noise(2.0, 0.1, 100), Noise(2.0, 1.0, 100), Noise(4.0, 1.0, 1)
+    one = Noise(2.0, 0.1, 100)
+    full = Noise(2.0, 1.0, 100)
+    table = Noise(4.0, 1.0, 1)
     assert epsilon_of_all([one], 1e-5) < epsilon_of_all([full], 1e-5) / 3
     assert epsilon_of_all([one], 1e-5) < epsilon_of_all([one, table], 1e-5)
 
@@ -206,7 +210,8 @@ def audited(seed, *, noise=1.0, notes=1, by_note=False):
 
     noise: factor of the stated noise. by_note: each note of a canary is a patient of its own.
     """
-    sgd, included = replace(AUDITED), np.random.default_rng(seed).random(60) < 0.5
+    sgd = replace(AUDITED)
+    included = np.random.default_rng(seed).random(60) < 0.5
     vars(sgd)["noise"] = Noise(AUDITED.noise.sigma * noise, *AUDITED.noise[1:])
     texts = [f"w{i} " * 4 for i in range(60)]
     units = [1] * notes if by_note else [notes]

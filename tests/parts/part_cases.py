@@ -78,7 +78,8 @@ def cut(file):
 
 def small_vectors(dealt, name):
     """Vectors of the notes, for releases of them."""
-    notes, place = str(dealt / "demo/notes.parquet"), dealt / name
+    notes = str(dealt / "demo/notes.parquet")
+    place = dealt / name
     assert main(["embed", notes, "-o", str(place), "--seed", "5", "--quiet", *FAST]) == 0
     return place
 

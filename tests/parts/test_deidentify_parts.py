@@ -75,7 +75,8 @@ def test_notes_patients_and_parts_have_new_names_by_default(dealt, tmp_path):
 
 
 def test_what_was_found_outlives_a_run_that_is_stopped(dealt, one, tmp_path, monkeypatch):
-    out, looked = tmp_path / "out", []
+    out = tmp_path / "out"
+    looked = []
 
     def stopped(*_):
         raise KeyboardInterrupt
@@ -111,7 +112,8 @@ def test_a_broken_part_is_named_the_rest_is_done_and_the_same_command_goes_on(
     )
     assert not (tmp_path / "out").exists()
     (parts / "ward-1.parquet").write_bytes(whole)
-    looked, real = [], Finder.detect
+    looked = []
+    real = Finder.detect
     monkeypatch.setattr(
         Finder, "detect", lambda finder, view: looked.append(view) or real(finder, view)
     )

@@ -92,7 +92,8 @@ def test_what_a_stop_left_is_gone_on_with(dealt, vectors, one, tmp_path, monkeyp
 def test_a_broken_part_is_named_the_rest_is_done_and_mended_the_same_command_makes_the_release(
     dealt, vectors, one, tmp_path, capsys, monkeypatch
 ):
-    parts, out = copied(dealt, tmp_path), tmp_path / "out"
+    parts = copied(dealt, tmp_path)
+    out = tmp_path / "out"
     whole = (parts / "ward-0.parquet").read_bytes()
     cut(parts / "ward-0.parquet")
     asked = release_command(dealt, out, vectors, parts)
@@ -102,7 +103,8 @@ def test_a_broken_part_is_named_the_rest_is_done_and_mended_the_same_command_mak
     where = asked.index("-o")
     assert main([*asked[:where], *asked[where + 2 :]]) == 5
     (parts / "ward-0.parquet").write_bytes(whole)
-    looked, real = [], PartTask.__call__
+    looked = []
+    real = PartTask.__call__
     monkeypatch.setattr(
         PartTask, "__call__", lambda task, *rest: looked.append(real(task, *rest)) or looked[-1]
     )
@@ -112,7 +114,8 @@ def test_a_broken_part_is_named_the_rest_is_done_and_mended_the_same_command_mak
 
 
 def test_parts_without_a_note_or_a_text_do_not_stop_the_others(dealt, vectors, one, tmp_path):
-    parts, out = copied(dealt, tmp_path), tmp_path / "out"
+    parts = copied(dealt, tmp_path)
+    out = tmp_path / "out"
     some = pq.read_table(parts / "ward-0.parquet")
     pq.write_table(some.slice(0, 0), parts / "ward-8.parquet")
     null = {
@@ -177,7 +180,10 @@ def test_deidentified_parts_have_the_rows_of_one_file(dealt, tmp_path):
 
 def test_the_driver_reads_no_part_and_finds_the_same(dealt, tmp_path, monkeypatch):
     """All reads of part files are those of tasks that the executor's map runs."""
-    read, at_work, batches, rows_of = [], [], NotesCorpus.batches, VaultTable.batches
+    read = []
+    at_work = []
+    batches = NotesCorpus.batches
+    rows_of = VaultTable.batches
 
     def over(function, items):
         for item in items:

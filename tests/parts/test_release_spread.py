@@ -87,7 +87,8 @@ class Spread:
     def test_a_worker_is_killed_in_the_middle(
         self, dealt, vectors, alone, on, tmp_path, monkeypatch
     ):
-        out, mark = tmp_path / "out", tmp_path / "mark"
+        out = tmp_path / "out"
+        mark = tmp_path / "mark"
         monkeypatch.setattr(writing, "perform", partial(held, str(mark)))
         with killer(mark) as seen:
             assert main(self.command(dealt, out, vectors, on)) == 4
@@ -97,7 +98,9 @@ class Spread:
 
     @pytest.mark.slow
     def test_a_driver_is_killed_and_started_again(self, dealt, vectors, alone, on, tmp_path):
-        out, mark, script = tmp_path / "out", tmp_path / "mark", tmp_path / "driver.py"
+        out = tmp_path / "out"
+        mark = tmp_path / "mark"
+        script = tmp_path / "driver.py"
         script.write_text(DRIVER)
         asked = self.command(dealt, out, vectors, on)
         path = f"{HERE}{os.pathsep}{os.environ['PYTHONPATH']}"

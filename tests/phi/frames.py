@@ -169,7 +169,8 @@ def cases(
         if f"{{{slot}}}" not in frame:
             continue
         for _ in range(names):
-            text, offsets = "", []
+            text = ""
+            offsets = []
             position = 0
             for match in _SLOT.finditer(frame):
                 name = make(kind, rng)

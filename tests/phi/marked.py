@@ -16,7 +16,9 @@ Truth = list[tuple[int, int, str]]
 
 def unmark(marked: str) -> tuple[str, Truth]:
     """The note without its marks, and the places and labels of what was marked."""
-    text, truth, position = "", [], 0
+    text = ""
+    truth = []
+    position = 0
     for match in _MARK.finditer(marked):
         text += marked[position : match.start()]
         truth.append((len(text), len(text) + len(match[2]), match[1]))
@@ -32,7 +34,8 @@ def found(text: str, deidentifier: Deidentifier = DEIDENTIFIER, patient_id: str 
 
 def marked_again(text: str, spans: Truth) -> str:
     """The text with marks around spans: what `unmark` undoes, and what a failing test shows best."""
-    out, position = "", 0
+    out = ""
+    position = 0
     for start, end, label in spans:
         out += f"{text[position:start]}{{{label}:{text[start:end]}}}"
         position = end

@@ -136,10 +136,12 @@ def test_a_folder_of_text_and_other_formats(tmp_path):
 
 
 def test_ids_are_new_and_the_crosswalk_has_both(notes, tmp_path):
-    out, back = tmp_path / "clean.parquet", tmp_path / "back.parquet"
+    out = tmp_path / "clean.parquet"
+    back = tmp_path / "back.parquet"
     vault = tmp_path / "clean.parquet.vault"
     assert run(notes, "-o", out, "--crosswalk", "--keep", "kind") == 0
-    source, written = pq.read_table(notes).to_pylist(), pq.read_table(out).to_pylist()
+    source = pq.read_table(notes).to_pylist()
+    written = pq.read_table(out).to_pylist()
     for column in ("note_id", "patient_id"):
         assert not {str(row[column]) for row in source} & {row[column] for row in written}
     assert len({row["note_id"] for row in written}) == len(source)
@@ -166,7 +168,8 @@ def test_residues_are_counted_and_above_the_limit_the_exit_code_is_4(
     notes, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(tagger, "all_detectors", lambda: ())
-    out, vault = tmp_path / "out.parquet", tmp_path / "out.parquet.vault"
+    out = tmp_path / "out.parquet"
+    vault = tmp_path / "out.parquet.vault"
     assert run(notes, "-o", out) == 4
     assert out.exists()
     error = capsys.readouterr().err

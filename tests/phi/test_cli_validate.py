@@ -119,7 +119,8 @@ def test_marked_with_keys_in_a_browser(done, tmp_path):
     with api.sync_playwright() as play:
         browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_context(accept_downloads=True).new_page()
-        asked, wrong = [], []
+        asked = []
+        wrong = []
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: wrong.append(error))
         page.goto((done / "locations.html").as_uri())
@@ -227,7 +228,8 @@ def test_a_location_twice_or_unknown_and_a_file_without_columns(done, tmp_path, 
 
 
 def test_the_page_s_own_marks_are_taken(done, tmp_path):
-    design, sure = json.loads((done / "design.json").read_text()), gold_marks(done)
+    design = json.loads((done / "design.json").read_text())
+    sure = gold_marks(done)
     rows = {row["location"]: row for row in csv.DictReader((done / "locations.csv").open())}
     path = tmp_path / "marks.csv"
     path.write_text(

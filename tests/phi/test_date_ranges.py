@@ -138,7 +138,8 @@ class TestOrder:
                 0
             ]
         by = offset(KEY, "p1")
-        first, second = date(2019, 4, 3) + by, date(2019, 3, 4) + by
+        first = date(2019, 4, 3) + by
+        second = date(2019, 3, 4) + by
         assert read == {
             "day-first": f"Seen {first.day}/{first.month}/{first.year}.",
             "month-first": f"Seen {second.month}/{second.day}/{second.year}.",
@@ -204,7 +205,8 @@ def read(text, *, day_first):
         if match["numeric"]:
             day, month = numbers[:2] if day_first else numbers[1::-1]
         else:
-            day, month = numbers[0], names[re.search("[A-Z][a-z]{2}", match[0])[0].lower()]
+            day = numbers[0]
+            month = names[re.search("[A-Z][a-z]{2}", match[0])[0].lower()]
         year = numbers[-1] if len(numbers) > (2 if match["numeric"] else 1) else None
         found.append([2000 + year if year is not None and year < 100 else year, month, day])
     last = next((year for year, _, _ in reversed(found) if year), None)
@@ -225,14 +227,12 @@ def simulated(number):
     day_first = bool(number % 2)
     start = date(2011, 1, 1) + timedelta(rng.randrange(2800))
     sure = start.replace(day=rng.randrange(13, 29))
-    lines, days = (
-        [
-            f"Admitted {sure.day}/{sure.month}/{sure.year}."
-            if day_first
-            else f"Admitted {sure.month}/{sure.day}/{sure.year}."
-        ],
-        [[sure]],
-    )
+    lines = [
+        f"Admitted {sure.day}/{sure.month}/{sure.year}."
+        if day_first
+        else f"Admitted {sure.month}/{sure.day}/{sure.year}."
+    ]
+    days = [[sure]]
     for _ in range(5):
         first = start + timedelta(rng.randrange(300))
         last = first + timedelta(rng.randrange(1, 40))

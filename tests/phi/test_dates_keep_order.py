@@ -88,7 +88,9 @@ def note_of(draw):
 
 
 def test_the_order_of_all_dates_of_a_thousand_patients_is_kept():
-    engine, kept, exact = Deidentifier(KEY, policy=Policy.of_profile("research"), finders=()), 0, 0
+    engine = Deidentifier(KEY, policy=Policy.of_profile("research"), finders=())
+    kept = 0
+    exact = 0
     for number in range(1000):
         patient = f"p{number}"
         text, dates = note_of(random.Random(number))

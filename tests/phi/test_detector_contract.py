@@ -173,7 +173,8 @@ class TestDetector:
         assert {(s.start, s.end, s.label) for s in detector.find(view(wide))} == places
 
     def test_a_shift_of_the_note_shifts_the_spans(self, detector):
-        note, lead = note_of(detector), "é\u200b ok.\n"
+        note = note_of(detector)
+        lead = "é\u200b ok.\n"
         spans = {
             (s.start + len(lead), s.end + len(lead), s.label) for s in detector.find(view(note))
         }
@@ -212,7 +213,9 @@ def test_a_note_view_and_its_patient_show_no_text():
 class _Badges:
     """What a third party would write."""
 
-    name, labels, examples = "badges", frozenset({"ID"}), ("Badge {ID:zz9} was seen.",)
+    name = "badges"
+    labels = frozenset({"ID"})
+    examples = ("Badge {ID:zz9} was seen.",)
 
     def find(self, note):
         at = note.plain.find("zz9")

@@ -20,7 +20,10 @@ class Engine:
     examples = ()
 
     def __init__(self, name, label, score, *words):
-        self.name, self.labels, self._score, self._words = name, frozenset({label}), score, words
+        self.name = name
+        self.labels = frozenset({label})
+        self._score = score
+        self._words = words
         self._label = label
 
     def find(self, note):

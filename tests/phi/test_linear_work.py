@@ -14,7 +14,9 @@ from clinveil.phi.settings import PhiSettings
 
 
 def dense(people):
-    rng, given, family = random.Random(3), sorted(all_given_names()), sorted(surnames())
+    rng = random.Random(3)
+    given = sorted(all_given_names())
+    family = sorted(surnames())
     names = (f"{rng.choice(given).title()} {rng.choice(family).title()}" for _ in range(2 * people))
     return "".join(
         f"Seen by Dr. {first} with {second}, his wife. "

@@ -109,7 +109,8 @@ def notes(tmp_path: Path) -> Path:
 
 
 def test_names_propagate_and_are_restored(notes: Path, tmp_path: Path) -> None:
-    out, back = tmp_path / "out.parquet", tmp_path / "back.parquet"
+    out = tmp_path / "out.parquet"
+    back = tmp_path / "back.parquet"
     keep_ids = ["--keep-ids"] if "keep_ids" in _deidentify_flags() else []
     given = ["--crosswalk", "--spans", "--set", "mode=tag", *keep_ids]
     assert main(["deidentify", str(notes), "-o", str(out), *given]) == 0

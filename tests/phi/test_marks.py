@@ -6,7 +6,9 @@ from clinveil.phi.matching.wordtable import Marks, Tokens
 
 
 def test_each_question_has_its_bit_and_late_ones_are_asked_of_known_words():
-    marks, found, asked = Marks(), Tokens("one three three five"), []
+    marks = Marks()
+    found = Tokens("one three three five")
+    asked = []
     short = marks.add(lambda word: asked.append(word) or len(word) < 4)
     first = marks.column(found.table, found.ids)
     assert [bool(each & short) for each in first] == [True, False, False, False]

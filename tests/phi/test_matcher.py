@@ -200,7 +200,8 @@ def test_the_edges_of_a_match_are_supersets(source):
 
 def test_a_match_begins_near_its_anchor():
     pattern = re.compile(r"[a-z]\w* *@")
-    near, far = "x" + "a" * (FARTHEST - 2) + " @", "x" + "a" * FARTHEST + "  @"
+    near = "x" + "a" * (FARTHEST - 2) + " @"
+    far = "x" + "a" * FARTHEST + "  @"
     assert tried(pattern, near) == [(0, len(near))]
     assert tried(pattern, far)[0][0] > 0
     digits = re.compile(r"\d-")

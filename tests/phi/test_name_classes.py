@@ -42,7 +42,8 @@ def drawn(kind, seed):
 
 def invented(seed):
     """Names in no list, of syllables."""
-    rng, made = random.Random(seed), []
+    rng = random.Random(seed)
+    made = []
     while len(made) < DRAWN:
         pieces = (
             rng.choice("bdfgjklmnprstvz") + rng.choice(["a", "e", "i", "o", "u", "ia"])
@@ -259,7 +260,8 @@ def test_what_is_no_name_stays(line):
 def found_again(line):
     """The line with what is found as a name marked anew."""
     text, _ = unmark(line)
-    out, position = "", 0
+    out = ""
+    position = 0
     for span in FINDER.find(text):
         if span.label == "NAME":
             out += f"{text[position : span.start]}{{NAME:{text[span.start : span.end]}}}"

@@ -11,7 +11,8 @@ from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
 from tagger_training.invent import templates
 
-_SLOT, _OTHER = re.compile(r"\{\w+\}"), re.compile(r"[^a-z]+")
+_SLOT = re.compile(r"\{\w+\}")
+_OTHER = re.compile(r"[^a-z]+")
 
 
 @pytest.fixture(scope="module")

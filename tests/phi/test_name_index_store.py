@@ -16,7 +16,8 @@ from clinveil.phi.name_index_store import COMMON, USUAL, NameIndexStore, open_na
 
 def batches(count, patients=40, seed=3):
     """Invented (heard, lower) of some batches; some words are names of several patients and in lower case too."""
-    rng, made = random.Random(seed), []
+    rng = random.Random(seed)
+    made = []
     for _ in range(count):
         who = [f"p{rng.randrange(patients)}" for _ in range(4)]
         names = {one: frozenset({(f"okwu{rng.randrange(30)}", f"zwi{one}")}) for one in who}
@@ -27,7 +28,9 @@ def batches(count, patients=40, seed=3):
 
 def in_memory(some):
     """The same by sets."""
-    names, staff, lower = defaultdict(set), set(), defaultdict(set)
+    names = defaultdict(set)
+    staff = set()
+    lower = defaultdict(set)
     for heard, words in some:
         for patient, found in heard.patients.items():
             names[patient] |= found
@@ -62,7 +65,8 @@ def test_a_store_gives_back_what_it_took_in_any_order():
 
 
 def test_stores_of_parts_merge_into_one_that_another_process_reads(tmp_path):
-    some, places = batches(90), []
+    some = batches(90)
+    places = []
     for part in range(3):
         places.append(tmp_path / f"{part}.heard")
         store = NameIndexStore(places[-1])

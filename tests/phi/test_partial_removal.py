@@ -69,7 +69,8 @@ def test_removal_is_per_patient():
 
 def test_who_is_missed_depends_on_ids_and_key_only():
     people = [patient(f"p{i}", f"A{i} B{i}") for i in range(200)]
-    few, more = remover(people, 0.05).missed, remover(people, 0.20).missed
+    few = remover(people, 0.05).missed
+    more = remover(people, 0.20).missed
     assert (len(few), len(more)) == (10, 40)
     assert {p.patient_id for p in few} < {p.patient_id for p in more}
     assert {p.patient_id for p in remover(people[::-1], 0.05).missed} == {p.patient_id for p in few}
@@ -79,19 +80,19 @@ def test_who_is_missed_depends_on_ids_and_key_only():
 
 
 def test_rate_one_removes_nothing_and_rate_zero_misses_nobody():
-    corpus, people = demo_corpus(12, 3), next(demo_chunks(12, 3)).patients
+    corpus = demo_corpus(12, 3)
+    people = next(demo_chunks(12, 3)).patients
     assert texts(remover(people, 1).over(corpus)) == texts(corpus)
     assert remover(people, 1).missed == people
     assert remover(people, 0).missed == []
 
 
 def test_no_word_of_a_treated_name_is_left_in_the_demo_corpus():
-    corpus, people = (
-        demo_corpus(40, 3),
-        {p.patient_id: p for p in next(demo_chunks(40, 3)).patients},
-    )
+    corpus = demo_corpus(40, 3)
+    people = {p.patient_id: p for p in next(demo_chunks(40, 3)).patients}
     one = EmulatedRemover(KEY, people, 0.25)
-    missed, removed = {p.patient_id for p in one.missed}, 0
+    missed = {p.patient_id for p in one.missed}
+    removed = 0
     for before, after in zip(corpus.batches(), one.over(corpus).batches(), strict=True):
         rows = zip(
             *(
@@ -162,10 +163,8 @@ def test_redrawn_names_keep_frequency_and_lose_the_person():
     assert out[-1] == "Fa La"
     assert out == texts(redrawn_names(corpus, people, KEY))
     pairs = Counter(tuple(text.split(":")[0].split()) for text in out[:-1])
-    firsts, lasts = (
-        Counter(f for f, _ in pairs.elements()),
-        Counter(last for _, last in pairs.elements()),
-    )
+    firsts = Counter(f for f, _ in pairs.elements())
+    lasts = Counter(last for _, last in pairs.elements())
     assert set(firsts) == {p.name[0] for p in people}
     assert set(lasts) == {p.name[1].upper() for p in people}
     assert all(40 < count < 130 for count in (*firsts.values(), *lasts.values()))  # 80 expected

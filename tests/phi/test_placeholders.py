@@ -108,7 +108,8 @@ def test_a_placeholder_is_one_piece_and_a_rare_one_becomes_the_commonest_of_its_
 
 
 def test_filled_notes_of_a_patient_agree_and_other_patients_differ():
-    text, invented = trained_on(NOTE), Invented(KEY, 4)
+    text = trained_on(NOTE)
+    invented = Invented(KEY, 4)
     first, second, other = (
         one.filled(text, at)[0] for one, at in ((invented, 0), (invented, 1), (Invented(KEY, 5), 0))
     )
@@ -137,7 +138,8 @@ def test_dates_have_the_order_and_the_class_of_distance_of_the_source(patient):
 
 
 def test_marked_notes_are_the_same_without_tags_and_every_surrogate_is_inside_one():
-    text, invented = trained_on(NOTE), Invented(KEY, 2)
+    text = trained_on(NOTE)
+    invented = Invented(KEY, 2)
     plain, marked = (invented.filled(text, 0, marked=marked)[0] for marked in (False, True))
     assert re.sub(r"</?[A-Z_]+>", "", marked) == plain
     found = re.findall(r"<([A-Z_]+)>(.*?)</\1>", marked)

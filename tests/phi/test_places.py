@@ -26,7 +26,9 @@ def needed(text, start, end):
 
 @pytest.mark.parametrize("kind", ["address", "institution"])
 def test_places_abroad_are_found(kind):
-    finder, count, found = Finder.of(PhiSettings()), Counter(), Counter()
+    finder = Finder.of(PhiSettings())
+    count = Counter()
+    found = Counter()
     for country, text, (start, end) in notes(kind):
         covered = {i for span in finder.find(text) for i in range(span.start, span.end)}
         count[country] += 1

@@ -107,14 +107,16 @@ def found_after(text, spans):
 
 
 def test_a_replacement_that_equals_its_identifier_is_a_residue():
-    text, span = "call 216-555-0144", Span(5, 17, "PHONE")
+    text = "call 216-555-0144"
+    span = Span(5, 17, "PHONE")
     same = [Treated("216-555-0144", Treatment.SURROGATE)]
     assert [r.label for r in residues(text, [span], same, RESEARCH)] == ["PHONE"]
     assert residues(text, [span], [Treated("216-555-0144", Treatment.KEEP)], RESEARCH) == []
 
 
 def test_what_the_policy_keeps_is_no_residue():
-    limited, harbor = Policy.of_profile("limited-dataset"), Policy.of_profile("safe-harbor")
+    limited = Policy.of_profile("limited-dataset")
+    harbor = Policy.of_profile("safe-harbor")
     assert found("seen 3/4/2019, 216-555-0144", policy=limited) == [("216-555-0144", "PHONE")]
     assert found("from 2014-2017, Q3 2019", policy=harbor) == []  # years may stay
     assert found("from 2014-2017") == [("2014-2017", "DATE")]

@@ -41,7 +41,8 @@ def test_another_value_of_the_variable_is_refused(monkeypatch):
 
 
 def test_a_run_with_it_is_another_run_than_one_without_it():
-    with_it, without = PhiSettings(second_opinion="on"), PhiSettings(second_opinion="off")
+    with_it = PhiSettings(second_opinion="on")
+    without = PhiSettings(second_opinion="off")
     assert run_hash(with_it) != run_hash(without)
     assert with_it.flat()["second_opinion"] == "on"
 

@@ -61,7 +61,8 @@ def new(text, patient_id="p1", patient=None):
 
 def treated(text, *marked, policy="research", patient_id="p1"):
     """The text under a policy, with spans at the words that are given with their labels."""
-    spans, at = [], 0
+    spans = []
+    at = 0
     for label, word in marked:
         at = text.index(word, at)
         spans.append(Span(at, at + len(word), label))
@@ -74,7 +75,8 @@ class TestNames:
     @given(st.sampled_from(FIRST), st.sampled_from(LAST), st.integers(0, 9))
     def test_all_forms_of_a_name_agree(self, first, last, patient):
         who = f"p{patient}"
-        given_, family = new(first, who), new(last, who)
+        given_ = new(first, who)
+        family = new(last, who)
         assert new(f"{first} {last}", who) == f"{given_} {family}"
         assert new(f"{last.upper()}, {first.upper()}", who) == f"{family.upper()}, {given_.upper()}"
         assert new(f"{first[0]}. {last}", who).endswith(family)
@@ -197,7 +199,8 @@ class TestDates:
     @settings(max_examples=150, deadline=None)
     @given(DAYS, st.integers(0, 20), st.integers(1, 60))
     def test_both_ends_of_a_range_move(self, day, patient, length):
-        who, end = f"p{patient}", day + timedelta(length)
+        who = f"p{patient}"
+        end = day + timedelta(length)
         made = shifted(KEY, who, f"{day:%m/%d/%Y} - {end:%m/%d/%Y}")
         one, two = (parse(part)[0] for part in made.split(" - "))
         assert (one - day, two - end) == (offset(KEY, who), offset(KEY, who))
@@ -205,12 +208,14 @@ class TestDates:
     @settings(max_examples=150, deadline=None)
     @given(DAYS, st.integers(0, 20), st.integers(1, 20))
     def test_days_of_one_month(self, day, patient, length):
-        who, end = f"p{patient}", day + timedelta(length)
+        who = f"p{patient}"
+        end = day + timedelta(length)
         if end.month != day.month:
             return
         made = shifted(KEY, who, f"{day:%B} {day.day}-{end.day}, {day.year}")
         by = offset(KEY, who)
-        one, two = day + by, end + by
+        one = day + by
+        two = end + by
         whole = f"{one:%B} {one.day}-{two.day}, {one.year}"
         months = f"{one:%B} {one.day}-{two:%B} {two.day}, {two.year}"
         years = f"{one:%B} {one.day}, {one.year}-{two:%B} {two.day}, {two.year}"
@@ -226,7 +231,8 @@ class TestDates:
         st.booleans(),
     )
     def test_a_weekday_moves_with_its_date(self, day, patient, form, short):
-        who, by = f"p{patient}", offset(KEY, f"p{patient}")
+        who = f"p{patient}"
+        by = offset(KEY, f"p{patient}")
 
         def weekday(of):
             return WEEKDAYS[of.weekday()][: 3 if short else None]
@@ -323,10 +329,8 @@ def _usual_spelling(form):
 
 
 def _one_edit(form):
-    cuts, letters = (
-        [(form[:i], form[i:]) for i in range(len(form) + 1)],
-        "abcdefghijklmnopqrstuvwxyz",
-    )
+    cuts = [(form[:i], form[i:]) for i in range(len(form) + 1)]
+    letters = "abcdefghijklmnopqrstuvwxyz"
     return {
         *(a + b[1:] for a, b in cuts if b),
         *(a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1),

@@ -47,12 +47,14 @@ class TestGeneration:
 
 class TestForms:
     def test_a_nickname_is_a_short_form_of_the_surrogate(self):
-        full, short = new("Robert"), new("Bob")
+        full = new("Robert")
+        short = new("Bob")
         assert short != "Bob"
         assert short == full or short.lower() in nicknames()[full.lower()]
 
     def test_user_names_are_made_of_the_surrogates(self):
-        given, family = new("Walter").lower(), new("Brandvold").lower()
+        given = new("Walter").lower()
+        family = new("Brandvold").lower()
         text = "Walter Brandvold, user name wbrandvold, login: walterbrandvold, mail walter.brandvold@x.org"
         made = treated(text)
         assert f"login: {given}{family}" in made

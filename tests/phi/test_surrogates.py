@@ -27,7 +27,8 @@ from clinveil.phi.treatment.surrogates.numbers_and_places import (
 )
 from clinveil.phi.treatment.surrogates.pools import gender, pool
 
-KEY, OTHER = Key.from_seed(1), Key.from_seed(2)
+KEY = Key.from_seed(1)
+OTHER = Key.from_seed(2)
 names = st.sampled_from(
     [n for n, _ in Counter(surnames()).most_common(3000)] + list(all_given_names())[:1500]
 )

@@ -71,9 +71,11 @@ def marked(*examples):
 class TestArithmetic:
     def test_chances_are_those_of_crfsuite(self, texts, notes, tmp_path):
         model = train_tagger(texts, ("NAME",), 0.5, {}, {}, iterations=STEPS)
-        features, file = Features(), tmp_path / "crf"
+        features = Features()
+        file = tmp_path / "crf"
         write_crfsuite((labelled_tokens(text, ("NAME",)) for text in texts), file, features, STEPS)
-        reference, tagger = pycrfsuite.Tagger(), Tagger(model)
+        reference = pycrfsuite.Tagger()
+        tagger = Tagger(model)
         reference.open(str(file))
         for note in [*notes, "Dr. Ann", "x", "O'Neil-Ward's 12/3\n\n(b)"]:
             found = tokens(note)
@@ -91,14 +93,16 @@ class TestArithmetic:
         assert Tagger(small).hits("") == []
 
     def test_what_was_met_before_changes_nothing(self, small, notes):
-        alone, after = Tagger(small), Tagger(small)
+        alone = Tagger(small)
+        after = Tagger(small)
         for note in notes:
             after.hits(note)
         assert alone.hits(notes[-1], 0.1) == after.hits(notes[-1], 0.1)
 
     def test_the_words_line_and_sign_are_neither_a_line_nor_a_sign(self, notes):
         text = "Seen by Ann Ward\n§ Tess Moor\n"
-        alone, after = Tagger(own_tagger()), Tagger(own_tagger())
+        alone = Tagger(own_tagger())
+        after = Tagger(own_tagger())
         after.probabilities(tokens("A line in place, no sign of it."))
         assert (alone.probabilities(tokens(text)) == after.probabilities(tokens(text))).all()
 
@@ -182,7 +186,8 @@ class TestTrainingText:
             assert [note[a:b] for a, b in offsets(note, found, range(len(found)))] == found
 
     def test_no_name_that_is_kept_for_tests_is_ever_used(self, texts):
-        rng, people = Random(1), People(["Nelson Whitaker"])
+        rng = Random(1)
+        people = People(["Nelson Whitaker"])
         assert not may_train("Ann-Nelson") and held_out("Nelson")
         drawn = [people.one(rng) for _ in range(600)]
         assert all(
@@ -193,7 +198,8 @@ class TestTrainingText:
         assert people.real == []
 
     def test_every_template_is_filled_and_marked(self):
-        rng, people = Random(2), PEOPLE
+        rng = Random(2)
+        people = PEOPLE
         for line in (*templates("templates"), *templates("prose")):
             made = filled(line, people, rng)
             assert bool(made.spans) == any("{" + slot + "}" in line for slot in NAMES)
@@ -209,7 +215,9 @@ class TestTrainingText:
         others = list(invented(30, PEOPLE, Random(8)))
         for most in (0.0, 0.002, 0.02):
             threshold = threshold_within(small, others, most)
-            tagger, false, words = Tagger(small), 0, 0
+            tagger = Tagger(small)
+            false = 0
+            words = 0
             for text in others:
                 found, given = labelled_tokens(text, ("NAME",))
                 taken = 1 - tagger.probabilities(found)[:, 0] >= threshold

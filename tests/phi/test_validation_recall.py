@@ -75,7 +75,8 @@ def test_words_of_many_patients_are_less_suspicious():
     st.lists(st.tuples(st.integers(0, 79), st.integers(1, 9)), max_size=3),
 )
 def test_every_letter_and_digit_lies_in_exactly_one_place(text, ranges):
-    found, at = [], 0
+    found = []
+    at = 0
     for start, length in sorted(ranges):
         if start >= at and start + length <= len(text):
             found.append(Span(start, start + length, "NAME"))
@@ -138,7 +139,9 @@ def draws(sizes, rates, n_locations, seed, rounds):
     truth = {name: rng.random(size) < rates[name] for name, size in sizes.items()}
     found = sum(hits.sum() for name, hits in truth.items() if KINDS[name].found)
     value = found / sum(hits.sum() for hits in truth.values())
-    taken, held, width = allocation(sizes, n_locations), 0, []
+    taken = allocation(sizes, n_locations)
+    held = 0
+    width = []
     for _ in range(rounds):
         some = {name: rng.choice(hits, taken[name], replace=False) for name, hits in truth.items()}
         seen = [
@@ -186,7 +189,9 @@ def test_coverage_over_many_corpora(leave, n_locations):
 
 def test_a_detector_that_suspects_is_asked():
     class Unsure:
-        name, labels, examples = "unsure", frozenset({"NAME"}), ()
+        name = "unsure"
+        labels = frozenset({"NAME"})
+        examples = ()
 
         def find(self, note):
             return []
@@ -216,5 +221,6 @@ def test_drawn_places_are_a_random_sample_whatever_the_order():
             draw.add(note, [])
         counts[[int(s.note_id) for s in draw.drawn() if s.stratum != "rest"]] += 1
     assert draw.sizes.total() >= 600
-    first, last = counts[:150].sum(), counts[150:].sum()
+    first = counts[:150].sum()
+    last = counts[150:].sum()
     assert abs(first - last) < 4 * np.sqrt(first + last)

@@ -62,7 +62,8 @@ def vault(made, tmp_path):
 
 
 def back(vault, *flags, reason="the patient asked"):
-    notes, out = vault.parent / "o.parquet", vault.parent / "back.parquet"
+    notes = vault.parent / "o.parquet"
+    out = vault.parent / "back.parquet"
     return main(
         [
             "reidentify",
@@ -250,7 +251,8 @@ def test_what_a_killed_run_left_of_the_log_is_removed(vault):
 @pytest.mark.parametrize("mode", ["remove", "tag"])
 def test_there_and_back_in_other_modes(tmp_path, mode):
     pq.write_table(pa.table(ROWS), tmp_path / "n.parquet")
-    out, home = tmp_path / "o.parquet", tmp_path / "back.parquet"
+    out = tmp_path / "o.parquet"
+    home = tmp_path / "back.parquet"
     flags = ["--set", f"mode={mode}", "--crosswalk", "--workers", "1"]
     assert main(["deidentify", str(tmp_path / "n.parquet"), "-o", str(out), *flags]) == 0
     assert "Okwuosa" not in " ".join(texts(out))
@@ -335,10 +337,8 @@ def test_a_key_kept_elsewhere(vault):
 
 
 def test_chunks_know_their_place(tmp_path):
-    key, rows = (
-        Key.from_seed(3),
-        [Row(f"n{i}", "p", "d", 5, (Replacement(0, "NAME", "Ä", "B"),)) for i in range(3)],
-    )
+    key = Key.from_seed(3)
+    rows = [Row(f"n{i}", "p", "d", 5, (Replacement(0, "NAME", "Ä", "B"),)) for i in range(3)]
     path = tmp_path / "crosswalk.bin"
     with path.open("wb") as file:
         writer = Writer(file, key, "run")

@@ -9,7 +9,8 @@ from clinveil.attacks.attack import attacks
 from clinveil.cli.main import main
 from clinveil.releases import measured, pipeline
 
-OF_RELEASE, USEFUL = measured.of_release, pipeline.useful
+OF_RELEASE = measured.of_release
+USEFUL = pipeline.useful
 
 
 @pytest.fixture(autouse=True, scope="module")

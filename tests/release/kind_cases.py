@@ -15,10 +15,8 @@ WORDS = [
     for end in ("", "a", "o", "y", "um", "al", "ine", "ish", "less", "ward")
 ]
 PATIENTS = 60
-FIRST, LAST = (
-    ("Qamira", "Wexlor", "Zopheny", "Yldana"),
-    ("Brixtow", "Crundle", "Dwexham", "Fjolnir", "Gwentor"),
-)
+FIRST = ("Qamira", "Wexlor", "Zopheny", "Yldana")
+LAST = ("Brixtow", "Crundle", "Dwexham", "Fjolnir", "Gwentor")
 FAST = [
     "--set",
     "dim=12",

@@ -112,7 +112,8 @@ class Copying:
     def score(self, notes):
         found = []
         for note in notes:
-            rows, logs = list(range(len(self.notes))), []
+            rows = list(range(len(self.notes)))
+            logs = []
             for place, token in enumerate(note):
                 logs.append(np.log(self.next_of(rows, place)[token]))
                 rows = [row for row in rows if self.notes[row][place] == token]
@@ -123,14 +124,17 @@ class Copying:
 
 class _Copies:
     def __init__(self, model, lanes):
-        self._model, self._lanes = model, lanes
+        self._model = model
+        self._lanes = lanes
         self.reset(np.arange(lanes))
 
     def reset(self, lanes, labels=None):
         if not hasattr(self, "_rows"):
-            self._rows, self._place = [[] for _ in lanes], [0] * len(lanes)
+            self._rows = [[] for _ in lanes]
+            self._place = [0] * len(lanes)
         for lane in lanes:
-            self._rows[lane], self._place[lane] = list(range(len(self._model.notes))), 0
+            self._rows[lane] = list(range(len(self._model.notes)))
+            self._place[lane] = 0
 
     def probabilities(self):
         return np.array(
@@ -139,7 +143,8 @@ class _Copies:
 
     def push(self, ids):
         for lane, token in enumerate(ids):
-            place, notes = self._place[lane], self._model.notes
+            place = self._place[lane]
+            notes = self._model.notes
             rows = [row for row in self._rows[lane] if notes[row][place] == token]
             self._rows[lane] = [row for row in rows if len(notes[row]) > place + 1]
             self._place[lane] += 1

@@ -192,10 +192,8 @@ def test_a_note_that_left_with_another_text_is_a_note_of_its_own(desk):
     """It shares no draw with the first: the key of a draw is the note's id."""
     ids = {row["source_note_id"]: row for row in crosswalk(desk / "out") + crosswalk(desk / "out2")}
     (later,) = (name for name in ids if name.startswith(f"{CHANGED}#"))
-    first, second = (
-        released(desk / "out")[ids[CHANGED]["note_id"]],
-        released(desk / "out2")[ids[later]["note_id"]],
-    )
+    first = released(desk / "out")[ids[CHANGED]["note_id"]]
+    second = released(desk / "out2")[ids[later]["note_id"]]
     assert first["patient_id"] == second["patient_id"] and first["note_id"] != second["note_id"]
     assert "another text" in (desk / "out2/release/report.html").read_text()
     assert not any("#" in row["source_note_id"] for row in crosswalk(desk / "out3")), (
@@ -269,7 +267,8 @@ def test_the_ledger_holds_one_entry_of_the_key_with_all_that_left(desk, capsys):
 
 def test_a_run_that_stopped_after_it_was_entered_goes_on(desk):
     """And its base is the one it had: the entry of the ledger names the vault that is being made."""
-    base, ledger = ParentRelease.read(desk / "out2/vault"), Ledger(desk / NAME)
+    base = ParentRelease.read(desk / "out2/vault")
+    ledger = Ledger(desk / NAME)
     assert base.refuse_unledgered(ledger, desk / "out3/vault").notes.size == 121
     with pytest.raises(UsageError, match="already: release"):
         base.refuse_unledgered(ledger, desk / "out4/vault")

@@ -59,7 +59,8 @@ def linked(
 
 
 def test_names_that_recipients_recover_are_refused_and_others_pass():
-    weak, words = read(3, 300, holding="recipient"), read(299, 300, target="words")
+    weak = read(3, 300, holding="recipient")
+    words = read(299, 300, target="words")
     (gate,) = reading_gates([read(90, 300), weak, words], 0.05)
     assert not gate.passed and gate.value == 0.3 and gate.threshold == 0.05
     assert (
@@ -87,7 +88,8 @@ def test_what_chance_explains_is_no_breach():
 
 
 def test_an_attack_with_enough_cases_decides_over_a_stronger_one_without_power():
-    strong, few = read(60, 300), read(4, 12, holding="pairs-20", reader="known-pairs")
+    strong = read(60, 300)
+    few = read(4, 12, holding="pairs-20", reader="known-pairs")
     assert not reading_gates([strong, few], 0.05)[0].passed
     (gate,) = reading_gates([read(6, 300), read(1, 12, holding="pairs-20")], 0.05)
     assert gate.outcome == "passed" and gate.value == 0.02

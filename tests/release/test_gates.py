@@ -175,7 +175,8 @@ NAMES = [
 def scanned(n, leaks, *, others=()):
     """The own-name finding of n patients; `leaks` rows name their bearer, `others` are (patient, name)."""
     rng = np.random.default_rng(n)
-    notes, patients = [["seen"] for _ in range(n)], np.arange(n)
+    notes = [["seen"] for _ in range(n)]
+    patients = np.arange(n)
     for patient, name in [*((i, i) for i in range(leaks)), *others]:
         notes[patient] += [*NAMES[name], "and"]
     index = NameIndex(NAMES[:n], rng, replicates=1)
@@ -211,7 +212,8 @@ def test_many_names_by_chance_take_power_and_the_gate_says_how_much():
 def test_the_gate_of_own_names_keeps_its_level():
     """Everybody's notes hold a random name, the own one now and then: refused in 1 % at most."""
     rng = np.random.default_rng(3)
-    n, refused = 120, 0
+    n = 120
+    refused = 0
     for _ in range(300):
         others = list(enumerate(rng.permutation(n).tolist()))
         refused += bool(failed(patient_gates([scanned(n, 0, others=others)])))

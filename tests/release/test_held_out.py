@@ -117,7 +117,8 @@ def test_the_draw_depends_on_no_order(labels, share, salt):
     rows = rows_with(labels, notes_each=2)
     (one,) = rows
     turned = SplitRows(one.patients[::-1], one.labels[::-1], one.signatures[::-1])
-    first, again = draw_held_out(rows, share, salt), draw_held_out([turned], share, salt)
+    first = draw_held_out(rows, share, salt)
+    again = draw_held_out([turned], share, salt)
     assert first == again
     assert len(first.patients) + len(first.training) == len(labels)
     assert len(first.patients) <= max(2, max(MOST, share) * len(labels))

@@ -16,7 +16,8 @@ def renamed(key, notes=NOTES, *, patients=True):
 
 def test_ids_are_new_distinct_and_follow_the_patient():
     batch, crosswalk = renamed(Key.from_seed(1))
-    notes, patients = batch.column("note_id").to_pylist(), batch.column("patient_id").to_pylist()
+    notes = batch.column("note_id").to_pylist()
+    patients = batch.column("patient_id").to_pylist()
     assert len(set(notes)) == 3
     assert patients[0] == patients[2] != patients[1]
     assert not set(notes + patients) & {"n1", "n2", "n3", "p1", "p2"}

@@ -253,7 +253,8 @@ def test_a_release_is_written_down_and_a_second_one_refused(fresh, capsys):
 
 
 def test_a_site_names_one_ledger_for_all_folders(fresh, monkeypatch, capsys):
-    site, one = fresh / "site", fresh / "one" / "out"
+    site = fresh / "site"
+    one = fresh / "one" / "out"
     shutil.rmtree(fresh / "out")
     (fresh / "c.toml").write_text(f'ledger = "{site}"\n')
     command = [
@@ -361,7 +362,8 @@ def test_a_ledger_that_cannot_be_written_costs_no_run(fresh, monkeypatch, capsys
 
 
 def test_of_two_runs_side_by_side_one_leaves(fresh, monkeypatch, capsys):
-    known, looks = Ledger.earlier, []
+    known = Ledger.earlier
+    looks = []
 
     def late(self, *given):  # the other run ends after this one has looked
         looks.append(1)

@@ -27,7 +27,9 @@ from clinveil.releases.measured import measured
 from clinveil.stats.findings import clustered_share
 from clinveil.vectors.count import count_words
 
-PATIENTS, NOTES, LENGTH = 120, 3, 30
+PATIENTS = 120
+NOTES = 3
+LENGTH = 30
 WORDS = np.array([f"{a}{b}o" for a in "bcdfghjklm" for b in "aeiouyrlst"])
 
 
@@ -35,13 +37,17 @@ WORDS = np.array([f"{a}{b}o" for a in "bcdfghjklm" for b in "aeiouyrlst"])
 def case(tmp_path_factory):
     """Notes of which some released ones share a run with their source, their ids, and places; not yet measured."""
     rng = np.random.default_rng(11)
-    source, released, walk, places = [], [], [], []
+    source = []
+    released = []
+    walk = []
+    places = []
     for patient in range(PATIENTS):
         shared = int(rng.integers(0, 12))
         for note in range(NOTES):
             words = rng.choice(WORDS, LENGTH)
             drawn = np.concatenate([words[:shared], rng.choice(WORDS, LENGTH - shared)])
-            old, new = f"s{patient}.{note}", f"r{patient}.{note}"
+            old = f"s{patient}.{note}"
+            new = f"r{patient}.{note}"
             source.append((old, f"p{patient}", " ".join(words)))
             released.append((new, f"q{patient}", " ".join(drawn)))
             walk.append((old, f"p{patient}", new, f"q{patient}"))
@@ -91,7 +97,8 @@ class SameFirst(Attack):
     def __call__(self, context: Context, rng: np.random.Generator) -> list[Finding]:
         """Return one finding."""
         first = {note.note_id: note.text.split()[0] for note in rows(context.original)}
-        owners, counts = {}, np.zeros((PATIENTS, 2), dtype=np.int64)
+        owners = {}
+        counts = np.zeros((PATIENTS, 2), dtype=np.int64)
         for note in rows(context.released):
             row = owners.setdefault(note.patient_id, len(owners))
             counts[row] += [note.text.split()[0] == first[context.notes[note.note_id]], 1]
@@ -126,10 +133,8 @@ def test_all_sides_hold_the_same_whole_patients(case, tmp_path):
     )
     assert len(some.notes) == NOTES * len(some.patients)
     assert 10 < len(some.patients) < 60
-    notes, patients = (
-        f"{len(some.notes)} of {PATIENTS * NOTES}",
-        f"{len(some.patients)} of {PATIENTS}",
-    )
+    notes = f"{len(some.notes)} of {PATIENTS * NOTES}"
+    patients = f"{len(some.patients)} of {PATIENTS}"
     assert seen.drawn == f"{notes} notes, those of {patients} patients sampled with the key"
     assert ids(seen.whole.released) == ids(case[0].released)
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in (tmp_path / "measured").iterdir())
@@ -138,7 +143,8 @@ def test_all_sides_hold_the_same_whole_patients(case, tmp_path):
 def test_part_files_are_copied_where_they_are_read(case, tmp_path):
     """Three parts of each side, and of the tables; the released ones in another order."""
     whole, vault = case
-    sent, parts = [], {}
+    sent = []
+    parts = {}
     for side in ("original", "entered", "released"):
         (tmp_path / side).mkdir()
         table = pa.Table.from_batches(getattr(whole, side).batches())
@@ -159,7 +165,8 @@ def test_part_files_are_copied_where_they_are_read(case, tmp_path):
 
     seen = measured(replace(whole, **parts), tmp_path, 2700, b"salt", tmp_path / "some", over)
     assert list(map(len, sent)) == [3] * 5
-    one, other = drawn(case, tmp_path).context, seen.context
+    one = drawn(case, tmp_path).context
+    other = seen.context
     assert (one.notes, one.patients, drawn(case, tmp_path).drawn) == (
         other.notes,
         other.patients,
@@ -178,7 +185,8 @@ def test_the_key_decides_who_is_drawn(case, tmp_path):
 
 
 def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp_path):
-    seen, rng = drawn(case, tmp_path), np.random.default_rng(0)
+    seen = drawn(case, tmp_path)
+    rng = np.random.default_rng(0)
     marked = seen.by(Linkage(own_vectors=False), rng)
     assert marked and all(f.detail["measured_on"] == seen.drawn for f in marked)
     assert not any("measured_on" in f.detail for f in of_words(seen, rng))
@@ -222,7 +230,9 @@ def test_intervals_of_drawn_patients_cover_the_figures_of_all(case, tmp_path):
         seen = drawn(case, tmp_path, words, salt=bytes([key]))
         return seen.by(SameFirst(), np.random.default_rng(key))[0]
 
-    exact, keys, some = same_first(0, 0).value, 40, PATIENTS * NOTES * LENGTH // 4
+    exact = same_first(0, 0).value
+    keys = 40
+    some = PATIENTS * NOTES * LENGTH // 4
     covered = [
         found.low <= exact <= found.high for found in (same_first(some, key) for key in range(keys))
     ]

@@ -82,7 +82,8 @@ def test_each_breach_is_counted(source, released, field):
 
 
 SHUFFLED = {"shuffle": "note"}
-PAIN, FEVER = (0, 4), (5, 10)
+PAIN = (0, 4)
+FEVER = (5, 10)
 
 
 def test_words_in_another_order_are_held_against_their_own_source():
@@ -128,10 +129,8 @@ def test_source_words_keep_a_place_for_a_word_of_nothing():
 
 def test_pieces_read_by_processes_add_up(monkeypatch):
     monkeypatch.setattr("clinveil.releases.check.PIECE", 2)
-    source, released = (
-        ["pain fever"] * 5,
-        ["ache ache", "pain ache", "ache zyzzyva", "ache 38", "ache okafor ache"],
-    )
+    source = ["pain fever"] * 5
+    released = ["ache ache", "pain ache", "ache zyzzyva", "ache 38", "ache okafor ache"]
     crosswalk = pa.record_batch(
         [[f"s{i}" for i in range(5)], ["p"] * 5, [f"r{i}" for i in range(5)], ["q"] * 5],
         schema=CROSSWALK,

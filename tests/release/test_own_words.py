@@ -25,8 +25,11 @@ MEASURES = True
 LEXICON = [
     f"{a}{b}{c}{d}" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrst" for d in "abcdefghij"
 ]
-RARE, COMMON = range(2_000, 3_600), 12  # words by rank
-MET, ANY = "own address no more often than by chance", "no own address"
+# words by rank
+RARE = range(2_000, 3_600)
+COMMON = 12
+MET = "own address no more often than by chance"
+ANY = "no own address"
 
 
 def drawn(rng, n, common, *, length=280, planted=0, size=2):
@@ -35,7 +38,8 @@ def drawn(rng, n, common, *, length=280, planted=0, size=2):
     The words of a note stand in a random order; an address that is left in, of `size` words, stands whole.
     """
     weights = 1 / np.arange(1, len(LEXICON) + 1)
-    people, notes = {}, []
+    people = {}
+    notes = []
     for i in range(n):
         own = [LEXICON[j] for j in rng.choice(common, size, replace=False)]
         text = rng.choice(LEXICON, length, p=weights / weights.sum()).tolist()
@@ -61,7 +65,8 @@ def test_chance_is_what_random_notes_hold_and_is_seldom_refused():
     """Addresses of the commonest words in 80 releases: as many found as expected, and 1 % refused at most."""
     rng = np.random.default_rng(5)
     found = [drawn(rng, 30, COMMON) for _ in range(80)]
-    count, expected = sum(f.count for f in found), sum(f.detail["expected"] for f in found)
+    count = sum(f.count for f in found)
+    expected = sum(f.detail["expected"] for f in found)
     assert abs(count - expected) < 3 * expected**0.5 and expected > 200
     assert sum(map(refused, found)) <= 4
     assert (
@@ -88,7 +93,8 @@ def test_addresses_left_in_are_refused(common, size, planted, caught):
 
 def test_the_gate_says_from_where_on_it_refuses_and_an_order_that_is_kept_excuses_none():
     rng = np.random.default_rng(2)
-    clean, busy = drawn(rng, 40, RARE), drawn(rng, 40, COMMON)
+    clean = drawn(rng, 40, RARE)
+    busy = drawn(rng, 40, COMMON)
     said = [patient_gates([f], shuffled=True)[0] for f in (clean, busy)]
     assert "fewer than one of 125 orders" in said[0].power and "2 or more patients" in said[0].power
     assert "fewer than one of 125 " not in said[1].power

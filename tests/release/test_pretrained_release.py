@@ -24,7 +24,8 @@ NAMES = ["Anna Berg", "Carl Dorn", "Emma Falk", "Georg Hahn", "Ida Jung", "Karl 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     """A folder with notes of 60 patients, a public model that knows the names, and a list of patients."""
-    folder, rng = tmp_path_factory.mktemp("desk"), np.random.default_rng(1)
+    folder = tmp_path_factory.mktemp("desk")
+    rng = np.random.default_rng(1)
     lines = ["note_id,patient_id,type,text"]
     for i in range(60):
         kind = list(WORDS)[i % 2]

@@ -33,7 +33,8 @@ PATIENTS = 120
 
 def private_notes(folder, patients=PATIENTS, types=TYPES, missing=False):
     """Notes with words of their type, and 25 words that only this patient has."""
-    rng, lines = np.random.default_rng(1), ["note_id,patient_id,type,text"]
+    rng = np.random.default_rng(1)
+    lines = ["note_id,patient_id,type,text"]
     names = list(types)
     for i in range(patients):
         name = names[i % len(names)]
@@ -125,7 +126,8 @@ def test_the_manifest_states_the_guarantee(desk):
 
 
 def test_the_gate_on_the_audit_refuses_a_contradicted_epsilon():
-    right, wrong = Audit(1_000, 300, 160, 1e-4), Audit(1_000, 300, 299, 1e-4)
+    right = Audit(1_000, 300, 160, 1e-4)
+    wrong = Audit(1_000, 300, 299, 1e-4)
     assert audit_gate(right, 1.0).outcome == "passed" and audit_gate(wrong, 1.0).outcome == "failed"
     assert audit_gate(wrong, 8.0).outcome == "no power", (
         "300 correct guesses cannot show an epsilon above 8"
@@ -170,7 +172,8 @@ def started(
 
 def test_a_killed_run_is_resumed_and_spends_nothing_again(desk):
     (desk / "apart").mkdir()  # away from the vaults of the other releases
-    entries, more = Ledger(desk / "other").entries, (*FEW, "--set", f"ledger={desk / 'other'}")
+    entries = Ledger(desk / "other").entries
+    more = (*FEW, "--set", f"ledger={desk / 'other'}")
     killed = started(desk, "apart/killed", *more)
     while not list((desk / "other").glob("*.parquet")):
         assert killed.poll() is None

@@ -59,7 +59,8 @@ def test_all_of_the_release_goes_and_nothing_of_the_vault(run, server, tmp_path,
 
 
 def test_a_downloaded_release_is_sent_with_its_sign_last(run, server, tmp_path, monkeypatch):
-    release, sent = tmp_path / "out" / "release", []
+    release = tmp_path / "out" / "release"
+    sent = []
     assert main([*run, "s3://notes/down"]) == 0
     for here, there in (("down", "up"), ("up", "again")):
         for name in released_files(release):

@@ -107,7 +107,8 @@ def test_each_note_drops_or_doubles_up_to_the_share_that_is_said(sides):
     told, _, notes = sides
     changes = []
     for _, entered, places in notes:
-        n, written = len(words(entered)), Counter(places)
+        n = len(words(entered))
+        written = Counter(places)
         assert max(written.values()) <= 2 and not (len(written) < n and max(written.values()) == 2)
         assert abs(len(places) - n) < told["vary_length"] * n + 5 * (told["vary_length"] * n) ** 0.5
         changes.append((len(places) - n) / n)
@@ -140,7 +141,8 @@ def test_a_long_note_is_cut_after_it_was_treated(desk, monkeypatch):
 
 
 def test_every_digest_of_both_manifests_is_that_of_the_file(desk):
-    vault, release = desk / "out" / "vault", desk / "out" / "release"
+    vault = desk / "out" / "vault"
+    release = desk / "out" / "release"
     for manifest in (
         json.loads((place / "manifest.json").read_text()) for place in (vault, release)
     ):

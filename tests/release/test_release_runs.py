@@ -154,7 +154,8 @@ def test_words_in_another_order_twice_or_left_out_pass(desk, tmp_path):
     assert main(release(desk, "ordered", *TAKEN, *flags)) == 0
     assert main(["verify", str(desk / "ordered" / "release")]) == 0
     manifest = json.loads((desk / "ordered/release/manifest.json").read_text())
-    tokens, settings = manifest["tokens"], manifest["settings"]
+    tokens = manifest["tokens"]
+    settings = manifest["settings"]
     assert tokens["dropped"] > tokens["subsampled"] > 100 and tokens["doubled"] > 100
     assert (settings["shuffle"], settings["vary_length"], settings["scope"]) == (
         "note",

@@ -35,7 +35,8 @@ WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     """Notes, vectors of most of their words as a folder with counts of elsewhere and as a file, and a release."""
-    folder, rng = tmp_path_factory.mktemp("desk"), np.random.default_rng(1)
+    folder = tmp_path_factory.mktemp("desk")
+    rng = np.random.default_rng(1)
     texts = [" ".join(rng.choice(WORDS, 40)) for _ in range(120)]
     ids = {
         "note_id": [f"n{i}" for i in range(120)],
@@ -43,7 +44,8 @@ def desk(tmp_path_factory):
     }
     (folder / "demo").mkdir()
     pq.write_table(pa.table({**ids, "text": texts}), folder / "demo/notes.parquet")
-    words, theirs = [*WORDS[:50], "elsewhere", "The"], np.full(52, 9_999, dtype=np.int64)
+    words = [*WORDS[:50], "elsewhere", "The"]
+    theirs = np.full(52, 9_999, dtype=np.int64)
     matrix = rng.normal(size=(52, 12)).astype(np.float32)
     save_vectors(Vectors(words, matrix, theirs, theirs, 10_000), folder / "vectors")
     save_vectors(Vectors(words, matrix), folder / "v.vec")
@@ -64,7 +66,8 @@ def manifests(desk, out="out"):
 
 
 def test_the_vault_has_the_rows_of_the_notes_with_their_figures(desk):
-    vault, given = load_vectors(desk / "out/vault/vectors"), load_vectors(desk / "v.vec")
+    vault = load_vectors(desk / "out/vault/vectors")
+    given = load_vectors(desk / "v.vec")
     assert (len(vault), len(given)) == (50, 52)
     assert (vault.matrix == given.matrix[[given.ids[word] for word in vault.words]]).all()
     training = HeldOutPatients.read(desk / "out/vault").training

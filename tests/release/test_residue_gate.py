@@ -35,7 +35,8 @@ OFF = {"mail": "emails_urls", "urls": "emails_urls"}  # class -> detector, if th
 
 def write_notes(folder, kind):
     """Write one note per patient; each has an identifier of this class."""
-    rng, lines = np.random.default_rng(5), ["note_id,patient_id,text,topic"]
+    rng = np.random.default_rng(5)
+    lines = ["note_id,patient_id,text,topic"]
     for number in range(NOTES):
         form = FORMS[kind][number % len(FORMS[kind])]
         planted = form.format(m=number % 12 + 1, d=number % 28 + 1, n=number)

@@ -14,7 +14,8 @@ from clinveil.core.runfolder import run_folder as open_folder
 from clinveil.releases.outcome import KIND, Places
 from clinveil.releases.settings import ReleaseSettings
 
-PLAIN, FORCE = ReleaseSettings(), ReleaseSettings(force=True)
+PLAIN = ReleaseSettings()
+FORCE = ReleaseSettings(force=True)
 
 
 @contextmanager

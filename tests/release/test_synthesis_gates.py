@@ -192,27 +192,31 @@ def outcomes(texts, training, held_out):
 
 
 def test_short_notes_that_are_all_training_notes_are_refused():
-    training, held_out = people(90, 14, 1), people(10, 14, 2)
+    training = people(90, 14, 1)
+    held_out = people(10, 14, 2)
     assert outcomes(training[:78] * 5, training, held_out) == ["failed", "failed"]
     assert outcomes(people(400, 14, 3), training, held_out) == ["passed", "passed"]
     assert outcomes([*training[:20], *held_out[:3]] * 9, training, held_out) == ["passed", "passed"]
 
 
 def test_one_note_of_few_words_and_many_numbers_is_refused():
-    training, held_out = people(60, 19, 1, numbers=60), people(7, 19, 2, numbers=60)
+    training = people(60, 19, 1, numbers=60)
+    held_out = people(7, 19, 2, numbers=60)
     made = people(60, 19, 3, numbers=60)
     assert outcomes([*made, training[3]], training, held_out) == ["passed", "failed"]
     assert outcomes(made, training, held_out) == ["passed", "passed"]
 
 
 def test_notes_in_two_parts_are_refused():
-    training, held_out = people(60, 80, 1), people(7, 80, 2)
+    training = people(60, 80, 1)
+    held_out = people(7, 80, 2)
     parts = [" ".join(part) for text in training for part in (text.split()[:49], text.split()[49:])]
     assert outcomes(parts, training, held_out) == ["failed", "passed"]
 
 
 def test_one_copied_held_out_note_does_not_excuse_forty():
-    training, held_out = people(60, 80, 1), people(7, 80, 2)
+    training = people(60, 80, 1)
+    held_out = people(7, 80, 2)
     assert outcomes([*training[:40], held_out[0]], training, held_out) == ["failed", "failed"]
     assert outcomes([*people(60, 80, 3), training[0], held_out[0]], training, held_out) == [
         "passed",
@@ -221,7 +225,8 @@ def test_one_copied_held_out_note_does_not_excuse_forty():
 
 
 def test_where_neither_gate_could_see_a_copy_nothing_leaves():
-    training, held_out = people(12, 4, 1), people(3, 4, 2)
+    training = people(12, 4, 1)
+    held_out = people(3, 4, 2)
     made = [" ".join(reversed(text.split())) for text in training]
     found = looked(made, sides=sides_of(training, held_out), span=50, min_patients=1)
     assert [gate.outcome for gate in found.gates[2:4]] == ["no power", "failed"]
@@ -243,11 +248,9 @@ def altered(text, how, rng):
 @pytest.mark.parametrize(("patients", "others"), [(45, 5), (180, 20)])
 def test_five_near_copies_are_refused_and_notes_of_others_pass(how, patients, others):
     rng = np.random.default_rng(5)
-    training, held_out, made = (
-        people(patients, 160, 1),
-        people(others, 160, 2),
-        people(patients, 160, 3),
-    )
+    training = people(patients, 160, 1)
+    held_out = people(others, 160, 2)
+    made = people(patients, 160, 3)
     near = [altered(text, how, rng) for text in training[:5]]
     for texts, names in ((made, []), ([*made, *near], ["no near copies"])):
         found = looked(texts, sides=sides_of(training, held_out), span=50, min_patients=1)

@@ -28,7 +28,8 @@ def refused(desk, out):
 def test_counts_add_up_and_rare_words_are_left_out(desk):
     made = json.loads((desk / "whole/vault/manifest.json").read_text())
     texts = texts_in(desk / "whole/vault/refused/notes.csv")
-    counts, all_words = made["counts"], " ".join(texts).split()
+    counts = made["counts"]
+    all_words = " ".join(texts).split()
     assert (counts["notes"], counts["words"]) == (25, len(all_words))
     assert not [word for word in all_words if word.startswith("rare") or "unk" in word]
     assert [gate["name"] for gate in made["gates"] if not gate["passed"]] == ["no test seed"]

@@ -145,7 +145,8 @@ def test_a_label_that_does_not_exist_is_one_line(tmp_path, capsys):
 def test_attacks_read_the_columns_of_the_release(tmp_path, capsys):
     write(tmp_path / "notes.parquet", table())
     assert release(tmp_path) == 4
-    made, source = tmp_path / "out/vault/refused/notes.parquet", tmp_path / "notes.parquet"
+    made = tmp_path / "out/vault/refused/notes.parquet"
+    source = tmp_path / "notes.parquet"
     sides = [str(tmp_path / name) for name in ("in.parquet", "out.parquet")]
     for path, rows in zip(sides, (table().slice(0, 40), table().slice(40)), strict=True):
         pq.write_table(rows, path)

@@ -393,7 +393,8 @@ def test_a_task_below_the_floor_is_a_warning_and_not_a_purpose(external):
     bad = replace(use("transfer", -0.3, (0.33, 0.2, 0.94)), low=-0.5, high=-0.1)
     held = replace(external, findings=(bad, *external.findings))
     scores = "release 0.200, floor 0.330, real notes 0.940"
-    card, page = release_card(held), render(held).partition('id="adversaries"')[0]
+    card = release_card(held)
+    page = render(held).partition('id="adversaries"')[0]
     assert "Warning: the release is of no use" in page and scores in page
     assert (
         scores in card

@@ -40,7 +40,8 @@ def test_few_patients_are_not_counted():
 
 @pytest.mark.parametrize("finding", [FEW, *findings()], ids=lambda f: f.measure)
 def test_report_and_manifest_hide_the_same(finding):
-    shown, said = row(finding, "external"), outward_finding(finding)
+    shown = row(finding, "external")
+    said = outward_finding(finding)
     assert shown.value.value == said["value"]
     assert shown.control.value == said["control"]
     assert shown.n.value == said["n"]

@@ -86,7 +86,8 @@ def test_what_a_later_detector_finds_beyond_what_was_looked_at_stays_hidden():
 
 
 def test_what_one_reviewer_keeps_is_kept_whatever_another_says():
-    one, other = {(4, 9): None, (14, 24): None}, {(4, 9): Kept(4, 9, "NAME")}
+    one = {(4, 9): None, (14, 24): None}
+    other = {(4, 9): Kept(4, 9, "NAME")}
     assert revised(FOUND, one, other) == [FOUND[0], FOUND[2]] == revised(FOUND, other, one)
 
 

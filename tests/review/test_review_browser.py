@@ -62,7 +62,9 @@ class Reviewer:
 
     def __init__(self, browser, address, width=1400, height=850):
         self.page = browser.new_page(viewport={"width": width, "height": height})
-        self.asked, self.said, self.keys = [], [], 0
+        self.asked = []
+        self.said = []
+        self.keys = 0
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
@@ -192,7 +194,8 @@ def test_places_are_code_points_whatever_stands_before_them(made, browser):
         reviewer.wait("#hits", "1 of 1")
         reviewer.press("Escape", "{", "}", "4")
         reviewer.wait("#current-text", "CITY")
-        text, last = TEXTS["emoji"], decision_lines(made)[-1]["set"][0]
+        text = TEXTS["emoji"]
+        last = decision_lines(made)[-1]["set"][0]
         assert text[slice(*last["place"])] == text[slice(*last["span"][:2])] == "fine"
         # A family of code points that is one to the eye is passed as one.
         reviewer.press("k", "]", "]")

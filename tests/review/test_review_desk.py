@@ -148,7 +148,8 @@ def test_each_step_is_one_private_line_without_note_text_synced_before_it_counts
 
 def test_a_full_disk_leaves_no_half_line_and_no_half_step(open_desk, made, monkeypatch):
     with open_desk() as desk:
-        name, write = place_of(desk, 0, "Xiuyingsecret"), os.write
+        name = place_of(desk, 0, "Xiuyingsecret")
+        write = os.write
         desk.act(0, [], done=True)
         before = decision_lines(made)
 

@@ -24,7 +24,8 @@ class Client:
     """A browser without its manners."""
 
     def __init__(self, server):
-        self.server, self.word = server, None
+        self.server = server
+        self.word = None
         self.host = f"127.0.0.1:{server.server_port}"
 
     def send(self, method, path, body=None, **headers):

@@ -157,7 +157,8 @@ if __name__ == "__main__":
 
 def interrupted(on, folder):
     """Start a run, interrupt it at work; its exit code, what it said, and the processes that it left."""
-    script, places = folder / "sleepers.py", [folder / name for name in "abcd"]
+    script = folder / "sleepers.py"
+    places = [folder / name for name in "abcd"]
     script.write_text(SCRIPT)
     mark = uuid.uuid4().hex
     environ = os.environ | {MARK: mark, "PYTHONWARNINGS": "ignore"}

@@ -70,7 +70,8 @@ def test_no_more_processes_and_threads_than_cores(monkeypatch):
 
 @pytest.mark.parametrize("slots", [1, 8])
 def test_so_many_tasks_are_on_a_cluster(slots):
-    submitted, most = [], 0
+    submitted = []
+    most = 0
 
     def fetch(item):
         nonlocal most

@@ -81,15 +81,14 @@ def _broken(folder: Path) -> None:
 
 SYNTHETIC = "synthetic/release"
 SOME = "some.parquet"  # the notes with canaries and few others, for models that are trained often
-NOTES, FAST = (
-    "notes.parquet",
-    ["--set", "epochs=1", "--set", "window=5", "--set", "dim=12", "--set", "workers=1"],
-)
+NOTES = "notes.parquet"
+FAST = ["--set", "epochs=1", "--set", "window=5", "--set", "dim=12", "--set", "workers=1"]
 
 
 def _good() -> list[list[str]]:
     """Commands that end well."""
-    notes, fast = NOTES, FAST
+    notes = NOTES
+    fast = FAST
     nli = ["--set", "seeds=1", "--set", "epochs=2", "--set", "hidden=4"]
     study = [
         "study",

@@ -154,13 +154,15 @@ def _broken(folder: Path) -> None:
     )
 
 
-N, GOLD = "notes.parquet", ["--gold", "gold.jsonl"]
+N = "notes.parquet"
+GOLD = ["--gold", "gold.jsonl"]
 FIRST, SECOND = ("out.parquet.vault/review/" + f"{name}.jsonl" for name in ("first", "second"))
 
 
 def _good() -> list[list[str]]:
     """Commands that end well; the first argument of a review is what its reviewer takes for names."""
-    known, measure = ["--set", "patients=patients.parquet"], ["evaluate", "deidentification"]
+    known = ["--set", "patients=patients.parquet"]
+    measure = ["evaluate", "deidentification"]
     full = ["--crosswalk", "--set", "audit=full"]
     sampled = ["--set", "locations=200"]
     return [
@@ -264,7 +266,8 @@ def _good() -> list[list[str]]:
 
 def _bad() -> list[tuple[int, list[str]]]:
     """Commands that are given something broken, each with the code it ends with."""
-    deidentify, measure = ["deidentify", N, "-o", "never", *Q], ["evaluate", "deidentification", N]
+    deidentify = ["deidentify", N, "-o", "never", *Q]
+    measure = ["evaluate", "deidentification", N]
     back = ["reidentify", "decided.parquet", "-o", "never", "--reason", "test", "--vault"]
     gold = ["broken.jsonl", "outside.jsonl", "moved.jsonl", "stranger.jsonl", "brat", "i2b2", "xml"]
     return [
@@ -286,7 +289,8 @@ def _bad() -> list[tuple[int, list[str]]]:
 
 
 def test_every_command_did_what_it_should(desk):
-    codes, said = exit_codes(desk), (desk / "said").read_text()
+    codes = exit_codes(desk)
+    said = (desk / "said").read_text()
     assert codes[: len(_good())] == [0] * len(_good()), said
     assert codes[len(_good()) :] == [code for code, _ in _bad()], said
     assert not list((desk / "work").glob("never*"))

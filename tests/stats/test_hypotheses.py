@@ -29,7 +29,8 @@ def test_permutation_p_is_uniform_where_there_is_nothing():
 
 
 def test_permutation_p_of_all_orders_equals_scipy():
-    x, y = np.array([1.0, 2, 4, 7, 5]), np.array([2.0, 1, 5, 9, 6])
+    x = np.array([1.0, 2, 4, 7, 5])
+    y = np.array([2.0, 1, 5, 9, 6])
     orders = [float(x @ y[list(order)]) for order in permutations(range(5))]
     theirs = scipy_stats.permutation_test(
         (y,),

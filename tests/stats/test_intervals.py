@@ -119,7 +119,8 @@ def test_draws_without_a_number_are_left_out_and_none_at_all_is_refused():
 
 
 def test_a_share_of_nothing_or_all_keeps_the_doubt_of_its_patients():
-    none, all_hits = np.array([[0, 9], [0, 1], [0, 0]]), np.array([[9, 9], [1, 1]])
+    none = np.array([[0, 9], [0, 1], [0, 0]])
+    all_hits = np.array([[9, 9], [1, 1]])
     assert share_by_patient(none) == clopper_pearson(0, 2)
     assert share_by_patient(all_hits) == clopper_pearson(2, 2)
     some = np.array([[1, 2], [0, 3]])
@@ -137,7 +138,8 @@ def test_a_share_of_nothing_or_all_keeps_the_doubt_of_its_patients():
 )
 def test_shares_of_few_clustered_hits_hold_their_level(patients, share):
     """Hits come in some patients only (correlation 0.1 within one); the percentile bootstrap covered .84 at 1 %."""
-    rng, covered = np.random.default_rng(3), 0
+    rng = np.random.default_rng(3)
+    covered = 0
     for _ in range(300):
         things = 1 + rng.poisson(np.exp(rng.normal(3, 0.7, patients)))
         hits = rng.binomial(things, rng.beta(9 * share, 9 * (1 - share), size=patients))
@@ -201,7 +203,8 @@ def test_the_jackknife_of_a_mean_is_the_t_interval():
 
 def test_the_jackknife_of_a_ratio_holds_its_level_with_few_patients():
     """A percentile bootstrap of eight patients covers about .88."""
-    rng, covered = np.random.default_rng(2), 0
+    rng = np.random.default_rng(2)
+    covered = 0
     for _ in range(300):
         sizes = rng.integers(20, 60, size=8)
         totals = sizes * rng.normal(4, 0.4, size=8)

@@ -47,7 +47,8 @@ def test_one_leak_has_one_in_n_and_two_one_in_n_times_n_less_one():
 
 
 def test_a_name_in_several_notes_is_permuted():
-    patient, name = np.array([0, 1, 2, 3]), np.array([0, 0, 0, 3])
+    patient = np.array([0, 1, 2, 3])
+    name = np.array([0, 0, 0, 3])
     p, how = own_name_p(patient, name, 5, np.random.default_rng(0), 4_000)
     assert how == "4,000 permutations of owners"
     assert p == pytest.approx(every(patient, name, 5), abs=0.03)

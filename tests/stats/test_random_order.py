@@ -32,7 +32,8 @@ def test_the_chance_is_that_of_all_orders(note, phrase):
     odds = PhraseOdds.of(phrase)
     held = [note.count(word) for word in odds.words]
     assert odds.times(held, len(note)) == pytest.approx(np.mean(found))
-    chance, truth = odds.chance(held, len(note)), np.mean([n > 0 for n in found])
+    chance = odds.chance(held, len(note))
+    truth = np.mean([n > 0 for n in found])
     assert chance >= truth - 1e-12 if odds.overlaps else chance == pytest.approx(truth)
     assert not (odds.overlaps and len(set(phrase)) == len(phrase))
 
@@ -75,11 +76,13 @@ def test_the_level_is_kept(expected):
 def test_the_power_is_that_of_phrases_left_in(expected):
     rng = np.random.default_rng(7)
     chances = expected * rng.dirichlet(np.ones(50)) if expected else np.zeros(50)
-    limit, many = one_refused_below(chances), found_refused_from(expected)
+    limit = one_refused_below(chances)
+    many = found_refused_from(expected)
 
     def refused(*left):
         """Whether so many, each of such a chance, are refused where nothing stands there by chance."""
-        both, whose = np.append(chances, left), np.arange(50 + len(left))
+        both = np.append(chances, left)
+        whose = np.arange(50 + len(left))
         return found_p(both, whose >= 50, whose) < ALPHA
 
     assert refused(0.99 * limit) and not refused(1.01 * limit)

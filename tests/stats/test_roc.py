@@ -40,7 +40,9 @@ def test_area_is_inverted_by_turning_the_scores():
 
 def covered(members, others, truth, repetitions=300, seed=0):
     """How often the interval of the area holds the true one: two normal sides, one moved."""
-    rng, moved, held = np.random.default_rng(seed), np.sqrt(2) * ndtri(truth), 0
+    rng = np.random.default_rng(seed)
+    moved = np.sqrt(2) * ndtri(truth)
+    held = 0
     for _ in range(repetitions):
         low, high = separation(
             rng.normal(moved, 1, members), rng.normal(size=others)
@@ -60,7 +62,8 @@ def test_the_intervals_of_small_and_unequal_sides_hold_their_level(members, othe
 
 def test_the_interval_has_the_variance_of_brunner_and_munzel():
     rng = np.random.default_rng(1)
-    members, others = rng.normal(0.5, 2, 30), rng.normal(size=12)
+    members = rng.normal(0.5, 2, 30)
+    others = rng.normal(size=12)
     theirs = rank_compare_2indep(members, others)
     found = separation(members, others)
     low, high = found.auc_interval()
@@ -106,7 +109,9 @@ def test_rates_need_five_expected_false_alarms():
 )
 def test_tpr_at_fpr_hold_their_level_with_and_without_signal(members, others, rate, truth):
     """Clopper-Pearson at the observed threshold: .52 with signal, for the threshold is estimated too."""
-    rng, moved, held = np.random.default_rng(2), ndtri(truth) - ndtri(rate), 0
+    rng = np.random.default_rng(2)
+    moved = ndtri(truth) - ndtri(rate)
+    held = 0
     for _ in range(300):
         _, (low, high) = separation(
             rng.normal(moved, 1, members), rng.normal(size=others)

@@ -23,7 +23,8 @@ def test_every_patient_is_in_one_stratum_of_enough(sizes, counted, seed):
 
 
 def test_strata_hold_like_numbers_of_diagnoses_and_like_names():
-    sizes, frequency = np.repeat([1, 5], 40), np.tile(np.arange(40.0), 2)
+    sizes = np.repeat([1, 5], 40)
+    frequency = np.tile(np.arange(40.0), 2)
     parts = strata(sizes, frequency)
     assert [set(sizes[part]) for part in parts] == [{1}, {1}, {5}, {5}]
     assert [frequency[part].max() for part in parts] == [19, 39, 19, 39]
@@ -99,7 +100,8 @@ def test_name_ranks_without_spread_say_nothing():
 
 def test_the_smallest_rank_is_one_in_all_patients():
     rng = np.random.default_rng(0)
-    far, has = rng.random((50, 8)), np.eye(50, 8, dtype=bool) | (np.arange(8) == 7)
+    far = rng.random((50, 8))
+    has = np.eye(50, 8, dtype=bool) | (np.arange(8) == 7)
     far[3, has[3]] -= 100
     p = name_ranks(far, has, None)
     assert p[3] == 1 / 50 and p.min() >= 1 / 50
@@ -121,12 +123,15 @@ def tracking_world(rng, n=200, m=30):
 
 def permutation_p_of(far, has, parts, rng):
     found = permute_names(far, has, parts, 99, rng)
-    own, centre = differences(far, has).mean(), found.expected.mean()
+    own = differences(far, has).mean()
+    centre = found.expected.mean()
     return (np.sum(np.abs(found.means - centre) >= abs(own - centre)) + 1) / 100
 
 
 def test_free_permutation_rejects_too_often_and_the_stratified_one_does_not():
-    free, stratified, signed_rank = [], [], []
+    free = []
+    stratified = []
+    signed_rank = []
     for seed in range(80):
         rng = np.random.default_rng(seed)
         far, has, frequency = tracking_world(rng)

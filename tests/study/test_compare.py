@@ -51,7 +51,8 @@ def notes(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def done(notes, tmp_path_factory):
-    out, said = tmp_path_factory.mktemp("compare") / "out", []
+    out = tmp_path_factory.mktemp("compare") / "out"
+    said = []
     return compare_releases(notes, out, settings(**QUICK), said.append), said
 
 
@@ -182,7 +183,8 @@ def test_the_same_call_measures_nothing_again(done, notes):
 
 
 def test_an_interrupted_comparison_makes_only_what_is_missing(done, notes):
-    out, said = done[0].folder, []
+    out = done[0].folder
+    said = []
     (out / "runs/deidentified.json").unlink()
     compare_releases(notes, out, settings(**QUICK), said.append)
     assert "measure deidentified" in said and "coded: measured before" in said

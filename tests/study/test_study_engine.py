@@ -83,7 +83,8 @@ def test_tasks_run_after_what_they_need(tmp_path):
         "first": 2,
         "second": 2,
     }
-    store, said = Store(tmp_path / "tasks"), []
+    store = Store(tmp_path / "tasks")
+    said = []
     Bench(store, serial, said.append).do(wanted)
     assert said == [
         *("first: 2 of 2 tasks to do", "second: 2 of 2 tasks to do"),

@@ -58,7 +58,8 @@ def pairs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def done(notes, pairs, tmp_path_factory):
-    out, said = tmp_path_factory.mktemp("study") / "out", []
+    out = tmp_path_factory.mktemp("study") / "out"
+    said = []
     settings = load_settings(StudySettings, TINY)
     return run_study(notes, out, settings, pairs=(pairs,), say=said.append), out, said
 
@@ -105,7 +106,8 @@ def test_the_example_note_changes_as_its_setting_says(done):
     assert "Whitfield" in examples["original"]
     assert "Whitfield" not in examples["PHI removed"]
     assert "diabetes" in examples["PHI replaced"]
-    before, after = words(examples["original"]), examples["N = 3, cbow"].split()
+    before = words(examples["original"])
+    after = examples["N = 3, cbow"].split()
     assert len(before) == len(after)
     known = sum(one == other for one, other in zip(before, after, strict=True))
     assert known == 0
@@ -207,7 +209,8 @@ def test_the_grid_is_the_papers(notes):
         "classify",
         "compare",
     ]
-    treats, classifies = tasks_of(study, Treat), tasks_of(study, Classify)
+    treats = tasks_of(study, Treat)
+    classifies = tasks_of(study, Classify)
     grid = {t.setting.label for t in treats if t.setting.kind == "neighbours"}
     assert grid == {
         f"N = {n}, {a}" for n in ("3", "5", "7", "9", "3-14") for a in ("cbow", "skipgram")

@@ -231,7 +231,9 @@ def planted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
     letters = "bcdfghjklmnprstvwz"
     word = [f"{a}{v}{b}{w}" for a in letters for v in "ao" for b in letters for w in "iu"]
-    first, last, illness = word[:60], word[60:120], [f"{w}itis" for w in word[120:132]]
+    first = word[:60]
+    last = word[60:120]
+    illness = [f"{w}itis" for w in word[120:132]]
     people = [Patient(f"p{n}", (first[n], last[n]), (f"c{n % 12}",)) for n in range(60)]
     said = [" ".join([p.name[0], p.name[1], illness[n % 12]] * 25) for n, p in enumerate(people)]
     notes = memory_corpus(

@@ -100,7 +100,8 @@ def test_a_result_that_cannot_be_read_is_one_line_with_a_remedy(tmp_path):
 
 @pytest.mark.parametrize("over", [serial, processes(2)], ids=["serial", "processes"])
 def test_only_what_is_not_done_is_done(tmp_path, over):
-    store, said = Store(tmp_path / "tasks"), []
+    store = Store(tmp_path / "tasks")
+    said = []
     works = [Square(number, tmp_path) for number in range(4)]
     perform(store, works[2])
     perform_all(store, works, over, said.append)
@@ -136,7 +137,8 @@ def test_one_run_at_a_time_and_the_folder_says_that_it_is_secret(tmp_path):
 @pytest.mark.parametrize("link", [True, False], ids=["link", "file"])
 @pytest.mark.parametrize("force", [True, False], ids=["force", "goes on"])
 def test_a_lock_of_somebody_else_is_refused_and_left_alone(tmp_path, link, force):
-    out, theirs = tmp_path / "out", tmp_path / "precious"
+    out = tmp_path / "out"
+    theirs = tmp_path / "precious"
     out.mkdir(mode=0o700)
     if link:
         (out / "lock").symlink_to("../precious")

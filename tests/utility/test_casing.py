@@ -107,7 +107,8 @@ def test_a_step_equals_the_layers_of_pytorch(layers):
 def test_gradients_against_finite_differences():
     with seeded(0):
         model = CharacterLstm(3, 1, 2, 0.0).double()
-    rows, targets = torch.tensor([[0], [2], [1]]), torch.tensor([2, 1, 0])
+    rows = torch.tensor([[0], [2], [1]])
+    targets = torch.tensor([2, 1, 0])
 
     def loss_of():
         return torch.nn.functional.cross_entropy(
@@ -243,7 +244,8 @@ def trained(settings_, seed=0, n=300, said=None):
     characters = alphabet_of(sentences(n))
     with seeded(seed):
         model = CharacterLstm(len(characters), *settings_.shape, settings_.dropout)
-        text, dev = stream(characters, sentences(n)), stream(characters, sentences(40, 1))
+        text = stream(characters, sentences(n))
+        dev = stream(characters, sentences(40, 1))
         return CharacterTraining(
             model, text, dev, settings_, CPU, ([] if said is None else said).append
         ).fit()
@@ -314,13 +316,15 @@ def test_the_unit_of_an_interval_is_the_owner_of_the_lines():
         for place, name in enumerate(NAMES * 3)
     ]
     lines = [line for line in own for _ in range(20)]
-    train, dev = Lines("train", sentences(60)), Lines("dev", sentences(20, 1))
+    train = Lines("train", sentences(60))
+    dev = Lines("dev", sentences(20, 1))
     quick = TINY.model_copy(update={"epochs": 1, "hidden": 8, "beam": 1})
     owners = [f"p{row // 20}" for row in range(len(lines))]
     settings = (np.random.default_rng(0), quick)
     by_patient = casing((train, dev, Lines("test", lines, owners)), *settings)
     by_line = casing((train, dev, Lines("test", lines)), np.random.default_rng(0), quick)
-    usual, gain = by_patient[1], by_patient[-1]
+    usual = by_patient[1]
+    gain = by_patient[-1]
     assert usual.detail["independent"] == 12 and by_line[1].detail["independent"] == 240
     assert (
         "patients" in usual.method

@@ -64,10 +64,8 @@ def test_a_lost_word_is_refused():
 @given(st.lists(any_text, max_size=5))
 def test_the_truth_scores_one_and_lower_case_scores_none(lines):
     lines = [" ".join(line.split()) for line in lines]
-    truth, lower = (
-        score(count_words(lines, lines)),
-        score(count_words(lines, [line.lower() for line in lines])),
-    )
+    truth = score(count_words(lines, lines))
+    lower = score(count_words(lines, [line.lower() for line in lines]))
     assert truth.f1 == truth.precision == truth.recall
     assert truth.f1 == (1 if any(line != line.lower() for line in lines) else 0)
     assert lower.recall == 0
@@ -203,7 +201,8 @@ def test_lines_of_one_patient_stay_on_one_side():
 
 
 def test_what_is_given_is_kept():
-    lines, own = Lines("x", [f"line {i}" for i in range(100)]), Lines("y", ["own"])
+    lines = Lines("x", [f"line {i}" for i in range(100)])
+    own = Lines("y", ["own"])
     train, dev, test = split_lines(lines, None, own, np.random.default_rng(0))
     assert test is own
     assert (len(train), len(dev)) == (95, 5)

@@ -66,7 +66,8 @@ def random_words(rows, seed=3):
 def test_positive_control_nothing_changed_nothing_lost():
     rows = corpus()
     found = figures(rows, rows)
-    original, released = found["", "original"], found["", "released"]
+    original = found["", "original"]
+    released = found["", "released"]
     assert original.value == released.value > 0.8
     assert (
         found["_loss", None].value == found["_loss", None].low == found["_loss", None].high == 0.0
@@ -82,7 +83,8 @@ def test_positive_control_nothing_changed_nothing_lost():
 def test_negative_control_random_words_keep_nothing():
     rows = corpus()
     found = figures(rows, random_words(rows))
-    released, loss = found["", "released"], found["_loss", None]
+    released = found["", "released"]
+    loss = found["_loss", None]
     assert released.value < 0.5 and released.low < 0.4
     assert loss.low > 0.2 and loss.value == pytest.approx(
         found["", "original"].value - released.value

@@ -33,10 +33,8 @@ def rows_of(n_rows=50, n=12, seed=0):
 
 @given(numbers, st.randoms())
 def test_equal_scipys(values, random):
-    one, other = (
-        np.array(values, dtype=float),
-        np.array(random.sample(values, len(values)), dtype=float),
-    )
+    one = np.array(values, dtype=float)
+    other = np.array(random.sample(values, len(values)), dtype=float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = [scipy.stats.pearsonr(one, other)[0], scipy.stats.spearmanr(one, other)[0]]
@@ -63,7 +61,8 @@ def test_what_does_not_vary_has_no_correlation_however_its_mean_is_rounded(const
 
 
 def test_tiny_and_huge_values_are_like_others():
-    values, other = np.array([1.0, 2.0, 4.0, 3.0]), np.arange(4.0)
+    values = np.array([1.0, 2.0, 4.0, 3.0])
+    other = np.arange(4.0)
     for scale in (1e-200, 1e200):
         assert pearson(values * scale, other) == pytest.approx(pearson(values, other))
 

@@ -22,7 +22,9 @@ from clinveil.utility.deidentification.on_gold import (
 from clinveil.utility.deidentification.score import score
 
 TEXT = "Dr. Ada O'Neill saw Mr. Fox on 3/4/2019 for asthma."
-ADA, FOX, DAY = Span(4, 15, "NAME"), Span(24, 27, "NAME"), Span(31, 39, "DATE")
+ADA = Span(4, 15, "NAME")
+FOX = Span(24, 27, "NAME")
+DAY = Span(31, 39, "DATE")
 GOLD = (ADA, FOX, DAY)
 
 
@@ -81,9 +83,11 @@ def test_a_perfect_finder_and_a_blind_one():
 
 def test_shares_labels_and_intervals_are_by_patient():
     rng = default_rng(3)
-    notes, counts = [], {}
+    notes = []
+    counts = {}
     for number in range(60):
-        patient, missed = f"p{number % 12}", number % 12 < 3 and rng.random() < 0.7
+        patient = f"p{number % 12}"
+        missed = number % 12 < 3 and rng.random() < 0.7
         notes.append(_note(patient, (FOX, DAY) if missed else GOLD, note=str(number)))
         hits, things = counts.get(patient, (0, 0))
         counts[patient] = (hits + 3 - missed, things + 3)

@@ -24,7 +24,8 @@ def notes(n, seed, between="\n"):
 
 
 def found(released):
-    real, owner = notes(160, 1), np.full(len(released), -1)
+    real = notes(160, 1)
+    owner = np.full(len(released), -1)
     ids = [str(i) for i in range(len(real))]
     return {
         f.detail["label"]: f
@@ -33,7 +34,8 @@ def found(released):
 
 
 def test_real_notes_are_not_told_apart_and_flat_ones_are():
-    same, flat = found(notes(160, 2)), found(notes(160, 3, " "))
+    same = found(notes(160, 2))
+    flat = found(notes(160, 3, " "))
     for finding in same.values():
         assert finding.detail["low_score"] < 0.6 and finding.low < finding.value < finding.high
     assert same["word trigrams"].detail["floor"] > 0.99 and same["word trigrams"].value > 0.7

@@ -73,7 +73,8 @@ def test_what_is_left_out_is_counted():
 
 
 def test_numbers_as_labels():
-    ids, labels = list("abcdef"), [1.0, 2.0, float("nan"), 2.0, 1.0, None]
+    ids = list("abcdef")
+    labels = [1.0, 2.0, float("nan"), 2.0, 1.0, None]
     table = pa.record_batch({"note_id": ids, "patient_id": ids, "text": ["t"] * 6, "label": labels})
     found = read_labelled([table], "label", np.random.default_rng(0), min_class=2)
     assert found.classes == ("1.0", "2.0")

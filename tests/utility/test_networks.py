@@ -83,7 +83,8 @@ def test_kims_cnn_by_hand(matrix):
     words = matrix[ids[0]].numpy()
     pooled = []
     for maps, width in zip(net.convolutions.maps, (3, 4, 5), strict=True):
-        kernel, bias = maps.weight.detach().numpy(), maps.bias.detach().numpy()
+        kernel = maps.weight.detach().numpy()
+        bias = maps.bias.detach().numpy()
         values = [
             (kernel * words[i : i + width].T).sum(axis=(1, 2)) + bias for i in range(5 - width + 1)
         ]
@@ -100,7 +101,8 @@ def test_attention_by_hand():
     attend = Attention(4).eval()
     states = torch.randn(1, 3, 4)
     real = torch.tensor([[True, True, False]])
-    weight, bias = attend.inner.weight.detach().numpy(), attend.inner.bias.detach().numpy()
+    weight = attend.inner.weight.detach().numpy()
+    bias = attend.inner.bias.detach().numpy()
     h = states[0].numpy()
     raw = np.tanh(h @ weight.T + bias) @ attend.score.weight.detach().numpy()[0]
     raw = np.exp(raw[:2])

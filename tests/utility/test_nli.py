@@ -94,7 +94,8 @@ def slow_scores(model, premises, hypotheses):
     for rows, norm in zip((premises, hypotheses), model.norms, strict=True):
         embedded = model.vectors[rows]
         bag = torch.relu(embedded @ model.project.weight.T + model.project.bias).sum(dim=1)
-        mean, variance = bag.mean(dim=0), bag.var(dim=0, unbiased=False)
+        mean = bag.mean(dim=0)
+        variance = bag.var(dim=0, unbiased=False)
         sides.append((bag - mean) / torch.sqrt(variance + norm.eps))
     x = torch.cat(sides, dim=1)
     linears = [layer for layer in model.layers if isinstance(layer, torch.nn.Linear)]
@@ -135,13 +136,16 @@ def test_word_vectors_are_frozen():
 
 def rows_of(n, seed=0):
     rng = np.random.default_rng(seed)
-    one, other = rng.integers(1, 5, (n, 3)), rng.integers(1, 5, (n, 3))
+    one = rng.integers(1, 5, (n, 3))
+    other = rng.integers(1, 5, (n, 3))
     return Rows(one, other, (other == 4).any(axis=1).astype(np.int64))
 
 
 def test_the_kept_model_is_that_of_the_lowest_dev_loss():
     settings = NliSettings(hidden=8, batch=32, epochs=40, dropout=0.1)
-    train, dev = rows_of(321), rows_of(40, seed=1)  # 321: the last batch would hold one pair
+    # 321: the last batch would hold one pair
+    train = rows_of(321)
+    dev = rows_of(40, seed=1)
     with seeded(0):
         training = PairTraining(
             BagOfWords(np.eye(5, 4, dtype=np.float32), 2, settings), train, dev, settings, CPU
@@ -160,7 +164,8 @@ def test_the_kept_model_is_that_of_the_lowest_dev_loss():
 
 def test_training_stops_after_its_patience():
     settings = NliSettings(hidden=8, batch=32, epochs=200, patience=2)
-    train, dev = rows_of(64), rows_of(64, seed=1)
+    train = rows_of(64)
+    dev = rows_of(64, seed=1)
     noise = Rows(dev.premises, dev.hypotheses, np.random.default_rng(5).permutation(dev.targets))
     with seeded(0):
         model = BagOfWords(np.eye(5, 4, dtype=np.float32), 2, settings)
@@ -185,7 +190,8 @@ def test_one_training_pair_is_refused():
 @pytest.mark.slow
 def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance():
     findings = measured(colours())
-    own, floor = one(findings, "vectors"), one(findings, "random vectors")
+    own = one(findings, "vectors")
+    floor = one(findings, "random vectors")
     assert own.value > 0.95
     assert own.low <= own.value <= own.high
     assert own.control == floor.value

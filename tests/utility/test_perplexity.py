@@ -183,7 +183,8 @@ def test_patients_are_left_out_and_not_notes():
     """Two patients, each of one kind of note: an interval of eight notes is far narrower."""
     vocabulary = WordVocabulary(["a", "b"])
     model = Unigram(vocabulary, np.array([0, 0, 0, 900, 0]))
-    texts, patients = ["a a a a"] * 4 + ["b b b b"] * 4, ["p"] * 4 + ["q"] * 4
+    texts = ["a a a a"] * 4 + ["b b b b"] * 4
+    patients = ["p"] * 4 + ["q"] * 4
     two = found(model, notes_of(*texts, patients=patients))
     eight = found(model, notes_of(*texts))
     logs = np.log([found(model, notes_of(text))[0].value for text in (texts[0], texts[-1])])

@@ -19,7 +19,8 @@ SECRET = "zyqquavex"
 
 def rows_of(patients, seed, *, prepared=True, rare=f"{SECRET} "):
     """Notes of random words, in MedText's form or as people write."""
-    rng, rows = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    rows = []
     for patient in range(patients):
         for note in range(3):
             line = " , ".join(rng.choice(WORDS, 6)) + f" {rare}."

@@ -25,7 +25,8 @@ from clinveil.utility.labelled import Labelled, parts_of
 from clinveil.utility.scores import score
 from clinveil.vectors.table import Vectors
 
-LINEAR, NEURAL = ("lr", "svm"), ("cnn", "cnn-attention", "lstm", "lstm-attention")
+LINEAR = ("lr", "svm")
+NEURAL = ("cnn", "cnn-attention", "lstm", "lstm-attention")
 MODELS = LINEAR + NEURAL + ("tfidf-lr",)
 OWN = {"heart": ["cardiac", "murmur"], "lung": ["wheeze", "lobe"], "skin": ["rash", "itch"]}
 SHARED = [f"{a}{b}" for a in "bcdfg" for b in "aeiou"]

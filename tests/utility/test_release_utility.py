@@ -103,7 +103,8 @@ def test_the_source_itself_has_a_share_of_one_in_every_task(same):
         detail = finding.detail
         assert detail["of_ceiling"] == pytest.approx(1, abs=0.02)
         assert detail["task"] == name.partition(".")[2]
-    transfer, sequence = same["utility.transfer"].detail, same["utility.sequence"].detail
+    transfer = same["utility.transfer"].detail
+    sequence = same["utility.sequence"].detail
     assert (
         transfer["chance_score"] == pytest.approx(0.5, abs=0.03)
         and transfer["metric"] == "macro-F1"
@@ -118,7 +119,8 @@ def test_the_source_itself_has_a_share_of_one_in_every_task(same):
 def test_words_drawn_per_label_have_a_share_of_about_zero(same):
     from clinveil.utility.labelled import Labelled
 
-    rows, rng = notes(), np.random.default_rng(3)
+    rows = notes()
+    rng = np.random.default_rng(3)
     ids, patients, texts, labels = map(list, zip(*rows, strict=True))
     targets = np.array([LABELS.index(label) for label in labels])
     drawn = drawn_words(
@@ -329,7 +331,8 @@ def test_negated_words(text, negated):
 
 def test_macro_f1_of_sums_is_that_of_predictions_and_chance_is_the_mean_over_permutations():
     rng = np.random.default_rng(1)
-    truth, guess = rng.integers(0, 3, 400), rng.integers(0, 3, 400)
+    truth = rng.integers(0, 3, 400)
+    guess = rng.integers(0, 3, 400)
     guess[:150] = truth[:150]
     sums = f1_sums(truth, guess, 4).sum(axis=0)
     assert float(macro_f1(sums)) == pytest.approx(score("macro_f1", truth, guess))
@@ -366,7 +369,10 @@ def test_fewer_bits_are_better():
 def test_intervals_of_shares_cover():
     """Patients of one to five notes; an arm is right with a probability of its own, alike within a patient."""
     right = {"floor": 0.7, "released": 0.8, "ceiling": 0.9}
-    truth, covered, of_ceiling, runs = 0.5, 0, 0, 200
+    truth = 0.5
+    covered = 0
+    of_ceiling = 0
+    runs = 200
     for run in range(runs):
         rng = np.random.default_rng(run)
         patient = np.repeat(np.arange(150), rng.integers(1, 6, 150))

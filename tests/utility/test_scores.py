@@ -32,7 +32,8 @@ tables = st.integers(2, 12).flatmap(
 @given(tables)
 def test_several_labels_equal_sklearn(table):
     truth, guess, weights = table
-    live, sums = (truth | guess)[weights > 0].any(axis=0), weights @ f1_sums(truth, guess, 3)
+    live = (truth | guess)[weights > 0].any(axis=0)
+    sums = weights @ f1_sums(truth, guess, 3)
     if not live.any():
         assert np.isnan(micro_f1(sums)) and np.isnan(macro_f1(sums))
         return
@@ -44,7 +45,8 @@ def test_several_labels_equal_sklearn(table):
 
 
 def test_with_one_class_micro_f1_is_the_accuracy():
-    truth, guess = np.array([0, 1, 2, 2]), np.array([0, 2, 2, 1])
+    truth = np.array([0, 1, 2, 2])
+    guess = np.array([0, 2, 2, 1])
     assert score("micro_f1", truth, guess) == score("accuracy", truth, guess) == 0.5
 
 
@@ -55,7 +57,8 @@ def scores_of(truth, patients=None):
 
 def test_original_against_itself_loses_exactly_nothing():
     rng = np.random.default_rng(0)
-    truth, guesses = rng.integers(0, 3, 60), [rng.integers(0, 3, 60) for _ in range(3)]
+    truth = rng.integers(0, 3, 60)
+    guesses = [rng.integers(0, 3, 60) for _ in range(3)]
     loss = scores_of(truth).loss("macro_f1", guesses, guesses, rng)
     assert (loss.value, loss.low, loss.high) == (0.0, 0.0, 0.0)
 
@@ -111,7 +114,8 @@ def test_thresholds_are_chosen_by_micro_f1():
 
 
 def test_one_class_a_note_is_the_likeliest_and_chosen_by_macro_f1():
-    truth, probabilities = np.array([0, 1, 1]), np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
+    truth = np.array([0, 1, 1])
+    probabilities = np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
     assert decided(probabilities, 0.5, several=False).tolist() == [0, 0, 1]
     assert choose(truth, probabilities)[0] == pytest.approx(
         score("macro_f1", truth, np.array([0, 0, 1]))

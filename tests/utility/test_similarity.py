@@ -365,7 +365,8 @@ def test_options_of_the_other_protocol_are_refused(files, capsys, monkeypatch, m
 @pytest.mark.slow
 def test_real_lists_on_real_notes_beat_chance(real_data, tmp_path, capsys):
     """Small and quick: two passes of skip-gram over MTSamples are enough for UMNSRS."""
-    notes, pairs = real_data("notes/mtsamples.csv.gz"), real_data("wordpairs/umnsrs_sim.csv")
+    notes = real_data("notes/mtsamples.csv.gz")
+    pairs = real_data("wordpairs/umnsrs_sim.csv")
     made = [
         "embed",
         str(notes),

@@ -31,7 +31,8 @@ def test_no_patient_and_no_text_is_on_both_sides(n, seed):
     texts[1], texts[3] = texts[0].upper(), texts[2]
     labels = [str(x) for x in rng.integers(0, 2, n + 8)]
     parts = first_split(patients, texts, labels, rng)
-    train, test = parts.train.tolist(), parts.test.tolist()
+    train = parts.train.tolist()
+    test = parts.test.tolist()
     assert sorted(train + test) == list(range(n + 8)) and test
     assert not {patients[i] for i in train} & {patients[i] for i in test}
     assert not {texts[i].lower() for i in train} & {texts[i].lower() for i in test}
@@ -60,7 +61,8 @@ def test_labels_keep_their_proportions():
 
 
 def test_the_rng_decides():
-    patients, labels = [f"p{i // 2}" for i in range(80)], ["x", "y"] * 40
+    patients = [f"p{i // 2}" for i in range(80)]
+    labels = ["x", "y"] * 40
     first, again, other = (
         first_split(patients, texts_of(80), labels, np.random.default_rng(s)) for s in (1, 1, 2)
     )

@@ -29,7 +29,8 @@ def slow_words(text):
 
 
 def slow_counts(notes):
-    counts, patients = Counter(), defaultdict(set)
+    counts = Counter()
+    patients = defaultdict(set)
     for patient, text in notes:
         for word in slow_words(text or ""):
             counts[word] += 1
@@ -144,7 +145,8 @@ def test_parts_are_counted_where_they_are_read(tmp_path):
 
 
 def test_spilled_files_are_private_and_go_when_the_notes_break(tmp_path):
-    scratch, modes = tmp_path / "scratch", []
+    scratch = tmp_path / "scratch"
+    modes = []
 
     def breaking():
         yield from cut(corpus_of([("p", "one two three"), ("q", "four five six")]), 1).batches()

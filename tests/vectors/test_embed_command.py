@@ -46,7 +46,8 @@ def test_the_seed_makes_them_again(notes, tmp_path):
             run(notes, "-o", tmp_path / name, "--seed", 4, "--dim", 8, "--workers", 1, "--quiet")
             == 0
         )
-    one, two = load_vectors(tmp_path / "one"), load_vectors(tmp_path / "two")
+    one = load_vectors(tmp_path / "one")
+    two = load_vectors(tmp_path / "two")
     assert one.matrix.tobytes() == two.matrix.tobytes()
     assert one.meta["seed"] == 4
 

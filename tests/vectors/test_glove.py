@@ -36,8 +36,10 @@ def some_pairs(rng, n_words, n, *, distinct):
     if distinct:
         rows, columns = rows[rows != columns], columns[rows != columns]
     pairs = np.empty(rows.size, PAIR)
-    pairs["row"], pairs["column"] = rows, columns
-    pairs["target"], pairs["weight"] = rng.normal(size=rows.size), rng.random(rows.size)
+    pairs["row"] = rows
+    pairs["column"] = columns
+    pairs["target"] = rng.normal(size=rows.size)
+    pairs["weight"] = rng.random(rows.size)
     return pairs
 
 
@@ -53,7 +55,8 @@ def sides(rng, n_words, dim, variant, *, scale=1.0):
 
 def loss_of(pairs, left, right):
     """Equation 8 of Pennington et al. 2014, halved, in float64."""
-    u, v = left[pairs["row"], 0].astype(np.float64), right[pairs["column"], 0].astype(np.float64)
+    u = left[pairs["row"], 0].astype(np.float64)
+    v = right[pairs["column"], 0].astype(np.float64)
     difference = (u[:, :-1] * v[:, :-1]).sum(1) + u[:, -1] + v[:, -1] - pairs["target"]
     return float((0.5 * pairs["weight"] * difference**2).sum())
 
@@ -63,7 +66,8 @@ def reference_epoch(pairs, order, left, right, rule):
     total = 0.0
     for position in order:
         row, column, target, weight = pairs[position].tolist()
-        u, v = left[row], right[column]
+        u = left[row]
+        v = right[column]
         difference = u[0, :-1] @ v[0, :-1] + u[0, -1] + v[0, -1] - target
         total += 0.5 * weight * difference**2
         error = np.clip(weight * difference, -rule.clip, rule.clip)
@@ -85,7 +89,8 @@ def test_the_step_follows_the_gradient_by_finite_differences(variant):
         descend(pair, np.zeros(1, np.int32), left, right, tiny)
         for place, (old, new) in enumerate(zip(before, (left, right), strict=False)):
             for where in np.ndindex(old[:, 0].shape):
-                up, down = [b.copy() for b in before], [b.copy() for b in before]
+                up = [b.copy() for b in before]
+                down = [b.copy() for b in before]
                 up[place][where[0], 0, where[1]] += 1e-5
                 down[place][where[0], 0, where[1]] -= 1e-5
                 slope = (loss_of(pair, up[0], up[-1]) - loss_of(pair, down[0], down[-1])) / 2e-5
@@ -149,7 +154,8 @@ def test_parameters_begin_as_both_programs_begin():
 
 
 def test_training_pairs_by_hand():
-    rows, columns = np.array([0, 0, 1], np.int32), np.array([0, 1, 2], np.int32)
+    rows = np.array([0, 0, 1], np.int32)
+    columns = np.array([0, 1, 2], np.int32)
     values = np.array([4.0, 200.0, 50.0])
 
     def entries(**settings):
@@ -198,7 +204,8 @@ def test_planted_synonyms_and_topics_are_found(tmp_path, variant):
     inside = topic[:, None] == topic[None, :]
     assert table[inside].mean() > table[~inside].mean() + 0.5
     for t in "xy":
-        one, other = vectors.ids[f"syn{t}p"], vectors.ids[f"syn{t}q"]
+        one = vectors.ids[f"syn{t}p"]
+        other = vectors.ids[f"syn{t}q"]
         across = [vectors.ids[w] for w in vectors.words if w.startswith("syn") and w[3] != t]
         assert table[one, other] > table[one, across].max() + 0.5
 

@@ -93,7 +93,8 @@ def test_few_tokens_are_refused_though_many_words_are_known(tmp_path):
 
 
 def test_lines_are_texts(tmp_path):
-    plain, packed = tmp_path / "a.txt", tmp_path / "b.txt.gz"
+    plain = tmp_path / "a.txt"
+    packed = tmp_path / "b.txt.gz"
     plain.write_bytes("one two\r\nthree\n\nfour é".encode())
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     for path in (plain, packed):
@@ -141,7 +142,8 @@ def test_more_text_teaches_and_adds_no_row(tmp_path):
     (tmp_path / "more.txt").write_text(
         "\n".join(" ".join(rng.choice(topics[i % 2], 8)) for i in range(600))
     )
-    notes, how = memory_corpus(alone), {"dim": 8, "window": 5, "epochs": 30}
+    notes = memory_corpus(alone)
+    how = {"dim": 8, "window": 5, "epochs": 30}
     run = {"seed": 1, "workers": 1, "scratch": tmp_path / "s"}
     plain = train(notes, VectorSettings(**how), **run)
     taught = train(notes, VectorSettings(**how, more_text=tmp_path / "more.txt"), **run)

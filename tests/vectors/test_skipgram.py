@@ -18,7 +18,8 @@ from clinveil.vectors.sentences import END, encoded_file, token_lines, words_in
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
-N_WORDS, DIM = 40, 7
+N_WORDS = 40
+DIM = 7
 
 
 @pytest.fixture
@@ -53,7 +54,8 @@ def by_hand(notes, plan, chunk):
     keep = np.minimum(1, (np.sqrt(share) + 1) / share).astype(np.float32)
     chance = np.cumsum(counts.astype(float) ** 0.75) / (counts.astype(float) ** 0.75).sum()
     centres = stretch(counts, plan.window, plan.negative)
-    words, before = int((ids != END).sum()), 0
+    words = int((ids != END).sum())
+    before = 0
     for epoch in range(plan.epochs):
         for number, part in enumerate(chunks(ids, chunk)):
             rngs = [
@@ -68,7 +70,8 @@ def by_hand(notes, plan, chunk):
                 done = (before + size * first / lane_size) / words / plan.epochs
                 changes = []
                 for lane, rng in enumerate(rngs[:-1]):
-                    one, two = inputs.copy(), outputs.copy()
+                    one = inputs.copy()
+                    two = outputs.copy()
                     last = min(lane * lane_size + min(first + centres, lane_size), len(kept))
                     for place in range(lane * lane_size + first, last):
                         centre_by_hand(kept, place, one, two, chance, plan, rate(done), rng)
@@ -80,7 +83,8 @@ def by_hand(notes, plan, chunk):
 
 
 def thinned_by_hand(ids, keep, rng):
-    lines, line = [], []
+    lines = []
+    line = []
     for word in ids.tolist():
         if word == END:
             lines.append(line)
@@ -103,7 +107,8 @@ def centre_by_hand(kept, place, inputs, outputs, chance, plan, alpha, rng):
         word = int(np.searchsorted(chance, rng.random()))
         if word not in targets:
             targets.append(word)
-    before, after = [], []
+    before = []
+    after = []
     for side, step in ((before, -1), (after, 1)):
         at = place + step
         while abs(at - place) <= reach and 0 <= at < len(kept) and kept[at] != END:
@@ -111,7 +116,8 @@ def centre_by_hand(kept, place, inputs, outputs, chance, plan, alpha, rng):
             at += step
     around = [*reversed(before), *after]
     for pair in (around[n : n + 2] for n in range(0, len(around), 2)):
-        old, held = inputs[pair].copy(), outputs[targets].copy()
+        old = inputs[pair].copy()
+        held = outputs[targets].copy()
         wanted = np.array([1.0] + [0.0] * (len(targets) - 1))
         gains = alpha * (wanted - 1 / (1 + np.exp(-old @ held.T)))
         np.add.at(inputs, pair, gains @ held)
@@ -171,7 +177,8 @@ def test_samples_are_drawn_by_counts_to_the_three_quarters():
 
 
 def test_frequent_words_make_the_stretches_short():
-    even, few = np.full(100_000, 10), np.array([10, 10, 10])
+    even = np.full(100_000, 10)
+    few = np.array([10, 10, 10])
     assert stretch(even, 5, 5) == 512
     assert 1 <= stretch(few, 40, 5) <= 10
     assert stretch(few, 100, 100) <= 2
@@ -180,7 +187,8 @@ def test_frequent_words_make_the_stretches_short():
 def test_training_that_runs_away_begins_again_and_then_is_refused(notes, monkeypatch):
     monkeypatch.setattr(room, "UNSEEN", 10**9)
     monkeypatch.setattr(room, "_MOST_CENTRES", 64)
-    begun, real = [], room._Training
+    begun = []
+    real = room._Training
 
     class Watched(real):
         def __init__(self, *args):
@@ -224,7 +232,8 @@ def test_unseen_notes_are_predicted_as_well_as_by_gensim():
     from gensim.models import Word2Vec
 
     texts = [words(note.text) for note in rows(demo_corpus(60, seed=3))]
-    seen, unseen = texts[:-40], texts[-40:]
+    seen = texts[:-40]
+    unseen = texts[-40:]
     counted = Counter(word for text in texts for word in text)
     names = sorted(counted, key=lambda word: (-counted[word], word))
     known = {word: row for row, word in enumerate(names)}

@@ -20,7 +20,8 @@ from clinveil.vectors.sentences import whole_note
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import ENOUGH, NEAR, Subsampling, subsampled, train
 
-PATIENTS, NOTES = 60, 4
+PATIENTS = 60
+NOTES = 4
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,8 @@ def synonym_texts(n_notes=900):
 
 
 def cosine(vectors, one, two):
-    a, b = vectors.matrix[vectors.ids[one]], vectors.matrix[vectors.ids[two]]
+    a = vectors.matrix[vectors.ids[one]]
+    b = vectors.matrix[vectors.ids[two]]
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
@@ -136,7 +137,8 @@ def test_one_worker_is_the_same_to_the_bit_in_any_process(tmp_path):
             command, env=environment, capture_output=True, text=True, check=True
         ).stdout.split("\n")
 
-    first, again = printed(0), printed(12345)
+    first = printed(0)
+    again = printed(12345)
     assert first == again
     assert all(line.startswith("bitwise ") for line in first[:-1])
     assert len(set(first[:-1])) == 6  # another seed or algorithm, other bits
@@ -200,7 +202,8 @@ def without_subsampling(original):
 def test_several_workers_leave_no_part_of_the_notes_unread(workers, monkeypatch, tmp_path):
     from gensim.models import Word2Vec
 
-    before, original = [], Word2Vec.train
+    before = []
+    original = Word2Vec.train
 
     def listening(self, *args, **kwargs):
         before.append(self.wv.vectors.copy())

@@ -89,7 +89,8 @@ def read_weights(data: bytes, labels: Sequence[str]) -> Weights:
     )
     column = {number: labels.index(name) for number, name in _strings(data, label_names)}
     names = dict(_strings(data, attributes))
-    weights, transitions = np.zeros((len(names), len(labels))), np.zeros((len(labels), len(labels)))
+    weights = np.zeros((len(names), len(labels)))
+    transitions = np.zeros((len(labels), len(labels)))
     (count,) = struct.unpack_from("<I", data, features + 8)
     for kind_of, source, target, weight in struct.iter_unpack(
         "<IIId", data[features + 12 :][: 20 * count]

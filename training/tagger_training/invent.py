@@ -18,11 +18,10 @@ from tagger_training.people import Letters, People, written
 
 NAMES = frozenset(["full", "rev", "last", "first", "short", "any", "caps", "hl7"])
 _SLOT = re.compile(r"\{(\w+)\}")
-_HOSTS, _FIELDS, _PROSE = (
-    0.22,
-    0.56,
-    0.8,
-)  # up to these shares, lines are hosts, templates and prose
+# up to these shares, lines are hosts, templates and prose
+_HOSTS = 0.22
+_FIELDS = 0.56
+_PROSE = 0.8
 _UNLISTED_SHARE = {"drug": 0.3, "brand": 0.5}  # of generated product names, which are in no list
 _LISTS = {
     "kin": "wife husband son daughter mother father sister brother partner niece nephew friend aunt"
@@ -140,7 +139,8 @@ def filled(template: str, people: People, rng: Random) -> Labelled:
         value = written(people.one(rng), slot, rng) if slot in NAMES else _filler(slot, people, rng)
         pieces += (template[end : match.start()], value)
         start = length + match.start() - end
-        length, end = start + len(value), match.end()
+        length = start + len(value)
+        end = match.end()
         if slot in NAMES:
             spans.append(Span(start, length, "NAME"))
     return Labelled("".join([*pieces, template[end:]]), tuple(spans))
@@ -148,7 +148,8 @@ def filled(template: str, people: People, rng: Random) -> Labelled:
 
 def refilled(text: Labelled, people: People, rng: Random) -> Labelled:
     """Replace each name of a text by another in the same format, for augmentation or to remove held-out names."""
-    template, position = [], 0
+    template = []
+    position = 0
     others: list[Span] = []
     for span in text.spans:
         if span.label != "NAME":
@@ -209,7 +210,9 @@ def invented(
     count: int, people: People, rng: Random, hosts: Sequence[Labelled] = ()
 ) -> Iterator[Labelled]:
     """Yield short texts of a few lines or sentences: templates with and without names, and `hosts` if given."""
-    positive, prose, negative = templates("templates"), templates("prose"), templates("negatives")
+    positive = templates("templates")
+    prose = templates("prose")
+    negative = templates("negatives")
     for _ in range(count):
         parts = []
         for _ in range(rng.randint(1, 7)):
@@ -289,8 +292,11 @@ def _filler(slot: str, people: People, rng: Random) -> str:
 
 
 def _number(slot: str, rng: Random) -> str:
-    day, month, year = rng.randint(1, 28), rng.randint(1, 12), rng.randint(1950, 2024)
-    hour, minute = rng.randint(0, 23), rng.randint(0, 59)
+    day = rng.randint(1, 28)
+    month = rng.randint(1, 12)
+    year = rng.randint(1950, 2024)
+    hour = rng.randint(0, 23)
+    minute = rng.randint(0, 59)
     if slot == "date":
         return rng.choice(
             (

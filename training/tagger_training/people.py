@@ -15,7 +15,8 @@ from clinveil.lexicons.names import all_given_names, held_out, surnames, world_g
 from clinveil.lexicons.words import word_list
 
 _ORDER = 3
-_WORD, _PART = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*"), re.compile(r"[^\W\d_]{2,}")
+_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_PART = re.compile(r"[^\W\d_]{2,}")
 _PARTICLES = "van ,van der ,von ,de ,de la ,del ,di ,da ,dos ,al-,El ,bin ,O',Mc,St. ,Ap ,ben ,Abu ,Le ,La ,D',Mac,ter "
 _PARTICLES += ",Nguyen ,Ibn "
 
@@ -214,7 +215,8 @@ _REV += (
     "{F}, {g}",
     "{f}, {i}.",
 )
-_LAST, _FIRST = ("{f}",) * 9 + ("{F}",), ("{g}",) * 12 + ("{G}",)
+_LAST = ("{f}",) * 9 + ("{F}",)
+_FIRST = ("{g}",) * 12 + ("{G}",)
 _SHORT = (
     "{i}. {f}",
     "{f} {i}",

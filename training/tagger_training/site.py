@@ -100,7 +100,8 @@ def _parts(notes: Sequence[Note], gold: GoldSpans, rng: Random) -> _Parts:
 
 
 def _fitted(parts: _Parts, settings: TrainSettings, seed: int, rng: Random) -> TaggerModel:
-    people, bundled = People(), own_tagger()
+    people = People()
+    bundled = own_tagger()
     generated = settings.invented if set(settings.kind) == {"NAME"} else 0
     texts = all_texts(
         [
@@ -116,10 +117,8 @@ def _fitted(parts: _Parts, settings: TrainSettings, seed: int, rng: Random) -> T
         "invented": generated,
         "seed": seed,
     }
-    words, known = (
-        written_small(text.text for text in parts.training),
-        frozenset(bundled.vocabulary.tolist()),
-    )
+    words = written_small(text.text for text in parts.training)
+    known = frozenset(bundled.vocabulary.tolist())
     model = train_tagger(texts, settings.kind, 0.5, card, words, known, settings.iterations)
     model = replace(model, threshold=threshold_within(model, parts.held_out, settings.most_false))
     return replace(

@@ -117,7 +117,9 @@ def threshold_within(
         most: maximum share of their words.
         least: lower bound of the threshold.
     """
-    tagger, scores, words = Tagger(model), [np.empty(0)], 0
+    tagger = Tagger(model)
+    scores = [np.empty(0)]
+    words = 0
     for text in texts:
         text_tokens, given = labelled_tokens(text, [*{span.label for span in text.spans}])
         words += sum(token[0].isalpha() for token in text_tokens)
@@ -132,10 +134,8 @@ def threshold_within(
 
 def judged(model: TaggerModel, texts: Iterable[Labelled]) -> dict[str, int]:
     """Evaluate on held-out texts: count spans, fully detected spans, words and texts."""
-    tagger, counts = (
-        Tagger(model),
-        Counter(tuned_notes=0, tuned_words=0, tuned_places=0, tuned_found=0),
-    )
+    tagger = Tagger(model)
+    counts = Counter(tuned_notes=0, tuned_words=0, tuned_places=0, tuned_found=0)
     for text in texts:
         text_tokens, given = labelled_tokens(text, [*tagger.labels])
         taken = 1 - tagger.probabilities(text_tokens)[:, 0] >= model.threshold

@@ -51,7 +51,8 @@ def _run(
     seed: int,
     columns: Mapping[str, Any],
 ) -> list[Finding]:
-    fields, how = {one.name: field for field, one in INPUTS.items()}, Reading.of(columns)
+    fields = {one.name: field for field, one in INPUTS.items()}
+    how = Reading.of(columns)
     held = {fields[one]: INPUTS[fields[one]].read(value, how) for one, value in given.items()}
     if attacks.get(name).__module__.startswith(OF_MODELS):
         from clinveil.lm.model import keeps_layout

@@ -39,7 +39,8 @@ PATIENTS = (
 )
 BROKEN = "decode it again; a lone surrogate is not a character"
 ONE_TEXT = "check the path; pass a single text as a list: [text]"
-_ID, _TEXT = "note_id", "text"
+_ID = "note_id"
+_TEXT = "text"
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ def path_of(given: str | Path, where: str, hint: str) -> Path:
         path = place(given)
         exists = path.exists() or (is_pattern(path) and any(files_of(path)))
     except (OSError, ValueError):  # too long for a name, or with a null: their messages quote it
-        path, exists = Path(given), False
+        path = Path(given)
+        exists = False
     if not exists and isinstance(given, str):
         raise InputError("file not found", where=where, hint=hint) from None
     return path

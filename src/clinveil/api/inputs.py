@@ -162,7 +162,8 @@ def as_function(
         name: as in `clinveil.attack.names`.
         call: receives the given inputs, the settings, the seed and the column roles of frames.
     """
-    either, keyword = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
+    either = Parameter.POSITIONAL_OR_KEYWORD
+    keyword = Parameter.KEYWORD_ONLY
     signature = Signature(
         [
             *(Parameter(one, either) for one in required),
@@ -186,11 +187,14 @@ def as_function(
             for one in (*required, *optional)
             if bound.arguments[one] is not None
         }
-        settings, columns = bound.arguments["settings"], bound.arguments["columns"] or {}
+        settings = bound.arguments["settings"]
+        columns = bound.arguments["columns"] or {}
         return call(given, settings, bound.arguments["seed"], columns)
 
     function.__name__ = function.__qualname__ = name.rpartition(".")[2]
-    function.__doc__, function.__signature__ = documentation, signature  # type: ignore[attr-defined]
+    # type: ignore[attr-defined]
+    function.__doc__ = documentation
+    function.__signature__ = signature
     return function
 
 

@@ -58,7 +58,10 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         columns: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.mode, self.patients, self.key, self.columns = mode, patients, key, columns
+        self.mode = mode
+        self.patients = patients
+        self.key = key
+        self.columns = columns
         self.settings = settings
 
     @in_python
@@ -77,7 +80,8 @@ class Deidentifier(TransformerMixin, BaseEstimator):
                 f"{wrong[0]} is not a setting", hint=f"pass Deidentifier({wrong[0]}=…)"
             )
         how = load_settings(PhiSettings, {"mode": self.mode, **settings})
-        known, self.key_ = known_patients(self.patients), _key(self.key)
+        known = known_patients(self.patients)
+        self.key_ = _key(self.key)
         self._engine = Engine.of(how, self.key_, patients=known, keep_spans=True)
         if self._engine.policy.warning:
             warn(self._engine.policy.warning, InputWarning, stacklevel=3)
@@ -196,8 +200,14 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         columns: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.n, self.scope, self.vectors, self.key, self.seed = n, scope, vectors, key, seed
-        self.workers, self.columns, self.settings = workers, columns, settings
+        self.n = n
+        self.scope = scope
+        self.vectors = vectors
+        self.key = key
+        self.seed = seed
+        self.workers = workers
+        self.columns = columns
+        self.settings = settings
 
     @in_python
     def fit(self, notes: Notes, y: Any = None) -> Self:

@@ -88,10 +88,8 @@ def release(
     base = ParentRelease.read(Path(vault)) if vault is not None else None
     columns = {"keep": base.settings.keep, "label": base.settings.label} if base else {}
     with _on_disk(notes, _folder(out), {**columns, **options}) as (path, more):
-        settings, given_ = (
-            _settings(ReleaseSettings, options, more),
-            Path(vectors) if vectors is not None else None,
-        )
+        settings = _settings(ReleaseSettings, options, more)
+        given_ = Path(vectors) if vectors is not None else None
         outcome = run(path, Path(out), settings, vectors=given_, base=base, say=_warning(say))
     if outcome.refused:
         failed = ", ".join(gate.name for gate in outcome.gates if not gate.passed)

@@ -17,7 +17,8 @@ import numpy as np
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Ints, Mask, SmallInts
 
-BREAK, ABSENT = -2, -1
+BREAK = -2
+ABSENT = -1
 _NONE = -1
 
 
@@ -62,17 +63,16 @@ def _edge(state: int, word: int, graph: _Graph) -> int:
 @helper
 def _join(state: int, word: int, target: int, count: int, graph: _Graph) -> int:
     """Add an edge and return the new number of edges."""
-    mask, edges = graph.table.size - 1, graph.edges
+    mask = graph.table.size - 1
+    edges = graph.edges
     place = _slot(state, word, mask)
     while graph.table[place] >= 0:
         place = (place + 1) & mask
     graph.table[place] = count
-    edges[count, 0], edges[count, 1], edges[count, 2], edges[count, 3] = (
-        state,
-        word,
-        target,
-        graph.head[state],
-    )
+    edges[count, 0] = state
+    edges[count, 1] = word
+    edges[count, 2] = target
+    edges[count, 3] = graph.head[state]
     graph.head[state] = count
     return count + 1
 
@@ -80,8 +80,12 @@ def _join(state: int, word: int, target: int, count: int, graph: _Graph) -> int:
 @kernel
 def _build(ids: SmallInts, graph: _Graph) -> int:
     """Build the automaton of `ids` and return the number of states."""
-    edges, length, link = graph.edges, graph.length, graph.link
-    states, count, last = 1, 0, 0
+    edges = graph.edges
+    length = graph.length
+    link = graph.link
+    states = 1
+    count = 0
+    last = 0
     for position in range(ids.size):
         word = ids[position]
         new = states
@@ -100,7 +104,8 @@ def _build(ids: SmallInts, graph: _Graph) -> int:
             else:
                 clone = states
                 states += 1
-                length[clone], link[clone] = length[at] + 1, link[old]
+                length[clone] = length[at] + 1
+                link[clone] = link[old]
                 edge = graph.head[old]
                 while edge >= 0:
                     count = _join(clone, edges[edge, 1], edges[edge, 2], count, graph)
@@ -122,7 +127,8 @@ def _stream(ids: SmallInts, graph: _Graph, reach: SmallInts, runs: SmallInts) ->
 
     `runs` receives the longest run ending at each of its positions; `reach` keeps the longest run of each state.
     """
-    state, run = 0, 0
+    state = 0
+    run = 0
     for position in range(ids.size):
         word = ids[position]
         edge = -1
@@ -133,7 +139,8 @@ def _stream(ids: SmallInts, graph: _Graph, reach: SmallInts, runs: SmallInts) ->
                 run = graph.length[state]
                 edge = _edge(state, word, graph)
         if edge < 0:
-            state, run = 0, 0
+            state = 0
+            run = 0
         else:
             state = graph.edges[edge, 2]
             run += 1
@@ -144,7 +151,8 @@ def _stream(ids: SmallInts, graph: _Graph, reach: SmallInts, runs: SmallInts) ->
 @kernel
 def _spread(graph: _Graph, reach: SmallInts, order: Ints) -> None:
     """Propagate reached lengths along suffix links; `order`: shortest states first."""
-    length, link = graph.length, graph.link
+    length = graph.length
+    link = graph.link
     for i in range(order.size - 1, 0, -1):
         state = order[i]
         if reach[state] > 0 and link[state] > 0:
@@ -173,7 +181,8 @@ class SuffixAutomaton:
     def __init__(self, ids: SmallInts) -> None:
         n = max(ids.size, 1)
         table = np.full(1 << int(6 * n + 4).bit_length(), -1, dtype=np.int32)
-        edges, prefix = np.zeros((3 * n + 2, 4), dtype=np.int32), np.zeros(ids.size, dtype=np.int32)
+        edges = np.zeros((3 * n + 2, 4), dtype=np.int32)
+        prefix = np.zeros(ids.size, dtype=np.int32)
         head, length, link = (np.full(2 * n + 1, value, dtype=np.int32) for value in (-1, 0, 0))
         link[0] = _NONE
         states = _build(ids, _Graph(table, edges, head, length, link, prefix))

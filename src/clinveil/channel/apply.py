@@ -30,7 +30,8 @@ from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 
 PURPOSES = (*SCOPES, "order", "length")  # purposes of subkeys, in the order of `Notes.keys`
-NULL_TEXT, BROKEN_TEXT = "null text", "not valid UTF-8"
+NULL_TEXT = "null text"
+BROKEN_TEXT = "not valid UTF-8"
 ALIGNMENT = pa.schema(
     [(NOTE_ID, pa.string()), ("start", pa.list_(pa.int32())), ("end", pa.list_(pa.int32()))]
 )
@@ -76,7 +77,8 @@ class Obfuscator:
     """
 
     def __init__(self, channel: Channel, key: Key, *, align: bool = False) -> None:
-        self.channel, policy = channel, channel.policy
+        self.channel = channel
+        policy = channel.policy
         if policy.background > 0 and not channel.speaks[channel.unknown]:
             raise InputError(
                 "background draws need a pool of common words", hint="use --unknown pool"
@@ -138,7 +140,8 @@ def _obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
     n_notes = notes.offsets.size - 1
     # Words are separated, so there are at most (bytes + notes) / 2 of them; twice as many with doubling.
     most = int(notes.offsets[-1] - notes.offsets[0] + n_notes) // 2 * (2 if how.length > 0 else 1)
-    n_aligned, n_located = most if how.align else 0, most if how.locate else 0
+    n_aligned = most if how.align else 0
+    n_located = most if how.locate else 0
     starts, ends = (np.empty(n_aligned, dtype=np.int32) for _ in range(2))
     firsts, lasts = (np.empty(n_located, dtype=np.int64) for _ in range(2))
     places = Places(starts, ends, firsts, lasts)
@@ -222,7 +225,8 @@ def _forms_of(piece: str) -> tuple[str, ...]:
 _cached_forms = lru_cache(maxsize=1 << 15)(_forms_of)
 
 
-_32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_32 = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
 
 
 def in_order(out: Released, keys: Words64) -> Released:
@@ -266,7 +270,9 @@ def _order(aligned: Ints, bits: Words64) -> Ints:
 @kernel
 def _refilled(data: Bytes, places: Places, order: Ints) -> Bytes:
     """Return the released text with words in the given order."""
-    text, written, read = np.empty_like(data), 0, 0
+    text = np.empty_like(data)
+    written = 0
+    read = 0
     for slot in range(order.size):
         word = order[slot]
         for piece in ((read, places.firsts[slot]), (places.firsts[word], places.lasts[word])):

@@ -43,7 +43,8 @@ def build_channel(
     Raises:
         InputError: too few patients or eligible words, or an unreadable word file.
     """
-    mechanism, small = mechanism_of(settings), settings.allow_small
+    mechanism = mechanism_of(settings)
+    small = settings.allow_small
     eligible = output_floor(
         vectors, settings.min_patients, need=mechanism.need, allow_small=small, counts=counts
     )
@@ -53,7 +54,8 @@ def build_channel(
         known = dict(zip(counts.words, counts.counts.tolist(), strict=True)) if counts else {}
         frequencies = np.array([known.get(word, 0) for word in vectors.words], dtype=np.int64)
     pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
-    seed, counted = key.digest("noise draws") % 2**31, replace(vectors, counts=frequencies)
+    seed = key.digest("noise draws") % 2**31
+    counted = replace(vectors, counts=frequencies)
     channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, names=names))
     dropped = word_list("function") if settings.drop_stop_words else frozenset()
     dropped |= read_words(settings.drop_words) if settings.drop_words else frozenset()

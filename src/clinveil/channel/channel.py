@@ -223,10 +223,12 @@ class Channel:
     def settled(self) -> bool:
         """Whether several draws disclose no more than one: known words that share an output have equal rows."""
         known = self.rows < self.unknown
-        rows, outputs = self.rows[known], self.indices[known]
+        rows = self.rows[known]
+        outputs = self.indices[known]
         marks = np.random.default_rng(0).random(len(self.words))
         sums = np.bincount(rows, self.probabilities[known] * marks[outputs], len(self.words))[rows]
-        least, most = np.full(len(self.words), np.inf), np.full(len(self.words), -np.inf)
+        least = np.full(len(self.words), np.inf)
+        most = np.full(len(self.words), -np.inf)
         np.minimum.at(least, outputs, sums)
         np.maximum.at(most, outputs, sums)
         return bool((most - least < SUM_TOLERANCE).all())  # -inf for outputs that no row has
@@ -236,7 +238,8 @@ class Channel:
 
         The unit is that of the prior: tokens for counts, shares for a distribution.
         """
-        mass, share = self._over_rows(prior), self.policy.background
+        mass = self._over_rows(prior)
+        share = self.policy.background
         own = np.asarray(self.matrix().T @ mass, dtype=np.float64)
         return (1.0 - share) * own + share * (mass @ self.speaks) * self.pool if share else own
 
@@ -281,7 +284,8 @@ class Channel:
         The result stays sparse: rows in `among` (the likeliest inputs) get the whole background distribution, other
         rows get it only on their own outputs. Without background draws it is `matrix()`.
         """
-        matrix, share = self.matrix(), self.policy.background
+        matrix = self.matrix()
+        share = self.policy.background
         if not share:
             return matrix
         background = csr_matrix(share * self.pool)
@@ -332,9 +336,11 @@ class Channel:
         dropped = frozenset(words) & self.ids.keys()
         empty = np.zeros(len(self.words) + 1, dtype=np.bool_)
         empty[[self.ids[word] for word in dropped]] = True
-        stays, lengths = ~empty[self.rows], np.where(empty, 0, np.diff(self.indptr))
+        stays = ~empty[self.rows]
+        lengths = np.where(empty, 0, np.diff(self.indptr))
         indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-        indices, probabilities = self.indices[stays], self.probabilities[stays]
+        indices = self.indices[stays]
+        probabilities = self.probabilities[stays]
         return replace(
             self,
             indptr=indptr,
@@ -347,7 +353,8 @@ class Channel:
 def identity_channel(words: Sequence[str]) -> Channel:
     """Return the channel that leaves these words unchanged and drops unknown ones: a control for attackers."""
     n = len(words)
-    indptr, indices = np.append(np.arange(n + 1), n), np.arange(n, dtype=np.int32)
+    indptr = np.append(np.arange(n + 1), n)
+    indices = np.arange(n, dtype=np.int32)
     return Channel(words, indptr, indices, np.ones(n), np.ones(n, dtype=np.bool_), "identity")
 
 

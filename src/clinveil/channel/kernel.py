@@ -18,7 +18,11 @@ from clinveil.core.types import Ints, SmallInts
 Token = tuple[int, int, bool, np.uint64]
 
 # Values of `core.tokens.Kind` (a test compares them); numba's cache detects changes in this file only.
-_WORD, _NUMBER, _SPACE, _PUNCT, _IGNORABLE = 1, 2, 3, 4, 5
+_WORD = 1
+_NUMBER = 2
+_SPACE = 3
+_PUNCT = 4
+_IGNORABLE = 5
 # Indices of counters: the fields of `Tally` from `words` to `released`, in order.
 WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED = range(
     12
@@ -32,21 +36,29 @@ KEYS = 6
 _AGAIN = np.uint64(1 << 32)  # combined with a word's position for its second draw
 _RATE = np.uint64(0xFFFFFFFFFFFFFFFF)  # used instead of a position for a note's length rate
 # XORed with the input of background draws.
-_COIN, _MIXED = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0xC2B2AE3D27D4EB4F),
-)
-_MASK_SIGN, _SPACE_SIGN, _LINE_SIGN = np.uint8(0x23), np.uint8(0x20), np.uint8(0x0A)
-_STOP_SIGN, _EXCLAMATION_SIGN, _QUESTION_SIGN = np.uint8(0x2E), np.uint8(0x21), np.uint8(0x3F)
+_COIN = np.uint64(0x9E3779B97F4A7C15)
+_MIXED = np.uint64(0xC2B2AE3D27D4EB4F)
+_MASK_SIGN = np.uint8(0x23)
+_SPACE_SIGN = np.uint8(0x20)
+_LINE_SIGN = np.uint8(0x0A)
+_STOP_SIGN = np.uint8(0x2E)
+_EXCLAMATION_SIGN = np.uint8(0x21)
+_QUESTION_SIGN = np.uint8(0x3F)
 _NOTHING = 0  # kind before the first token
-_BLANK, _LINE = 1, 2  # white space since the last token; the maximum counts
-_FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+# white space since the last token; the maximum counts
+_BLANK = 1
+_LINE = 2
+_FNV_START = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME = np.uint64(0x100000001B3)
 _8, _11, _13, _16, _17, _21, _32, _56, _64 = (
     np.uint64(bits) for bits in (8, 11, 13, 16, 17, 21, 32, 56, 64)
 )
-_UNIT, _LOW = 2.0**-53, np.uint64(0xFFFFFFFF)
-_V0, _V1 = np.uint64(0x736F6D6570736575), np.uint64(0x646F72616E646F6D)
-_V2, _V3 = np.uint64(0x6C7967656E657261), np.uint64(0x7465646279746573)
+_UNIT = 2.0**-53
+_LOW = np.uint64(0xFFFFFFFF)
+_V0 = np.uint64(0x736F6D6570736575)
+_V1 = np.uint64(0x646F72616E646F6D)
+_V2 = np.uint64(0x6C7967656E657261)
+_V3 = np.uint64(0x7465646279746573)
 
 
 @helper
@@ -104,14 +116,19 @@ def siphash(
     k0: np.uint64, k1: np.uint64, data: Bytes, start: int, end: int, letters: Bytes
 ) -> np.uint64:
     """Return SipHash-2-4 of letters[data[start:end]]; `letters`, (256,), is the identity or folds case; compiled."""
-    v0, v1, v2, v3 = k0 ^ _V0, k1 ^ _V1, k0 ^ _V2, k1 ^ _V3
-    word, shift = np.uint64(0), np.uint64(0)
+    v0 = k0 ^ _V0
+    v1 = k1 ^ _V1
+    v2 = k0 ^ _V2
+    v3 = k1 ^ _V3
+    word = np.uint64(0)
+    shift = np.uint64(0)
     for i in range(start, end):
         word |= np.uint64(letters[data[i]]) << shift
         shift += _8
         if shift == _64:
             v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, word)
-            word, shift = np.uint64(0), np.uint64(0)
+            word = np.uint64(0)
+            shift = np.uint64(0)
     return _finish(v0, v1, v2, v3, word | np.uint64(end - start) << _56)
 
 
@@ -168,7 +185,9 @@ def _word_end(
     text: Bytes, i: int, end: int, kinds: Bytes, lower: Bytes
 ) -> tuple[int, int, bool, np.uint64]:
     """Return the word at byte i: end, number of code points, whether it is ASCII, and its table hash if so."""
-    start, beyond, value = i, 0, _FNV_START
+    start = i
+    beyond = 0
+    value = _FNV_START
     while i < end:
         letter = lower[text[i]]
         if letter:
@@ -188,7 +207,8 @@ def _word_end(
 @helper
 def _run_end(text: Bytes, i: int, end: int, kinds: Bytes, kind: np.int64) -> tuple[int, int, bool]:
     """Return the run of one kind at byte i: end, number of code points, whether it breaks a line."""
-    points, breaks = 0, False
+    points = 0
+    breaks = False
     while i < end:
         code, width = _code_point(text, i)
         if kinds[code] != kind:
@@ -210,7 +230,8 @@ def _find(tables: Tables, text: Bytes, start: int, end: int, value: np.uint64) -
     slot = _slot(value, tables.slots)
     while tables.slots[slot] != 0:
         row = tables.slots[slot] - 1
-        first, length = tables.offsets[row], end - start
+        first = tables.offsets[row]
+        length = end - start
         if tables.offsets[row + 1] - first == length:
             i = 0
             while i < length and tables.data[first + i] == tables.lower[text[start + i]]:
@@ -250,7 +271,8 @@ def _look_up(
 @helper
 def _draw(tables: Tables, row: int, bits: np.uint64) -> int:
     """Draw an output from a row with 64 random bits; -1 if the row is empty."""
-    first, size = tables.indptr[row], np.uint64(tables.indptr[row + 1] - tables.indptr[row])
+    first = tables.indptr[row]
+    size = np.uint64(tables.indptr[row + 1] - tables.indptr[row])
     if size == 0:
         return -1
     # bits * size in 128 bits: the high half selects the entry, the low half decides between its two outputs.
@@ -300,8 +322,11 @@ def _draw_word(
     state[WORDS] += 1
     state[UNKNOWN if row < 0 else KNOWN] += 1
     row = tables.offsets.size - 1 if row < 0 else row
-    k0, k1 = notes.keys[note, scope, 0], notes.keys[note, scope, 1]
-    drawn, again, copies = _draw_mixed(tables, row, how.background, k0, k1, what), -1, 1
+    k0 = notes.keys[note, scope, 0]
+    k1 = notes.keys[note, scope, 1]
+    drawn = _draw_mixed(tables, row, how.background, k0, k1, what)
+    again = -1
+    copies = 1
     if how.length > 0 and drawn >= 0:
         copies = _copies(
             notes.keys[note, LENGTH, 0], notes.keys[note, LENGTH, 1], how.length, position
@@ -350,19 +375,19 @@ def _place(
     """Record source (start, end) and released offsets of a word; update the counts."""
     word = state[ALIGNED]
     if how.align:
-        places.starts[word], places.ends[word] = source[0], source[1]
+        places.starts[word] = source[0]
+        places.ends[word] = source[1]
     if how.locate:
-        places.firsts[word], places.lasts[word] = first, last
+        places.firsts[word] = first
+        places.lasts[word] = last
     state[ALIGNED] += 1
 
 
 @helper
 def _mark(kind: np.int64, is_ascii: bool, how: Options, state: Ints) -> tuple[bool, bool]:
     """Return whether a token that is not a word is masked, and whether it is copied; update the counts."""
-    masked, copied = (
-        how.mask_numbers and kind == _NUMBER,
-        how.keep_layout and kind == _PUNCT and is_ascii,
-    )
+    masked = how.mask_numbers and kind == _NUMBER
+    copied = how.keep_layout and kind == _PUNCT and is_ascii
     state[NUMBERS if kind == _NUMBER else PUNCT if kind == _PUNCT else OTHER] += 1
     state[MASKED] += masked
     state[COPIED] += copied
@@ -398,11 +423,21 @@ def _obfuscate_note(
     notes: Notes, note: int, tables: Tables, how: Options, data: Bytes, places: Places, state: Ints
 ) -> bool:
     """Write one note into `data` from `state[WRITTEN]` on; return whether it fits."""
-    i, end = notes.offsets[note], notes.offsets[note + 1]
-    written, last, gap, position, point = state[WRITTEN], np.int64(_NOTHING), 0, 0, 0
-    at_stop, is_open = False, False
+    i = notes.offsets[note]
+    end = notes.offsets[note + 1]
+    written = state[WRITTEN]
+    last = np.int64(_NOTHING)
+    gap = 0
+    position = 0
+    point = 0
+    at_stop = False
+    is_open = False
     while i < end:
-        start, drawn, again, masked, copied = i, -1, -1, False, False
+        start = i
+        drawn = -1
+        again = -1
+        masked = False
+        copied = False
         kind, i, points, flag, value = _read(notes.data, i, end, tables)
         point += points
         if kind == _SPACE:
@@ -428,10 +463,13 @@ def _obfuscate_note(
         if drawn < 0 and not masked and not copied:
             continue
         for copy in range(2 if again >= 0 else 1):
-            source, at, length = notes.data, start, points
+            source = notes.data
+            at = start
+            length = points
             if drawn >= 0:
                 word = again if copy else drawn
-                source, at = tables.data, tables.offsets[word]
+                source = tables.data
+                at = tables.offsets[word]
                 length = tables.offsets[word + 1] - at
             if written + length + 2 > data.size:  # one space before, one stop after
                 return False
@@ -443,7 +481,9 @@ def _obfuscate_note(
             is_open = how.end_sentences
             if drawn >= 0:
                 _place(places, how, state, (point - points, point), written, written + length)
-            written, last, gap = written + length, kind, 0
+            written = written + length
+            last = kind
+            gap = 0
             state[RELEASED] += not copied
     state[WRITTEN] = (
         _stop(notes.data, end, end, at_stop, data, written, state) if is_open else written
@@ -459,11 +499,15 @@ def obfuscate_texts(
     n_notes = notes.offsets.size - 1
     n_bytes = notes.offsets[n_notes] - notes.offsets[0]
     data = np.empty(n_bytes + n_bytes // 4 + 4096, dtype=np.uint8)
-    offsets, aligned = np.zeros(n_notes + 1, dtype=np.int64), np.zeros(n_notes + 1, dtype=np.int64)
-    state, before = np.zeros(_STATE, dtype=np.int64), np.zeros(_STATE, dtype=np.int64)
+    offsets = np.zeros(n_notes + 1, dtype=np.int64)
+    aligned = np.zeros(n_notes + 1, dtype=np.int64)
+    state = np.zeros(_STATE, dtype=np.int64)
+    before = np.zeros(_STATE, dtype=np.int64)
     for note in range(n_notes):
         before[:] = state
         while not _obfuscate_note(notes, note, tables, how, data, places, state):
-            data, state[:] = np.append(data, np.empty_like(data)), before
-        offsets[note + 1], aligned[note + 1] = state[WRITTEN], state[ALIGNED]
+            data = np.append(data, np.empty_like(data))
+            state[:] = before
+        offsets[note + 1] = state[WRITTEN]
+        aligned[note + 1] = state[ALIGNED]
     return data[: state[WRITTEN]], offsets, aligned, state[:COUNTERS]

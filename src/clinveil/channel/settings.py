@@ -95,7 +95,8 @@ class ChannelSettings(Settings):
     @property
     def policy(self) -> Policy:
         """How to write notes with the channel."""
-        length, rare_below = self.vary_length, self.rare_below
+        length = self.vary_length
+        rare_below = self.rare_below
         return Policy(
             self.scope, self.layout, self.numbers, self.shuffle, length, rare_below, self.background
         )

@@ -18,8 +18,11 @@ from clinveil.core.types import Doubles, Ints, SmallInts
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 SipKey = tuple[np.uint64, np.uint64]
-_START, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # as in `kernel.py`
-_FULL, _SCALE = np.uint64((1 << 64) - 1), 2.0**64
+# as in `kernel.py`
+_START = np.uint64(0xCBF29CE484222325)
+_PRIME = np.uint64(0x100000001B3)
+_FULL = np.uint64((1 << 64) - 1)
+_SCALE = 2.0**64
 
 
 def tables_of(channel: Channel, form_key: SipKey) -> Tables:
@@ -28,10 +31,12 @@ def tables_of(channel: Channel, form_key: SipKey) -> Tables:
     data, offsets = string_buffers(pa.array(channel.words, type=pa.large_string()))
     slots = np.zeros(1 << max(2 * n_words, 1).bit_length(), dtype=np.int32)
     fill_slots(data, offsets, slots)
-    forms, kept = siphash_strings(form_key, data, offsets), np.zeros(n_words, dtype=np.bool_)
+    forms = siphash_strings(form_key, data, offsets)
+    kept = np.zeros(n_words, dtype=np.bool_)
     kept[[channel.ids[word] for word in channel.kept]] = True
     limits, others = alias_tables(channel)
-    scopes, rows = channel.row_scopes, (channel.indptr, channel.indices, limits, others)
+    scopes = channel.row_scopes
+    rows = (channel.indptr, channel.indices, limits, others)
     letters = character_classes(), ascii_lower()
     arrays: list[NDArray[Any]] = [*letters, data, offsets, slots, forms, kept, scopes, *rows]
     return Tables(*map(readonly, arrays), form_key=form_key)  # type: ignore[misc, arg-type]
@@ -102,7 +107,8 @@ def alias_tables(channel: Channel) -> tuple[Words64, SmallInts]:
     Source: Walker's alias method; Vose, A linear algorithm for generating random numbers with a given distribution
     (IEEE TSE 17, 1991).
     """
-    limits, others = np.full(channel.indices.size, _FULL), channel.indices.copy()
+    limits = np.full(channel.indices.size, _FULL)
+    others = channel.indices.copy()
     _alias(channel.indptr, channel.indices, channel.probabilities.copy(), limits, others)
     return limits, others
 
@@ -114,12 +120,11 @@ def _alias(
     """Compute Vose's table of each row; `shares` contains the probabilities and is overwritten."""
     order = np.empty(shares.size, dtype=np.int64)
     for row in range(indptr.size - 1):
-        start, size = indptr[row], indptr[row + 1] - indptr[row]
+        start = indptr[row]
+        size = indptr[row + 1] - indptr[row]
         # `order`: entries below the mean from the start, others from the end.
-        small, large = (
-            start,
-            start + size,
-        )
+        small = start
+        large = start + size
         for j in range(start, start + size):
             shares[j] *= size
             if shares[j] < 1.0:
@@ -130,7 +135,8 @@ def _alias(
                 order[large] = j
         while small > start and large < start + size:
             small -= 1
-            less, more = order[small], order[large]
+            less = order[small]
+            more = order[large]
             limits[less] = np.uint64(shares[less] * _SCALE)
             others[less] = indices[more]
             shares[more] -= 1.0 - shares[less]

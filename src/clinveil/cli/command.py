@@ -38,7 +38,8 @@ COPY = "query"
 @contextmanager
 def with_notes(arguments: dict[str, Any], settings: object) -> Iterator[dict[str, Any]]:
     """Yield arguments with the path of the notes, or of the rows of the query. Raises UsageError without either."""
-    query, uri = arguments.pop("from_sql", None), arguments.pop("uri", None)
+    query = arguments.pop("from_sql", None)
+    uri = arguments.pop("uri", None)
     if query is None and uri is None:
         if arguments.get("notes") is None:
             raise UsageError(
@@ -100,7 +101,9 @@ class Run(Generic[S]):
     """
 
     def __init__(self, command: str, settings: S, json: str | None = None) -> None:
-        self.command, self.settings, self.json = command, settings, json
+        self.command = command
+        self.settings = settings
+        self.json = json
         self.say = progress.Speaker(quiet=bool(getattr(settings, "quiet", False)))
 
     @cached_property
@@ -139,7 +142,10 @@ class Command(Generic[S]):
         flags: Flags = None,
         findings: bool = False,
     ) -> None:
-        self.name, self.function, self.settings, self.findings = name, function, settings, findings
+        self.name = name
+        self.function = function
+        self.settings = settings
+        self.findings = findings
         self.panels = {"": flags} if isinstance(flags, str) else flags
         self.help = (function.__doc__ or "").partition("\n")[0]
         self.takes_config = settings is not None and not name.startswith(WITHOUT_CONFIG)
@@ -156,7 +162,8 @@ class Command(Generic[S]):
 
     def __call__(self, arguments: Mapping[str, Any]) -> None:
         """Run the function with the parsed arguments."""
-        rest, typed = dict(arguments), {}
+        rest = dict(arguments)
+        typed = {}
         flags = self.flags()
         for name in flags:
             value = rest.pop(name)

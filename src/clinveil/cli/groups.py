@@ -47,7 +47,8 @@ class Group:
     """
 
     def __init__(self, name: str, help: str, members: Registry[Parsed]) -> None:
-        self.help, self.members = help, members
+        self.help = help
+        self.members = members
         GROUPS[name] = members
         outer, _, own = name.rpartition(" ")
         (GROUPS[outer] if outer else COMMANDS).register(own)(self)

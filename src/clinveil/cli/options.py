@@ -111,11 +111,9 @@ def in_panel(parameter: Parameter, panel: str) -> Parameter:
 
 def option(name: str, field: FieldInfo) -> Any:
     """Return the option of a field."""
-    extra, dashed, registry = (
-        extra_of(field),
-        flag_name(name, field).removeprefix("--"),
-        registry_of(field),
-    )
+    extra = extra_of(field)
+    dashed = flag_name(name, field).removeprefix("--")
+    registry = registry_of(field)
     single = None if get_origin(field.annotation) is tuple else registry  # a choice of one name
     kind: Any = _flag_type(field.annotation) if single is None else Literal[single.names()]
     on_by_default = kind is bool and field.default is True

@@ -114,7 +114,8 @@ class Speaker:
             stage.what,
             stage.count,
         )
-        stage.what, stage.count = what, count
+        stage.what = what
+        stage.count = count
         try:
             yield count.update
         finally:

@@ -24,7 +24,9 @@ class ClinveilError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
-        self.what, self.where, self.hint = what, where, hint
+        self.what = what
+        self.where = where
+        self.hint = hint
         place = f"{where}: " if where else ""
         suggestion = f" ({hint})" if hint else ""
         super().__init__(" ".join(f"{place}{what}{suggestion}".split()))

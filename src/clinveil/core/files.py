@@ -28,8 +28,10 @@ from clinveil.core.locations import RemotePath, files_of, is_pattern
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PART, OLD = ".part", ".old"
-MARKER, SCHEMA = ".clinveil.json", "clinveil.output/1"
+PART = ".part"
+OLD = ".old"
+MARKER = ".clinveil.json"
+SCHEMA = "clinveil.output/1"
 HINT = "use another path or move it; --force replaces only output of the same command"
 
 
@@ -230,7 +232,8 @@ def clear_leftovers(out: Path) -> None:
     for folder in [path for path in out.parent.glob(f".*{PART}") if pattern.fullmatch(path.name)]:
         # A locked folder is in use; one that has disappeared belonged to another run, which has ended.
         with suppress(UsageError, OSError):
-            status, lock = folder.lstat(), folder / f"{out.name}.lock"
+            status = folder.lstat()
+            lock = folder / f"{out.name}.lock"
             private = stat.S_ISDIR(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o700
             if private and status.st_uid == os.geteuid() and lock.is_file():
                 with locked(lock):
@@ -306,7 +309,8 @@ def locked(path: Path, of: Path | None = None, wait: float = 0.0) -> Iterator[No
     system does not support locks, or if the lock file is a link or not empty, hence foreign.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    place, until = (of or path.parent).absolute().name, time.monotonic() + wait
+    place = (of or path.parent).absolute().name
+    until = time.monotonic() + wait
     while (descriptor := _lock(path, place)) is None:
         if time.monotonic() >= until:
             raise UsageError(

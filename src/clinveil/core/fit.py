@@ -70,8 +70,11 @@ class Trainer(ABC, Generic[N, B]):
         steps_per_epoch: int,
         steps: int,
     ) -> None:
-        self.network, self.optimizer, self.device = network, optimizer, device
-        self.steps_per_epoch, self.steps = steps_per_epoch, steps
+        self.network = network
+        self.optimizer = optimizer
+        self.device = device
+        self.steps_per_epoch = steps_per_epoch
+        self.steps = steps
         self.progress = Progress()
         self.best: Weights | None = None
         self.stopped = ""

@@ -124,7 +124,9 @@ class Stream:
     __slots__ = ("_block", "_counter", "_secret")
 
     def __init__(self, secret: bytes) -> None:
-        self._secret, self._counter, self._block = secret, 0, b""
+        self._secret = secret
+        self._counter = 0
+        self._block = b""
 
     def uint64(self) -> int:
         """Return the next 64 random bits."""
@@ -133,7 +135,8 @@ class Stream:
                 self._counter.to_bytes(8, "little"), key=self._secret
             ).digest()
             self._counter += 1
-        head, self._block = self._block[:8], self._block[8:]
+        head = self._block[:8]
+        self._block = self._block[8:]
         return int.from_bytes(head, "little")
 
     def below(self, bound: int) -> int:

@@ -165,15 +165,14 @@ def _read_toml(keys: Mapping[str, Key], config: Path) -> Values:
     return values
 
 
-_KIND, _KIND_HINT = (
-    "a value of the wrong type",
-    "clinveil init-config lists the settings with their defaults",
-)
+_KIND = "a value of the wrong type"
+_KIND_HINT = "clinveil init-config lists the settings with their defaults"
 
 
 def _fits(value: Any, kind: Any) -> bool:
     """Return whether a TOML value has a field's type; a Boolean is not a number, and a table fits no field."""
-    origin, parts = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    parts = get_args(kind)
     if origin in (Union, UnionType):
         return any(_fits(value, part) for part in parts)
     if origin is tuple:

@@ -37,7 +37,8 @@ _ENVIRONMENT = (
     "AWS_DEFAULT_REGION",
     "AWS_ACCESS_KEY_ID",
 )
-_TIMEOUT, _ATTEMPTS = 10.0, 3
+_TIMEOUT = 10.0
+_ATTEMPTS = 3
 # Patterns of store errors (Arrow has no types for them) with our message and hint.
 _ERRORS = (
     (
@@ -399,20 +400,23 @@ def _s3(fs: Any, bucket: str, options: Mapping[str, str]) -> Any:
 
 def _regex(pattern: str) -> str:
     """Return a glob pattern as a regular expression; a folder that matches includes everything below it."""
-    translated, at = "", 0
+    translated = ""
+    at = 0
     while at < len(pattern):
         if pattern.startswith("**/", at):
-            translated, at = translated + r"(?:[^/]+/)*", at + 3
+            translated = translated + r"(?:[^/]+/)*"
+            at = at + 3
         elif pattern.startswith("**", at):
-            translated, at = translated + ".*", at + 2
+            translated = translated + ".*"
+            at = at + 2
         elif pattern[at] == "*":
-            translated, at = translated + "[^/]*", at + 1
+            translated = translated + "[^/]*"
+            at = at + 1
         elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
             inner = pattern[at + 1 : end].replace("\\", "\\\\")
-            translated, at = (
-                f"{translated}[{'^' + inner[1:] if inner[0] == '!' else inner}]",
-                end + 1,
-            )
+            translated = f"{translated}[{'^' + inner[1:] if inner[0] == '!' else inner}]"
+            at = end + 1
         else:
-            translated, at = translated + re.escape(pattern[at]), at + 1
+            translated = translated + re.escape(pattern[at])
+            at = at + 1
     return translated + "(?:/.*)?"

@@ -76,10 +76,8 @@ def seeded(seed: int, *, threads: int = 1) -> Iterator[None]:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     import torch
 
-    threads_before, deterministic_before = (
-        torch.get_num_threads(),
-        torch.are_deterministic_algorithms_enabled(),
-    )
+    threads_before = torch.get_num_threads()
+    deterministic_before = torch.are_deterministic_algorithms_enabled()
     memory: Any = torch.utils.deterministic
     filled_before = memory.fill_uninitialized_memory
     flushed_before = not bool(torch.full((), 1e-39) * 1)

@@ -46,8 +46,10 @@ class Countdown:
         seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.total, self.done = total, 0
-        self._seconds, self._clock = seconds, clock
+        self.total = total
+        self.done = 0
+        self._seconds = seconds
+        self._clock = clock
         self._start = self._changed = clock()
 
     @property
@@ -75,7 +77,8 @@ class Countdown:
         """Remaining seconds; None if unknown or if the estimate is exceeded."""
         expected = self._seconds
         if self.total and self.rate:
-            by_rate, share = self.total / self.rate, min(1.0, self.done / self.total)
+            by_rate = self.total / self.rate
+            share = min(1.0, self.done / self.total)
             expected = by_rate if expected is None else share * by_rate + (1 - share) * expected
         remaining = 0.0 if expected is None else expected - self.elapsed
         return remaining if remaining > 0 else None

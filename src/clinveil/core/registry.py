@@ -28,7 +28,9 @@ class Registry(Generic[T]):
     """
 
     def __init__(self, kind: str, *packages: str, first: tuple[str, ...] = ()) -> None:
-        self.kind, self._packages, self._first = kind, packages, first
+        self.kind = kind
+        self._packages = packages
+        self._first = first
         self._registered: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:

@@ -39,7 +39,9 @@ from clinveil.core.settings import Settings
 
 Status = Literal["running", "finished", "refused"]
 SCHEMA = "clinveil.run/1"
-KEY, LOCK, ASIDE = "key.bin", "lock", ".replaced"
+KEY = "key.bin"
+LOCK = "lock"
+ASIDE = ".replaced"
 STATE = "state.json"  # the run's hash and its status
 # They change how a run executes, not its output.
 FREE = frozenset({"workers", "on", "address", "tasks", "quiet", "force"})
@@ -219,7 +221,8 @@ def run_folder(
 
 def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
     """Prepare the folder; return whether the run is resumed. Raises UsageError if the folder may not be used."""
-    root, kind = folder.root, folder.kind
+    root = folder.root
+    kind = folder.kind
     first = {kind.at(LOCK), *(f"{name}/" for name in (kind.vault, *kind.scratch))}
     kept = {root.name} if root.is_file() else _kept(root) - first
     if not kept:

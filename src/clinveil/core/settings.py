@@ -212,7 +212,8 @@ def _behind(model: type[Settings], choice: str, *, ours: bool = False) -> dict[s
 
 def _leaves(model: type[Settings], *, own: bool) -> Iterator[tuple[str, FieldInfo]]:
     """Yield names and fields; with `own` also those of the implementations of choices."""
-    groups, choices = _groups(model), _choices(model)
+    groups = _groups(model)
+    choices = _choices(model)
     for name, field in model.model_fields.items():
         if extra_of(field).get("table"):
             continue
@@ -232,7 +233,8 @@ def _refuse_twice(model: type[Settings], names: list[str]) -> None:
 def _values(settings: Settings, mode: Literal["json", "python"]) -> Iterator[tuple[str, Any]]:
     """Yield names and values, in the order of `Settings.flags`."""
     model = type(settings)
-    groups, choices = _groups(model), _choices(model)
+    groups = _groups(model)
+    choices = _choices(model)
     plain = (
         settings.model_dump(mode="json", exclude={*groups}) if mode == "json" else dict(settings)
     )
@@ -252,7 +254,8 @@ def _grouped(model: type[Settings], values: Values) -> Values:
     """Return values with those of each group nested. Raises ValueError for an unknown name of a choice."""
     choices = _choices(model)
     for name, field in model.model_fields.items():
-        registry, given = registry_of(field), values.get(name, ())
+        registry = registry_of(field)
+        given = values.get(name, ())
         names = (given,) if isinstance(given, str) else given
         if (
             registry

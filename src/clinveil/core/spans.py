@@ -34,7 +34,9 @@ LABELS: dict[str, str] = {
     "ID": "any other unique number or code (R)",
 }
 
-OPEN, CLOSE = "\ue003", "\ue004"  # around a placeholder of an identifier
+# around a placeholder of an identifier
+OPEN = "\ue003"
+CLOSE = "\ue004"
 NO_MARKS = str.maketrans({OPEN: " ", CLOSE: " "})  # applied to source text
 PLACEHOLDER = re.compile(rf" ?{OPEN}(?P<inner>[A-Za-z_-]+ \d(?: [^{OPEN}{CLOSE}]+)?){CLOSE}")
 

@@ -90,7 +90,8 @@ def tokenize(text: str) -> Iterator[Token]:
     """Yield the tokens of a text, in order and without gaps; offsets in code points."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     kinds = character_classes()[codes].tolist()
-    start, current = 0, None
+    start = 0
+    current = None
     for position, kind in enumerate(kinds):
         if kind == Kind.IGNORABLE:
             kind = Kind.WORD if current == Kind.WORD else Kind.OTHER

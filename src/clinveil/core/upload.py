@@ -62,7 +62,8 @@ def through(
     ready(out, command=command, force=force)
     question = asked()
     scratch = private_folder(vault.with_name(f"{vault.name}.upload"))
-    made, record = scratch / out.name, scratch / ASKED
+    made = scratch / out.name
+    record = scratch / ASKED
     try:
         exists = (
             made.exists() and record.is_file() and record.read_text(encoding="utf-8") == question

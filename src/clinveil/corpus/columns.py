@@ -199,7 +199,8 @@ def resolve(
             roles[role] = known.get(role) or _guess(names, role, taken, where, named)
             if roles[role] and role not in known:
                 guessed.append(role)
-    text, note_id = roles["text"], roles["id"]
+    text = roles["text"]
+    note_id = roles["id"]
     assert text is not None and note_id is not None  # only the patient column is optional
     assigned = [name for name in roles.values() if name]
     if len(set(assigned)) < len(assigned):
@@ -210,7 +211,8 @@ def resolve(
     order = tuple(name for name in names if name in {*roles.values(), *kept})
     left_out = [name for name in names if name not in order]
     dropped = tuple(name for name in left_out if name not in optional_keys)
-    labels, others = tuple(dict.fromkeys(label)), len(left_out) - len(dropped)
+    labels = tuple(dict.fromkeys(label))
+    others = len(left_out) - len(dropped)
     columns = Columns(text, note_id, roles["patient"], kept, labels, dropped, order, others)
     flag = _match(names, preset.error_flag) if preset and preset.error_flag else None
     return Resolved(columns, tuple(guessed), preset, flag)

@@ -15,7 +15,9 @@ from clinveil.core.markup import visible_text
 from clinveil.core.types import Ints
 
 # The first columns of every batch; kept columns follow under their own names.
-NOTE_ID, PATIENT_ID, TEXT = "note_id", "patient_id", "text"
+NOTE_ID = "note_id"
+PATIENT_ID = "patient_id"
+TEXT = "text"
 ROLE_FIELDS = (
     pa.field(NOTE_ID, pa.string()),
     pa.field(PATIENT_ID, pa.string()),
@@ -118,7 +120,8 @@ def rows_with(
 ) -> Iterator[tuple[Note, tuple[Any, ...]]]:
     """Yield notes like `rows`, each with its values in additional columns. Raises KeyError for a missing column."""
     for batch in source if isinstance(source, Iterable) else source.batches():
-        ids, texts = batch.column(NOTE_ID).to_pylist(), batch.column(TEXT).to_pylist()
+        ids = batch.column(NOTE_ID).to_pylist()
+        texts = batch.column(TEXT).to_pylist()
         patients = batch.column(PATIENT_ID).to_pylist() if PATIENT_ID in batch.schema.names else ids
         others = (
             zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
@@ -137,7 +140,8 @@ class Rebatcher:
     """
 
     def __init__(self, rows: int = BATCH_ROWS, max_bytes: int = BATCH_BYTES) -> None:
-        self._limit, self._max_bytes = rows, max_bytes
+        self._limit = rows
+        self._max_bytes = max_bytes
         self._pieces: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 
@@ -165,7 +169,10 @@ class Rebatcher:
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         """Yield the remaining rows, if any."""
-        pieces, self._pieces, self._rows, self._bytes = self._pieces, [], 0, 0
+        pieces = self._pieces
+        self._pieces = []
+        self._rows = 0
+        self._bytes = 0
         if len(pieces) == 1:
             yield pieces[0]
         elif pieces:

@@ -17,9 +17,12 @@ from clinveil.core.compiled import at_most_cores
 # of the window adds to it (benchmarks/vectors.md). The row "vectors" of RATES is in units of these.
 PASS = {"cbow": (0.9, 0.022), "skipgram": (0.5, 0.07), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
 # Above this many words, training and measuring use a sample (settings `train-words`, `measure-words`).
-TRAIN_WORDS, MEASURE_WORDS = 4_000_000, 2_000_000
+TRAIN_WORDS = 4_000_000
+MEASURE_WORDS = 2_000_000
 # Small corpora need more passes: this many words of training, in this many passes.
-TRAINING_WORDS, FEWEST_PASSES, MOST_PASSES = 10_000_000, 5, 20
+TRAINING_WORDS = 10_000_000
+FEWEST_PASSES = 5
+MOST_PASSES = 20
 
 
 class Rate(NamedTuple):

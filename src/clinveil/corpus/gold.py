@@ -74,7 +74,8 @@ class Scheme:
             InputError: a mark outside the text or within a character, an empty, negative or overlapping one, an unknown
                 label, or a repeated text that differs from the note.
         """
-        positions, pairs = offset_map(text, self.offsets), list[tuple[Span, Mark]]()
+        positions = offset_map(text, self.offsets)
+        pairs = list[tuple[Span, Mark]]()
         for mark in marks:
             start, end = _inside(mark, positions)
             repeated, actual = (
@@ -260,7 +261,8 @@ def _brat(folder: Path) -> Iterator[tuple[str, Mark | None]]:
     for file, note_id in note_files(folder, ".ann"):
         yield note_id, None
         for number, data in enumerate(byte_lines(file), start=1):
-            line, where = decoded(data, file.name).rstrip("\r"), f"{file.name}, line {number}"
+            line = decoded(data, file.name).rstrip("\r")
+            where = f"{file.name}, line {number}"
             if not line.strip() or line[0] in _OTHERS:
                 continue
             match = _LINE.fullmatch(line)
@@ -280,7 +282,8 @@ def _xml(notes: Iterable[tuple[Path, str]]) -> Iterator[tuple[str, Mark | None]]
         for tag in (tag for tags in read_xml(file)[1].iter("TAGS") for tag in tags):
             where = f"{file.name}, a {tag.tag[:20]} tag" if str(tag.tag).isalnum() else file.name
             try:
-                start, end = int(tag.attrib["start"]), int(tag.attrib["end"])
+                start = int(tag.attrib["start"])
+                end = int(tag.attrib["end"])
             except (KeyError, ValueError):
                 hint = 'write for example <NAME start="5" end="9" TYPE="PATIENT"/>'
                 raise InputError("a tag without start and end", where=where, hint=hint) from None

@@ -32,7 +32,8 @@ PUBLISHED = (
     "680-709", "710-739", "760-779", "780-789", "790-796", "797", "798", "799", "800-999",
 )  # fmt: skip
 HOLES = ("280-289", "740-759")
-EXTERNAL, FACTORS = "E000-E999", "V01-V91"
+EXTERNAL = "E000-E999"
+FACTORS = "V01-V91"
 # The 20 most frequent leaves by number of MIMIC-III patients, without V codes.
 LEAVES = (
     "4019", "41401", "42731", "4280", "5849", "2724", "25000", "51881", "5990", "2720",
@@ -123,7 +124,8 @@ class Diagnoses:
     def _columns(self) -> list[str]:
         """Return the names of the columns for admission, patient, code and, if present, version."""
         admission, patient = (column(self._source, name) for name in ("hadm_id", "subject_id"))
-        code, version = column(self._source, "icd9_code"), None
+        code = column(self._source, "icd9_code")
+        version = None
         if code is None:
             code, version = (column(self._source, name) for name in ("icd_code", "icd_version"))
             code = code if version else None
@@ -134,7 +136,8 @@ class Diagnoses:
         self.skipped.clear()
         names = self._columns()
         # In JSON lines only ids may be numbers; a code stored as a number has lost its leading zeros.
-        ids, codes = [name for name in names if name != names[2]], names[2]
+        ids = [name for name in names if name != names[2]]
+        codes = names[2]
         for raw in self._source.read(ids, (codes,)):
             kind = raw.column(codes).type
             if not is_text(kind.value_type if pa.types.is_dictionary(kind) else kind):

@@ -142,7 +142,8 @@ class _Tally:
         self.empty += len(notes) - len(texts)
         self.texts.append(hashes(texts))
         for note in notes:
-            sequence, patient = words(note.text), hash(note.patient_id)
+            sequence = words(note.text)
+            patient = hash(note.patient_id)
             self.words += len(sequence)
             self.wordless += not sequence
             self.marked_up += is_markup(note.text)
@@ -160,7 +161,8 @@ def inspect(corpus: Corpus) -> Inspection:
     tally = _Tally()
     for batch in corpus.batches():
         tally.add(batch)
-    types, rare = len(tally.users), sum(len(known) < RARE_BELOW for known in tally.users.values())
+    types = len(tally.users)
+    rare = sum(len(known) < RARE_BELOW for known in tally.users.values())
     opened = corpus if isinstance(corpus, OpenedCorpus) else None
     return Inspection(
         rows=tally.rows,

@@ -107,7 +107,8 @@ class NotesCorpus:
     def _checked(self) -> Iterator[pa.RecordBatch]:
         self.skipped.clear()
         vars(self.seen).update(vars(Screened()))
-        columns, rows = self.columns, 0
+        columns = self.columns
+        rows = 0
         patient = (columns.patient_id,) if columns.patient_id else ()
         flag = (self._error_flag,) if self._error_flag else ()
         ids: list[Hashes] = []
@@ -142,7 +143,8 @@ class NotesCorpus:
             )
         if repeats := repeated(ids, self.ids):
             first, again = ((number - 1) // self._per_row + 1 for number in repeats)
-            what, where = f"duplicate id, already used in row {first}", f"{self.name}, row {again}"
+            what = f"duplicate id, already used in row {first}"
+            where = f"{self.name}, row {again}"
             raise InputError(
                 what, where=where, hint="ids must be unique; choose another column with --id"
             )
@@ -417,7 +419,8 @@ def open_text(path: Path) -> Corpus:
         raise InputError("no such file or folder", where=path.name, hint="check the path")
 
     def batches() -> Iterator[pa.RecordBatch]:
-        lines, empty = enumerate(byte_lines(path), start=1), True
+        lines = enumerate(byte_lines(path), start=1)
+        empty = True
         while some := [
             (f"line {n}", f"line {n}", decoded(line, path.name))
             for n, line in islice(lines, BATCH_ROWS)

@@ -87,7 +87,8 @@ def patients_batch(patients: Sequence[Patient]) -> pa.RecordBatch:
 
 def write_patients(patients: Iterable[Patient], path: Path) -> int:
     """Write patients.parquet as a stream; return the number of patients. The caller ensures an atomic, private file."""
-    rest, written = iter(patients), 0
+    rest = iter(patients)
+    written = 0
     with pq.ParquetWriter(path, PATIENTS_SCHEMA, compression="zstd") as writer:
         while some := list(islice(rest, ROWS)):
             writer.write_batch(patients_batch(some))

@@ -61,7 +61,9 @@ def id_column(raw: pa.RecordBatch, name: str, where: str, rows: int = 0) -> pa.A
 
 class _Place:
     def __init__(self, where: str, rows: int, per_row: int = 1) -> None:
-        self._where, self._rows, self._per_row = where, rows, per_row
+        self._where = where
+        self._rows = rows
+        self._per_row = per_row
 
     def at(self, offset: int) -> str:
         return f"{self._where}, row {(self._rows + offset) // self._per_row + 1}"
@@ -152,7 +154,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     """
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        item, make = kind.value_field, pa.list_ if pa.types.is_list(kind) else pa.large_list
+        item = kind.value_field
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
         value = plain_type(item.type)
         if not pa.types.is_nested(value):
             return make(pa.field(item.name, value, nullable=item.nullable))

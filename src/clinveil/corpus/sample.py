@@ -46,7 +46,8 @@ class KeySample(Generic[V]):
     """
 
     def __init__(self, limit: int, rng: Generator) -> None:
-        self._limit, self._salt = limit, rng.bytes(16)
+        self._limit = limit
+        self._salt = rng.bytes(16)
         self._heap: list[tuple[int, str]] = []
         self.values: dict[str, V] = {}
         self.left_out = False

@@ -161,7 +161,9 @@ def copy_notes(source: SqlSource, folder: Path) -> None:
             size += batch.nbytes
             if size >= PART_BYTES:
                 writer.close()
-                writer, size, number = None, 0, number + 1
+                writer = None
+                size = 0
+                number = number + 1
     finally:
         if writer is not None:
             writer.close()

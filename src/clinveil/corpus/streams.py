@@ -64,8 +64,11 @@ class ByteReader:
     """
 
     def __init__(self, path: Path, encoding: str = "utf-8") -> None:
-        self._path, self._name, self._encoding = path, path.name, codec_name(encoding)
-        self._start, self._lines = True, 0
+        self._path = path
+        self._name = path.name
+        self._encoding = codec_name(encoding)
+        self._start = True
+        self._lines = 0
         self._decoder = (
             None if self._encoding == "utf-8" else codecs.getincrementaldecoder(self._encoding)()
         )

@@ -124,15 +124,18 @@ def _tables() -> _Tables:
 
 
 def _single(form: str) -> int:
-    tables, classes = _tables(), LexicalClass.NOTHING
-    given, family = tables.given.get(form), tables.family.get(form)
+    tables = _tables()
+    classes = LexicalClass.NOTHING
+    given = tables.given.get(form)
+    family = tables.family.get(form)
     if given is not None or form in tables.world_given or form in tables.more_given:
         classes |= LexicalClass.GIVEN
     if family is not None or form in tables.world_family:
         classes |= LexicalClass.FAMILY
     if classes and given is None and family is None:
         classes |= LexicalClass.FOREIGN_ONLY
-    given, family = given or 0.0, family or 0.0
+    given = given or 0.0
+    family = family or 0.0
     if given >= USUAL_GIVEN:
         classes |= LexicalClass.USUAL_GIVEN
     if family >= USUAL_FAMILY:

@@ -58,14 +58,16 @@ def given_names(gender: Literal["female", "male"]) -> Mapping[str, float]:
 @cache
 def all_given_names() -> Mapping[str, float]:
     """Return first name (lower case) -> mean of its female and male percentages."""
-    female, male = given_names("female"), given_names("male")
+    female = given_names("female")
+    male = given_names("male")
     shares = {name: (female.get(name, 0.0) + male.get(name, 0.0)) / 2 for name in (*female, *male)}
     return MappingProxyType(shares)
 
 
 def gender_of(form: str) -> Gender:
     """Return the gender of more than nine in ten bearers of a first name, or an empty string."""
-    female, male = given_names("female").get(form, 0.0), given_names("male").get(form, 0.0)
+    female = given_names("female").get(form, 0.0)
+    male = given_names("male").get(form, 0.0)
     if female > 9 * male:
         return "female"
     return "male" if male > 9 * female else ""

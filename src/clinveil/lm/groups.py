@@ -15,9 +15,12 @@ from sklearn.preprocessing import normalize
 from clinveil.core.types import Doubles, Ints
 from clinveil.lm.notes import EncodedNotes
 
-GROUPS, PASSES = 12, 20
+GROUPS = 12
+PASSES = 20
 FLOORS = 4  # a group has this many times the patient floor
-AXES, CLASSES = 50, 200  # of tokens
+# of tokens
+AXES = 50
+CLASSES = 200
 PRIOR = 5.0  # occurrences of each token, as expected, added to each group
 
 
@@ -33,7 +36,8 @@ def groups_of(
     Returns the group of each note, (n_notes,), and the log ratio of each group's token frequencies to those of its
     labels, (n_groups, size).
     """
-    size, n = frequencies.shape[1], len(notes)
+    size = frequencies.shape[1]
+    n = len(notes)
     counts = csr_matrix((notes.weights, notes.ids, notes.offsets), shape=(n, size))
     lengths = np.asarray(counts.sum(axis=1)).ravel()
     of_label = csr_matrix((lengths, (np.arange(n), labels)), shape=(n, len(frequencies)))

@@ -59,7 +59,9 @@ class History:
 
     def reset(self, lanes: Ints) -> None:
         """Start new notes in these lanes."""
-        self.window[:, lanes], self.sections[:, lanes], self._counts[:, lanes] = NONE, END, 0
+        self.window[:, lanes] = NONE
+        self.sections[:, lanes] = END
+        self._counts[:, lanes] = 0
         self.window[0, lanes] = END
 
     def push(self, ids: Ints) -> None:
@@ -72,7 +74,8 @@ class History:
             self._marks[window[0]],
             place == 0,
         )
-        heading, sentence = mark == HEADING, (mark == ENDS) & (before != SHORT)
+        heading = mark == HEADING
+        sentence = (mark == ENDS) & (before != SHORT)
         # MTSamples has a comma in place of a line break.
         line = (mark == LINE) | ((mark == COMMA) & first & (before == ENDS))
         stops = heading | sentence | (mark == LINE)
@@ -86,14 +89,16 @@ class History:
         place[:] = np.where(stops, 0, place + words)
         sections[1:] = np.where(heading, sections[:-1], sections[1:])
         sections[0] = np.where(heading, ids, sections[0])
-        window[1:], window[0] = window[:-1].copy(), ids
+        window[1:] = window[:-1].copy()
+        window[0] = ids
 
 
 def histories(notes: Sequence[Ids], longest: int, marks: Ints) -> History:
     """Return the history before each token of some notes, joined."""
     sizes = np.array([note.size for note in notes])
     order = np.argsort(-sizes, kind="stable")
-    starts, ids = (np.cumsum(sizes) - sizes)[order], np.concatenate(notes)
+    starts = (np.cumsum(sizes) - sizes)[order]
+    ids = np.concatenate(notes)
     notes_so_far, every = (History(n, longest, marks) for n in (len(notes), ids.size))
     for step in range(int(sizes.max(initial=0))):
         at = starts[: np.count_nonzero(sizes > step)] + step

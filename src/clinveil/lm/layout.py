@@ -20,7 +20,8 @@ from clinveil.core.spans import CLOSE, OPEN, PLACEHOLDER
 from clinveil.core.tokens import Kind, lookup_form, tokenize, word_set
 from clinveil.core.types import Ints, SmallInts
 
-END, RARE_WORD = 0, 1
+END = 0
+RARE_WORD = 1
 DIGIT = "\ue000"  # of a shape; as a private-use character it is never in a piece of text
 GAP = "\ue001"  # where a rare word is left out; between two words or numbers it becomes a space
 _JOINS = re.compile(rf"(?<=[\w{DIGIT}{CLOSE}]){GAP}+(?=[\w{DIGIT}{OPEN}])")
@@ -52,7 +53,8 @@ def _around(
     text: str, matches: Iterable[re.Match[str]], pieces: Callable[[str], list[str]]
 ) -> list[str]:
     """Return the matches, and the pieces of the text between them."""
-    rows, end = list[str](), 0
+    rows = list[str]()
+    end = 0
     for match in matches:
         rows += [*pieces(text[end : match.start()]), match[0]]
         end = match.end()

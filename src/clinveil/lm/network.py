@@ -67,7 +67,8 @@ class Network(nn.Module):
 
     def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Return the natural log-probabilities of the targets, (longest, lanes), computed in pieces."""
-        state, pieces = self.start(inputs.shape[1]), []
+        state = self.start(inputs.shape[1])
+        pieces = []
         for start in range(0, len(inputs), PIECE):
             hidden, state = self(inputs[start : start + PIECE], state)
             pieces.append(self.gathered(hidden, targets[start : start + PIECE]))
@@ -95,11 +96,13 @@ class Windowed(Network):
 
     def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Return the log-probabilities by windows that overlap by half; later windows contribute their second half."""
-        window, pieces = max(self.recipe.window, self.shortest), []
+        window = max(self.recipe.window, self.shortest)
+        pieces = []
         for start in range(0, max(len(inputs) - window // 2, 1), window // 2):
             skip = window // 2 if start else 0
             hidden, _ = self(inputs[start : start + window], ())
-            kept, wanted = hidden[skip:], targets[start + skip : start + window]
+            kept = hidden[skip:]
+            wanted = targets[start + skip : start + window]
             for at in range(0, len(wanted), PIECE):
                 pieces.append(self.gathered(kept[at : at + PIECE], wanted[at : at + PIECE]))
         return torch.cat(pieces)
@@ -110,7 +113,8 @@ def notes_apart(inputs: Tensor) -> tuple[Tensor, Tensor]:
 
     Returns: (lanes, 1, window, window) bool, the earlier tokens of the same note; (lanes, window) positions.
     """
-    begins, steps = (inputs == END).t(), torch.arange(len(inputs), device=inputs.device)
+    begins = (inputs == END).t()
+    steps = torch.arange(len(inputs), device=inputs.device)
     note = begins.cumsum(1)
     visible = (note[:, :, None] == note[:, None, :]) & (steps[:, None] >= steps)
     return visible[:, None], steps - torch.where(begins, steps, 0).cummax(1).values
@@ -170,7 +174,9 @@ class NeuralModel:
     def __init__(
         self, vocabulary: Vocabulary, network: Network, prefixes: Sequence[Sequence[int]] = ()
     ) -> None:
-        self.vocabulary, self.network, self.kind = vocabulary, network.eval(), network.recipe.kind
+        self.vocabulary = vocabulary
+        self.network = network.eval()
+        self.kind = network.recipe.kind
         self.prefixes = prefixes
 
     @property
@@ -281,7 +287,8 @@ def read_tensors(path: Path) -> tuple[Weights, dict[str, Any]]:
     try:
         data = path.read_bytes()
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        tensors, about = load(data), dict(json.loads(header["__metadata__"]["about"]))
+        tensors = load(data)
+        about = dict(json.loads(header["__metadata__"]["about"]))
     except (
         OSError,
         SafetensorError,

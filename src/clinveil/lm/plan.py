@@ -60,8 +60,10 @@ class Rows:
     def batch(self, step: int) -> Batch:
         """Return one batch; idle positions contain ends of notes with weight 0."""
         shape = (self.window, self.notes.shape[1])
-        inputs, targets = np.full(shape, END, dtype=np.int32), np.full(shape, END, dtype=np.int32)
-        weights, tokens = np.zeros(shape, dtype=np.float32), 0
+        inputs = np.full(shape, END, dtype=np.int32)
+        targets = np.full(shape, END, dtype=np.int32)
+        weights = np.zeros(shape, dtype=np.float32)
+        tokens = 0
         for lane, (row, start) in enumerate(zip(self.notes[step], self.starts[step], strict=True)):
             if row == NO_NOTE:
                 continue
@@ -148,12 +150,14 @@ class Packed:
         note = self.order[row]
         inside = places - self.ends[row] + self.encoded.lengths[note]
         at = self.encoded.offsets[note] + inside
-        inputs, targets = np.full(size, END, dtype=np.int32), np.full(size, END, dtype=np.int32)
+        inputs = np.full(size, END, dtype=np.int32)
+        targets = np.full(size, END, dtype=np.int32)
         weights = np.zeros(size, dtype=np.float32)
         inputs[: places.size] = np.where(inside == 0, END, self.encoded.ids[at - 1])
         targets[: places.size] = self.encoded.ids[at]
         weights[: places.size] = ~self.masked[note]
-        shape, reset = (self.lanes, self.window), np.ones(self.lanes, dtype=np.bool_)
+        shape = (self.lanes, self.window)
+        reset = np.ones(self.lanes, dtype=np.bool_)
         rows = inputs.reshape(shape).T, targets.reshape(shape).T
         return Batch(*rows, weights.reshape(shape).T, reset, float(places.size))
 

@@ -51,7 +51,8 @@ class Steering:
         Its bias is `weight` times the smoothed log ratio of the label's token frequencies to those of all notes, plus
         the log ratio of the group's.
         """
-        given, size = notes.conditions, vocabulary.size
+        given = notes.conditions
+        size = vocabulary.size
         kept = vocabulary if isinstance(vocabulary, LayoutVocabulary) else None
         if given is None:
             return cls(np.zeros((1, size)), np.ones((1, 1)), kept)
@@ -106,7 +107,8 @@ class Steering:
             return changed
         for kind in (Kind.WORD, Kind.NUMBER):
             changed[np.ix_(tails == kind, self.edges[0] == kind)] = 0.0
-        before, after = probabilities[:, self.words].sum(axis=1), changed[:, self.words].sum(axis=1)
+        before = probabilities[:, self.words].sum(axis=1)
+        after = changed[:, self.words].sum(axis=1)
         scale = np.divide(before, after, out=np.ones_like(after), where=after > 0)
         found: Doubles = np.where(self.words, changed * scale[:, None], changed)
         return found
@@ -127,7 +129,8 @@ class Steering:
 
 def _once(notes: EncodedNotes, vocabulary: LayoutVocabulary, given: Conditions) -> Iterator[int]:
     """Yield the headings that fewer than `min_patients` patients have twice in a note."""
-    size, at = vocabulary.size, np.flatnonzero(vocabulary.marks[notes.ids] == HEADING)
+    size = vocabulary.size
+    at = np.flatnonzero(vocabulary.marks[notes.ids] == HEADING)
     rows = np.searchsorted(notes.offsets, at, side="right") - 1
     pairs, times = np.unique(rows * size + notes.ids[at], return_counts=True)
     owners: dict[int, set[int]] = defaultdict(set)
@@ -180,7 +183,10 @@ class _Lane:
     def __init__(self, key: Key, steering: Steering | None, number: int, label: int) -> None:
         seed = key.stream("synthetic note", str(number))
         self.random = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()]))
-        self.number, self.label, self.ids, self.tail = number, label, list[int](), -1
+        self.number = number
+        self.label = label
+        self.ids = list[int]()
+        self.tail = -1
         self.drawn = list[int]()
         self.written = set[int]()  # headings that are not repeated
         self.row = steering.row(label, self.random.random()) if steering else 0
@@ -195,7 +201,9 @@ def generate(
     labels: Iterable[int] = repeat(0),
 ) -> Iterator[GeneratedNote]:
     """Yield notes without end, in the order of their numbers from `first` on; `labels`: of each note."""
-    stream, coming, number = model.stream(config.batch_size), zip(count(first), labels), first
+    stream = model.stream(config.batch_size)
+    coming = zip(count(first), labels)
+    number = first
     lanes = [_Lane(key, config.steering, *next(coming)) for _ in range(config.batch_size)]
     stream.reset(np.arange(len(lanes)), np.array([lane.label for lane in lanes]))
     waiting: dict[int, GeneratedNote] = {}

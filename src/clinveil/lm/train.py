@@ -119,9 +119,11 @@ class NeuralTask:
             if self.state is not None and self.state.exists():
                 load_training(training, self.state, identity)
                 say(f"resuming after step {training.progress.step:,} of {training.steps:,}")
-            began, first = time.monotonic(), training.progress.step
+            began = time.monotonic()
+            first = training.progress.step
             while not training.done:
-                now, per_epoch = training.progress, training.steps_per_epoch
+                now = training.progress
+                per_epoch = training.steps_per_epoch
                 epochs = len(now.losses)
                 training.fit(min((now.step // per_epoch + 1) * per_epoch, now.step + SAVE_EVERY))
                 if len(now.losses) > epochs:
@@ -186,7 +188,8 @@ def train_model(
     kind = kind_of(settings.model)
     if isinstance(kind, CountedKind):
         return kind.count(encoded, vocabulary), {}
-    recipe, start = settings.recipe(), None
+    recipe = settings.recipe()
+    start = None
     if settings.model == PRETRAINED:
         if public is None or not isinstance(vocabulary, LayoutVocabulary):
             raise UsageError(f"lm.model {PRETRAINED} is for releases with synthetic.init only")

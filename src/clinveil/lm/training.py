@@ -32,8 +32,11 @@ from clinveil.lm.recipe import Recipe
 if TYPE_CHECKING:
     from clinveil.lm.private.training import PatientPlan
 
-WARM_UP, LAST_SHARE = 0.02, 0.1  # fixed schedule: share of the steps, and of the rate at the end
-DECAY, BETAS = 0.01, (0.9, 0.95)
+# fixed schedule: share of the steps, and of the rate at the end
+WARM_UP = 0.02
+LAST_SHARE = 0.1
+DECAY = 0.01
+BETAS = (0.9, 0.95)
 CHECK_EVERY = 20  # on a GPU
 DIVERGED = 700.0  # nats per token; the perplexity of a larger loss is infinite
 # Names in the file of a state -> attributes of `TokenProgress`.
@@ -91,8 +94,11 @@ class Training(Trainer[Network, Batch]):
             steps_per_epoch=plan.steps_per_epoch,
             steps=plan.steps,
         )
-        self.recipe, self.plan, self.seed = recipe, plan, seed
-        self.clip_norm, self.precision = recipe.clip, recipe.precision
+        self.recipe = recipe
+        self.plan = plan
+        self.seed = seed
+        self.clip_norm = recipe.clip
+        self.precision = recipe.precision
         self.check_every = 1 if device.type == "cpu" else CHECK_EVERY
         self.progress = TokenProgress(rate=recipe.rate)
         self.state: State | None = None
@@ -160,7 +166,8 @@ class Training(Trainer[Network, Batch]):
 
     def wins(self, lower: bool) -> bool:
         """Select the lowest perplexity; annealed (paper C's code): lower the rate unless the gain is large enough."""
-        recipe, now = self.recipe, self.progress
+        recipe = self.recipe
+        now = self.progress
         gained = now.best - now.looks[-1] >= recipe.gain
         if recipe.schedule == "annealed" and not gained and now.rate > recipe.rate_floor:
             now.rate = max(now.rate / recipe.backoff, recipe.rate_floor)

@@ -18,7 +18,9 @@ from clinveil.lm.layout import LayoutVocabulary
 
 Ids = SmallInts
 END = 0  # the number of `<eon>`, the end of a note, in every vocabulary
-LINE_END, UNKNOWN = 1, 2  # word vocabularies: `<eos>` and `<unk>`
+# word vocabularies: `<eos>` and `<unk>`
+LINE_END = 1
+UNKNOWN = 2
 _SPECIAL = (EON, EOS, UNK)
 SMALLEST = 257  # size of byte pairs without merges: all bytes and `<eon>`
 

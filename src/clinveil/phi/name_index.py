@@ -41,7 +41,9 @@ from clinveil.phi.name_variants import (
 SURE = 0.85
 SCORE = 0.8  # of spans added by the index: less than `SURE`, so that their text does not enter the index
 PROPAGATED = "heard"  # detector name in outputs, which must not change
-_SHORTEST, _SHORTEST_STAFF, _SHORTEST_LOWER = 3, 4, 5
+_SHORTEST = 3
+_SHORTEST_STAFF = 4
+_SHORTEST_LOWER = 5
 _LONGEST_ACRONYM = 5
 _PIECE = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _CAPITALS = re.compile(r"[A-Z][A-Za-z]+(?:['-][A-Za-z]+)*")
@@ -269,7 +271,10 @@ class _Lookup:
     """Search of one note for the wanted words."""
 
     def __init__(self, note: NoteView, wanted: Mapping[str, str], found: Sequence[Span]) -> None:
-        self.note, self.words, self.text, self.found = note, note.words, note.plain, found
+        self.note = note
+        self.words = note.words
+        self.text = note.plain
+        self.found = found
         self.hits = {
             index: wanted[lower] for index, lower in enumerate(note.words.lowers) if lower in wanted
         }
@@ -325,7 +330,8 @@ class _Lookup:
     def _next_to_name(self, index: int, other: int, sure: set[int]) -> bool:
         if not 0 <= other < len(self.words):
             return False
-        first, second = self.words[min(index, other)], self.words[max(index, other)]
+        first = self.words[min(index, other)]
+        second = self.words[max(index, other)]
         if not _NEXT.fullmatch(self.text, first.end, second.start):
             return False
         full = (
@@ -342,7 +348,8 @@ class _Lookup:
         """Whether a capitalised word is inside a sentence, not before a noun; eponyms only after `with`, `saw` etc."""
         if not index or word.lower in _MONTHS:
             return False
-        previous, following = self.words[index - 1], self.text[word.end : word.end + 1]
+        previous = self.words[index - 1]
+        following = self.text[word.end : word.end + 1]
         if word.classes & LexicalClass.EPONYM and previous.lower not in _MEETING_WORDS:
             return False
         if (

@@ -20,7 +20,8 @@ from clinveil.phi.name_variants import Name
 
 # Number of patients with a lower-case use of an unlisted word from which it is not a name, and from which the
 # include-list (`include_list.py`) accepts it.
-USUAL, COMMON = 3, 4
+USUAL = 3
+COMMON = 4
 _QUERY_SIZE = 500  # parameters of one query
 _TABLES = """
 CREATE TABLE IF NOT EXISTS names (patient TEXT, name TEXT, PRIMARY KEY (patient, name)) WITHOUT ROWID;
@@ -119,7 +120,8 @@ class _Names(Mapping[str, frozenset[Name]]):
     """Patient id -> names, without some words."""
 
     def __init__(self, file: sqlite3.Connection, words: frozenset[str]) -> None:
-        self._file, self._words = file, words
+        self._file = file
+        self._words = words
 
     def __getitem__(self, patient_id: str) -> frozenset[Name]:
         found = self._file.execute("SELECT name FROM names WHERE patient = ?", (patient_id,))

@@ -37,7 +37,10 @@ _TIGHT = re.compile(
 )
 _OTHER = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.EPONYM
 
-OWN, NICKNAME, USER_NAME, MISSPELT = "own name", "nickname", "user name", "misspelt name"
+OWN = "own name"
+NICKNAME = "nickname"
+USER_NAME = "user name"
+MISSPELT = "misspelt name"
 
 
 class NameVariants:
@@ -110,11 +113,9 @@ class NameVariants:
         """Return the ranges of `J.S.` and `J. S.` in a text; with `bare`, also of `JS` after with, by, per or for."""
         if not self.initials:
             return []
-        letters, position, found = (
-            [item.upper() for item in sorted(self.initials)],
-            0,
-            list[tuple[int, int]](),
-        )
+        letters = [item.upper() for item in sorted(self.initials)]
+        position = 0
+        found = list[tuple[int, int]]()
         for match in _DOT.finditer(text):
             start = match.start()
             end = next(
@@ -162,7 +163,8 @@ def is_met(text: str, start: int) -> bool:
 
 def _user_names(name: list[str]) -> Iterator[str]:
     """Yield `jsmith`, `smithj`, `johnsmith` and `smithjohn` for John Smith."""
-    given, family = name[0], name[-1]
+    given = name[0]
+    family = name[-1]
     if len(name) > 1 and len(family) > 2:
         users = (given[0] + family, family + given[0], given + family, family + given)
         yield from (user for user in users if len(user) > 4)
@@ -177,7 +179,8 @@ def _by_ends(forms: Iterable[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for form in forms:
         first, last, head, tail = _ends(form)
-        short, long = len(form) == SHORTEST_MISSPELLED, len(form) >= SHORTEST_TWO_EDITS
+        short = len(form) == SHORTEST_MISSPELLED
+        long = len(form) >= SHORTEST_TWO_EDITS
         ends = (first, last) if short else (first, head, tail) if long else (head, tail)
         for end in ends if len(form) >= SHORTEST_MISSPELLED else ():
             found[end] = (*found.get(end, ()), form)
@@ -217,7 +220,9 @@ def _edits(first: str, second: str) -> int:
     before: list[int] = []
     row = list(range(len(second) + 1))
     for i, a in enumerate(first, 1):
-        last, row, earlier = row, [i], before
+        last = row
+        row = [i]
+        earlier = before
         for j, b in enumerate(second, 1):
             best = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a != b))
             if i > 1 and j > 1 and a == second[j - 2] and first[i - 2] == b:

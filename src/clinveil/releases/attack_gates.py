@@ -30,8 +30,10 @@ LINKAGE_WARNED = 0.05  # points above chance
 # Above chance; measured: benchmarks/adversaries.md.
 MOST_BY_NOTES = 0.75  # linked by the patient's other notes
 MOST_BY_SHADOW = 0.30  # linked by ten words, with shadow vectors trained on hundreds of other notes of the source
-SINGLE, LINKAGE = "attack.channel_single", "attack.linkage"
-KEPT_UNIQUE, KEPT_OWN = "attack.kept_columns_unique", "attack.kept_own_identifiers"
+SINGLE = "attack.channel_single"
+LINKAGE = "attack.linkage"
+KEPT_UNIQUE = "attack.kept_columns_unique"
+KEPT_OWN = "attack.kept_own_identifiers"
 NAMES: tuple[Target, ...] = ("names", "planted names")
 TEN_WORDS: Target = "note by ten words"
 OTHER_NOTES: Target = "note by the patient's other notes"
@@ -160,7 +162,8 @@ def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
         f for f in findings if f.measure == LINKAGE and f.value is not None and f.chance is not None
     )
     for finding in (f for f in linked if f.detail.get("adversary") in RECIPIENTS):
-        known, limit = str(finding.detail["against"]), (finding.chance or 0.0) + most
+        known = str(finding.detail["against"])
+        limit = (finding.chance or 0.0) + most
         if finding.detail["target"] not in (TEN_WORDS, PUBLIC) and (finding.low or 0.0) > limit:
             views[known] = max(views.get(known, finding), finding, key=above_chance)
     for known, finding in views.items():
@@ -171,11 +174,9 @@ def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
 
 def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
     """Return the gate of one estimate; `most` is a share above chance, and 1 switches the gate off."""
-    value, cases, limit = (
-        finding.value or 0.0,
-        effective(finding),
-        min(1.0, (finding.chance or 0.0) + most),
-    )
+    value = finding.value or 0.0
+    cases = effective(finding)
+    limit = min(1.0, (finding.chance or 0.0) + most)
     if most >= 1:
         power = "Switched off: the settings allow any share."
         return gate(
@@ -196,7 +197,9 @@ def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
 
 def refused_from(most: float, cases: float) -> float:
     """Return the smallest share refused with 95 % probability from this many cases (normal approximation)."""
-    z, n = ONE_SIDED, max(cases, 1.0)  # solves p - z sqrt(p (1 - p) / n) = most for p
+    # solves p - z sqrt(p (1 - p) / n) = most for p
+    z = ONE_SIDED
+    n = max(cases, 1.0)
     return (most + z * z / (2 * n) + z * sqrt(most * (1 - most) / n + (z / (2 * n)) ** 2)) / (
         1 + z * z / n
     )
@@ -224,7 +227,8 @@ def kept_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     values = {f.measure: f for f in findings if f.value is not None}
     gates = []
     if (unique := values.get(KEPT_UNIQUE)) is not None:
-        share_of, off = unique.value or 0.0, most >= 1
+        share_of = unique.value or 0.0
+        off = most >= 1
         power = (
             "Switched off: the settings allow any share." if off else "Exact: counts every note."
         )
@@ -293,12 +297,11 @@ def patient_gates(
         digits: whether the release can contain digits; otherwise gates on numbers hold by construction.
         shuffled: whether the words of every note are in random order, so that the chance of coincidence is known.
     """
-    gates, own = list[Gate](), [f for f in findings if f.measure.startswith("attack.own_")]
+    gates = list[Gate]()
+    own = [f for f in findings if f.measure.startswith("attack.own_")]
     for finding in (f for f in own if f.measure == "attack.own_name"):
-        known, met = (
-            int(finding.detail.get("in_feed") or 0),
-            int(finding.detail.get("in_release") or 0),
-        )
+        known = int(finding.detail.get("in_feed") or 0)
+        met = int(finding.detail.get("in_release") or 0)
         gates.append(gate("feed", passed=known == 0 or met > 0, value=met, threshold="at least 1"))
     for finding in (f for f in own if f.value is not None):
         if finding.measure == "attack.own_name":

@@ -52,7 +52,8 @@ def attacked_release(
         InputError: the arguments do not belong together. UsageError: the known patients are missing.
     """
     manifest = read_manifest(vault)
-    settings, notes = settings_of(manifest, vault), _released_notes(released, vault, manifest)
+    settings = settings_of(manifest, vault)
+    notes = _released_notes(released, vault, manifest)
     if patients is None and settings.phi and settings.identifiers.patients is not None:
         raise UsageError(
             "the release was made with known patients", hint="pass --patients FEED again"
@@ -99,10 +100,8 @@ def _released_notes(released: Path, vault: Path, manifest: Mapping[str, Any]) ->
         raise InputError(
             what, where=vault.name, hint="pass the vault of an obfuscated or coded release"
         )
-    public, key = (
-        read_json((released if released.is_dir() else released.parent) / NAME),
-        manifest["key_commitment"],
-    )
+    public = read_json((released if released.is_dir() else released.parent) / NAME)
+    key = manifest["key_commitment"]
     if isinstance(public, dict) and public.get("key_commitment", key) != key:
         raise InputError(
             "is the vault of another release",

@@ -117,11 +117,9 @@ def check_output(
             doubled or reordered.
         over: executor; does not change the counts.
     """
-    sources, outputs, places = (
-        _ById(entered, TEXT),
-        _ById(released, TEXT),
-        _ById(alignment, "start", "end"),
-    )
+    sources = _ById(entered, TEXT)
+    outputs = _ById(released, TEXT)
+    places = _ById(alignment, "start", "end")
 
     def pieces() -> Iterator[
         pa.RecordBatch
@@ -148,7 +146,9 @@ class _ById:
     """
 
     def __init__(self, batches: Iterable[pa.RecordBatch], *columns: str) -> None:
-        self._batches, self._names, self.passed = iter(batches), columns, 0
+        self._batches = iter(batches)
+        self._names = columns
+        self.passed = 0
         self._batch: pa.RecordBatch | None = None
         self._ids: list[str] = []
         self._at = 0
@@ -156,7 +156,8 @@ class _ById:
     def find(self, ids: Sequence[str]) -> list[pa.Array]:
         """Return the columns for these ids, null from the first id that does not follow."""
         pieces: list[list[pa.Array]] = [[] for _ in self._names]
-        wanted, done = iter(ids), 0
+        wanted = iter(ids)
+        done = 0
         note_id = next(wanted, None)
         while note_id is not None and self._fill():
             assert self._batch is not None
@@ -181,9 +182,11 @@ class _ById:
         while self._batch is None or self._at >= len(self._ids):
             self._batch = next(self._batches, None)
             if self._batch is None:
-                self._ids, self._at = [], 0
+                self._ids = []
+                self._at = 0
                 return False
-            self._ids, self._at = self._batch.column(NOTE_ID).to_pylist(), 0
+            self._ids = self._batch.column(NOTE_ID).to_pylist()
+            self._at = 0
         return True
 
     def rest(self) -> int:
@@ -201,7 +204,8 @@ def checked(allowed: Allowed | None, sides: pa.RecordBatch) -> OutputCheck:
 
     Without allowed words, a note with another text (ignoring white space) counts as `unaligned`.
     """
-    count, outputs = Counter[str](), Counter[str]()
+    count = Counter[str]()
+    outputs = Counter[str]()
     texts = (sides.column(name).to_pylist() for name in SIDES[:2])
     places = zip(*(_lists(sides.column(name)) for name in SIDES[2:]), strict=True)
     for source, output, (start, end) in zip(*texts, places, strict=True):
@@ -217,10 +221,8 @@ def _lists(column: pa.Array) -> Iterator[Ints | None]:
     """Yield the numbers of each row of a list column."""
     if pa.types.is_null(column.type):
         return iter([None] * len(column))
-    flat, ends = (
-        column.flatten().to_numpy(),
-        np.cumsum(pc.fill_null(pc.list_value_length(column), 0).to_numpy()),
-    )
+    flat = column.flatten().to_numpy()
+    ends = np.cumsum(pc.fill_null(pc.list_value_length(column), 0).to_numpy())
     parts = np.split(flat.astype(np.int64), ends[:-1]) if len(column) else []
     return (
         part if there else None

@@ -47,7 +47,8 @@ class StageTimer:
     def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[dict[str, str]]:
         """Time a stage; it can overwrite the determinism in the yielded dictionary."""
         self.say(f"{name}: {what}")
-        result, began = {"determinism": determinism}, time.perf_counter()
+        result = {"determinism": determinism}
+        began = time.perf_counter()
         planned = RATES[name].stage if name in RATES else name
         with ExitStack() as shown:
             if isinstance(self.say, Showing) and planned in self.plan:

@@ -121,7 +121,9 @@ def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[s
 
 
 Ranks = NDArray[np.uint64]
-_BITS, _TOP = 6, 64  # bits of a rank used per level (64 files), and bits of a rank
+# bits of a rank used per level (64 files), and bits of a rank
+_BITS = 6
+_TOP = 64
 _ROWS = 1024
 _RANK = pa.field(" rank", pa.uint64())  # cannot clash with a column name
 MOST = 16 << 20  # compressed bytes of a file that is sorted in memory

@@ -38,8 +38,12 @@ GATE_FIELDS = (
     "threshold",
     "power",
 )
-SUMS, CARD, NAME, REPORT = "SHA256SUMS", "README.md", "manifest.json", "report.html"
-SIGNATURE, PUBLIC_KEY = "manifest.sig", "signing-key.pem"
+SUMS = "SHA256SUMS"
+CARD = "README.md"
+NAME = "manifest.json"
+REPORT = "report.html"
+SIGNATURE = "manifest.sig"
+PUBLIC_KEY = "signing-key.pem"
 # In addition to the notes and, since releases are signed, these:
 COMPANIONS = (
     CARD,
@@ -143,7 +147,8 @@ def sealed(document: Mapping[str, Any]) -> str:
 
 def contents(folder: Path) -> tuple[set[str], set[str]]:
     """Return the relative names of a folder's regular files, and of all else: links, pipes, empty folders."""
-    regular, other = set[str](), set[str]()
+    regular = set[str]()
+    other = set[str]()
 
     def stop(error: OSError) -> None:
         raise error

@@ -95,8 +95,11 @@ def measured(
 def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, over: Map) -> Measured:
     """Copy all sides of the notes of sampled patients to the scratch folder."""
     remove(scratch)
-    place, all_notes, owners = private_folder(scratch), 0, list[Hashes]()
-    drawn, all_patients = list[pa.RecordBatch](), dict[str, str]()
+    place = private_folder(scratch)
+    all_notes = 0
+    owners = list[Hashes]()
+    drawn = list[pa.RecordBatch]()
+    all_patients = dict[str, str]()
     for n_notes, patients_of, drawn_of, ids_of in each_batch(
         over, partial(_drawn_ids, share, bool(whole.known)), VaultTable(vault / "crosswalk.parquet")
     ):
@@ -114,7 +117,8 @@ def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, ove
     }
     copies: dict[str, Any] = {}
     for name, taken in takes.items():
-        corpus, path = getattr(whole, name), place / f"{name}.parquet"
+        corpus = getattr(whole, name)
+        path = place / f"{name}.parquet"
         _copy(each_batch(over, taken, corpus), path)
         copies[name] = open_corpus(
             path, AS_BATCHES, label=corpus.columns.labels, keep=corpus.columns.keep

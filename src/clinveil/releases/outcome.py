@@ -26,7 +26,9 @@ from clinveil.report.record import Gate, ReleaseRecord, from_json, tally, to_jso
 from clinveil.report.render import release_card, render, write_report
 
 COMMAND = "publish"
-RECORD, EARLIER, NEW_ALONE = "record.json", "earlier", "findings-new.json"
+RECORD = "record.json"
+EARLIER = "earlier"
+NEW_ALONE = "findings-new.json"
 LEARNT = "learnt.json"  # the parts that vectors or model were trained on
 _MADE: tuple[str, ...] = (
     "vectors",
@@ -66,7 +68,9 @@ class Places:
     """
 
     def __init__(self, run: RunFolder) -> None:
-        self.run, self.vault, self.release = run, run.vault, run.root / "release"
+        self.run = run
+        self.vault = run.vault
+        self.release = run.root / "release"
         self.work, self.staging, self.refused = (
             run.vault / name for name in ("work", "staging", "refused")
         )
@@ -132,7 +136,8 @@ def finish(
     leaves = () if outcome.refused else record.excerpts
     outcome = replace(outcome, excerpts=leaves, switched_off_by=switched_off_by)
     outward = external_edition(record)
-    card, report = release_card(outward, account.notes.file), render(outward)
+    card = release_card(outward, account.notes.file)
+    report = render(outward)
     files = write_companions(folder.staging, card, report, account, over)
     private_text(folder.vault / NAME, sealed(account.manifest("internal", files)))
     private_text(
@@ -194,7 +199,8 @@ def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
         raise InputError(
             "has no vault with the manifest of a signed release", where=out.name, hint=hint
         )
-    checks, manifest = verify(release, own["signing_key"]), read_json(release / NAME)
+    checks = verify(release, own["signing_key"])
+    manifest = read_json(release / NAME)
     listed = manifest.get("files") if isinstance(manifest, dict) else None
     checks.append(Check("the files are those of the vault's manifest", listed == own.get("files")))
     if failed := [check for check in checks if not check.passed]:

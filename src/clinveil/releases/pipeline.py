@@ -208,7 +208,8 @@ def _held_out(
 def _plan_lines(
     ready: PreparedInput, settings: ReleaseSettings, stages: list[tuple[str, str, float]]
 ) -> Iterator[str]:
-    columns, found = ready.corpus.columns, ready.found
+    columns = ready.corpus.columns
+    found = ready.found
     yield f"kind {settings.kind}"
     yield f"{found.rows:,} notes of {found.patients:,} patients, about {found.tokens:,} words"
     if columns.patient_id is None:
@@ -228,7 +229,8 @@ def _plan_lines(
 
 def _announce(job: ReleaseContext, producer: Producer) -> None:
     """Report what needs attention, and forget what an interrupted run learned from other parts."""
-    settings, vault = job.settings, job.folder.vault
+    settings = job.settings
+    vault = job.folder.vault
     if job.key.test_seed is not None:
         job.say(TEST_SEED)
     if (
@@ -270,7 +272,9 @@ def _enter(job: ReleaseContext, ledger: Ledger, left: Entry | None, run: str) ->
     Raises GateError if the same notes were released while this run was in progress, except if both are private: the
     later one has counted what the other spent.
     """
-    hashes, vault, commitment = job.found.hashes, job.folder.vault, job.key.commitment
+    hashes = job.found.hashes
+    vault = job.folder.vault
+    commitment = job.key.commitment
     new = (
         left.grown(hashes, run, vault)
         if left
@@ -278,7 +282,8 @@ def _enter(job: ReleaseContext, ledger: Ledger, left: Entry | None, run: str) ->
     )
     known = {one.entry.commitment for one in job.earlier}
     with ledger.alone():
-        own, now = ledger.of(commitment), ledger.earlier(hashes, commitment)
+        own = ledger.of(commitment)
+        now = ledger.earlier(hashes, commitment)
         spent = own.spent if own else {}
         new_ones = (one for one in now if one.entry.commitment not in known)
         ledger.refuse([one for one in new_ones if not (spent and one.entry.spent)], GateError)
@@ -295,7 +300,8 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
         if seen.drawn:
             job.say(f"measured on {seen.drawn}")
         tried = [*attacked(seen, rng, job.say), *product.findings(seen, rng)]
-        kind, listed = job.settings.kind, job.settings.identifiers.patients is not None
+        kind = job.settings.kind
+        listed = job.settings.identifiers.patients is not None
         findings = [*gated_only(tried, product.judged, kind), *not_applicable(kind)]
         tasks = (
             product.for_utility(seen.context),
@@ -319,11 +325,10 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
         ]
         findings, more = product.jointly(findings)
     account = account_of(product, [*gates, *more], findings)
-    notes, shown = (
-        product.sampled(seen.context, rng),
-        excerpts(seen.context.released or product.released, job.key),
-    )
+    notes = product.sampled(seen.context, rng)
+    shown = excerpts(seen.context.released or product.released, job.key)
     job.say("report: two editions")
     record = record_of(product, account, skipped(seen.context, kind, listed), notes, shown)
-    over, off = hashing(job.settings, job.over), job.settings.switched_off_by
+    over = hashing(job.settings, job.over)
+    off = job.settings.switched_off_by
     return finish(job.folder, account, record, partial(enter, account.run), over, off)

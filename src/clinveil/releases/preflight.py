@@ -129,7 +129,8 @@ def preflight_parts(
     Raises:
         Incomplete: only damaged parts contain notes. InputError: an id occurs in two parts.
     """
-    total, facts = Preflight(), list[PartFacts]()
+    total = Preflight()
+    facts = list[PartFacts]()
     scanned = each(over, _scan, corpus.parts, broken)
     for found, of_part in track(scanned, "notes read", say, size=lambda part: part[1].rows):
         total += found
@@ -150,7 +151,8 @@ def preflight_parts(
 def _scan(part: NotesCorpus) -> tuple[Preflight, PartFacts]:
     found = Preflight()
     facts = part_facts(part, partial(found.take, label=first_label(part)))
-    found.skipped, found.owners = Counter(part.skipped), [np.unique(joined(found.owners))]
+    found.skipped = Counter(part.skipped)
+    found.owners = [np.unique(joined(found.owners))]
     return found, facts
 
 
@@ -203,7 +205,9 @@ def prepared(
         opened = opened.without_markup()
     _check_dates(opened, settings, over)
     corpus = producer.notes(opened)
-    broken, facts, names = Broken(), tuple[PartFacts, ...](), tuple[str, ...]()
+    broken = Broken()
+    facts = tuple[PartFacts, ...]()
+    names = tuple[str, ...]()
     if isinstance(corpus, PartedCorpus):
         names = tuple(part.name for part in corpus.parts)
         corpus, found, facts = preflight_parts(corpus, over, say, broken)

@@ -65,10 +65,13 @@ _CALL += ("device", "batch", "threads")
 
 def account_of(product: Product, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
     """Return the record of a run for both manifests."""
-    job, columns, rows = product.job, product.columns, product.rows
+    job = product.job
+    columns = product.columns
+    rows = product.rows
     roles = columns.text, columns.note_id, columns.patient_id, columns.keep
     notes = NotesFile(product.path.name, rows.written, *roles)
-    seeds, private = product.public_seeds(), _private_entries(product)
+    seeds = product.public_seeds()
+    private = _private_entries(product)
     settings = public_settings(job.settings)
     given = job.settings.signing_key and SigningKey.load(job.settings.signing_key)
     account = Account(
@@ -81,7 +84,8 @@ def account_of(product: Product, gates: Sequence[Gate], findings: Sequence[Findi
 
 
 def _entries(product: Product) -> dict[str, Any]:
-    job, rows = product.job, product.rows
+    job = product.job
+    rows = product.rows
     skipped = {reason: outward_count(n, "notes") for reason, n in rows.skipped.items()}
     # The number of rows read would disclose a hidden number of skipped rows.
     read = rows.read if skipped == dict(rows.skipped) else None
@@ -102,7 +106,8 @@ def _entries(product: Product) -> dict[str, Any]:
 
 def _private_entries(product: Product) -> dict[str, Any]:
     """Return all counts in full, and entries for the custodian only."""
-    job, rows = product.job, product.rows
+    job = product.job
+    rows = product.rows
     # Files that determine the output, by setting.
     places = {
         name: value
@@ -125,7 +130,8 @@ def _private_entries(product: Product) -> dict[str, Any]:
 
 def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
     """Return the settings that a recipient may see: those of the kind, without paths of the custodian."""
-    record, others = settings.flat(), settings.of_other_kinds()
+    record = settings.flat()
+    others = settings.of_other_kinds()
     used = {*mechanism_of(settings.channel).flags(), *Policy.__dataclass_fields__}
     idle = {
         name for _, kind in mechanisms for name in kind.model_fields
@@ -191,7 +197,8 @@ def record_of(
     excerpts: Sequence[str],
 ) -> ReleaseRecord:
     """Return the internal edition of the report record."""
-    job, rows = product.job, product.rows
+    job = product.job
+    rows = product.rows
     lost = rows.read - rows.written - rows.skipped.total()
     samples = "; ".join(
         sorted(
@@ -253,7 +260,8 @@ def _shown(value: Any) -> Any:
 def _phi(product: Product) -> tuple[PhiCount, ...] | None:
     if (found := product.found) is None:
         return None
-    policy, covered = product.job.settings.identifiers.policy(), covered_labels()
+    policy = product.job.settings.identifiers.policy()
+    covered = covered_labels()
     treatment = {
         label: policy.describe(label) if label in covered else "no detector for it"
         for label in LABELS
@@ -283,7 +291,9 @@ def _provenance(product: Product) -> tuple[Fact, ...]:
 
 
 def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
-    job, synthetic, lines = product.job, product.job.settings.kind == "synthetic", list[str]()
+    job = product.job
+    synthetic = product.job.settings.kind == "synthetic"
+    lines = list[str]()
     if job.corpus.columns.patient_id is None:
         lines.append(
             "The source has no patient ids. Each note counts as a patient, so words of one person with many notes pass "

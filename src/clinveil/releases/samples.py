@@ -16,8 +16,11 @@ from clinveil.corpus.corpus import Corpus, Note, memory_corpus, rows
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
 
-SAMPLED, LONGEST = 12, 2500  # notes shown, and characters shown of each
-EXCERPTS, WORDS = 3, 25
+# notes shown, and characters shown of each
+SAMPLED = 12
+LONGEST = 2500
+EXCERPTS = 3
+WORDS = 25
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ def sources(
     for note_id, patient_id, text, *_ in sorted(chosen):
         spans = deidentifier.find(text, patient_id, note_id) if deidentifier else []
         surrogates = deidentifier.treated(text, spans, patient_id) if deidentifier else []
-        pieces, position = list[tuple[str, str, bool]](), 0
+        pieces = list[tuple[str, str, bool]]()
+        position = 0
         for span, surrogate in zip(spans, surrogates, strict=True):
             between = text[position : span.start]
             pieces += [
@@ -129,7 +133,8 @@ def _plain(
         if token.kind == Kind.SPACE:
             yield from (AlignedToken("\n", "", "dropped") for _ in range(source.count("\n")))
         elif token.kind == Kind.WORD:
-            released, form = written.get(position + token.start, ""), lookup_form(source)
+            released = written.get(position + token.start, "")
+            form = lookup_form(source)
             mark: Mark = (
                 "kept" if form in channel.kept else "replaced" if form in channel.ids else "unknown"
             )

@@ -206,7 +206,8 @@ class ReleaseSettings(Settings):
     @classmethod
     def refuse_given(cls, given: Mapping[str, str], values: Mapping[str, Any]) -> None:
         """Raise UsageError for a setting or a profile of another kind of release."""
-        kind, profile = values.get("kind", "obfuscated"), values.get("profile", "default")
+        kind = values.get("kind", "obfuscated")
+        profile = values.get("profile", "default")
         if kind not in producers:
             return
         groups = {name: group for group in OF_KINDS for name in _names(cls, group)}

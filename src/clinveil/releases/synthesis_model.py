@@ -37,7 +37,8 @@ from clinveil.phi.treatment.placeholders import Invented
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_rows import LabelColumns
 
-MODEL, STATE = "model", "training.safetensors"
+MODEL = "model"
+STATE = "training.safetensors"
 FEWEST = 2  # patients per side
 
 

@@ -48,12 +48,10 @@ class LabelColumns:
         Raises InputError for a column with empty values, lists, too many values, or values of fewer than `floor`
         patients.
         """
-        names, fields, ids, patients = (
-            corpus.columns.keep,
-            dict[str, pa.Field](),
-            list[str](),
-            list[str](),
-        )
+        names = corpus.columns.keep
+        fields = dict[str, pa.Field]()
+        ids = list[str]()
+        patients = list[str]()
         columns: dict[str, list[Any]] = {name: [] for name in names}
         for batch in corpus.batches():
             fields |= {name: batch.schema.field(name) for name in names}
@@ -110,7 +108,8 @@ class LabelColumns:
 
     def batches(self, notes: Iterable[SyntheticNote]) -> Iterator[pa.RecordBatch]:
         """Yield notes as batches with new note and patient ids and the columns of the source."""
-        rest, number = iter(notes), 0
+        rest = iter(notes)
+        number = 0
         while some := list(islice(rest, BATCH)):
             ids = [f"synthetic-{number + row:06d}" for row in range(1, len(some) + 1)]
             number += len(some)

@@ -67,7 +67,8 @@ def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
 
 
 def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
-    counts, indexes = Counts(deidentifier.policy, deidentifier.patients.keys()), list[NameIndex]()
+    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+    indexes = list[NameIndex]()
     path = private_folder(job.folder.work / "protected") / "0.parquet"
     with (
         opened_for(job.settings.executor, job.settings.workers) as over,
@@ -110,7 +111,8 @@ def _treat_parts(
     job: ReleaseContext, corpus: PartedCorpus, deidentifier: Deidentifier, *, placeholders: bool
 ) -> Treated:
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
-    store, scratch = Store(job.folder.vault / TASKS), job.folder.work / "names"
+    store = Store(job.folder.vault / TASKS)
+    scratch = job.folder.work / "names"
     how = replace(recipe(job), make=_with_placeholders) if placeholders else recipe(job)
     how = how.sharing(job.known, scratch)
     works = detect_parts(

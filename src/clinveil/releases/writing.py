@@ -72,7 +72,8 @@ class Target:
 
     def write(self, results: Iterator[Obfuscated], key: Key) -> Tally:
         """Write the notes with new ids; return the token counts."""
-        rename, tally = Renamer(key, patients=self.columns.patient_id is not None), Tally()
+        rename = Renamer(key, patients=self.columns.patient_id is not None)
+        tally = Tally()
         with ExitStack() as stack:
             tables = [
                 stack.enter_context(TableWriter(self.vault / f"{name}.parquet")) for name in TABLES
@@ -103,10 +104,8 @@ class Target:
         if self.path.is_dir():
             released = self._by_name()
         else:
-            ranks, notes = (
-                by_source(VaultTable(self.vault / "crosswalk.parquet").batches()),
-                opened(self.path, self.columns),
-            )
+            ranks = by_source(VaultTable(self.vault / "crosswalk.parquet").batches())
+            notes = opened(self.path, self.columns)
             released = reordered(notes.batches(), ranks, self.work / "read back")
         return check_output(
             entered.batches(), crosswalk, released, channel, alignment if channel else (), over
@@ -142,7 +141,9 @@ def write_notes(
     with job.timer.stage(*stage, "keyed"):
         if job.facts:
             return _write_parts(job, entered, channel)
-        folder, columns, suffix = job.folder, job.corpus.columns, job.corpus.suffix
+        folder = job.folder
+        columns = job.corpus.columns
+        suffix = job.corpus.suffix
         path = folder.staging / f"{NOTES}{suffix}"
         target = Target(path, folder.vault, folder.work, columns, suffix)
         obfuscator = None if channel is None else Obfuscator(channel, job.key, align=True)
@@ -246,7 +247,9 @@ def _write_parts(
         ("", PLAIN) if channel is None else (channel_digest(channel), channel.policy)
     )
     how = job.folder.vault, drawn_from, policy, job.key.commitment, job.folder.work
-    works, tally, check = list[WritePart](), Tally(), NOTHING
+    works = list[WritePart]()
+    tally = Tally()
+    check = NOTHING
     for part, facts in zip(entered.parts, job.facts, strict=True):
         digest = hashlib.sha256((facts.digest + of).encode()).hexdigest()
         works.append(WritePart(part, digest, *how, job.corpus.columns, job.corpus.suffix))
@@ -255,9 +258,11 @@ def _write_parts(
     for result in track(results, "notes", job.say, size=lambda one: one["tally"]["notes"]):
         tally += tally_from(result["tally"])
         check += OutputCheck.of(result["check"], result["check"]["outputs"])
-    place, vault = private_folder(job.folder.staging / NOTES), job.folder.vault
+    place = private_folder(job.folder.staging / NOTES)
+    vault = job.folder.vault
     for number, (work, facts) in enumerate(zip(works, job.facts, strict=True)):
-        written, name = store.folder(work), f"part-{number:05d}"
+        written = store.folder(work)
+        name = f"part-{number:05d}"
         for table in TABLES:
             if (file := written / f"{table}.parquet").exists():
                 _link(file, private_folder(vault / file.name) / f"{name}.parquet")

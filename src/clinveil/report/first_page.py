@@ -14,8 +14,12 @@ from clinveil.report.record import Gate, ReleaseRecord, all_clear
 from clinveil.report.risks import TARGETS, Risk, risk
 from clinveil.stats.findings import is_no_evidence
 
-EXCERPTS, EXCERPT_LENGTH = 2, 190  # characters; longer text would not fit the page
-LISTED, NAME_LENGTH = 3, 52  # gates named one by one, and characters of their names
+# characters; longer text would not fit the page
+EXCERPTS = 2
+EXCERPT_LENGTH = 190
+# gates named one by one, and characters of their names
+LISTED = 3
+NAME_LENGTH = 52
 LISTS = "failed", "switched off", "no power"  # outcomes that page one lists
 KINDS = {
     "obfuscated": "Running text in which a similar or a common word, drawn under a secret key, replaces every word.",

@@ -30,7 +30,8 @@ UNKNOWN = MeasureText(
 def _files() -> tuple[Mapping[str, MeasureText], frozenset[str]]:
     """Texts in TOML files next to attacks and utility measures and in `measures.toml`; names of these files."""
     package = Path(str(files("clinveil")))
-    merged, names = dict[str, MeasureText](), set[str]()
+    merged = dict[str, MeasureText]()
+    names = set[str]()
     found = (
         path
         for folder in ("attacks", "utility")
@@ -124,7 +125,8 @@ def variants(finding: Finding) -> list[str]:
 
 
 def _variant(key: str, finding: Finding) -> str:
-    detail, value = finding.detail, finding.detail[key]
+    detail = finding.detail
+    value = finding.detail[key]
     if key == "repeats":
         things = "times" if finding.measure.startswith("attack.canary") else "places"
         things = str(detail.get("draws_stand_in", things))

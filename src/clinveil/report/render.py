@@ -33,7 +33,8 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\
 
 def render(record: ReleaseRecord) -> str:
     """Return the HTML page of this record, in its edition."""
-    loader, internal = environment().loader, record.edition == "internal"
+    loader = environment().loader
+    internal = record.edition == "internal"
     assert loader is not None
     style = loader.get_source(environment(), "style.css")[0]
     page = (
@@ -198,7 +199,8 @@ def release_card(record: ReleaseRecord, notes: str = "notes.parquet") -> str:
     """
     if record.edition != "external":
         raise ValueError("a card is made from the external edition only")
-    front, columns = first_page(record), record.corpus.columns
+    front = first_page(record)
+    columns = record.corpus.columns
     made = environment().overlay(autoescape=False)
     made.filters = made.filters | {
         "yaml": lambda words: json.dumps(" ".join(words.split())),

@@ -85,7 +85,9 @@ class _Pools:
     """A pool of processes that is replaced if its processes are killed."""
 
     def __init__(self, workers: int, function: Callable[[Any], Any]) -> None:
-        self.workers, self.function, self.stack = workers, function, ExitStack()
+        self.workers = workers
+        self.function = function
+        self.stack = ExitStack()
 
     def __enter__(self) -> _Pools:
         self._open()

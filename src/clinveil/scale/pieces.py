@@ -38,7 +38,8 @@ class Broken:
     def refuse(self) -> None:
         """Raise Incomplete, with the number of damaged parts and the first messages, if there are any."""
         if self.errors:
-            messages, rest = list(self.errors.values())[:NAMED], len(self.errors) - NAMED
+            messages = list(self.errors.values())[:NAMED]
+            rest = len(self.errors) - NAMED
             more = f"; and {rest} more" if rest > 0 else ""
             what = f"{len(self.errors)} of {self.tried} parts cannot be read: {'; '.join(messages)}{more}"
             hint = "repair them and run the same command again; finished parts are kept"

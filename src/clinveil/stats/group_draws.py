@@ -58,7 +58,10 @@ def _uniform(
     n_codes = distances.shape[1]
     order = np.arange(n_codes)
     for p in range(len(distances)):
-        row, own, total, size = distances[p], 0.0, 0.0, 0
+        row = distances[p]
+        own = 0.0
+        total = 0.0
+        size = 0
         for code in range(n_codes):
             total += row[code]
             if has[p, code]:

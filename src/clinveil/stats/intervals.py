@@ -62,14 +62,17 @@ def weighted_poisson(weights: ArrayLike, *, most: float = 1.0) -> Interval:
     each = np.asarray(weights, dtype=np.float64)
     if not (each > 0).all():
         raise ValueError("weights must be greater than 0")
-    total, square, most = float(each.sum()), float(each @ each), float(each.max(initial=most))
+    total = float(each.sum())
+    square = float(each @ each)
+    most = float(each.max(initial=most))
     tail = (1 - LEVEL) / 2
     low = (
         0.0
         if not each.size
         else square / total * float(special.gammaincinv(total**2 / square, tail))
     )
-    total, square = total + most, square + most**2
+    total = total + most
+    square = square + most**2
     return Interval(low, square / total * float(special.gammaincinv(total**2 / square, 1 - tail)))
 
 
@@ -78,11 +81,10 @@ def sum_of_intervals(values: ArrayLike, intervals: ArrayLike) -> Interval:
 
     Source: method of variance estimates recovery, Zou & Donner 2008, Stat. Med. 27:1693.
     """
-    each, ends = (
-        np.asarray(values, dtype=np.float64),
-        np.asarray(intervals, dtype=np.float64).reshape(-1, 2),
-    )
-    below, above = each - ends[:, 0], ends[:, 1] - each
+    each = np.asarray(values, dtype=np.float64)
+    ends = np.asarray(intervals, dtype=np.float64).reshape(-1, 2)
+    below = each - ends[:, 0]
+    above = ends[:, 1] - each
     total = float(each.sum())
     return Interval(total - float(np.sqrt(below @ below)), total + float(np.sqrt(above @ above)))
 
@@ -175,7 +177,8 @@ def bootstrap_clusters(
 
 def ratio(values: NDArray[Any]) -> float:
     """Return the sum of column 1 over the sum of column 2, shape (n_patients, 2); NaN if the second is 0."""
-    top, bottom = values[:, 0].sum(), values[:, 1].sum()
+    top = values[:, 0].sum()
+    bottom = values[:, 1].sum()
     return float(top / bottom) if bottom else float("nan")
 
 
@@ -189,7 +192,8 @@ def share_by_patient(values: NDArray[Any]) -> Interval:
     Hits may be fractions. Raises ValueError if there are no cases.
     Source: Korn & Graubard 1998, Surv. Methodol. 24:193; degrees of freedom: O'Neill 2014, Am. Stat. 68:282.
     """
-    hits, cases = values[:, 0].astype(np.float64), values[:, 1].astype(np.float64)
+    hits = values[:, 0].astype(np.float64)
+    cases = values[:, 1].astype(np.float64)
     if _all_alike(values):
         patients = int((cases > 0).sum())
         return clopper_pearson(patients if hits.any() else 0, patients)
@@ -200,7 +204,8 @@ def share_by_patient(values: NDArray[Any]) -> Interval:
 
 def _effective(residuals: Doubles, share: float, cases: float) -> float:
     """Return the number of independent cases with the same information about the share."""
-    n, square = len(residuals), float(residuals @ residuals)
+    n = len(residuals)
+    square = float(residuals @ residuals)
     if n < 2:
         return 1.0
     if not square:  # every patient has the same share
@@ -212,7 +217,8 @@ def _effective(residuals: Doubles, share: float, cases: float) -> float:
 
 def _freedom(residuals: Doubles) -> float:
     """Return the degrees of freedom of the residuals' variance; fewer if few patients dominate it."""
-    n, square = len(residuals), float(residuals @ residuals)
+    n = len(residuals)
+    square = float(residuals @ residuals)
     if not square:
         return n - 1.0
     kurtosis = n * float((residuals**4).sum()) / square**2
@@ -248,7 +254,8 @@ def jackknife_t(values: NDArray[Any], statistic: Callable[[NDArray[Any]], float]
             f"an interval needs at least two patients, got {n}", hint="use more patients"
         )
     sums = values.sum(axis=0)
-    whole, without = statistic(sums), np.array([statistic(sums - row) for row in values])
+    whole = statistic(sums)
+    without = np.array([statistic(sums - row) for row in values])
     if not np.isfinite(without).all():
         raise InputError(
             "the statistic is undefined without one of the patients", hint="use more patients"

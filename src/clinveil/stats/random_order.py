@@ -41,7 +41,8 @@ class PhraseOdds:
     @classmethod
     def of(cls, forms: Sequence[str]) -> PhraseOdds:
         """Create from the words of a phrase, in order."""
-        needs, phrase = Counter(forms), list(forms)
+        needs = Counter(forms)
+        phrase = list(forms)
         overlaps = any(phrase[:i] == phrase[-i:] for i in range(1, len(phrase)))
         return cls(tuple(needs), tuple(needs.values()), len(phrase), overlaps)
 
@@ -66,9 +67,14 @@ class PhraseOdds:
         expected = self.times(held, n)
         if self.overlaps or expected > SURE:
             return min(1.0, expected)
-        total, sign, often, term = 0.0, 1, 1, expected
+        total = 0.0
+        sign = 1
+        often = 1
+        term = expected
         while term > 1e-15 * expected:
-            total, sign, often = total + sign * term, -sign, often + 1
+            total = total + sign * term
+            sign = -sign
+            often = often + 1
             term = self.times(held, n, often)
         return min(1.0, max(0.0, total))
 

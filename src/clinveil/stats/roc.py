@@ -98,7 +98,8 @@ class RocScores:
                 f"{self.others.size} non-members are too few for a false positive rate of {fpr:g}"
             )
             raise InputError(what, hint=f"use at least {need}")
-        falling, n = np.sort(self.others)[::-1], self.members.size
+        falling = np.sort(self.others)[::-1]
+        n = self.members.size
         hits = int((self.members > falling[int(np.floor(fpr * falling.size + 1e-9))]).sum())
         low, high = clopper_pearson(hits, n)
         few, many = (
@@ -107,7 +108,8 @@ class RocScores:
         least = float((self.members > falling[few - 1]).mean()) if few else 0.0
         most = float((self.members > falling[many]).mean()) if many < falling.size else 1.0
         share = hits / n
-        down, up = np.hypot(share - low, share - least), np.hypot(high - share, most - share)
+        down = np.hypot(share - low, share - least)
+        up = np.hypot(high - share, most - share)
         return share, Interval(max(0.0, float(share - down)), min(1.0, float(share + up)))
 
 
@@ -129,5 +131,6 @@ def _spread(first: Scores, second: Scores) -> float | None:
 def _below(these: Scores, those: Scores) -> Scores:
     """Return the share of `those` below each of `these`, (n_these,); ties count half."""
     ordered = np.sort(those)
-    below, upto = np.searchsorted(ordered, these, "left"), np.searchsorted(ordered, these, "right")
+    below = np.searchsorted(ordered, these, "left")
+    upto = np.searchsorted(ordered, these, "right")
     return (below + upto) / 2 / ordered.size

@@ -96,11 +96,14 @@ def permute_names(
 ) -> NamePermutations:
     """Compute `differences` with names permuted within strata, `draws` times."""
     n = len(distances)
-    expected, expected_absolute = np.empty(n), np.empty(n)
-    means, absolute = np.zeros(draws), np.zeros(draws)
+    expected = np.empty(n)
+    expected_absolute = np.empty(n)
+    means = np.zeros(draws)
+    absolute = np.zeros(draws)
     for rows in parts:
         table = pairwise_differences(distances[rows], has[rows])
-        expected[rows], expected_absolute[rows] = table.mean(axis=1), np.abs(table).mean(axis=1)
+        expected[rows] = table.mean(axis=1)
+        expected_absolute[rows] = np.abs(table).mean(axis=1)
         for start in range(0, draws, _BLOCK):
             block = slice(start, min(start + _BLOCK, draws))
             orders = np.tile(np.arange(len(rows)), (block.stop - start, 1))

@@ -24,7 +24,8 @@ from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
-NOTES, VECTORS = "notes.parquet", "vectors"
+NOTES = "notes.parquet"
+VECTORS = "vectors"
 COLUMNS = Columns(TEXT, NOTE_ID, PATIENT_ID)
 
 
@@ -104,7 +105,8 @@ class Train(Task):
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the vectors; the result has `why` if training failed."""
-        corpus, scratch = self.notes.corpus(store), folder / "scratch"
+        corpus = self.notes.corpus(store)
+        scratch = folder / "scratch"
         split = token_lines if self.sentences else whole_note
         try:
             vectors = train(

@@ -128,10 +128,8 @@ def cell(finding: Finding | None, kind: str) -> str:
     """Return the cell of a finding with its interval, chance, control and P; `count` is shown as n (%)."""
     if finding is None or finding.value is None:
         return NONE
-    adjusted, parts = (
-        finding.detail.get("p_over_models"),
-        row(finding, kind=_KINDS[kind], write=bare),
-    )
+    adjusted = finding.detail.get("p_over_models")
+    parts = row(finding, kind=_KINDS[kind], write=bare)
     more = [("95 %", f"{parts.ends[0].text} to {parts.ends[1].text}")] if parts.ends else []
     more += [("chance", parts.chance.text), ("control", parts.control.text)]
     more += [("P", p_value(adjusted))] if isinstance(adjusted, float) else []
@@ -193,10 +191,8 @@ class Spec:
         Args:
             remarks: additional remarks. heads: headings that replace those of the file. fill: values of the {braces}.
         """
-        asks, own = (
-            self.asks.format(**fill),
-            [text for remark in self.remarks if (text := remark.format(**fill))],
-        )
+        asks = self.asks.format(**fill)
+        own = [text for remark in self.remarks if (text := remark.format(**fill))]
         names = tuple(heads) or (*self.heads, *(column.head for column in self.columns))
         return Table(
             self.ident, self.title, asks, names, tuple(rows), (*own, *remarks), self.printed
@@ -277,10 +273,8 @@ def write(study: Study, results: Results, out: Path) -> None:
     """Write `tables.md`, `findings.json` and additional files, readable by the owner."""
     for old in out.glob("units-*.csv"):
         old.unlink()  # from a run with other settings
-    findings, paper = (
-        document(study.command, results.findings, seed=study.settings.seed),
-        study.paper,
-    )
+    findings = document(study.command, results.findings, seed=study.settings.seed)
+    paper = study.paper
     lead = [f"# {paper.title}", paper.citation, SECRET, paper.lead.format(**results.facts["lead"])]
     settings = [
         "## Settings",

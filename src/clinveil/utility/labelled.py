@@ -18,8 +18,11 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.utility.split import PARTS, group_folds, splits
 
-NOTES, MIN_CLASS = 20_000, 50
-OTHER, MERGED_PATIENTS = "all other classes", 5  # classes with fewer patients than folds are merged
+NOTES = 20_000
+MIN_CLASS = 50
+# classes with fewer patients than folds are merged
+OTHER = "all other classes"
+MERGED_PATIENTS = 5
 VALIDATION_PARTS = 5  # a fifth of the notes that are not for testing is for validation
 
 
@@ -204,7 +207,8 @@ def _classed(
     for at, i in enumerate(kept):
         targets[at, [numbers[name] for name in rows[i].labels if name in numbers]] = True
     chosen = targets if multi else targets.argmax(axis=1).astype(np.int64)
-    texts, patients = [rows[i].text for i in kept], [rows[i].patient for i in kept]
+    texts = [rows[i].text for i in kept]
+    patients = [rows[i].patient for i in kept]
     return Labelled([ids[i] for i in kept], patients, texts, classes, chosen, detail)
 
 
@@ -282,7 +286,8 @@ def folds_of(labelled: Labelled, rng: Generator, folds: int) -> list[Parts]:
 
 
 def _parts(labelled: Labelled, rng: Generator, folds: int) -> Iterator[Parts]:
-    keys, few = _strata(labelled), InputError("too few independent notes for a validation set")
+    keys = _strata(labelled)
+    few = InputError("too few independent notes for a validation set")
     for outer in splits(labelled.patients, labelled.texts, keys, rng, parts=folds):
         labels = [keys[row] for row in outer.train]
         rows = next(group_folds(labels, outer.group[outer.train], VALIDATION_PARTS, rng, few))

@@ -80,10 +80,8 @@ def _rows(path: Path) -> Rows:
                 if any(map(str.strip, row))
             ]
     except (OSError, UnicodeDecodeError, csv.Error):
-        message, hint = (
-            "is missing, or is not a table in UTF-8",
-            "pass CSV with two terms and a score",
-        )
+        message = "is missing, or is not a table in UTF-8"
+        hint = "pass CSV with two terms and a score"
         raise InputError(message, where=path.name, hint=hint) from None
     if not rows:
         raise InputError("has no row", where=path.name)
@@ -259,10 +257,12 @@ def _terms(pairs: PairList, dim: int, known: Callable[[str], list[Floats]]) -> T
         for row, term in enumerate(dict.fromkeys(term for pair in pairs.terms for term in pair))
     }
     matrix = np.zeros((len(terms), dim))
-    found, partial = np.zeros(len(terms), dtype=np.bool_), np.zeros(len(terms), dtype=np.bool_)
+    found = np.zeros(len(terms), dtype=np.bool_)
+    partial = np.zeros(len(terms), dtype=np.bool_)
     for term, row in terms.items():
         if parts := known(term):
-            matrix[row], found[row] = np.mean(parts, axis=0, dtype=np.float64), True
+            matrix[row] = np.mean(parts, axis=0, dtype=np.float64)
+            found[row] = True
             partial[row] = len(parts) < len(words(term))
     one, other = (
         np.array([terms[pair[side]] for pair in pairs.terms], dtype=np.int64) for side in (0, 1)
@@ -323,7 +323,8 @@ class Correlated:
 
     def permuted(self, rng: Generator) -> Doubles:
         """Return the correlations with permuted scores, (999,), with one set of random similarities."""
-        mean, scores = self._mean(rng)[0], self._prepared_scores()[0]
+        mean = self._mean(rng)[0]
+        scores = self._prepared_scores()[0]
 
         def shuffled(n: int) -> Doubles:
             return np.asarray(
@@ -337,7 +338,8 @@ class Correlated:
 
         With random similarities each draw is the mean of ten.
         """
-        size, fills = self.scores.size, _FILLS if self._gaps() else 1
+        size = self.scores.size
+        fills = _FILLS if self._gaps() else 1
 
         def drawn(n: int) -> Doubles:
             rows = rng.integers(size, size=(n, size))

@@ -13,7 +13,8 @@ from clinveil.core.finding import Better, Finding
 from clinveil.core.types import Doubles, Ints
 from clinveil.stats.intervals import bootstrap_weights, clopper_pearson
 
-UNIT, METHOD = "test notes", "bootstrap over patients, 95 %"
+UNIT = "test notes"
+METHOD = "bootstrap over patients, 95 %"
 Classes = NDArray[Any]  # (n,) int64, or (n, n_classes) bool
 SOURCE = "paper A, Table 4 and Figure 2: classification of protected text"
 
@@ -22,7 +23,8 @@ def f1_sums(truth: Classes, guess: Classes, n_classes: int) -> Doubles:
     """Return the contributions of each item to F1, (n, 3 n_classes): correct, true and predicted by class."""
     if truth.ndim == 2:
         return np.concatenate([truth & guess, truth, guess], axis=1).astype(np.float64)
-    sums, rows = np.zeros((len(truth), 3 * n_classes)), np.arange(len(truth))
+    sums = np.zeros((len(truth), 3 * n_classes))
+    rows = np.arange(len(truth))
     sums[rows, truth] = truth == guess
     sums[rows, n_classes + truth] = 1
     sums[rows, 2 * n_classes + guess] = 1
@@ -79,7 +81,8 @@ class Scores:
     def __init__(
         self, truth: Classes, patients: Sequence[str], majority: Classes, detail: Mapping[str, Any]
     ) -> None:
-        self._truth, self._majority = truth, majority
+        self._truth = truth
+        self._majority = majority
         self._patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
         self._detail = dict(detail)
         self._patients = int(self._patient.max()) + 1

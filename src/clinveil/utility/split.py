@@ -22,7 +22,8 @@ from clinveil.core.types import Ints
 
 PARTS = 4
 SHINGLE = 5
-BANDS, BAND_HASHES = 32, 4
+BANDS = 32
+BAND_HASHES = 4
 SIMILAR = 0.6
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 Signatures = NDArray[np.uint32]

@@ -69,7 +69,8 @@ class Notes:
         self, matrix: NDArray[np.float32], meta: dict[str, Any], subwords: Subwords | None = None
     ) -> Vectors:
         """Return `Vectors` of the len(matrix) most frequent words, one row per word."""
-        counts, n = self.counts, len(matrix)
+        counts = self.counts
+        n = len(matrix)
         return Vectors(
             counts.words[:n],
             matrix,

@@ -116,7 +116,8 @@ class Counted:
 
 def counted(split: Splitter, batch: pa.RecordBatch) -> Counted:
     """Count one batch."""
-    numbering, owners = Numbering(), Numbering()
+    numbering = Numbering()
+    owners = Numbering()
     number = numbering.__getitem__
     tokens: list[int] = []
     lengths: list[int] = []
@@ -139,7 +140,8 @@ class _Sum:
     """Sum of batches, with words and patients numbered over the whole corpus."""
 
     def __init__(self, scratch: Path, pairs_in_memory: int) -> None:
-        self._words, self._owners = Numbering(), Numbering()
+        self._words = Numbering()
+        self._owners = Numbering()
         self._counts = np.zeros(1 << 10, dtype=np.int64)
         self._notes = 0
         self._pairs = _Pairs(scratch, pairs_in_memory)
@@ -152,7 +154,8 @@ class _Sum:
 
     def add(self, part: Counted) -> None:
         """Add a batch."""
-        words, owners = self._words.of(part.words), self._owners.of(part.owners)
+        words = self._words.of(part.words)
+        owners = self._owners.of(part.owners)
         if len(self._words) > self._counts.size:
             self._counts = np.concatenate(
                 [self._counts, np.zeros(len(self._words), dtype=np.int64)]
@@ -163,7 +166,8 @@ class _Sum:
 
     def counts(self) -> WordCounts:
         """Return the counts of all added batches."""
-        words, counts = list(self._words), self._counts[: len(self._words)]
+        words = list(self._words)
+        counts = self._counts[: len(self._words)]
         patients = self._pairs.patients_per_word(len(words))
         by_word = np.array(sorted(range(len(words)), key=words.__getitem__), dtype=np.int64)
         order = by_word[np.argsort(-counts[by_word], kind="stable")]
@@ -206,7 +210,8 @@ class _Pairs:
             file = os.open(self._folder / str(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(file, "ab") as out:
                 out.write(pairs[order[ends[name] : ends[name + 1]]].tobytes())
-        self._parts, self._held = [], 0
+        self._parts = []
+        self._held = 0
 
     def patients_per_word(self, n_words: int) -> NDArray[np.int64]:
         """Return the number of patients of each word, shape (n_words,)."""

@@ -164,7 +164,8 @@ def read_binary(path: Path) -> Vectors:
     return rows.vectors(dim, "word2vec binary")
 
 
-TEXT_SUFFIXES, BINARY_SUFFIX = (".vec", ".txt"), ".bin"
+TEXT_SUFFIXES = (".vec", ".txt")
+BINARY_SUFFIX = ".bin"
 SCHEMA = "clinveil.vectors/1"
 _SUBWORDS = ("n_buckets", "shortest", "longest")
 
@@ -280,10 +281,8 @@ def _read_subwords(folder: Path, description: Any) -> Subwords | None:
         raise InputError(
             "lacks the description of its subwords", where=_name(folder / "meta.json")
         ) from None
-    matrix, buckets = (
-        read_array(folder / "subwords.npy", np.float32),
-        read_array(folder / "buckets.npy", np.int64),
-    )
+    matrix = read_array(folder / "subwords.npy", np.float32)
+    buckets = read_array(folder / "buckets.npy", np.int64)
     return Subwords(buckets, matrix, n_buckets, shortest, longest)
 
 
@@ -306,7 +305,8 @@ def _read_words(file: Path) -> tuple[list[str], NDArray[np.int64] | None, NDArra
         with pa.OSFile(str(file), "rb") as source:
             table = pa.ipc.open_file(source).read_all()
         words = table.column("word").to_pylist()
-        counts, patients = _figures(table.column("count")), _figures(table.column("patients"))
+        counts = _figures(table.column("count"))
+        patients = _figures(table.column("patients"))
     except (OSError, ValueError, KeyError, pa.ArrowException):
         raise InputError("cannot be read as the words of vectors", where=_name(file)) from None
     if not all(isinstance(word, str) for word in words):

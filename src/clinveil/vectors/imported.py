@@ -15,7 +15,9 @@ from clinveil.core.types import Ints
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.table import Vectors
 
-FEWEST_WORDS, LEAST_SHARE = 20, 0.05  # of the notes' words, and of their tokens
+# of the notes' words, and of their tokens
+FEWEST_WORDS = 20
+LEAST_SHARE = 0.05
 _SAMPLE = 500
 
 
@@ -57,7 +59,8 @@ def of_notes(vectors: Vectors, counts: WordCounts) -> Vectors:
     known = shared_words(vectors, counts)
     words = [counts.words[i] for i in known]
     matrix = np.ascontiguousarray(vectors.matrix[[vectors.ids[word] for word in words]])
-    patients, n_patients = counts.patients[known], counts.n_patients
+    patients = counts.patients[known]
+    n_patients = counts.n_patients
     return replace(
         vectors,
         words=words,

@@ -23,10 +23,8 @@ _QUERIES = 512
 _SPARE = 8  # candidates beyond k that are requested at first
 _NUMBERS = 1 << 23  # numbers in memory for exact scores
 # Candidates per list that the centroids are fitted to; rounds of k-means.
-_TRAINED_ON, _ROUNDS = (
-    100,
-    10,
-)
+_TRAINED_ON = 100
+_ROUNDS = 10
 
 # Numbers of queries (n,) and of targets (n, width) -> exact scores (n, width); -inf for excluded targets.
 Exact = Callable[[Ints, Ints], NDArray[Any]]
@@ -89,9 +87,11 @@ def best(
     """
     import faiss
 
-    n, n_targets = len(queries), len(targets)
+    n = len(queries)
+    n_targets = len(targets)
     width = min(k + _SPARE, n_targets)
-    numbers, scores = np.full((n, k), -1, np.int64), np.full((n, k), -np.inf, np.float64)
+    numbers = np.full((n, k), -1, np.int64)
+    scores = np.full((n, k), -np.inf, np.float64)
     left = np.arange(n)
     while left.size:
         step = max(1, _NUMBERS // (width * queries.shape[1]))
@@ -106,7 +106,8 @@ def best(
             scores[some, : order.shape[1]] = np.take_along_axis(score, order, axis=1)
             if width < n_targets:
                 again.append(some[scores[some, -1] <= products[:, -1] + slack])
-        left, width = np.concatenate([*again, left[:0]]), min(4 * width, n_targets)
+        left = np.concatenate([*again, left[:0]])
+        width = min(4 * width, n_targets)
     return np.where(np.isneginf(scores), -1, numbers), scores
 
 

@@ -57,7 +57,8 @@ class VectorSettings(Settings):
 
     def said_of(self, n_words: int) -> str:
         """Return a description of the training on a corpus of `n_words` words."""
-        part, action = self.words_of(n_words), f"train {self.algorithm}"
+        part = self.words_of(n_words)
+        action = f"train {self.algorithm}"
         return (
             action
             if part == n_words

@@ -14,7 +14,9 @@ from clinveil.core.errors import InputError
 from clinveil.core.types import hold_read_only
 
 Meta = Mapping[str, Any]
-_OFFSET, _PRIME, _MASK = 2166136261, 16777619, 0xFFFFFFFF
+_OFFSET = 2166136261
+_PRIME = 16777619
+_MASK = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)

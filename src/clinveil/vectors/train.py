@@ -112,7 +112,8 @@ def _with_share(vectors: Vectors, rule: Subsampling | None) -> Vectors:
 
 def algorithm_of(settings: VectorSettings) -> Algorithm:
     """Return the algorithm of the settings with its parameters; `glove_variant` is GloVe's `variant`."""
-    kind, given = algorithms.get(settings.algorithm), {**dict(settings), **dict(settings.own)}
+    kind = algorithms.get(settings.algorithm)
+    given = {**dict(settings), **dict(settings.own)}
     own = {name: given[name] for name in kind.model_fields if given.get(name) is not None}
     prefix = f"{settings.algorithm}_"
     return kind(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import socket
 
-_connect, _lookup = socket.socket.connect, socket.getaddrinfo
+_connect = socket.socket.connect
+_lookup = socket.getaddrinfo
 
 
 def _own() -> set[str]:

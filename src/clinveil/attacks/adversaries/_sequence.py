@@ -70,10 +70,13 @@ class Weighed(Candidates):
 def candidates(view: AdversaryView, limit: int = MAX_INPUTS) -> Weighed:
     """Return the inputs of each output; a sequence model weighs at most `limit` of them, the most probable ones."""
     matrix = view.by_output
-    starts, rows = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
+    starts = matrix.indptr.astype(np.int64)
+    rows = matrix.indices.astype(np.int64)
     weights = matrix.data.astype(np.float64)
-    scores, sizes = weights * view.prior[rows], np.diff(starts)
-    output, weighed = np.repeat(np.arange(sizes.size), sizes), np.empty(rows.size, dtype=np.bool_)
+    scores = weights * view.prior[rows]
+    sizes = np.diff(starts)
+    output = np.repeat(np.arange(sizes.size), sizes)
+    weighed = np.empty(rows.size, dtype=np.bool_)
     order = np.lexsort((rows, -scores, output))
     weighed[order] = np.arange(order.size) - starts[output[order]] < limit
     joint = np.maximum(scores, TINY)
@@ -106,21 +109,24 @@ def table_of(
         common: (n_words,) by input. limit: maximum candidates of an output.
         wide: number of words that are candidates of every output.
     """
-    n_words, direct_entries = joint.shape[0], joint.tocoo()
+    n_words = joint.shape[0]
+    direct_entries = joint.tocoo()
     top = np.argsort(-common, kind="stable")[:wide]
     columns = np.concatenate([direct_entries.col, np.repeat(np.arange(n_words), top.size)])
     rows = np.concatenate([direct_entries.row, np.tile(top, n_words)])
     data = np.concatenate([direct_entries.data, np.zeros(rows.size - direct_entries.nnz)])
     # Sums duplicates, in linear time.
     merged = csc_matrix((data, (rows, columns)), shape=joint.shape)
-    starts, rows = merged.indptr.astype(np.int64), merged.indices.astype(np.int64)
+    starts = merged.indptr.astype(np.int64)
+    rows = merged.indices.astype(np.int64)
     columns = np.repeat(np.arange(n_words), np.diff(starts))
     scores: Doubles = merged.data + background[columns] * common[rows]
     totals = np.asarray(joint.sum(axis=0)).ravel() + background * common.sum()
     keep = scores > 0
     sizes = np.diff(starts)
     large = np.flatnonzero((sizes > limit)[columns])
-    order, sizes = large[np.lexsort((-scores[large], columns[large]))], sizes[sizes > limit]
+    order = large[np.lexsort((-scores[large], columns[large]))]
+    sizes = sizes[sizes > limit]
     keep[order[np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes) >= limit]] = False
     starts = np.concatenate([[0], np.cumsum(np.bincount(columns[keep], minlength=n_words))])
     return Candidates(starts.astype(np.int64), rows[keep], scores[keep] / totals[columns[keep]])
@@ -171,7 +177,8 @@ class Counts:
         """Return the probabilities."""
         unigram = (self.single + LEAST) / (self.single + LEAST).sum()
         backoff, discounted = _discounted(self.pairs.data, self.pairs.indptr.astype(np.int64))
-        indptr, indices = self.pairs.indptr.astype(np.int64), self.pairs.indices.astype(np.int32)
+        indptr = self.pairs.indptr.astype(np.int64)
+        indices = self.pairs.indices.astype(np.int32)
         return Pairs(unigram, backoff, indptr, indices, discounted)
 
 
@@ -179,7 +186,8 @@ def _discounted(counts: Doubles, indptr: Ints) -> tuple[Doubles, Doubles]:
     """Return the backoff weight of each row, (n_rows,), and the discounted share of each entry."""
     taken = np.minimum(counts, DISCOUNT)
     ends = [np.concatenate([[0.0], np.cumsum(one)])[indptr] for one in (counts, taken)]
-    totals, given = np.diff(ends[0]), np.diff(ends[1])
+    totals = np.diff(ends[0])
+    given = np.diff(ends[1])
     seen = np.where(totals > 0, totals, 1.0)
     backoff = np.where(totals > 0, np.clip(given / seen, 0.0, 1.0), 1.0)
     return backoff, (counts - taken) / np.repeat(seen, np.diff(indptr))
@@ -216,22 +224,24 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
     Args:
         begin: (n + 1,) offset of the first candidate of each position. rows: candidates, sorted within a position.
     """
-    n, capacity, size = begin.size - 1, 1024, 0
-    left, right, share = (
-        np.empty(capacity, np.int32),
-        np.empty(capacity, np.int32),
-        np.empty(capacity),
-    )
+    n = begin.size - 1
+    capacity = 1024
+    size = 0
+    left = np.empty(capacity, np.int32)
+    right = np.empty(capacity, np.int32)
+    share = np.empty(capacity)
     starts = np.zeros(n + 1, np.int64)
     # Place of a word among the candidates, from 1; fits a core's cache.
     column = np.zeros(pairs.unigram.size, np.int16)
     for t in range(1, n):
         starts[t] = size
-        low, high = begin[t], begin[t + 1]
+        low = begin[t]
+        high = begin[t + 1]
         for j in range(low, high):
             column[rows[j]] = j - low + 1
         for i in range(begin[t - 1], low):
-            first, last = pairs.indptr[rows[i]], pairs.indptr[rows[i] + 1]
+            first = pairs.indptr[rows[i]]
+            last = pairs.indptr[rows[i] + 1]
             most = min(last - first, high - low)
             if size + most > capacity:
                 capacity = 2 * capacity + most
@@ -243,13 +253,17 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
                 for p in range(first, last):
                     place = column[pairs.indices[p]]
                     if place > 0:
-                        left[size], right[size], share[size] = i, low + place - 1, pairs.pairs[p]
+                        left[size] = i
+                        right[size] = low + place - 1
+                        share[size] = pairs.pairs[p]
                         size += 1
             else:
                 for j in range(low, high):
                     p = find_row(pairs.indices, first, last, rows[j])
                     if p >= 0:
-                        left[size], right[size], share[size] = i, j, pairs.pairs[p]
+                        left[size] = i
+                        right[size] = j
+                        share[size] = pairs.pairs[p]
                         size += 1
         for j in range(low, high):
             column[rows[j]] = 0
@@ -272,7 +286,9 @@ def _forward(
 ) -> None:
     starts, left, right, share = linked
     for t in range(begin.size - 1):
-        low, high, before = begin[t], begin[t + 1], begin[max(t - 1, 0)]
+        low = begin[t]
+        high = begin[t + 1]
+        before = begin[max(t - 1, 0)]
         total = 0.0 if before < low else 1.0
         for i in range(before, low):
             total += forward[i] * pairs.backoff[rows[i]]
@@ -291,7 +307,9 @@ def _backward(
 ) -> None:
     starts, left, right, share = linked
     for t in range(begin.size - 2, 0, -1):
-        low, high, before = begin[t], begin[t + 1], begin[t - 1]
+        low = begin[t]
+        high = begin[t + 1]
+        before = begin[t - 1]
         total = 0.0 if low < high else 1.0
         for j in range(low, high):
             total += pairs.unigram[rows[j]] * weights[j] * backward[j]
@@ -310,7 +328,8 @@ def marginals(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: L
         weights: P(output | candidate). linked: from `links`.
     Source: Baum et al. 1970, Ann. Math. Stat. 41:164.
     """
-    forward, backward = np.zeros(rows.size), np.ones(rows.size)
+    forward = np.zeros(rows.size)
+    backward = np.ones(rows.size)
     _forward(begin, rows, weights, pairs, linked, forward)
     _backward(begin, rows, weights, pairs, linked, backward)
     for t in range(begin.size - 1):

@@ -29,17 +29,17 @@ class Bigram(Adversary):
 
     def recover(self, view: AdversaryView, rng: Generator) -> Iterator[Recovery]:
         """Run forward-backward (Baum et al. 1970) over the most probable inputs; deterministic."""
-        table, pairs = candidates(view), Counts.of(view.others, len(view.channel.words)).tables
+        table = candidates(view)
+        pairs = Counts.of(view.others, len(view.channel.words)).tables
 
         def attack(note: AlignedNote) -> Recovery:
             begin, indices = entries(table.starts, note.outputs)
-            rows, weighed = table.rows[indices], table.weighed[indices]
+            rows = table.rows[indices]
+            weighed = table.weighed[indices]
             starts = np.concatenate([[0], np.cumsum(weighed)])[begin].astype(np.int64)
             context = in_context(starts, rows[weighed], table.weights[indices[weighed]], pairs)
-            chances, position = (
-                table.posterior[indices],
-                np.repeat(np.arange(len(note)), np.diff(begin))[weighed],
-            )
+            chances = table.posterior[indices]
+            position = np.repeat(np.arange(len(note)), np.diff(begin))[weighed]
             # Other inputs keep their share.
             mass = np.bincount(position, chances[weighed], len(note))
             chances[weighed] = np.maximum(context * mass[position], TINY)

@@ -37,7 +37,9 @@ from clinveil.scale import threads
 NEVER_ITSELF = ("neighbours",)  # public mechanisms that never keep a word
 DOUBT = 0.2  # weight of frequency ranks and of the background relative to shadow vectors
 LINKS = 8_000_000  # links kept between rounds, 16 bytes each
-ROUNDS, WORDS = 5, 30_000  # EM rounds, and released words used in each
+# EM rounds, and released words used in each
+ROUNDS = 5
+WORDS = 30_000
 MOST = 30  # maximum source words of an output
 PRIOR_WEIGHT = 2.0  # of the initial probabilities of an input, in occurrences
 
@@ -76,11 +78,10 @@ class Decipher(Adversary):
 
     def _estimate(self, view: AdversaryView, rng: Generator) -> tuple[Pairs, Candidates]:
         """Return word pairs of other notes, and P(y | x) after all rounds on the first `WORDS` released words."""
-        n_words, outputs = view.prior.size, frequency(view.released, view.prior.size)
-        pairs, table = (
-            pairs_of(view.others, view.channel.policy, n_words, rng),
-            self._first(view, rng),
-        )
+        n_words = view.prior.size
+        outputs = frequency(view.released, view.prior.size)
+        pairs = pairs_of(view.others, view.channel.policy, n_words, rng)
+        table = self._first(view, rng)
         frequencies = np.repeat(outputs, np.diff(table.starts))
         first = estimate = _of_inputs(table, table.inverse(view.prior).weights * frequencies)
         ends = np.cumsum([note.size for note in view.released])
@@ -158,5 +159,6 @@ def _by_rank(view: AdversaryView, width: int) -> csc_matrix:
     other = rank + np.tile(steps, n_words)
     valid = (other >= 0) & (other < n_words)
     weight = 1 / (1 + np.abs(np.tile(steps, n_words)))
-    x, y = inputs[other[valid]], outputs[rank[valid]]
+    x = inputs[other[valid]]
+    y = outputs[rank[valid]]
     return csc_matrix(coo_matrix((weight[valid] * view.prior[x], (x, y)), shape=(n_words, n_words)))

@@ -54,10 +54,8 @@ PAIRS = 200  # known pairs, unless fewer are requested
 ROUNDS = 8
 LINKS = 40_000_000  # pairs of positions weighed in a round
 # Words that context may choose where the pairs contain no evidence; candidates of an output.
-WIDE, MOST = (
-    100,
-    140,
-)
+WIDE = 100
+MOST = 140
 
 
 @adversaries.register("known-pairs")
@@ -101,17 +99,17 @@ class KnownPlaintext(Adversary):
 
     def _tables(self, view: AdversaryView, rng: Generator) -> tuple[Candidates, Pairs]:
         """Return candidates with P(output | input) up to a factor, and the word pairs of plain notes."""
-        known, policy, n_words = (
-            view.pairs[: self.notes],
-            view.channel.policy,
-            len(view.channel.words),
-        )
+        known = view.pairs[: self.notes]
+        policy = view.channel.policy
+        n_words = len(view.channel.words)
         in_own_order = (
             note.truth[np.unique(note.positions, return_index=True)[1]] for note in known
         )
         plain = [*view.others, *in_own_order]
-        prior, outputs = frequency(plain, n_words), frequency(view.released, n_words)
-        shadow, draws = shadow_matrix(view, rng), count_draws(known, policy, n_words)
+        prior = frequency(plain, n_words)
+        outputs = frequency(view.released, n_words)
+        shadow = shadow_matrix(view, rng)
+        draws = count_draws(known, policy, n_words)
         table = pairs_table(draws, prior, outputs, shadow, policy.keeps_order)
         return table.inverse(prior), pairs_of(plain, policy, n_words, rng)
 
@@ -150,12 +148,12 @@ def _fitted(
 
     b is the number of occurrences that q(y | x) weighs.
     """
-    rest, same = totals[draws.inputs] - 1, draws.inputs == draws.outputs
-    drawn, frequency_of = (
-        np.asarray(shadow[draws.inputs, draws.outputs]).ravel(),
-        outputs[draws.outputs],
-    )
-    empty, best = _empty(shadow)[draws.inputs], (-np.inf, 1.0, 1.0)
+    rest = totals[draws.inputs] - 1
+    same = draws.inputs == draws.outputs
+    drawn = np.asarray(shadow[draws.inputs, draws.outputs]).ravel()
+    frequency_of = outputs[draws.outputs]
+    empty = _empty(shadow)[draws.inputs]
+    best = (-np.inf, 1.0, 1.0)
     for doubt in DOUBTS:
         mixed = np.where(empty, frequency_of, (1 - doubt) * drawn + doubt * frequency_of)
         base = (1 - unchanged) * mixed + unchanged * same
@@ -199,7 +197,9 @@ def count_draws(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> D
 
 def _aligned(notes: Sequence[AlignedNote], n_words: int) -> DrawCounts:
     """Estimate the counts of bags: every output of a note may come from every known word of its source."""
-    bags, sizes, total = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    bags = [np.zeros(0, np.int64)]
+    sizes = [np.zeros(0, np.int64)]
+    total = 0
     for note in notes:
         source = note.truth[np.unique(note.positions, return_index=True)[1]]
         source = source[source < n_words]
@@ -208,12 +208,15 @@ def _aligned(notes: Sequence[AlignedNote], n_words: int) -> DrawCounts:
             break
         bags.append((source * np.int64(n_words) + note.outputs[:, None]).ravel())
         sizes.append(np.full(len(note), source.size))
-    links, size = np.concatenate(bags), np.concatenate(sizes)
+    links = np.concatenate(bags)
+    size = np.concatenate(sizes)
     keys = np.unique(links)
-    index, counts = np.searchsorted(keys, links).astype(np.int32), np.ones(keys.size)
+    index = np.searchsorted(keys, links).astype(np.int32)
+    counts = np.ones(keys.size)
     for _ in range(ROUNDS):
         totals = np.bincount(keys // n_words, counts, n_words)
-        chances, counts = counts / np.maximum(totals, 1e-300)[keys // n_words], np.zeros(keys.size)
+        chances = counts / np.maximum(totals, 1e-300)[keys // n_words]
+        counts = np.zeros(keys.size)
         _distribute(size, index, chances, counts)
     keep = counts > 0.01
     return DrawCounts(keys[keep] // n_words, keys[keep] % n_words, counts[keep])

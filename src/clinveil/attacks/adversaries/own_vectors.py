@@ -27,10 +27,8 @@ from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
 # Shadow vectors: context words on either side; words in all passes together.
-WINDOW, WORK = (
-    20,
-    3_000_000,
-)
+WINDOW = 20
+WORK = 3_000_000
 DOUBT = 0.5  # weight of output frequencies relative to the shadow channel
 
 
@@ -51,7 +49,8 @@ class OwnVectors(Adversary):
 
     def recover(self, view: AdversaryView, rng: Generator) -> list[Recovery]:
         """Recover each note; words of only one vocabulary use the background frequencies."""
-        matrix, outputs = shadow_matrix(view, rng), frequency(view.released, view.prior.size)
+        matrix = shadow_matrix(view, rng)
+        outputs = frequency(view.released, view.prior.size)
         unreachable = (np.asarray(matrix.sum(axis=0)).ravel() == 0) & (outputs > outputs.min())
         near = csr_matrix(diags_array(unreachable.astype(np.float64)) @ matrix)
         turned = (near + near @ matrix.T).T
@@ -69,7 +68,8 @@ def shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
 
 
 def _shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
-    channel, n_words = view.channel, len(view.channel.words)
+    channel = view.channel
+    n_words = len(view.channel.words)
     # The release does not replace words: there is nothing to train.
     if channel.mechanism not in mechanisms:
         return csr_matrix(identity(n_words))
@@ -79,7 +79,8 @@ def _shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
         return csr_matrix((n_words, n_words))
     rows = np.array([channel.ids.get(word, -1) for word in shadow.words], dtype=np.int64)
     entries = shadow.matrix()[: len(shadow.words)].tocoo()
-    inputs, outputs = rows[entries.row], rows[entries.col]
+    inputs = rows[entries.row]
+    outputs = rows[entries.col]
     shared = (inputs >= 0) & (outputs >= 0)
     return csr_matrix(
         (entries.data[shared], (inputs[shared], outputs[shared])), shape=(n_words, n_words)
@@ -87,7 +88,8 @@ def _shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
 
 
 def _trained(view: AdversaryView, rng: Generator) -> Channel:
-    known, seed = np.array([*view.channel.words, ""], dtype=object), int(rng.integers(2**31))
+    known = np.array([*view.channel.words, ""], dtype=object)
+    seed = int(rng.integers(2**31))
     corpus = corpus_of_texts(" ".join(known[note]) for note in view.others)
     with tempfile.TemporaryDirectory(prefix=".clinveil-shadow", dir=view.scratch) as scratch:
         folder = Path(scratch)

@@ -31,11 +31,13 @@ from clinveil.core.tokens import lookup_form, word_spans, words
 from clinveil.core.types import Ints, Mask
 from clinveil.corpus.corpus import NOTE_ID, Corpus, memory_corpus, rows
 
-NOT_ALIGNED, OUTSIDE = "not aligned with its source", "outside the channel's vocabulary"
+NOT_ALIGNED = "not aligned with its source"
+OUTSIDE = "outside the channel's vocabulary"
 PAIRS = 200
 MIN_KNOWN = 0.05
 EACH = 100
-LOW, HIGH = 3, 10
+LOW = 3
+HIGH = 10
 _SHORTEST = 40  # minimum words of a patient's notes
 _AROUND = 8  # released words on either side of a planted name that attackers get, if words keep their order
 _MAX_IMPOSSIBLE = 0.01  # share of words that the channel cannot have produced
@@ -89,16 +91,15 @@ def halves(context: Context, tokens: int, others: int, rng: Generator) -> Halves
     chosen: dict[
         str, tuple[int, bool]
     ] = {}  # source note -> number of the patient, whether to attack it
-    in_all, in_half = 0, [0, 0]
+    in_all = 0
+    in_half = [0, 0]
     for number, patient in enumerate(order):
         if in_all >= tokens and number > 1 and in_half[number % 2] >= others:
             continue
         for note_id in patients[patient]:
             chosen[source_id(note_id, context.notes)] = number, in_all < tokens or number < 2
-        in_all, in_half[number % 2] = (
-            in_all + lengths[patient],
-            in_half[number % 2] + lengths[patient],
-        )
+        in_all = in_all + lengths[patient]
+        in_half[number % 2] = in_half[number % 2] + lengths[patient]
     found = _collected(context, chosen)
     one, two = ([held[i] for i in rng.permutation(len(held))[:PAIRS]] for held in found.held)
     return replace(found, pairs=(one, two))
@@ -145,26 +146,25 @@ def _places(
 
 def aligned(note: NotePair, channel: Channel) -> AlignedNote | None:
     """Align a released note with its source; None if the two cannot be aligned."""
-    outputs, starts = words(note.released), word_starts(note.entered)
+    outputs = words(note.released)
+    starts = word_starts(note.entered)
     if note.positions is None:
-        starts_of_words, ends = (
-            starts,
-            np.array([end for _, end in word_spans(note.entered)], dtype=np.int64),
-        )
+        starts_of_words = starts
+        ends = np.array([end for _, end in word_spans(note.entered)], dtype=np.int64)
     else:
-        starts_of_words, ends = (
-            np.array(note.positions[0], dtype=np.int64),
-            np.array(note.positions[1], dtype=np.int64),
-        )
+        starts_of_words = np.array(note.positions[0], dtype=np.int64)
+        ends = np.array(note.positions[1], dtype=np.int64)
     if len(outputs) != starts_of_words.size:
         return None
     sources = [
         lookup_form(note.entered[a:b])
         for a, b in zip(starts_of_words.tolist(), ends.tolist(), strict=True)
     ]
-    output_rows, unknown = [channel.ids.get(word, -1) for word in outputs], channel.unknown
+    output_rows = [channel.ids.get(word, -1) for word in outputs]
+    unknown = channel.unknown
     truth = np.array([channel.ids.get(word, unknown) for word in sources], dtype=np.int64)
-    known, index = np.array(output_rows, dtype=np.int64), np.searchsorted(starts, starts_of_words)
+    known = np.array(output_rows, dtype=np.int64)
+    index = np.searchsorted(starts, starts_of_words)
     return AlignedNote(known[known >= 0], truth[known >= 0], index[known >= 0], note.patient)
 
 
@@ -190,7 +190,8 @@ def word_starts(text: str) -> Ints:
 
 def rows_of(text: str, channel: Channel) -> Ints:
     """Return the words of a text as rows of the channel."""
-    get, unknown = channel.ids.get, channel.unknown
+    get = channel.ids.get
+    unknown = channel.unknown
     return np.array([get(word, unknown) for word in words(text)], dtype=np.int64)
 
 
@@ -205,7 +206,8 @@ def adversary_views(context: Context, found: Halves, rng: Generator) -> list[Adv
     _check_match([*sides[0], *sides[1]], channel, found)
     prior = None if context.others is None else _prior(context.others, channel)
     released = [known for side in found.held for known in _released(side, channel)]
-    views, cache = list[AdversaryView](), dict[Any, Any]()
+    views = list[AdversaryView]()
+    cache = dict[Any, Any]()
     for half in (0, 1):
         held = found.held[1 - half]
         others = [rows_of(note.entered, channel) for note in held] if prior is None else prior
@@ -278,7 +280,8 @@ def planted(
     rows = np.flatnonzero(names[:-1])
     if not (rows.size and patients):
         return []
-    key, planted_views = Key.from_seed(int(rng.integers(2**31))), []
+    key = Key.from_seed(int(rng.integers(2**31)))
+    planted_views = []
     for view in views:
         numbers = [note.patient for note in view.notes]
         ordered = view.channel.policy.keeps_order  # only then is the context of a name sufficient

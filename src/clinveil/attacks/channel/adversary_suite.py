@@ -37,7 +37,8 @@ from clinveil.core.types import Ints, Mask
 from clinveil.stats.findings import clustered_share, unmeasured
 
 IN_A_RELEASE = 40_000
-CONTROLLED, PROVED = 10_000, 2_000
+CONTROLLED = 10_000
+PROVED = 2_000
 BATCH = 1_000_000  # candidates that are scored at a time
 TARGETS: Mapping[str, Target] = {
     "names": "names",
@@ -88,11 +89,10 @@ class AdversarySuite(Attack):
         }
         chances = most_frequent_shares(views, strata)
         canaries = planted(halves_, views, strata["names"], self.canaries, rng)
-        attacked, patients = (
-            sum(len(n) for v in views for n in v.notes),
-            {n.patient for v in views for n in v.notes},
-        )
-        left, known = about["left_out"], max(sum(map(len, view.others)) for view in views)
+        attacked = sum(len(n) for v in views for n in v.notes)
+        patients = {n.patient for v in views for n in v.notes}
+        left = about["left_out"]
+        known = max(sum(map(len, view.others)) for view in views)
         context.say(
             f"attacked: {attacked:,} released words of {len(patients):,} patients; {left:,} notes left out"
         )
@@ -348,7 +348,9 @@ def scored(
     chances = np.concatenate([recovery.chances for recovery in recoveries])
     if among is not None:
         mask = among[rows]
-        place, rows, chances = place[mask], rows[mask], chances[mask]
+        place = place[mask]
+        rows = rows[mask]
+        chances = chances[mask]
     named = np.full(truth.size, fallback, dtype=np.int64)
     if place.size:  # the positions are sorted
         first = np.flatnonzero(np.diff(place, prepend=-1))
@@ -362,11 +364,13 @@ def _blocks(
     notes: Iterable[AlignedNote], recoveries: Iterable[Recovery]
 ) -> Iterator[tuple[list[AlignedNote], list[Recovery]]]:
     """Yield batches of notes and recoveries; clusters have thousands of candidates per word."""
-    block, size = list[tuple[AlignedNote, Recovery]](), 0
+    block = list[tuple[AlignedNote, Recovery]]()
+    size = 0
     for pair in zip(notes, recoveries, strict=True):
         if block and size + pair[1].rows.size > BATCH:
             yield [note for note, _ in block], [recovery for _, recovery in block]
-            block, size = [], 0
+            block = []
+            size = 0
         block.append(pair)
         size += pair[1].rows.size
     if block:

@@ -54,10 +54,12 @@ def channel_and_counts(context: Context) -> tuple[Channel, Ints, dict[str, int]]
 
     Raises ValueError for a context without them.
     """
-    channel, counts = context.channel, context.counts
+    channel = context.channel
+    counts = context.counts
     if channel is None or counts is None:
         raise ValueError("an attack on a channel needs a channel and counts")
-    known, unknown = np.zeros(len(channel.words), dtype=np.int64), {}
+    known = np.zeros(len(channel.words), dtype=np.int64)
+    unknown = {}
     for word, count in zip(counts.words, counts.counts.tolist(), strict=True):
         row = channel.ids.get(word)
         if row is None:
@@ -113,7 +115,8 @@ class Band:
     @property
     def shuffled(self) -> float:
         """Return the share that the same guesser names if outputs are shuffled among these tokens."""
-        rows, reached = self.posterior.best[0], self.outputs > 0
+        rows = self.posterior.best[0]
+        reached = self.outputs > 0
         chance = self.outputs[reached] / self.outputs.sum()
         return float((chance * self.won[rows[reached]]).sum() / self.mass.sum())
 
@@ -162,7 +165,8 @@ class Inputs:
 
     def only(self, known: Mask, unknown: Mask) -> Band:
         """These words that have an output: (n_words,) and (n_types,) bool, words of the channel and unknown ones."""
-        unknown_counts, speaks = self.unknown[unknown], self.channel.speaks
+        unknown_counts = self.unknown[unknown]
+        speaks = self.channel.speaks
         mass = np.append(np.where(known, self.counts, 0), unknown_counts.sum()) * speaks
         won = np.append(np.where(known, self.counts, 0), unknown_counts.max(initial=0)) * speaks
         return Band(self.channel, mass.astype(np.float64), won.astype(np.float64))
@@ -186,7 +190,8 @@ def drawn_outputs(channel: Channel, rows: Ints, m: int, rng: Generator) -> Ints:
     """m independent outputs of each of these rows, (n, m); none of them may be empty."""
     ends = np.cumsum(channel.probabilities)
     starts = np.concatenate([[0.0], ends])[channel.indptr]
-    low, high = starts[rows][:, None], starts[rows + 1][:, None]
+    low = starts[rows][:, None]
+    high = starts[rows + 1][:, None]
     entries = np.searchsorted(ends, low + rng.random((rows.size, m)) * (high - low), side="right")
     entries = np.clip(entries, channel.indptr[rows][:, None], channel.indptr[rows + 1][:, None] - 1)
     return channel.indices[entries].astype(np.int64)
@@ -235,18 +240,18 @@ def name_forms(names: Iterable[str]) -> tuple[set[str], int]:
 def single_names(context: Context) -> list[Finding]:
     """Return the share of name tokens with a single possible input, for a gate of every release; empty without any."""
     channel, known, unknown = channel_and_counts(context)
-    inputs, names = (
-        Inputs(channel, known, frequencies(unknown)),
-        name_mask(channel.words, context.full_names),
-    )
+    inputs = Inputs(channel, known, frequencies(unknown))
+    names = name_mask(channel.words, context.full_names)
     band = inputs.only(names, name_mask(unknown, context.full_names))
     if not band.tokens:
         return []
-    posterior, occurring = inputs.all.posterior, (band.mass > 0)[:-1]
+    posterior = inputs.all.posterior
+    occurring = (band.mass > 0)[:-1]
     single = posterior.single(int(np.count_nonzero(inputs.unknown)))
     owners = np.zeros(posterior.prior.size, dtype=np.bool_)
     owners[posterior.best[0][single]] = True
-    share, n = float(band.outputs[single].sum() / band.outputs.sum()), int(occurring.sum())
+    share = float(band.outputs[single].sum() / band.outputs.sum())
+    n = int(occurring.sum())
     about: dict[str, Any] = {"source": SINGLE, "method": EXACT}
     detail: Detail = {"label": "names", "outputs": int(single.sum())}
     words_single = int((owners[:-1] & names)[occurring].sum())
@@ -333,7 +338,8 @@ def inversion_names(
 
 def _single(inputs: Inputs, detail: Detail) -> Finding:
     """Measure the share of tokens with an output that has only one possible input."""
-    posterior, outputs = inputs.all.posterior, inputs.all.outputs
+    posterior = inputs.all.posterior
+    outputs = inputs.all.outputs
     single = posterior.single(int(np.count_nonzero(inputs.unknown)))
     share = float(outputs[single].sum() / outputs.sum())
     detail_of = {

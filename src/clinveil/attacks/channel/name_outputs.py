@@ -62,10 +62,8 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
         return [unmeasured("attack.name_to_name", why, source=SOURCE, unit="name tokens")]
     is_name = np.zeros(len(channel.words), dtype=np.bool_)
     is_name[[channel.ids[form] for form in known]] = True
-    random_output, spelling = (
-        channel.outputs(counts / max(int(counts.sum()), 1)),
-        _Spelling(channel.words),
-    )
+    random_output = channel.outputs(counts / max(int(counts.sum()), 1))
+    spelling = _Spelling(channel.words)
     table = np.array(
         [
             _shares(channel, row, is_name, random_output, spelling.distances(row))
@@ -89,7 +87,8 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
         }
         detail |= {"one_letter": averages[6]} if measure == "name_near" else {}
         chance = averages[column + 3]
-        n, value = int(frequencies.sum()), averages[column]
+        n = int(frequencies.sum())
+        value = averages[column]
         findings.append(
             Finding(f"attack.{measure}", value, n, "lower", chance=chance, detail=detail, **about)
         )
@@ -101,7 +100,8 @@ def _shares(
 ) -> list[float]:
     """Return P(unchanged), P(another name), P(near) of the row and of a random output, and P(one letter off)."""
     outputs, chances = channel.row(row)
-    own, near = outputs == row, (distances > 0) & (distances <= LETTERS)
+    own = outputs == row
+    near = (distances > 0) & (distances <= LETTERS)
     real = [
         chances[own].sum(),
         chances[is_name[outputs] & ~own].sum(),
@@ -152,7 +152,8 @@ def _distances(
     word = codes[starts[row] : starts[row + 1]]
     findings = np.full(starts.size - 1, LETTERS + 1, dtype=np.int8)
     for i in range(findings.size):
-        differ, bits = letters[i] ^ letters[row], 0
+        differ = letters[i] ^ letters[row]
+        bits = 0
         while differ and bits <= 2 * LETTERS:
             differ &= differ - np.uint64(1)
             bits += 1
@@ -171,7 +172,8 @@ def within(one: SmallInts, other: SmallInts) -> int:
         return LETTERS + 1
     row = np.arange(other.size + 1)
     for i in range(1, one.size + 1):
-        corner, row[0] = row[0], i
+        corner = row[0]
+        row[0] = i
         best = row[0]
         for j in range(1, other.size + 1):
             changed = corner + (0 if one[i - 1] == other[j - 1] else 1)

@@ -121,7 +121,9 @@ class Guesser:
         for column in range(observed.shape[1]):
             score = score + self._log_likelihood(rows, observed[case, column])
             alive = np.isfinite(score)
-            case, rows, score = case[alive], rows[alive], score[alive]
+            case = case[alive]
+            rows = rows[alive]
+            score = score[alive]
         order = np.lexsort((rows, -score, case))
         _, best = np.unique(case[order], return_index=True)
         return np.asarray(rows[order][best])
@@ -135,7 +137,8 @@ def _enumerate(band: Band, m: int) -> Cases | None:
     if (support**m).sum() > EXACT_CASES:
         return None
     observed = [np.zeros((0, m), dtype=np.int64)]
-    weights, rows = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
+    weights = [np.zeros(0)]
+    rows = [np.zeros(0, dtype=np.int64)]
     for row in hidden.tolist():
         outputs, chances = channel.row(row)
         lines = np.indices((len(outputs),) * m).reshape(m, -1).T
@@ -202,5 +205,6 @@ def _finding(guesser: Guesser, m: int, detail: Detail, draws: int, rng: Generato
     scope = "patient" if scope == "rare" and detail["stratum"] != "all" else scope
     more: Detail = {"repeats": m, "draws": m, "draws_stand_in": APART[scope], **detail}
     about: dict[str, Any] = {"source": SOURCE, "detail": more, "method": method, **GUESSING}
-    n, reference = band.tokens if cases.exact else draws, (band.prior_vulnerability, shuffled)
+    n = band.tokens if cases.exact else draws
+    reference = (band.prior_vulnerability, shuffled)
     return Finding(REPEATED, share, n, "lower", low, high, *reference, **about)

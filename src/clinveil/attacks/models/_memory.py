@@ -41,7 +41,8 @@ def remembered(
     reference = train_ngram(notes, model.vocabulary)
     trained, held = (_scores(model, reference, side) for side in (training, held_out))
     factor = float(student.ppf(1 - LEVEL / trained.size, held.size - 1)) * sqrt(1 + 1 / held.size)
-    limit, above = max(LEAST, factor * float(held.std(ddof=1))), trained - np.median(trained)
+    limit = max(LEAST, factor * float(held.std(ddof=1)))
+    above = trained - np.median(trained)
     detail: dict[str, float] = {
         "limit": exp(limit),
         "most": exp(float(above.max())),

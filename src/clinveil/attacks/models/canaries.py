@@ -43,7 +43,8 @@ from clinveil.stats.intervals import t_interval
 REPEATS = (1, 2, 4, 8, 16)
 REFERENCES = 1_000
 UNPLANTED = 200  # secrets of each family: scoring is cheap, and few would be no control
-COMMON, NAMES = 200, 300
+COMMON = 200
+NAMES = 300
 ALIKE = "no interval for identical exposures; at the ceiling it has no upper end"
 BY_T = "t over canaries, 95 %"
 # Simulated with unplanted canaries, 20,000 times; a percentile bootstrap covers 69 % with 3, 79 % with 5.
@@ -80,7 +81,8 @@ class Canaries(Attack):
             `attack.canary_exposure` and `attack.canary_extraction` by family and repeats; for an n-gram model, which
             generates no notes, only the exposure under the model.
         """
-        notes, threads = context.training, context.workers
+        notes = context.training
+        threads = context.workers
         canaries = invent(families(notes, rng), rng, repeats=self.repeats, each=self.each)
         with_canaries = read_notes(planted(notes.as_corpus(), canaries, rng), prepared=True)
         model, encoded = self.train(with_canaries, canaries, threads, context.say)
@@ -236,7 +238,8 @@ def exposures(
         scored = score([*fresh, *(canaries[i].text for i in rows)])
         if not np.isfinite(scored).all():
             raise InputError("the model gives a canary zero probability")
-        drawn, own = np.sort(scored[:references]), scored[references:]
+        drawn = np.sort(scored[:references])
+        own = scored[references:]
         greater = references - np.searchsorted(drawn, own, side="right")
         equal = references - greater - np.searchsorted(drawn, own, side="left")
         found[rows] = np.log2(references + 1) - np.log2(
@@ -317,15 +320,18 @@ def canary_findings(
             these = rows & (repeat_counts == n)
             more = {**(detail or {}), "family": family, "repeats": n, "unplanted": int(never.sum())}
             found.append(_exposure(bits[these], bits[never], references, more))
-            hits, reference = int(taken[these].sum()), {"source": SOURCE, **_control(taken[never])}
-            name, size = "attack.canary_extraction", int(these.sum())
+            hits = int(taken[these].sum())
+            reference = {"source": SOURCE, **_control(taken[never])}
+            name = "attack.canary_extraction"
+            size = int(these.sum())
             made = proportion(name, hits, size, over="canaries", detail=more, **reference)
             found.append(tagged(made, "recipient", "planted names", gated=False))
     return found
 
 
 def _exposure(bits: Doubles, never: Doubles, references: int, detail: dict[str, Any]) -> Finding:
-    n, most = bits.size, float(np.log2(references + 1))
+    n = bits.size
+    most = float(np.log2(references + 1))
     at = int((bits >= most - 1e-9).sum())
     more = {**detail, "references": references, "scale": "bits", "most": float(bits.max())}
     more |= {"ceiling": most, "at_ceiling": at}

@@ -47,7 +47,9 @@ MOST = 2_000
 MOST_IN_RELEASE = 1_000
 HITS_METHOD = "exact intervals of the members and of the threshold, combined by squares (Zou and Donner), 95 %"
 REVERSED = "training patients score lower than others, so the attacker reverses the score"
-RELEASED, MODEL = "released notes", "the model"  # values of `from` in the detail
+# values of `from` in the detail
+RELEASED = "released notes"
+MODEL = "the model"
 THIRD = "notes of third patients"
 CROSSFITTED = "the other patients of both sides, in five folds"
 COPIED = "the same attack on the training notes themselves"

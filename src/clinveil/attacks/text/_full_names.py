@@ -104,7 +104,8 @@ class NameIndex:
         for replicate in range(1, self.replicates + 1):
             for column in range(1, codes.shape[1]):
                 order = rng.permutation(len(rows))
-                codes[:, column], lengths[:, column] = codes[order, column], lengths[order, column]
+                codes[:, column] = codes[order, column]
+                lengths[:, column] = lengths[order, column]
             code_sets.append((_summed(codes, lengths), rows, replicate))
         return code_sets
 
@@ -117,7 +118,8 @@ class NameIndex:
             ids += [get(word, 0) for word in note]
             ids.append(0)  # separates the notes
             lengths.append(len(note) + 1)
-        row, note_of = np.array(ids, dtype=np.int64), np.repeat(np.arange(len(lengths)), lengths)
+        row = np.array(ids, dtype=np.int64)
+        note_of = np.repeat(np.arange(len(lengths)), lengths)
         found = [
             _windows(row, self._codes, size, table, note_of) for size, table in self._tables.items()
         ]
@@ -224,7 +226,8 @@ def own_names(
     place[tested_rows] = np.arange(tested_rows.size)
     pairs = place[np.unique(np.concatenate([batch.pairs for batch in found]), axis=0)]
     patient, name = pairs[(pairs >= 0).all(axis=1)].T
-    count, n = int((patient == name).sum()), int(tested_rows.size)
+    count = int((patient == name).sum())
+    n = int(tested_rows.size)
     p, p_is = own_name_p(patient, name, n, rng, permutations)
     # Exact mean over all permutations.
     about |= {"p": p, "p_is": p_is, "chance": patient.size / n**2, "chance_is": CHANCE_IS}
@@ -237,7 +240,8 @@ def other_names(index: NameIndex, found: Sequence[NamesFound], notes: Ints) -> F
 
     `notes`: (n, 2) notes of each patient, and those with the name of another patient.
     """
-    n, names = int(notes[:, 0].sum()), int(index.tested.sum())
+    n = int(notes[:, 0].sum())
+    names = int(index.tested.sum())
     detail: dict[str, float | str] = {"names": names, "shuffled_sets": index.replicates}
     if not n or not names:
         why = "no released notes" if not n else "no full names to search for"

@@ -124,7 +124,9 @@ def stock_phrases(keys: list[NDArray[np.uint64]], owners: list[Ints]) -> list[Ma
     held_out = np.repeat([0, 1], [part.size for part in keys])
     owner = np.concatenate(owners)
     order = np.lexsort((owner, held_out, all_keys))
-    all_keys, held_out, owner = all_keys[order], held_out[order], owner[order]
+    all_keys = all_keys[order]
+    held_out = held_out[order]
+    owner = owner[order]
     same = np.append(
         False,
         (all_keys[1:] == all_keys[:-1])
@@ -205,8 +207,11 @@ def patients_finding(
     measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail: dict[str, Any]
 ) -> Finding:
     """Return the share of copied training patients; `by_chance`: held-out ones. `visible`: with enough own words."""
-    n, others, trained = copied.size, by_chance.size, int(visible.sum())
-    count, chance = int(copied.sum()), int(by_chance.sum())
+    n = copied.size
+    others = by_chance.size
+    trained = int(visible.sum())
+    count = int(copied.sum())
+    chance = int(by_chance.sum())
     maximum_allowed = allowed(n, others, chance)
     more = {
         **detail,

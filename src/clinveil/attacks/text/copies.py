@@ -42,8 +42,11 @@ from clinveil.stats.hypotheses import permutation_p
 from clinveil.stats.intervals import Interval, bootstrap_clusters, ratio, share_by_patient
 
 PHRASE = 5  # words
-LEAST, DEVIATIONS = 4, 4  # of the limit; the upper limit: 8, 6
-UPPER_LEAST, UPPER_DEVIATIONS = 8, 6
+# of the limit; the upper limit: 8, 6
+LEAST = 4
+DEVIATIONS = 4
+UPPER_LEAST = 8
+UPPER_DEVIATIONS = 6
 SHARE = 0.08  # of the own phrases of a patient
 Hashes = NDArray[np.uint64]
 
@@ -59,7 +62,8 @@ def near_copies(
     offsets = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     written = phrase_hashes(np.concatenate(synthetic), offsets, PHRASE)
     pairs = _distinct(written, np.repeat(np.arange(lengths.size), lengths), written != 0)
-    counts, own = list[Ints](), list[Ints]()
+    counts = list[Ints]()
+    own = list[Ints]()
     for side, key, is_stock in zip(sides, keys, stock, strict=True):
         phrases = _distinct(key, side.word_owners, (key != 0) & ~is_stock)
         counts.append(_most_in_one(phrases, pairs, lengths.size, side.patients))
@@ -87,9 +91,11 @@ def near_copies(
 
 def _distinct(keys: Hashes, owners: Ints, which: NDArray[np.bool_]) -> tuple[Hashes, Ints]:
     """Return the distinct pairs of phrase and owner, sorted by phrase."""
-    keys, owners = keys[which], owners[which]
+    keys = keys[which]
+    owners = owners[which]
     order = np.lexsort((owners, keys))
-    keys, owners = keys[order], owners[order]
+    keys = keys[order]
+    owners = owners[order]
     new = np.append(True, (keys[1:] != keys[:-1]) | (owners[1:] != owners[:-1]))[: keys.size]
     return keys[new], owners[new]
 
@@ -110,7 +116,8 @@ def _most_in_one(
 UNKNOWN = "<unk>"
 SPANS = (10, 20, 50)
 PERMUTATIONS = 9_999
-_TOKENS, _NUMBERS = re.compile(r"[^\W_]+"), re.compile(r"\d+")
+_TOKENS = re.compile(r"[^\W_]+")
+_NUMBERS = re.compile(r"\d+")
 MATCHED = "held-out patients; matched: as many words of training patients as are held out"
 TOO_FEW = "fewer training than held-out words: all training words are used, and the control had more opportunity"
 EXACT_ENDS = (
@@ -183,7 +190,10 @@ def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
 
 
 def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator) -> _Scan:
-    vocabulary, notes, synthetic_keys, floor = Vocabulary(), list[SmallInts](), set[int](), False
+    vocabulary = Vocabulary()
+    notes = list[SmallInts]()
+    synthetic_keys = set[int]()
+    floor = False
     for _, _, text in rows(synthetic):
         notes.append(vocabulary.add(words(text)))
         synthetic_keys.add(_key(text))
@@ -196,7 +206,8 @@ def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator)
         )
     number = vocabulary.add
     if floor:
-        vocabulary.unk, number = int(vocabulary.ids(words(UNKNOWN))[0]), vocabulary.ids
+        vocabulary.unk = int(vocabulary.ids(words(UNKNOWN))[0])
+        number = vocabulary.ids
     automaton = SuffixAutomaton(separated(notes))
     trained, held = (
         _side(automaton.fresh(), number, synthetic_keys, side) for side in (training, held_out)
@@ -228,13 +239,12 @@ def _side(
 ) -> Notes:
     """Stream one side through the automaton of the synthetic notes."""
     numbers_of: dict[str, int] = {}
-    ids, matches, columns_of = (
-        [np.zeros(0, dtype=np.int32)],
-        [np.zeros(0, dtype=np.int32)],
-        list[tuple[int, ...]](),
-    )
+    ids = [np.zeros(0, dtype=np.int32)]
+    matches = [np.zeros(0, dtype=np.int32)]
+    columns_of = list[tuple[int, ...]]()
     for _, patient, text in rows(corpus):
-        patient_number, key = numbers_of.setdefault(patient, len(numbers_of)), _key(text)
+        patient_number = numbers_of.setdefault(patient, len(numbers_of))
+        key = _key(text)
         ids.append(number(words(text)))
         matches.append(automaton.stream(ids[-1]))
         columns_of.append(
@@ -274,7 +284,8 @@ class _Scan:
         longest, matched, held = (
             float(runs.max()) for runs in (self.trained.runs, self.matched, self.held.runs)
         )
-        name, n = "attack.copies_longest", int(self.lengths.sum())
+        name = "attack.copies_longest"
+        n = int(self.lengths.sum())
         columns_of: dict[str, Any] = {"source": SOURCE, "unit": "words"}
         maximum_detail = {**self.detail, "why": "no interval is available for a maximum"}
         maxima = {
@@ -298,7 +309,8 @@ class _Scan:
         columns_of = {"over": "synthetic notes", "unit": "synthetic words", "source": SOURCE}
         shared = {"held_out": ratio(held), "matched": ratio(matched)}
         yield clustered_share("attack.copies", trained, detail={**detail, **shared}, **columns_of)
-        warned, control = {**detail, **self._warning()}, _held_out(ratio(held))
+        warned = {**detail, **self._warning()}
+        control = _held_out(ratio(held))
         yield clustered_share(
             "attack.copies_matched", matched, detail=warned, **columns_of, **control
         )
@@ -314,7 +326,8 @@ class _Scan:
 
     def patients(self, span: int, rng: Generator) -> Finding:
         """Return the share of training patients' words that was copied, minus that of the held-out ones."""
-        trained, held = self.trained.shared(span), self.held.shared(span)
+        trained = self.trained.shared(span)
+        held = self.held.shared(span)
         value, ends, p = _difference(trained, held, rng)
         detail = {
             **self.detail,

@@ -45,7 +45,8 @@ from clinveil.stats.random_order import P_IS, PhraseOdds, found_p, one_refused_b
 
 MIN_DIGITS = 4
 LONG_NUMBER = 7
-_NO_DIGITS, _NOT_ASCII = re.compile("[\x00-/:-\x7f]+"), re.compile("[^\x00-\x7f]")
+_NO_DIGITS = re.compile("[\x00-/:-\x7f]+")
+_NOT_ASCII = re.compile("[^\x00-\x7f]")
 _SEPARATOR = r"[\s().\-/+]{0,3}"
 SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
 CHANCE_IS = "another patient's numbers, searched for in the same notes"
@@ -115,7 +116,8 @@ class ReleasedText:
     @cached_property
     def _plain(self) -> str:
         """The text with digits of any script as 0 to 9, and without ignorable characters."""
-        classes, ignorable = character_classes(), int(Kind.IGNORABLE)
+        classes = character_classes()
+        ignorable = int(Kind.IGNORABLE)
 
         def plain(match: re.Match[str]) -> str:
             return "" if classes[ord(match[0])] == ignorable else _digit(match[0], match[0])
@@ -166,12 +168,15 @@ class Sought:
         names = NameIndex([patient.name for patient in patients.values()], rng, replicates=n)
         order = rng.permutation(len(patients))
         feed = hashes(patients)
-        by_id, other = np.argsort(feed), np.zeros_like(order)
+        by_id = np.argsort(feed)
+        other = np.zeros_like(order)
         other[order] = np.roll(order, -1)
         if crosswalk is None:
             return cls(patients, names, other, feed[by_id], by_id, complete=False)
-        ids, place = hashes(crosswalk), places(feed[by_id], hashes(crosswalk.values()))
-        rows, ascending = np.append(by_id, -1)[place], np.argsort(ids)
+        ids = hashes(crosswalk)
+        place = places(feed[by_id], hashes(crosswalk.values()))
+        rows = np.append(by_id, -1)[place]
+        ascending = np.argsort(ids)
         return cls(patients, names, other, ids[ascending], rows[ascending], complete=True)
 
     def rows_of(self, hashed: Hashes) -> Ints:
@@ -197,7 +202,8 @@ class _OwnSearch:
     """
 
     def __init__(self, own: Patient, other: Patient) -> None:
-        self.counts, self.numbers = list[tuple[int, int, int]](), dict[_Number, str]()
+        self.counts = list[tuple[int, int, int]]()
+        self.numbers = dict[_Number, str]()
         self.phrases = dict[tuple[int, int], tuple[Sequence[str], Sequence[str]]]()
         for kind, name in enumerate(KINDS):
             values, theirs = (getattr(one, KINDS[name]) for one in (own, other))
@@ -267,7 +273,8 @@ class Found:
 
 def search_batch(sought: Callable[[], Sought], keep: Sequence[str], batch: pa.RecordBatch) -> Found:
     """Search a batch of released notes. Raises InputError if a patient is not in the crosswalk."""
-    search, notes = sought(), [*rows([batch])]
+    search = sought()
+    notes = [*rows([batch])]
     hashed = hashes(note.patient_id for note in notes)
     feed, (first, number) = search.rows_of(hashed), _by_first(hashed)
     known = feed[first][feed[first] >= 0]
@@ -276,11 +283,9 @@ def search_batch(sought: Callable[[], Sought], keep: Sequence[str], batch: pa.Re
     counts = np.zeros((first.size, len(KINDS), 3), dtype=np.int32)
     if own:
         counts[feed[first] >= 0] = [one.counts for one in own.values()]
-    numbers, phrases, forms = (
-        list[tuple[int, _Number]](),
-        list[tuple[int, _Phrase]](),
-        list[Sequence[str]](),
-    )
+    numbers = list[tuple[int, _Number]]()
+    phrases = list[tuple[int, _Phrase]]()
+    forms = list[Sequence[str]]()
     for row, note in zip(feed.tolist(), notes, strict=True):
         text = ReleasedText(note.text)
         forms.append(text.forms)
@@ -336,10 +341,12 @@ def _findings(
     totals = np.zeros((first.size, 2), dtype=np.int64)
     np.add.at(totals, number, notes)
     is_known = rows[first] >= 0
-    present, counts = rows[first][is_known], counts[first][is_known]
+    present = rows[first][is_known]
+    counts = counts[first][is_known]
     for kind, name in enumerate(KINDS):
         known, own, other = counts[:, kind].T
-        measure, unit = f"attack.own_{name}", f"own {KINDS[name].replace('_', ' ')}"
+        measure = f"attack.own_{name}"
+        unit = f"own {KINDS[name].replace('_', ' ')}"
         detail = {
             "known": int(known.sum()),
             "in_feed": len(search.patients),
@@ -385,7 +392,8 @@ def _of_numbers(
     Args:
         hits: for each number found, whether it is the patient's own. n, others: numbers sought.
     """
-    count, by_chance = sum(hits), len(hits) - sum(hits)
+    count = sum(hits)
+    by_chance = len(hits) - sum(hits)
     if others:
         about |= {"chance": by_chance / others, "chance_is": CHANCE_IS}
     else:
@@ -402,7 +410,8 @@ def _of_phrases(
     Args:
         hits: index of a phrase, whether a note has it, and its chance in that note. owners: (n,) of the phrases.
     """
-    chances, found = np.zeros(owners.size), np.zeros(owners.size, dtype=bool)
+    chances = np.zeros(owners.size)
+    found = np.zeros(owners.size, dtype=bool)
     for at, occurs, chance in hits:
         found[at] |= occurs
         # Of at least one note; exact where it is smallest.
@@ -465,7 +474,8 @@ def identifiers(
 def _mentions(value: ReleasedText, patient: Patient) -> bool:
     """Return whether a value contains an identifier, or all parts of the name, of the patient."""
     numbers, phrases = _OwnSearch(patient, patient).search(value)
-    name, born = {*words(" ".join(patient.name))}, patient.birth_date
+    name = {*words(" ".join(patient.name))}
+    born = patient.birth_date
     return (
         (born is not None and value.has_number(born.strftime("%Y%m%d")))
         or len(numbers) > 0

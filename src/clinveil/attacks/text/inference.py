@@ -30,9 +30,15 @@ from clinveil.stats.intervals import bootstrap_weights
 
 TrainingSet = tuple[Sequence[Sequence[str]], Ints]
 TrainingSource = Callable[[Mask], TrainingSet]
-FOLDS, FEATURES, NOTES, CLASSES, MIN_PATIENTS, STRENGTH = 3, 20_000, 600, 20, 10, 10.0
+FOLDS = 3
+FEATURES = 20_000
+NOTES = 600
+CLASSES = 20
+MIN_PATIENTS = 10
+STRENGTH = 10.0
 TOO_FEW = "fewer than two values with ten patients each"
-RELEASED, PLAIN = "released notes of other patients", "plain notes of other patients"
+RELEASED = "released notes of other patients"
+PLAIN = "plain notes of other patients"
 SOURCE = "attribute inference: Yeom et al. 2018, IEEE CSF, advantage over the prior; TF-IDF and logistic regression"
 CHANCE_IS = "always naming the same value, without the patient's note"
 CONTROL_IS = "the same classifier, trained on labels shuffled among the other patients"
@@ -52,10 +58,8 @@ class Inference(Attack):
         assert context.released is not None
         found: list[Finding] = []
         for column in context.keep:
-            notes, about_detail = (
-                read_labelled(context.released, column, rng, most=self.most),
-                {"label": column},
-            )
+            notes = read_labelled(context.released, column, rng, most=self.most)
+            about_detail = {"label": column}
             if notes.classes < 2:
                 found.append(
                     unmeasured("attack.inference", TOO_FEW, detail=about_detail, unit="notes")
@@ -195,8 +199,10 @@ def _predicted(
 
     seen = Counter(word for text in texts for word in set(text))
     ids = WordIds.of((word for word, n in seen.most_common(FEATURES) if n > 1), first=0)
-    weighed, probabilities = TfidfTransformer(sublinear_tf=True), []
-    training, test = weighed.fit_transform(counts(texts, ids)), weighed.transform(counts(new, ids))
+    weighed = TfidfTransformer(sublinear_tf=True)
+    probabilities = []
+    training = weighed.fit_transform(counts(texts, ids))
+    test = weighed.transform(counts(new, ids))
     for labels in labellings:
         with threadpool_limits(1):
             fitted = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=200).fit(
@@ -222,7 +228,9 @@ class Predictions:
         Of two values, an attacker whose classifier is mostly wrong names the other one: if the whole interval is below
         chance, the figure is that of this attacker (`turned`).
         """
-        labels, people, even = self.notes.labels, self.notes.people, np.ones(len(self.notes.labels))
+        labels = self.notes.labels
+        people = self.notes.people
+        even = np.ones(len(self.notes.labels))
         value, control = (
             _balanced(labels, chances, even) for chances in (self.chances, self.shuffled)
         )
@@ -231,7 +239,8 @@ class Predictions:
             return _balanced(labels, self.chances, weights[people].astype(np.float64))
 
         low, high = bootstrap_weights(int(people.max()) + 1, of_drawn, rng, draws=1000)
-        classes, right = self.notes.classes, float((self.chances.argmax(axis=1) == labels).mean())
+        classes = self.notes.classes
+        right = float((self.chances.argmax(axis=1) == labels).mean())
         detail = {
             **about_detail,
             "classes": classes,

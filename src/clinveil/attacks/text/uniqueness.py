@@ -96,7 +96,8 @@ def _collapsed(kind: NDArray[np.uint32]) -> str:
     first = np.ones(kind.size, dtype=np.bool_)  # first of a run
     np.not_equal(kind[1:], kind[:-1], out=first[1:])
     kept = (first | ((kind != _A) & (kind != _0))) & (kind != 0)
-    blank, line = kind == _BLANK, kind == _LINE
+    blank = kind == _BLANK
+    line = kind == _LINE
     if line.any():  # white space becomes its line breaks, or one space
         gap = blank | line
         run_starts = gap.copy()

@@ -37,12 +37,10 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
 SOURCE = "JMIR 2020;22(7):e18055, Introduction and Experiment 3"
-MISSED, NAMED, RIGHT, ALL = (
-    "missed by removal",
-    "name reconstructed",
-    "diagnosis right",
-    "all three",
-)
+MISSED = "missed by removal"
+NAMED = "name reconstructed"
+RIGHT = "diagnosis right"
+ALL = "all three"
 _QUESTIONS = {
     MISSED: "For how many patients did the removal miss the name in the notes?",
     NAMED: "For how many of these does the attacker combine two words of the name?",
@@ -90,7 +88,8 @@ class Chain:
 
         Raises InputError for more missed patients than patients, or if no diagnosis has a vector.
         """
-        missed, codes = list((context.known or {}).values()), context.codes or {}
+        missed = list((context.known or {}).values())
+        codes = context.codes or {}
         if self.everyone < len(missed):
             why = f"{len(missed)} patients were missed, but there are only {self.everyone} patients"
             raise InputError(why, hint="pass the number of all patients")
@@ -205,7 +204,8 @@ class _Steps:
 
     def diagnoses(self, guesses: Ints, detail: dict[str, Any], rng: Generator) -> Iterator[Finding]:
         """Yield the last step and the complete chain, for A@1 and A@5; `guesses` (n_names, 5)."""
-        named, words = self.named, {"chance_is": "the guesses for other reconstructed patients"}
+        named = self.named
+        words = {"chance_is": "the guesses for other reconstructed patients"}
         words |= {
             "control_is": "the guesses of reconstructed patients, permuted once",
             "control_kind": "negative",

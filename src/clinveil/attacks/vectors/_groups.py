@@ -51,7 +51,8 @@ def each_model(
     context: Context, rng: Generator, attack: Callable[[Vectors, Context, Generator], list[Finding]]
 ) -> list[Finding]:
     """Return the findings on each model, from copies of one generator; the detail names the model."""
-    models, found = context.vectors or (), list[Finding]()
+    models = context.vectors or ()
+    found = list[Finding]()
     for number, vectors in enumerate(models, 1):
         label = {"model": _label(number, vectors)} if len(models) > 1 else {}
         found += [

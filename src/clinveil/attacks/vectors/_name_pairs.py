@@ -59,7 +59,8 @@ def closest_pairs(matrix: Floats, k: int, metric: Metric) -> Pairs:
         raise UsageError(f"unknown metric {metric!r}", hint="one of " + ", ".join(METRICS))
     if k < 1:
         raise ValueError(f"k must be at least 1, not {k}")
-    points, n = matrix.astype(np.float64), len(matrix)
+    points = matrix.astype(np.float64)
+    n = len(matrix)
     found = Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
     step = max(1, _AT_ONCE // max(n, 1))
     with one_thread_each():
@@ -142,11 +143,13 @@ class NameTokens:
     """
 
     def __init__(self, names: Iterable[Name], *, also: Iterable[Name] = ()) -> None:
-        self._names, self._also = list(names), list(also)
+        self._names = list(names)
+        self._also = list(also)
         parts_of, letters = zip(*map(_parts, self._names), strict=True) if self._names else ((), ())
         others = {form for name in self._also for part in _parts(name)[0] for form in part}
         self.forms = sorted(others.union(*(part for name in parts_of for part in name)))
-        self.n_names, self.letters = len(parts_of), sum(letters)
+        self.n_names = len(parts_of)
+        self.letters = sum(letters)
         self._ids = {form: number for number, form in enumerate(self.forms)}
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for row, name in enumerate(parts_of):
@@ -310,7 +313,8 @@ class NamePermutationTest:
         return self._share(self.null_hits.max(axis=1, keepdims=True) >= self.hits)
 
     def _share(self, reached: Mask) -> Doubles:
-        draws, count = len(reached), reached.sum(axis=0)
+        draws = len(reached)
+        count = reached.sum(axis=0)
         return count / draws if self.exact else (count + 1) / (draws + 1)
 
 
@@ -318,7 +322,8 @@ def _score(
     names: NameTokens, tokens: Sequence[Ints], ranking: NameRanking, k: int
 ) -> tuple[int, int]:
     """Return hits and names of one ranking, for these tokens of the names, group by group."""
-    ranks, k = [ranking.ranks(names.codes(group)) for group in tokens], min(k, len(ranking))
+    ranks = [ranking.ranks(names.codes(group)) for group in tokens]
+    k = min(k, len(ranking))
     # A rank identifies a pair, so a pair of two patients counts once.
     pairs = np.unique(np.concatenate([np.empty(0, np.int64), *(r[r < k] for r in ranks)]))
     return pairs.size, sum(int((r.min(axis=1) < k).sum()) for r in ranks)

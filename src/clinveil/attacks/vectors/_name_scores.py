@@ -105,8 +105,10 @@ class _Scored:
 
     def precision(self) -> Finding:
         """Return the precision of the first K pairs."""
-        true, pairs = _true_pairs(self.names, self.ranking), self.ranking.n_pairs
-        k, hits = min(self.requested, pairs), int(self.test.hits[self.model])
+        true = _true_pairs(self.names, self.ranking)
+        pairs = self.ranking.n_pairs
+        k = min(self.requested, pairs)
+        hits = int(self.test.hits[self.model])
         null = self.test.null_hits[:, self.model]
         (low, high), method = _interval(self.names, names_found(self.names, self.ranking, k), k)
         detail: dict[str, Any] = {
@@ -133,7 +135,8 @@ class _Scored:
 
     def patients(self) -> Finding:
         """Return the share of patients with a pair of their name among the first K."""
-        k, n = min(self.requested, self.ranking.n_pairs), self.names.n_names
+        k = min(self.requested, self.ranking.n_pairs)
+        n = self.names.n_names
         control = float(self.test.null_names[:, self.model].mean() / n)
         reference: dict[str, Any] = {
             "chance": _chance_of_a_pair(self.names, self.ranking, k),
@@ -154,7 +157,8 @@ class _Scored:
 
     def _about(self) -> dict[str, Any]:
         """Return what was attacked and what was left out."""
-        names, ranking = self.names, self.ranking
+        names = self.names
+        ranking = self.ranking
         return {
             "model": ranking.label,
             "metric": ranking.metric,
@@ -202,7 +206,8 @@ def _chance_of_a_pair(names: NameTokens, ranking: NameRanking, k: int) -> float:
     """Return the mean share of names with a pair among k random pairs."""
     from scipy.special import gammaln  # slow import
 
-    total, n = ranking.n_pairs, np.zeros(names.n_names)
+    total = ranking.n_pairs
+    n = np.zeros(names.n_names)
     for group in names.groups:
         codes = names.codes(group.tokens)
         n[group.rows] = ((codes >= 0) & names.rankable(np.maximum(codes, 0), ranking.ranked)).sum(
@@ -289,7 +294,8 @@ def leaked_names(
     """
     surrogates = real.others
     found = np.concatenate([names_found(names, ranking, k) > 0 for names in (real, surrogates)])
-    count, n = int(found[: real.n_names].sum()), int(found.sum())
+    count = int(found[: real.n_names].sum())
+    n = int(found.sum())
     chance = real.n_names / len(found)
     detail = {"k": min(k, len(ranking)), "model": ranking.label, "metric": ranking.metric}
     detail |= {"real_names": real.n_names, "surrogate_names": surrogates.n_names, "draws": draws}

@@ -248,7 +248,8 @@ def _wilcoxon(model: _Model, rng: Generator) -> Finding:
 
 def _curve(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Finding]:
     """Return in - out of the names below each frequency threshold (Figure 3); the last point is all names."""
-    frequency, n = model.groups.frequency, len(model.own)
+    frequency = model.groups.frequency
+    n = len(model.own)
     measure = "attack.association_by_frequency"
     if frequency is None:
         return [
@@ -257,13 +258,15 @@ def _curve(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Fin
     question = (
         "Are rarer names at other distances from their patients' diagnoses than frequent ones?"
     )
-    points, previous = [], 0
+    points = []
+    previous = 0
     for threshold in (*THRESHOLDS, None):
         below = np.ones(n, np.bool_) if threshold is None else frequency < threshold
         if below.sum() < MIN_PATIENTS or below.sum() == previous or (threshold and below.all()):
             continue
         previous = int(below.sum())
-        own, ends = model.own[below], _mean_interval(model.own[below], rng)
+        own = model.own[below]
+        ends = _mean_interval(model.own[below], rng)
         label = f"names seen fewer than {threshold:,} times" if threshold else "all names"
         detail = {"below": threshold, "label": label}
         reference: dict[str, Any] = {
@@ -314,7 +317,8 @@ class PatientTests:
         """Yield the findings of all tests; with `paper_p` also that of the paper's draws, P = count / n."""
         from clinveil.stats.group_draws import uniform_counts  # slow import
 
-        n, draws = len(self.distances), self.draws or default_draws(len(self.distances))
+        n = len(self.distances)
+        draws = self.draws or default_draws(len(self.distances))
 
         def uniform(distances: Doubles, draws: int) -> Ints:
             return uniform_counts(distances, self.groups.has, draws, rng, threads=self.threads)
@@ -340,7 +344,8 @@ class PatientTests:
         draws: int,
     ) -> Finding:
         n = len(self.distances)
-        p, control_p = test(self.distances), test(self.distances[self.swap])
+        p = test(self.distances)
+        control_p = test(self.distances[self.swap])
         count, control = (int((adjust(values) <= LEVEL).sum()) for values in (p, control_p))
         detail: dict[str, Any] = {
             "metric": self.metric,

@@ -76,7 +76,8 @@ class Names(Attack):
             raise UsageError(
                 f"unknown metric {min(unknown)!r}", hint="one of " + ", ".join(METRICS)
             )
-        metrics, others = [metric for metric in METRICS if metric in self.metric], list(surrogates)
+        metrics = [metric for metric in METRICS if metric in self.metric]
+        others = list(surrogates)
         tokens = NameTokens(people, also=others)
         rankings: list[NameRanking] = []
         for label, model in _labelled(models):

@@ -50,7 +50,8 @@ from clinveil.stats.strata import permuted, strata
 from clinveil.vectors.table import Vectors
 
 SOURCE = "JMIR 2020;22(7):e18055, Experiment 3"
-UNIT, UNIT_OF_DRAWS = "patients with a target", "draws of targets"
+UNIT = "patients with a target"
+UNIT_OF_DRAWS = "draws of targets"
 MIN_PATIENTS = 5
 REPLICATES = 39  # permutations of names for the random sets of targets
 SIDES = (("farthest (the paper's)", False), ("nearest", True))
@@ -328,7 +329,8 @@ def _scores(key: Doubles, has: Mask, orders: list[Ints]) -> Doubles:
     first = key.argmin(axis=1)
     frequent = np.argsort(-has.sum(axis=0), kind="stable")[: max(TOPS)]
     accuracies = np.empty((2, len(orders) + 1))
-    own, patients = has[rows], np.arange(len(rows))
+    own = has[rows]
+    patients = np.arange(len(rows))
     for index, order in enumerate(orders):
         names = order[rows]
         accuracies[0, index] = own[patients, first[names]].mean()
@@ -340,7 +342,8 @@ def _scores(key: Doubles, has: Mask, orders: list[Ints]) -> Doubles:
 
 def _of_draws(scores: Doubles, detail: dict[str, Any]) -> Finding:
     """Return the finding from accuracies (draws, orders + majority)."""
-    majority, n = scores[:, -1:], len(scores)
+    majority = scores[:, -1:]
+    n = len(scores)
     beaten = (scores[:, :-1] > majority).mean(axis=0)
     count = round(float(beaten[0]) * n)
     detail = {

@@ -25,8 +25,12 @@ from clinveil.core.types import Doubles, Floats, Ints, Mask, SmallInts
 from clinveil.lexicons.ambiguity import is_name
 
 MOST_STARTS = 4096  # initial groups per kind: 100,000 words in half a minute
-_OTHER_KIND, _NAMES = 10.0, 100.0  # beyond any squared distance between means of unit vectors
-CONTENT, FUNCTION, NAMES = 0, 1, 2
+# beyond any squared distance between means of unit vectors
+_OTHER_KIND = 10.0
+_NAMES = 100.0
+CONTENT = 0
+FUNCTION = 1
+NAMES = 2
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ def _fine(units: Floats, eligible: Mask, kinds: SmallInts, size: int, seed: int)
     """Return the initial groups; not every number occurs."""
     from clinveil.vectors.search import topics
 
-    groups, first = np.zeros(len(units), dtype=np.int64), 0
+    groups = np.zeros(len(units), dtype=np.int64)
+    first = 0
     for kind in np.unique(kinds):
         own = kinds == kind
         n = int((own & eligible).sum())
@@ -91,7 +96,8 @@ class _Groups:
         cls, groups: Ints, units: Floats, counts: Ints, eligible: Mask, kinds: SmallInts
     ) -> _Groups:
         n = int(groups.max()) + 1
-        greatest, kind = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        greatest = np.zeros(n, dtype=np.int64)
+        kind = np.zeros(n, dtype=np.int64)
         np.maximum.at(greatest, groups, counts)
         kind[groups] = kinds
         sums = np.zeros((n, units.shape[1]))
@@ -107,10 +113,8 @@ class _Groups:
         """Return the final group of each initial group, (n_groups,)."""
         ends = np.arange(len(self.words))
         while self.alive.sum() > 1:
-            few, uneven = (
-                self.words < max(1, wanted.size),
-                self.greatest > wanted.share * self.tokens,
-            )
+            few = self.words < max(1, wanted.size)
+            uneven = self.greatest > wanted.share * self.tokens
             poor = np.flatnonzero(self.alive & (few | uneven))
             if not poor.size:
                 break
@@ -175,13 +179,15 @@ class ClusterMechanism(Mechanism):
         The constraints cannot be met with fewer eligible words than one cluster needs, or if one word exceeds the
         share of all tokens.
         """
-        vectors, wanted = material.vectors, Wanted(self.cluster_size, self.cluster_share)
+        vectors = material.vectors
+        wanted = Wanted(self.cluster_size, self.cluster_share)
         counts = (
             np.zeros(len(vectors), dtype=np.int64) if vectors.counts is None else vectors.counts
         )
         matrix = vectors.matrix.astype(np.float64)
         lengths = np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
-        kinds, units = self._kinds(material, counts), (matrix / lengths).astype(np.float32)
+        kinds = self._kinds(material, counts)
+        units = (matrix / lengths).astype(np.float32)
         groups = group_words(units, counts, material.eligible, kinds, wanted, material.seed)
         outputs, starts = _outputs(groups, counts, material.eligible, self.cluster_outputs)
         written = self._written(len(starts) - 1, material)[groups]
@@ -229,7 +235,8 @@ class ClusterMechanism(Mechanism):
 
 def _names(material: Material) -> tuple[Mask, Mask]:
     """Return two masks, (n_words,): words that are only names, and all words of known patients' names."""
-    words, n = material.vectors.words, len(material.vectors)
+    words = material.vectors.words
+    n = len(material.vectors)
     names = np.fromiter((is_name(word, material.names) for word in words), dtype=np.bool_, count=n)
     return names, np.fromiter((word in material.names for word in words), dtype=np.bool_, count=n)
 
@@ -251,7 +258,8 @@ def _measured(groups: Ints, counts: Ints, eligible: Mask, wanted: Wanted) -> dic
     """Return the number of clusters, the fewest eligible words, and the greatest share of one word in its cluster."""
     greatest = np.zeros(groups.max() + 1, dtype=np.int64)
     np.maximum.at(greatest, groups, counts)
-    fewest, tokens = int(np.bincount(groups[eligible]).min()), np.bincount(groups, counts)
+    fewest = int(np.bincount(groups[eligible]).min())
+    tokens = np.bincount(groups, counts)
     share = float((greatest / np.maximum(tokens, 1)).max())
     holds = fewest >= wanted.size and share <= wanted.share
     return {

@@ -36,7 +36,9 @@ class NeighbourMechanism(Mechanism):
 
     def compile(self, material: Material) -> Channel:
         """Return the channel. Raises ValueError if the table has too few neighbours."""
-        low, high, words = self.n.low, self.n.high, material.vectors.words
+        low = self.n.low
+        high = self.n.high
+        words = material.vectors.words
         if material.table is None or material.table.k < high:
             raise ValueError(f"the table of neighbours cannot serve N = {high}")
         nearest = material.table.ids[:, :high]

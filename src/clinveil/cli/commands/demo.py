@@ -43,7 +43,8 @@ def demo(
     ] = False,
 ) -> None:
     """Generate invented notes, release them, and print three released lines and the path of the report."""
-    how, patients = run.settings, run.settings.patients or (500 if notes_only else PATIENTS)
+    how = run.settings
+    patients = run.settings.patients or (500 if notes_only else PATIENTS)
     if notes_only:
         run.say(f"seed {how.seed}, {patients} invented patients")
         with run.say.count("patients", patients) as show:
@@ -66,7 +67,8 @@ def demo(
     if not (notes / "codes.csv").is_file():  # otherwise resume an interrupted demo
         refuse_existing(folder, force=False)
         write_demo(notes, patients=patients, seed=how.seed, workers=how.workers)
-    identifiers, label = PhiSettings(patients=notes / "patients.parquet"), ("diagnosis_group",)
+    identifiers = PhiSettings(patients=notes / "patients.parquet")
+    label = ("diagnosis_group",)
     settings = ReleaseSettings(
         identifiers=identifiers, label=label, keep=("note_type",), workers=how.workers
     )

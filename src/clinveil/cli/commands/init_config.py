@@ -38,7 +38,8 @@ def config_text(command: str, model: type[Settings], *, takes_config: bool = Tru
 
 
 def _lines(model: type[Settings]) -> Iterator[str]:
-    groups, tables = sections(model), sections(model, tables=True)
+    groups = sections(model)
+    tables = sections(model, tables=True)
     defaults = model().flat()
     grouped = {name for kind in groups.values() for name in kind.flags()}
     for name, field in model.flags().items():
@@ -86,11 +87,13 @@ def init_config(
 ) -> None:
     """Write a commented TOML file with every setting of a command, its help and its default."""
     words = name or ["release"]
-    chosen, group = COMMANDS.get(words[0]), words[0]
+    chosen = COMMANDS.get(words[0])
+    group = words[0]
     for word in words[1:]:
         if not isinstance(chosen, Group):
             break
-        chosen, group = GROUPS[group].get(word), f"{group} {word}"
+        chosen = GROUPS[group].get(word)
+        group = f"{group} {word}"
     if not isinstance(chosen, Command) or chosen.name != " ".join(words):
         raise UsageError(f"{' '.join(words)} is not a command", hint="see clinveil --help")
     if chosen.settings is None:

@@ -42,7 +42,8 @@ def review(
     run: Run[ReviewSettings], out: Reviewed, notes: NotesNow = None, vault: VaultOf = None
 ) -> None:
     """Review and correct detected identifiers in a local browser."""
-    how, past = run.settings, past_run(out, vault=vault, notes=notes)
+    how = run.settings
+    past = past_run(out, vault=vault, notes=notes)
     run.say("sorting the notes by doubt" if how.order == "worst" else "reading the notes")
     entries = review_queue(track(past.entries(), "notes", run.say), how.most, how.order)
     with open_desk(past, entries, how.reviewer) as work:

@@ -36,7 +36,10 @@ CHUNK_PATIENTS = 400
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 MAKER = Maker("generate")
-NOTES, PATIENTS, CODES, SPANS = "notes.parquet", "patients.parquet", "codes.csv", "spans.jsonl"
+NOTES = "notes.parquet"
+PATIENTS = "patients.parquet"
+CODES = "codes.csv"
+SPANS = "spans.jsonl"
 
 
 class Chunk(NamedTuple):
@@ -171,7 +174,8 @@ def write_demo(
                 note_file.write_batch(chunk.notes)
                 patient_file.write_batch(patients_batch(chunk.patients))
                 span_file.write(chunk.spans)
-                done, notes = done + len(chunk.patients), notes + chunk.notes.num_rows
+                done = done + len(chunk.patients)
+                notes = notes + chunk.notes.num_rows
                 spans += chunk.spans.count("\n")
                 progress(done)
         write_codes(demo_codes(), part / CODES)

@@ -36,7 +36,9 @@ class Deck:
     __slots__ = ("capital", "plain", "position")
 
     def __init__(self, plain: Alternatives, capital: Alternatives, position: int) -> None:
-        self.plain, self.capital, self.position = plain, capital, position
+        self.plain = plain
+        self.capital = capital
+        self.position = position
 
 
 Alternatives: TypeAlias = tuple[Production, ...]
@@ -62,10 +64,12 @@ def compile_rule(phrases: str | Iterable[str]) -> Alternatives:
 
 def compile_template(template: str) -> Production:
     """Compile one template. Raises InputError for unbalanced braces or an invalid slot name."""
-    head, position = "", 0
+    head = ""
+    position = 0
     rest: list[tuple[str | Alternatives, str]] = []
     while (opening := template.find("{", position)) >= 0:
-        literal, closing = template[position:opening], _closing(template, opening)
+        literal = template[position:opening]
+        closing = _closing(template, opening)
         if rest:
             rest[-1] = (rest[-1][0], literal)
         else:
@@ -103,7 +107,8 @@ def _slot(inside: str) -> str | Alternatives:
 
 def _split(inside: str) -> list[str]:
     """Split at the bars outside inner braces."""
-    parts, depth = [""], 0
+    parts = [""]
+    depth = 0
     for character in inside:
         depth += {"{": 1, "}": -1}.get(character, 0)
         if character == "|" and depth == 0:
@@ -115,7 +120,8 @@ def _split(inside: str) -> list[str]:
 
 def _values(low: str, high: str, decimals: int) -> Alternatives:
     scale = 10**decimals
-    first, last = round(float(low) * scale), round(float(high) * scale)
+    first = round(float(low) * scale)
+    last = round(float(high) * scale)
     step = max(1, (last - first) // MAX_VALUES)
     return tuple(
         Production(f"{value / scale:.{decimals}f}") for value in range(first, last + 1, step)

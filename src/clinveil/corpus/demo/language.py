@@ -90,7 +90,8 @@ def read_diagnoses() -> list[Diagnosis]:
     diagnoses: list[Diagnosis] = []
     for file in sorted(folder.iterdir(), key=lambda item: item.name):
         table = tomllib.loads(file.read_text(encoding="utf-8"))
-        group, clinic = table.pop("group"), table.pop("clinic")
+        group = table.pop("group")
+        clinic = table.pop("clinic")
         for key, words in table.items():
             speech = {sex: _speech(words, sex) for sex in words.get("sex", "FM")}
             description = next(iter(speech.values())).names["dx"][0].head
@@ -120,7 +121,8 @@ def _phrases_for(phrases: list[str], sex: str) -> list[str]:
 
 def _tests(tests: list[str]) -> tuple[list[str], list[str]]:
     """Return results ("X showed A", "X showed B") and orders ("X") from "X > A / B"."""
-    results, orders = [], []
+    results = []
+    orders = []
     for test in tests:
         order, _, findings = (part.strip() for part in test.partition(" > "))
         orders.append(order)
@@ -188,7 +190,8 @@ class Language:
 def language() -> Language:
     """Return the compiled templates."""
     phrases = {**_read("terms.toml"), **_read("notes.toml"), **_read("identifiers.toml")}
-    rules, doses = {name: compile_rule(said) for name, said in phrases.items()}, {}
+    rules = {name: compile_rule(said) for name, said in phrases.items()}
+    doses = {}
     for key, line in _read("drugs.toml").items():
         brands, amounts, how = (part.strip() for part in line.split("|"))
         rules[key] = compile_rule(

@@ -17,8 +17,13 @@ from clinveil.corpus.demo.grammar import Draw, pick
 from clinveil.corpus.demo.language import language
 from clinveil.lexicons.names import given_names, surnames
 
-OTHER_CULTURE, MIXED, WORDLIKE, NATIVE = 0.24, 0.3, 0.03, 0.012
-ACCENT, HYPHEN, MIDDLE = 0.4, 0.03, 0.75
+OTHER_CULTURE = 0.24
+MIXED = 0.3
+WORDLIKE = 0.03
+NATIVE = 0.012
+ACCENT = 0.4
+HYPHEN = 0.03
+MIDDLE = 0.75
 LEAST_SHARE = 0.00005
 _LATIN = re.compile(r"[A-Za-zÀ-ɏḀ-ỿ'’ -]+")
 _IRISH = re.compile(r"O(BRIEN|BRYANT?|CONNOR|CONNELL|DONNELL|DONOGHUE|DRISCOLL|GRADY|GORMAN|HARA|KEEFE|LEARY)$|"
@@ -146,11 +151,13 @@ def person_name(sex: str, draw: Draw) -> Name:
     """Return a full name: mostly of the census, a quarter of other cultures, some mixed."""
     if draw() < NATIVE:
         return pick(_native()[sex], draw)
-    given, family = given_name(sex, draw), family_name(draw)
+    given = given_name(sex, draw)
+    family = family_name(draw)
     middle = given_name(sex, draw) if draw() < MIDDLE else ""
     if draw() < OTHER_CULTURE:
         culture = pick(cultures(), draw)
-        firsts, lasts = culture[sex == "M"], culture[2 + (sex == "M")]
+        firsts = culture[sex == "M"]
+        lasts = culture[2 + (sex == "M")]
         family = pick(lasts, draw)
         if draw() > MIXED:
             given = pick(firsts, draw)

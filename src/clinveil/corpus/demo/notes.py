@@ -119,13 +119,12 @@ def _vocabulary(seed: int, person: Person, course: Course, number: int, draw: Dr
     words.update(person.fields)
     words.update(course.words)
     words.update(course.consultant.fields)
-    words["side"], words["^side"] = course.side, course.side.capitalize()
+    words["side"] = course.side
+    words["^side"] = course.side.capitalize()
     words.update(course.speech.names)
     words.update(course.speech.deal(draw))
-    colleague, family = (
-        pick(pick(tuple(clinicians(seed).values()), draw), draw),
-        person.family_doctor.fields,
-    )
+    colleague = pick(pick(tuple(clinicians(seed).values()), draw), draw)
+    family = person.family_doctor.fields
     words |= {"colleague": colleague.fields["doc"], "colleague_last": colleague.fields["doc_last"]}
     words |= {"gp": family["doc"], "gp_last": family["doc_last"], "gp_fax": family["doc_fax"]}
     words["practice"] = family["practice"]
@@ -138,7 +137,8 @@ def _vocabulary(seed: int, person: Person, course: Course, number: int, draw: Dr
 
 def _day(person: Person, number: int, draw: Draw) -> Vocabulary:
     """Return age and dates at the visit of this number."""
-    visits, calendar = person.visits, Calendar(person.born, person.visits[number], draw)
+    visits = person.visits
+    calendar = Calendar(person.born, person.visits[number], draw)
     age = int((calendar.visit - person.born) / YEAR)
     following = (
         visits[number + 1] if number + 1 < len(visits) else calendar.visit + 30 + int(draw() * 150)
@@ -211,8 +211,11 @@ class Calendar:
     __slots__ = ("born", "draw", "last", "style", "visit")
 
     def __init__(self, born: int, visit: int, draw: Draw) -> None:
-        self.born, self.visit, self.draw = born, visit, draw
-        self.style, self.last = pick(STYLES, draw), visit - 400
+        self.born = born
+        self.visit = visit
+        self.draw = draw
+        self.style = pick(STYLES, draw)
+        self.last = visit - 400
 
     def phi(self, ordinal: int) -> Phi:
         """Return a date in the author's style."""
@@ -236,7 +239,8 @@ class Calendar:
 
     def past_year(self) -> str:
         """Return a year of adult life before the visit (a year alone is not PHI)."""
-        first, last = self.born // 365.2425 + 17, self.visit // 365.2425
+        first = self.born // 365.2425 + 17
+        last = self.visit // 365.2425
         return str(int(last - self.draw() ** 1.5 * (last - first)))
 
 
@@ -254,7 +258,8 @@ def slip(word: str, draw: Draw) -> str:
     known = misspellings().get(word)
     if known and draw() < KNOWN:
         return pick(known, draw)
-    position, kind = 1 + int(draw() * (len(word) - 2)), draw()
+    position = 1 + int(draw() * (len(word) - 2))
+    kind = draw()
     if kind < 0.5:
         return word[:position] + word[position + 1] + word[position] + word[position + 2 :]
     if kind < 0.8:

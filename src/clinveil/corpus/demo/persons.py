@@ -21,11 +21,13 @@ from clinveil.corpus.demo.names import Name, ascii_letters, given_name, person_n
 from clinveil.corpus.demo.places import identifiers
 from clinveil.corpus.people import Patient
 
-PER_CLINIC, FAMILY_DOCTORS = 24, 300
+PER_CLINIC = 24
+FAMILY_DOCTORS = 300
 FAMILY = ""
 MALE = 0.55
 BLOCK = 1024
-MARRIED, RETIREMENT = 0.6, 66
+MARRIED = 0.6
+RETIREMENT = 66
 COMPANIONS = ("friend", "roommate", "neighbour")
 # Rules that are expanded once, and have the same wording in all notes of a patient.
 FROZEN = (
@@ -39,10 +41,13 @@ FROZEN = (
     "hobby",
     "kin",
 )
-FIRST_VISIT, SPREAD = date(2012, 1, 2).toordinal(), 3300
+FIRST_VISIT = date(2012, 1, 2).toordinal()
+SPREAD = 3300
 NOTES = (2, 3, 3, 4, 4, 4, 5, 5, 6, 8)
 DIAGNOSES = (1, 2, 2, 3, 3, 3, 4, 4, 5, 6)
-FEMALE, VERY_OLD, SAME_GROUP = 0.54, 0.14, 0.25
+FEMALE = 0.54
+VERY_OLD = 0.14
+SAME_GROUP = 0.25
 TRIES = 40
 YEAR = 365.2425
 
@@ -72,7 +77,8 @@ def clinicians(seed: int) -> dict[str, tuple[Clinician, ...]]:
 
 
 def _clinician(draw: Draw) -> Clinician:
-    name, where = person_name("M" if draw() < MALE else "F", draw), places.town(draw)
+    name = person_name("M" if draw() < MALE else "F", draw)
+    where = places.town(draw)
     license_number = pick(("MD{}", "{}", "A-{}", "G{}"), draw).format(places.digits(6, draw))
     address = f"{ascii_letters(name.given)[:1]}.{ascii_letters(name.family)}@{places.domain(draw)}"
     fields: Vocabulary = {
@@ -99,7 +105,8 @@ def life(sex: str, age: int, draw: Draw) -> Vocabulary:
     known = {**language().rules, **words}
     for rule in FROZEN:
         text = phrase(rule, known, draw)
-        words[rule], words["^" + rule] = text, text[:1].upper() + text[1:]
+        words[rule] = text
+        words["^" + rule] = text[:1].upper() + text[1:]
     words["sex"] = sex
     return words
 
@@ -116,7 +123,8 @@ def _work(age: int, draw: Draw) -> Vocabulary:
 
 
 def _household(sex: str, draw: Draw) -> Vocabulary:
-    rules, married = language().rules, draw() < MARRIED
+    rules = language().rules
+    married = draw() < MARRIED
     other = "M" if sex == "F" else "F"
     kin_sex = pick("FM", draw)
     words: Vocabulary = {"home": rules["home_married" if married else "home_single"]}
@@ -171,7 +179,9 @@ def make_person(seed: int, index: int, draw: Draw) -> Person:
         days.append(days[-1] + 14 + int(draw() ** 1.5 * 200))
     visits = tuple(days)
     born = visits[0] - int((age + draw()) * YEAR)
-    name, where, doctors = person_name(sex, draw), places.town(draw), clinicians(seed)
+    name = person_name(sex, draw)
+    where = places.town(draw)
+    doctors = clinicians(seed)
     fields = identifiers(name, where, index, draw) | life(sex, age, draw)
     patient = Patient(
         patient_id=f"P{index:07d}",
@@ -202,7 +212,8 @@ def _illnesses(draw: Draw) -> tuple[str, int, list[Diagnosis]]:
     age = first.low + int((draw() + draw()) / 2 * (min(first.high, 89) - first.low))
     if first.high >= 95 and draw() < VERY_OLD:
         age = 90 + int(draw() * (first.high - 90))
-    diagnoses, wanted = [first], pick(DIAGNOSES, draw)
+    diagnoses = [first]
+    wanted = pick(DIAGNOSES, draw)
     for _ in range(TRIES):
         if len(diagnoses) == wanted:
             break
@@ -223,12 +234,15 @@ def _group(name: str) -> tuple[Diagnosis, ...]:
 
 
 def _course(diagnosis: Diagnosis, sex: str, consultant: Clinician, draw: Draw) -> Course:
-    rules, doses, speech = language().rules, language().doses, diagnosis.speech[sex]
+    rules = language().rules
+    doses = language().doses
+    speech = diagnosis.speech[sex]
     drugs = speech.drugs
     start = int(draw() * len(drugs))
     words: Vocabulary = {}
     for slot, drug in (("med", drugs[start]), ("newmed", drugs[(start + 1) % len(drugs)])):
-        words[slot], words["^" + slot] = rules[drug], rules["^" + drug]
+        words[slot] = rules[drug]
+        words["^" + slot] = rules["^" + drug]
         dose = words[slot + "_dose"] = (pick(doses[drug], draw),)
         words[f"^{slot}_dose"] = capitalised(dose)
     return Course(diagnosis, speech, consultant, "left" if draw() < 0.5 else "right", words)

@@ -92,7 +92,8 @@ def digits(count: int, draw: Draw) -> str:
 
 def telephone(where: Town, draw: Draw) -> str:
     """Return a telephone number with the exchange 555, in one of five formats."""
-    area, line = where.area, digits(4, draw)
+    area = where.area
+    line = digits(4, draw)
     form = pick(
         ("({}) 555-{}", "{}-555-{}", "{}-555-{}", "{}.555.{}", "{} 555 {}", "+1 {} 555 {}"), draw
     )
@@ -144,17 +145,16 @@ def _whereabouts(where: Town, draw: Draw) -> dict[str, tuple[str, str]]:
 
 
 def _reach(name: Name, where: Town, draw: Draw) -> dict[str, tuple[str, str]]:
-    first, last = ascii_letters(name.given) or "me", ascii_letters(name.family) or "home"
+    first = ascii_letters(name.given) or "me"
+    last = ascii_letters(name.family) or "home"
     mailbox = pick(_MAILBOXES, draw).format(first, last) + pick(("", "", digits(2, draw)), draw)
     words = {
         "phone": ("PHONE", telephone(where, draw)),
         "kin_phone": ("PHONE", telephone(where, draw)),
         "email": ("EMAIL", f"{mailbox}@{domain(draw)}"),
     }
-    page, scheme = (
-        f"{last}{digits(3, draw)}",
-        pick(("https://www.", "http://www.", "www.", "https://"), draw),
-    )
+    page = f"{last}{digits(3, draw)}"
+    scheme = pick(("https://www.", "http://www.", "www.", "https://"), draw)
     site = pick(("myhealth", "portal", "patients", "records"), draw)
     words["url"] = ("URL", f"{scheme}{site}.{domain(draw)}/{page}")
     if draw() < 0.125:
@@ -171,7 +171,8 @@ def _numbers(name: Name, index: int, draw: Draw) -> dict[str, tuple[str, str]]:
     def letters(alphabet: str, count: int) -> str:
         return "".join(pick(alphabet, draw) for _ in range(count))
 
-    initial, plates = (ascii_letters(name.family) or "x")[0].upper(), language().places["plates"]
+    initial = (ascii_letters(name.family) or "x")[0].upper()
+    plates = language().places["plates"]
     return {
         "mrn": ("MRN", record_number(index, draw)),
         "ssn": ("SSN", f"9{number(2)}-{number(2)}-{number(4)}"),

@@ -152,7 +152,8 @@ class _Pass(ByteReader):
 
     def __init__(self, source: DelimitedSource) -> None:
         super().__init__(source.path, source.encoding)
-        self._where, self._row_bytes = source.path.name, source.row_bytes
+        self._where = source.path.name
+        self._row_bytes = source.row_bytes
         self._grammar = Grammar(source.delimiter.encode())
         self._parse = pa_csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=True)
         self.names: tuple[str, ...] = ()
@@ -273,7 +274,8 @@ class DelimitedSink:
         if raw := [f.name for f in schema if "binary" in str(f.type)]:
             what = f"a column of bytes cannot be written as {suffix}"
             raise InputError(what, where=", ".join(raw), hint="write .parquet, or drop the column")
-        self._suffix, self._rows = suffix, 0
+        self._suffix = suffix
+        self._rows = 0
         options = pa_csv.WriteOptions(delimiter=_delimiter(suffix), quoting_style="needed")
         self._file = create_bytes(path, suffix)
         self._writer = pa_csv.CSVWriter(self._file, schema, write_options=options)

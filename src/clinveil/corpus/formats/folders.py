@@ -75,10 +75,8 @@ class FolderSource:
     def __post_init__(self) -> None:
         if next(self._files(), None) is None:
             suffix = self._suffix
-            what, hint = (
-                f"the folder contains no {suffix} file",
-                f"use a file, or a folder with {suffix} files",
-            )
+            what = f"the folder contains no {suffix} file"
+            hint = f"use a file, or a folder with {suffix} files"
             raise InputError(what, where=self.path.name, hint=hint)
 
     @property
@@ -102,7 +100,8 @@ class FolderSource:
             size += len(notes[-1][1])
             if len(notes) >= BATCH_ROWS or size >= BATCH_BYTES:
                 yield _batch(notes).select(names)
-                notes, size = [], 0
+                notes = []
+                size = 0
         if notes:
             yield _batch(notes).select(names)
 
@@ -172,7 +171,9 @@ class FolderSink:
     """
 
     def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
-        self._path, self._suffix, self._rows = path, suffix or ".txt", 0
+        self._path = path
+        self._suffix = suffix or ".txt"
+        self._rows = 0
         if len(schema) != 2:
             what = f"{len(schema) - 2} columns besides id and text cannot be written as {self._suffix} files"
             raise InputError(what, hint="write .parquet, .csv or .jsonl")

@@ -79,7 +79,8 @@ class JsonlSource:
             size += length
             if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
                 yield _batch(rows, fields)
-                rows, size = [], 0
+                rows = []
+                size = 0
         if rows:
             yield _batch(rows, fields)
 

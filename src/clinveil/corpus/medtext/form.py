@@ -14,7 +14,10 @@ from typing import Any, Literal, NamedTuple
 from clinveil.core.errors import MissingExtra
 from clinveil.core.spans import LABELS
 
-UNK, EOS, EON = "<unk>", "<eos>", "<eon>"  # a rare word; end of a line; end of a note
+# a rare word; end of a line; end of a note
+UNK = "<unk>"
+EOS = "<eos>"
+EON = "<eon>"
 DEIDENTIFIED = "<deidentified>"
 FULL_LINE = 42  # a line of at least this many characters continues on the next line
 Tags = Literal["all", "published"]
@@ -143,12 +146,14 @@ def _sentences(row: list[str]) -> Iterator[list[str]]:
     for token, following in zip(row, [*row, ""][1:], strict=True):
         current.append(token)
         if token == '"':
-            ended, quoted = ended and quoted, not quoted
+            ended = ended and quoted
+            quoted = not quoted
         else:
             ended = token in _ENDS or (ended and token in _CLOSING)
         if token == ":" or (ended and not _continues(following, quoted)):
             yield current
-            current, ended = [], False
+            current = []
+            ended = False
     if current:
         yield current
 

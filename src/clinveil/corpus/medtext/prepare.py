@@ -52,7 +52,8 @@ class SplitSizes:
 
 
 # Paper C, Table 1.
-SMALL, LARGE = SplitSizes(train=1280), SplitSizes()
+SMALL = SplitSizes(train=1280)
+LARGE = SplitSizes()
 
 
 def split_notes(
@@ -288,7 +289,8 @@ def write_medtext(notes: MedTextNotes, plan: MedTextPlan, folder: Path) -> list[
     Raises:
         InputError: fewer notes or words than the parts need.
     """
-    lengths, counts = notes.lengths, []
+    lengths = notes.lengths
+    counts = []
     for name, sizes in plan.sizes.items():
         # New each time: all corpora share validation and test notes.
         rng = np.random.default_rng(plan.seed)
@@ -305,7 +307,8 @@ def _write_corpus(
     notes: MedTextNotes, parts: Mapping[str, Sequence[int]], plan: MedTextPlan, folder: Path
 ) -> CorpusCounts:
     rows = [row for part in PARTS for row in parts[part]]
-    texts, patients = (notes.texts[row] for row in rows), [notes.patients[row] for row in rows]
+    texts = (notes.texts[row] for row in rows)
+    patients = [notes.patients[row] for row in rows]
     words = dictionary(texts, patients, min_count=plan.min_count, min_patients=plan.min_patients)
     kept = frozenset(words.words)
     _write_lines(folder / "vocabulary.txt", _vocabulary((notes.texts[row] for row in rows), kept))

@@ -19,7 +19,8 @@ from clinveil.lm.network import Decoder, State, Windowed, notes_apart
 from clinveil.lm.recipe import NeuralKind, Recipe, language_models
 from clinveil.lm.vocabulary import END
 
-INIT_RANGE, BASE = 0.035, 10_000.0
+INIT_RANGE = 0.035
+BASE = 10_000.0
 
 
 class Block(nn.Module):
@@ -27,9 +28,12 @@ class Block(nn.Module):
 
     def __init__(self, recipe: Recipe) -> None:
         super().__init__()
-        width, self.heads, self.drop = recipe.width, recipe.heads, recipe.dropout
+        width = recipe.width
+        self.heads = recipe.heads
+        self.drop = recipe.dropout
         inner = (8 * width // 3 + 7) // 8 * 8
-        self.before_attention, self.before_feed = nn.RMSNorm(width), nn.RMSNorm(width)
+        self.before_attention = nn.RMSNorm(width)
+        self.before_feed = nn.RMSNorm(width)
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
         self.gate = nn.Linear(width, 2 * inner, bias=False)
@@ -109,10 +113,13 @@ class GptDecoder(Decoder):
 
     @torch.inference_mode()
     def __init__(self, network: Gpt, lanes: int) -> None:
-        self._network, self._window = network, network.recipe.window
-        recipe, like = network.recipe, network.input
+        self._network = network
+        self._window = network.recipe.window
+        recipe = network.recipe
+        like = network.input
         shape = (recipe.layers, lanes, recipe.heads, recipe.window, recipe.width // recipe.heads)
-        self._keys, self._values = like.new_zeros(shape), like.new_zeros(shape)
+        self._keys = like.new_zeros(shape)
+        self._values = like.new_zeros(shape)
         self._tokens = torch.full((lanes, recipe.window), END, device=like.device)
         self._filled = torch.zeros(lanes, dtype=torch.long, device=like.device)
         self._hidden = like.new_zeros(lanes, recipe.width)
@@ -128,7 +135,8 @@ class GptDecoder(Decoder):
         full = rows[self._filled[rows] == self._window]
         if full.numel():
             self._restart(full)
-        net, positions = self._network, self._filled[rows]
+        net = self._network
+        positions = self._filled[rows]
         self._tokens[rows, positions] = tokens
         x = functional.embedding(tokens, net.input).unsqueeze(1)
         visible = (torch.arange(self._window, device=rows.device) <= positions[:, None])[
@@ -148,7 +156,8 @@ class GptDecoder(Decoder):
 
     def _restart(self, rows: Tensor) -> None:
         """Continue full windows from their second half."""
-        half, net = self._window // 2, self._network
+        half = self._window // 2
+        net = self._network
         kept = self._tokens[rows, half:].clone()
         self._tokens[rows, :half] = kept
         x = functional.embedding(kept, net.input)

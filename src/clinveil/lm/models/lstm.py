@@ -46,11 +46,9 @@ class LstmDecoder(Decoder):
 
     @torch.inference_mode()
     def __init__(self, network: Lstm, lanes: int) -> None:
-        self._network, get, layers = (
-            network,
-            network.lstm.get_parameter,
-            range(network.recipe.layers),
-        )
+        self._network = network
+        get = network.lstm.get_parameter
+        layers = range(network.recipe.layers)
         self._weights = [
             torch.cat([get(f"weight_ih_l{i}"), get(f"weight_hh_l{i}")], dim=1).t() for i in layers
         ]
@@ -61,7 +59,9 @@ class LstmDecoder(Decoder):
         self._state: list[Tensor] = [part.repeat(1, lanes, 1) for part in self._begun]
 
     def _after(self, ids: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        below, hidden, cells = nn.functional.embedding(ids, self._network.input), [], []
+        below = nn.functional.embedding(ids, self._network.input)
+        hidden = []
+        cells = []
         for layer, (weight, bias) in enumerate(zip(self._weights, self._biases, strict=True)):
             gates = torch.addmm(bias, torch.cat([below, state[0][layer]], dim=1), weight)
             take, keep, new, give = gates.chunk(4, dim=1)
@@ -83,7 +83,8 @@ class LstmDecoder(Decoder):
 
     @torch.inference_mode()
     def _append(self, lanes: Ints, ids: Ints) -> None:
-        rows, device = lanes.tolist(), self._network.input.device
+        rows = lanes.tolist()
+        device = self._network.input.device
         after = self._after(
             torch.from_numpy(ids).to(device), [part[:, rows] for part in self._state]
         )
@@ -112,10 +113,8 @@ _COMMON |= {
     "rate_floor": 0.1,
     "epochs": 10,
 }
-_SGD, _ADAM = (
-    {"optimizer": "sgd", "rate": 20.0, "clip": 0.25},
-    {"optimizer": "adamw", "rate": 2e-3, "clip": 1.0},
-)
+_SGD = {"optimizer": "sgd", "rate": 20.0, "clip": 0.25}
+_ADAM = {"optimizer": "adamw", "rate": 2e-3, "clip": 1.0}
 SIZES = {
     "tiny": {**_COMMON, **_SGD, "width": 128},
     "small": {**_COMMON, **_SGD, "width": 256},

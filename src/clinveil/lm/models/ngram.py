@@ -35,7 +35,8 @@ from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.recipe import CountedKind, language_models
 from clinveil.lm.vocabulary import Ids, Vocabulary
 
-ORDER, DISCOUNT = 5, 0.75
+ORDER = 5
+DISCOUNT = 0.75
 LONGEST = 7  # tokens of a context, with conditions
 FIRST = 2  # a context with the section or label comes before one without that has up to this many more tokens
 LABELLED = 2  # tokens of the longest context with a label and without a section
@@ -66,7 +67,8 @@ class _Table:
 
     def mixed(self, codes: Ints, ids: Ints, below: Doubles) -> Doubles:
         """Return the probability of each token after its context, (n,); `below` where the context is unknown."""
-        found, size = _find(self.contexts, codes), int(self.tokens.max(initial=0)) + 1
+        found = _find(self.contexts, codes)
+        size = int(self.tokens.max(initial=0)) + 1
         row = _find(self._keys, np.where((found == NONE) | (ids >= size), NONE, found * size + ids))
         here = _at(self.shares, row) + _at(self.rest, found) * below
         return np.where(found == NONE, below, here)
@@ -90,7 +92,9 @@ def contexts(text: History, labels: Ints, classes: Ints) -> Iterator[tuple[str, 
     Args:
         labels: of the notes, NONE if unknown. classes: of the tokens, and one more of the places before a note.
     """
-    known, start, own = labels != NONE, text.place == 0, labels
+    known = labels != NONE
+    start = text.place == 0
+    own = labels
     w, (section, *before) = text.window, text.sections
     c = classes[w[:3]]
     place = (w[0], section, text.lines, text.sentences)
@@ -155,8 +159,12 @@ class Ngram:
         within: Doubles,
     ) -> None:  # fmt: skip
         """Args: classes: of the tokens; empty without conditions. within: (labels + 1, size), last row: any label."""
-        self.vocabulary, self.tables, self.order = vocabulary, dict(tables), order
-        self.unigram, self.classes, self.within = unigram, classes, within
+        self.vocabulary = vocabulary
+        self.tables = dict(tables)
+        self.order = order
+        self.unigram = unigram
+        self.classes = classes
+        self.within = within
         self.padded = np.append(classes, classes.max(initial=0) + 1)
         self.of_class = (
             np.bincount(classes, unigram).astype(np.float64) if classes.size else unigram
@@ -171,7 +179,8 @@ class Ngram:
         """Return the log-probabilities of all tokens; `labels`: (n_notes,) of the notes, -1 for none."""
         if not notes:
             return []
-        sizes, ids = [note.size for note in notes], np.concatenate(notes).astype(np.int64)
+        sizes = [note.size for note in notes]
+        ids = np.concatenate(notes).astype(np.int64)
         text = histories(
             notes, self.order - 1, marks_of(self.vocabulary, plain=not self.classes.size)
         )
@@ -181,12 +190,11 @@ class Ngram:
             for name, codes in reversed([*class_contexts(text, self.padded)]):
                 if name in self.tables:
                     chance = self.tables[name].mixed(codes, self.classes[ids], chance)
-            chance, every = (
-                chance * self.within[of_token, ids],
-                [*contexts(text, of_token, self.padded)],
-            )
+            chance = chance * self.within[of_token, ids]
+            every = [*contexts(text, of_token, self.padded)]
         else:
-            chance, every = self.unigram[ids], [*plain_contexts(text)]
+            chance = self.unigram[ids]
+            every = [*plain_contexts(text)]
         for name, codes in reversed(every):
             if name in self.tables:
                 chance = self.tables[name].mixed(codes, ids, chance)
@@ -197,7 +205,8 @@ class Ngram:
 
         `before`: the tokens of the note so far, with an end in front; a token's probabilities add up.
         """
-        found, rest = list[tuple[Ints, Doubles]](), 1.0
+        found = list[tuple[Ints, Doubles]]()
+        rest = 1.0
         for length in range(min(self.order - 1, len(before)), 0, -1):
             table = self.tables[f"all {length}"]
             at = int(
@@ -235,7 +244,8 @@ class _Stream:
 
     def __init__(self, model: Ngram, lanes: int) -> None:
         marks = marks_of(model.vocabulary, plain=not model.classes.size)
-        self._model, self._text = model, History(lanes, model.order - 1, marks)
+        self._model = model
+        self._text = History(lanes, model.order - 1, marks)
         self._labels: Ints = np.full(lanes, NONE, dtype=np.int64)
 
     def reset(self, lanes: Ints, labels: Ints | None = None) -> None:
@@ -249,7 +259,8 @@ class _Stream:
 
     def probabilities(self) -> Doubles:
         """Return the probabilities of the next token, (lanes, size)."""
-        model, left = self._model, np.ones(self._labels.size)
+        model = self._model
+        left = np.ones(self._labels.size)
         found = np.zeros((left.size, model.vocabulary.size))
         if not model.classes.size:
             self._explain(plain_contexts(self._text), found, left)
@@ -276,17 +287,20 @@ def train_ngram(
     """
     if order < 2 or not 0 < discount < 1:
         raise ValueError("an n-gram model has an order of 2 or more and a discount between 0 and 1")
-    counts, given = np.bincount(notes.ids, notes.weights, vocabulary.size), notes.conditions
+    counts = np.bincount(notes.ids, notes.weights, vocabulary.size)
+    given = notes.conditions
     unigram = (counts + 1.0) / (counts.sum() + counts.size)
     order = order if given is None else LONGEST + 1
     marks = marks_of(vocabulary, plain=given is None)
     text = histories([notes.note(row) for row in range(len(notes))], order - 1, marks)
-    ids, none = notes.ids.astype(np.int64), np.zeros(0, dtype=np.int64)
+    ids = notes.ids.astype(np.int64)
+    none = np.zeros(0, dtype=np.int64)
     if given is None:
         counting = _Counting(discount)
         tables = {name: counting.table(codes, ids) for name, codes in plain_contexts(text)}
         return Ngram(vocabulary, tables, order, unigram, none, np.zeros((0, 0)))
-    classes, of_token = classes_of(notes, vocabulary.size), np.repeat(given.labels, notes.lengths)
+    classes = classes_of(notes, vocabulary.size)
+    of_token = np.repeat(given.labels, notes.lengths)
     padded = np.append(classes, classes.max() + 1)
     counting = _Counting(
         discount, np.repeat(given.patients, notes.lengths), given.min_patients, notes.weights.copy()
@@ -318,7 +332,8 @@ class _Counting:
         size = int(ids.max(initial=0)) + 1
         pairs = context * size + ids[there]
         keys, back, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-        explained, mass = (counts - self.discount) / counts, counts.astype(np.float64)
+        explained = (counts - self.discount) / counts
+        mass = counts.astype(np.float64)
         kept = np.ones(keys.size, dtype=np.bool_)
         if self.owners is not None and self.left is not None:
             kept = self._shared(back, there, keys.size)
@@ -351,7 +366,8 @@ class _Counting:
     def within(self, ids: Ints, labels: Ints, classes: Ints) -> Doubles:
         """Return the probability of each token within its class, (labels + 1, size): of each label, and of any."""
         assert self.left is not None
-        every, rows = np.bincount(ids, self.left, minlength=classes.size) + 0.1, list[Doubles]()
+        every = np.bincount(ids, self.left, minlength=classes.size) + 0.1
+        rows = list[Doubles]()
         for label in range(int(labels.max(initial=NONE)) + 1):
             at = np.flatnonzero(labels == label)
             mass = np.bincount(ids[at], self.left[at], minlength=classes.size)

@@ -131,10 +131,13 @@ class CachedDecoder(Decoder):
 
     @torch.inference_mode()
     def __init__(self, network: Pretrained, lanes: int) -> None:
-        self._network, device = network, network.input.device
+        self._network = network
+        device = network.input.device
         self._stored: dict[int, list[Tensor]] = {}
         self._filled = torch.zeros(lanes, dtype=torch.long, device=device)
-        self._rows, self._room, self._seen = self._filled, ROOM, 1
+        self._rows = self._filled
+        self._room = ROOM
+        self._seen = 1
         self._hidden = network.input.new_zeros(lanes, network.recipe.width)
         self._most = int(getattr(network.body.config, "max_position_embeddings", MOST_POSITIONS))
         taken = inspect.signature(network.body.forward).parameters
@@ -153,7 +156,8 @@ class CachedDecoder(Decoder):
         rows, tokens = (torch.from_numpy(part).to(self._filled.device) for part in (lanes, ids))
         # A full lane has ended; what it appends is not used.
         positions = self._filled[rows].clamp(max=self._most - 1)
-        self._rows, self._seen = rows, int(positions.max()) + 1
+        self._rows = rows
+        self._seen = int(positions.max()) + 1
         x = functional.embedding(tokens, self._network.input).unsqueeze(1)
         visible = (torch.arange(self._seen, device=rows.device) <= positions[:, None])[
             :, None, None

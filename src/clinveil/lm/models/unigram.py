@@ -30,7 +30,8 @@ class Unigram:
     def __init__(self, vocabulary: Vocabulary, counts: Ints) -> None:
         if counts.shape != (vocabulary.size,):
             raise InputError("counts and vocabulary differ in size")
-        self.vocabulary, self.counts = vocabulary, counts
+        self.vocabulary = vocabulary
+        self.counts = counts
         self._logs = np.log(counts + 1.0) - np.log(counts.sum() + 1.0 * counts.size)
 
     def score(self, notes: Sequence[Ids]) -> list[Doubles]:

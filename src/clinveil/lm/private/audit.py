@@ -47,7 +47,8 @@ class Audit:
 
     def p_value(self, epsilon: float) -> float:
         """Return the largest probability of at least this many correct guesses under (epsilon, delta)."""
-        guesses, correct = binom(self.guesses, expit(epsilon)), self.correct
+        guesses = binom(self.guesses, expit(epsilon))
+        correct = self.correct
         # P[correct > W >= correct - i], i = 1, 2, ….
         below = np.cumsum(guesses.pmf(np.arange(correct - 1, -1, -1)))
         steepest = float((below / np.arange(1, correct + 1)).max(initial=0.0))
@@ -73,7 +74,8 @@ def guessed(included: Mask, scores: Doubles, delta: float, share: float = GUESSE
     Args:
         included, scores: of the canaries, (n,). share: of the canaries guessed, half of them on each side.
     """
-    order, side = np.argsort(scores, kind="stable"), max(1, round(scores.size * share / 2))
+    order = np.argsort(scores, kind="stable")
+    side = max(1, round(scores.size * share / 2))
     correct = included[order[-side:]].sum() + (~included[order[:side]]).sum()
     return Audit(scores.size, 2 * side, int(correct), delta)
 
@@ -84,7 +86,8 @@ def audited_table(
     """Run the mechanism of the noisy table on canaries; guess from the sums of each canary's cells."""
     # Words of a canary, in one label.
     each = max(1, min(TERMS, layout.labels * layout.words // CANARIES))
-    stream, words = key.stream("audit of the private table"), public.words
+    stream = key.stream("audit of the private table")
+    words = public.words
     order = np.argsort(np.array([stream.uint64() for _ in words], dtype=np.uint64))
     blocks = order[: order.size // each * each].reshape(-1, each)[
         : max(1, CANARIES // layout.labels)

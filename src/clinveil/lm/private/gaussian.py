@@ -16,7 +16,9 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Stream
 from clinveil.core.types import Doubles
 
-LOWEST_EPSILON, HIGHEST_EPSILON, LOWEST_DELTA = 1e-3, 100.0, 1e-100
+LOWEST_EPSILON = 1e-3
+HIGHEST_EPSILON = 100.0
+LOWEST_DELTA = 1e-100
 
 
 def delta_of(sigma: float, epsilon: float) -> float:

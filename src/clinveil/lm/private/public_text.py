@@ -69,7 +69,8 @@ def refuse_private_text(public: PublicText, texts: Iterable[str], patients: Iter
         note = words(text)
         if len(note) >= SHORTEST:
             by_length.setdefault(min(RUN, len(note)), []).append((note, patient))
-    public_words, copied = [words(text) for text in public.texts], set[str]()
+    public_words = [words(text) for text in public.texts]
+    copied = set[str]()
     for length, notes in by_length.items():
         known = np.unique(np.concatenate([NONE, *(_runs(text, length) for text in public_words)]))
         for note, patient in notes:

@@ -18,13 +18,13 @@ from clinveil.lm.private.gaussian import delta_for
 
 LEAST_SIGNAL = 100.0  # expected patients of a step, divided by the noise: a network that starts from random weights
 LEAST_SIGNAL_PRETRAINED = 20.0
-COARSE, TOLERANCE = 1e-3, 1e-4  # of privacy losses and of the noise, in the search for it
+# of privacy losses and of the noise, in the search for it
+COARSE = 1e-3
+TOLERANCE = 1e-4
 # Defaults: passes over the patients; patients of a step: 32, or an eighth.
-PASSES, LEAST_BATCH, SHARE = (
-    40,
-    32,
-    8,
-)
+PASSES = 40
+LEAST_BATCH = 32
+SHARE = 8
 
 
 class Noise(NamedTuple):

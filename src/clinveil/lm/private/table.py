@@ -82,7 +82,8 @@ def contribution(notes: Sequence[LabelledNote], public: PublicText, layout: Layo
 
 def _scored(texts: Mapping[int, Sequence[str]], public: PublicText) -> tuple[Ints, Doubles]:
     """Return all cells of texts by label with words of the vocabulary, and their specificity."""
-    places, scores = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+    places = [np.zeros(0, dtype=np.int64)]
+    scores = [np.zeros(0)]
     for label, some in texts.items():
         ids, counts, total = public.counts_in(some)
         places.append(label * len(public.ids) + ids)

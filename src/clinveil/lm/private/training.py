@@ -93,7 +93,8 @@ class PrivateTraining(Training):
 
     def clipped_sum(self, batch: Iterable[Batch]) -> tuple[list[Tensor], float]:
         """Return the sum of the clipped gradients of patients, and the sum of their losses."""
-        weights, total = self.trained, 0.0
+        weights = self.trained
+        total = 0.0
         sums = [torch.zeros_like(one) for one in weights]
         for patient in batch:
             self.state = None

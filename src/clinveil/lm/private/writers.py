@@ -19,7 +19,9 @@ from clinveil.lm.vocabulary import END, LINE_END, UNKNOWN, WordVocabulary
 BAG = 150  # words of a note without word order
 ORDER = 3
 CONTEXTS = 4_096  # kept in memory
-SPACE, LINE = "\u2581", "\u240a"  # stand for a space and a line break inside pieces
+# stand for a space and a line break inside pieces
+SPACE = "\u2581"
+LINE = "\u240a"
 
 
 class BagWriter:
@@ -29,7 +31,8 @@ class BagWriter:
     """
 
     def __init__(self, public: PublicText, probabilities: Doubles) -> None:
-        self._words, self._sums = public.words, np.cumsum(probabilities, axis=1)
+        self._words = public.words
+        self._sums = np.cumsum(probabilities, axis=1)
 
     def write(self, label: int, stream: Stream, longest: int) -> str:
         """Return `BAG` words, or `longest` if fewer."""

@@ -107,7 +107,8 @@ class AdapterDetector:
 
     def __init__(self, spec: str) -> None:
         kind, _, folder = spec.partition(":")
-        self.spec, self.name = spec, ALIASES.get(kind, kind)
+        self.spec = spec
+        self.name = ALIASES.get(kind, kind)
         adapter = adapters.get(self.name)
         if adapter.needs_path and not folder:
             raise UsageError(f"--also {kind} needs a folder", hint=f"pass --also {kind}:FOLDER")

@@ -146,9 +146,13 @@ class Finder:
         second_opinion: SecondOpinion | None = None,
     ) -> None:
         self.second_opinion = second_opinion
-        self.staff, self.find_words, self.keep_words = staff, find_words, keep_words
+        self.staff = staff
+        self.find_words = find_words
+        self.keep_words = keep_words
         self.detectors = all_detectors() if finders is None else tuple(finders)
-        self.patients, self.revise, self.kept = patients or {}, revise, kept
+        self.patients = patients or {}
+        self.revise = revise
+        self.kept = kept
         self.propagate: Propagate = propagate or ("patient" if finders is None else "none")
         self.recall_first = recall_first
         self.name_index = NameIndex()
@@ -283,7 +287,9 @@ def resolve(text: str, spans: Iterable[Span], kept: Collection[str] = ()) -> lis
 
 def united(spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
     """Return sorted spans with overlapping ones merged; the input order has no effect."""
-    clusters, reach = list[list[Span]](), 0  # runs in which each span overlaps an earlier one
+    # runs in which each span overlaps an earlier one
+    clusters = list[list[Span]]()
+    reach = 0
     for span in sorted(spans):
         if span.start >= reach or not clusters:
             clusters.append([])

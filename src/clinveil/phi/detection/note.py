@@ -247,10 +247,12 @@ class Words(Sequence[Word]):
     """
 
     def __init__(self, tokens: Tokens) -> None:
-        self.tokens, self.ids = tokens, tokens.ids[tokens.words]
+        self.tokens = tokens
+        self.ids = tokens.ids[tokens.words]
         self.starts: list[int] = tokens.starts[tokens.words].tolist()
         rows: list[tuple[str, str, int]] = self.column(_LOOKED_UP).tolist()
-        self.texts, self.lowers = [text for text, _, _ in rows], [lower for _, lower, _ in rows]
+        self.texts = [text for text, _, _ in rows]
+        self.lowers = [lower for _, lower, _ in rows]
         self.classes = [classes for _, _, classes in rows]
         self._cache: dict[int, Word] = {}
 

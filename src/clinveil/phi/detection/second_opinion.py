@@ -41,7 +41,9 @@ _NAME_LABELS = slice(1, 5)  # B and I of given names and surnames
 _LEAST = 0.5
 _LEAST_OF_WORDS = 0.8
 _LEAST_OF_TERMS = 0.95
-_LONGEST, _OVERLAP = 96, 24  # tokens of a window
+# tokens of a window
+_LONGEST = 96
+_OVERLAP = 24
 _BATCH_TOKENS = 768
 _SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?![\s,]))+[.!?]*[\s,]*|[\s.!?,]+")
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
@@ -55,7 +57,9 @@ _CUES = (
     | cue_words.PATIENTS
     | frozenset(("per", "by"))
 )
-_SHORTEST, _ABBREVIATION = 3, 4  # letters
+# letters
+_SHORTEST = 3
+_ABBREVIATION = 4
 
 
 def installed() -> bool:

@@ -137,7 +137,8 @@ class Required(NamedTuple):
 
 def _of_set(members: Any, any_case: bool) -> int:
     """Return the characters of a class; all of them if it contains an unknown item or is a negation of non-ASCII."""
-    chars, negated = 0, False
+    chars = 0
+    negated = False
     for op, value in members:
         low, high = (value, value) if op is _op.LITERAL else value if op is _op.RANGE else (0, -1)
         negated = negated or op is _op.NEGATE
@@ -246,7 +247,9 @@ class _Visitor:
         self._break(reach)
 
     def _max_repeat(self, value: Any) -> None:
-        low, high, inside = value[0], min(MANY, int(value[1])), value[2]
+        low = value[0]
+        high = min(MANY, int(value[1]))
+        inside = value[2]
         fork = self._fork(inside)
         once = self._since(fork)
         reach = once.times(low, high)
@@ -312,7 +315,8 @@ class _Visitor:
         self._flush()
         self.exact = False
         self.items += pieces
-        self.before, self.current = reduce(Reach.then, self.items, NOTHING), frozenset({""})
+        self.before = reduce(Reach.then, self.items, NOTHING)
+        self.current = frozenset({""})
 
     def _flush(self) -> None:
         if all(len(text) > 1 and text.strip(EDGE) for text in self.current):
@@ -371,15 +375,14 @@ def _first(nodes: Any, any_case: bool) -> tuple[int, bool]:
             more, empty = _first(value[3], inner)
         elif op is _op.BRANCH:
             branches = [_first(branch, any_case) for branch in value[1]]
-            more, empty = (
-                reduce(int.__or__, (begun for begun, _ in branches)),
-                any(free for _, free in branches),
-            )
+            more = reduce(int.__or__, (begun for begun, _ in branches))
+            empty = any(free for _, free in branches)
         elif op in (_op.MAX_REPEAT, _op.MIN_REPEAT):
             more, empty = _first(value[2], any_case)
             empty = empty or not value[0]
         else:
-            more, empty = ALL, False
+            more = ALL
+            empty = False
         chars |= more
         if not empty:
             return chars, False
@@ -388,7 +391,8 @@ def _first(nodes: Any, any_case: bool) -> tuple[int, bool]:
 
 def _allowed_before(nodes: Any, first: int, flags: int) -> int:
     """Return the characters allowed before a match, from the assertions at its start."""
-    allowed, any_case = ALL, bool(flags & re.IGNORECASE)
+    allowed = ALL
+    any_case = bool(flags & re.IGNORECASE)
     for op, value in nodes:
         if op is _op.AT and value is _op.AT_BOUNDARY and not first & ~_WORD & ~OTHERS:
             allowed &= ~_WORD

@@ -105,7 +105,8 @@ class Tables:
         )
         owners, offsets = _offsets(text, hits, self._most, self._heads, self._preceding)
         order = np.argsort(owners, kind="stable")
-        owners, offsets = owners[order], offsets[order]
+        owners = owners[order]
+        offsets = offsets[order]
         edges = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), owners.size]
         return {int(owners[a]): offsets[a:b].tolist() for a, b in pairwise(edges) if a < b}
 
@@ -136,7 +137,8 @@ class Tables:
         numeric = np.zeros(text.size + 2, np.bool_)
         numeric[1:-1] = ((text >= ord("0")) & (text <= ord("9"))) | (text == _OTHER)
         edges = np.flatnonzero(numeric[1:] != numeric[:-1])
-        begins, ends = edges[::2], edges[1::2]
+        begins = edges[::2]
+        ends = edges[1::2]
         runs, patterns = np.nonzero((ends - begins)[:, None] >= self._digits)
         lasts = np.minimum(ends, begins + LONGEST_RUN) - 1
         return np.array((patterns, begins[runs], lasts[runs]), np.int32)
@@ -157,20 +159,25 @@ def _offsets(
         most: by pattern, characters that can be consumed before the anchor.
         heads: pattern x class, whether a match can begin so. preceding: whether the class can be before a match.
     """
-    lows, tried, size = np.empty(hits.shape[1], np.int32), np.zeros(most.size, np.int32), 0
+    lows = np.empty(hits.shape[1], np.int32)
+    tried = np.zeros(most.size, np.int32)
+    size = 0
     for hit in range(lows.size):
         pattern = hits[0, hit]
         lows[hit] = max(hits[1, hit] - most[pattern], tried[pattern])
         tried[pattern] = max(tried[pattern], hits[2, hit] + 1)
         size += max(0, hits[2, hit] + 1 - lows[hit])
-    owners, offsets, count = np.empty(size, np.int16), np.empty(size, np.int32), 0
+    owners = np.empty(size, np.int16)
+    offsets = np.empty(size, np.int32)
+    count = 0
     for hit in range(lows.size):
         pattern = hits[0, hit]
         for offset in range(lows[hit], hits[2, hit] + 1):
             if heads[pattern, text[offset]] and (
                 offset == 0 or text[offset] == 128 or preceding[pattern, text[offset - 1]]
             ):
-                owners[count], offsets[count] = pattern, offset
+                owners[count] = pattern
+                offsets[count] = offset
                 count += 1
     return owners[:count], offsets[:count]
 
@@ -214,7 +221,9 @@ class Matcher:
         if self.number is None:
             yield from self.pattern.finditer(note.plain)
             return
-        position, match_at, text = 0, self.pattern.match, note.plain
+        position = 0
+        match_at = self.pattern.match
+        text = note.plain
         for start in candidates(note).get(self.number, ()):
             if start >= position and (match := match_at(text, start)):
                 position = match.end()

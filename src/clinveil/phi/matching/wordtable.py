@@ -23,11 +23,15 @@ from clinveil.core.compiled import helper, kernel
 Ints = NDArray[np.int32]
 
 _SPACE, _SIGN, _NUL, _LINE, _DIGIT, _LETTER = range(6)
-_APOSTROPHE, _HYPHEN = 39, 45
+_APOSTROPHE = 39
+_HYPHEN = 45
 # Ids of tokens other than words: edge of the text, numbers by length, line end, rare signs, ASCII signs.
-EDGE, LINE, ODD = 0, 6, 7
+EDGE = 0
+LINE = 6
+ODD = 7
 LONGEST_NUMBER: Final = 5
-_FIRST_SIGN, _LAST_SIGN = 33, 126
+_FIRST_SIGN = 33
+_LAST_SIGN = 126
 _SIGNS: Final = 8
 FIRST_WORD: Final = _SIGNS + _LAST_SIGN - _FIRST_SIGN + 1
 _MOST_WORDS = 1 << 16
@@ -81,17 +85,20 @@ def _scan(
 ) -> tuple[Ints, Ints, Ints, NDArray[np.uint32]]:
     """Return starts, ends and ids of the tokens, the id of a word being -1, and the text with words and spaces only."""
     words = np.full(text.size, ord(" "), np.uint32)
-    starts, ends = np.empty(text.size, np.int32), np.empty(text.size, np.int32)
+    starts = np.empty(text.size, np.int32)
+    ends = np.empty(text.size, np.int32)
     ids = np.empty(text.size, np.int32)
     count = position = 0
     while position < text.size:
-        start, kind = position, kinds[text[position]]
+        start = position
+        kind = kinds[text[position]]
         position += 1
         if kind == _SPACE:
             continue
         number = ODD
         if kind == _LETTER:
-            position, number = _end_of_word(text, kinds, start), -1
+            position = _end_of_word(text, kinds, start)
+            number = -1
             words[start:position] = text[start:position]
         elif kind == _DIGIT:
             while position < text.size and kinds[text[position]] == _DIGIT:
@@ -104,7 +111,9 @@ def _scan(
             number = LINE
         elif _FIRST_SIGN <= text[start] <= _LAST_SIGN:
             number = _SIGNS + text[start] - _FIRST_SIGN
-        starts[count], ends[count], ids[count] = start, position, number
+        starts[count] = start
+        ends[count] = position
+        ids[count] = number
         count += 1
     return starts[:count], ends[:count], ids[:count], words
 
@@ -174,7 +183,8 @@ class Tokens:
     def __init__(self, text: str) -> None:
         if Tokens._table.full:
             Tokens._table = Table()
-        self.text, self.table = text, Tokens._table
+        self.text = text
+        self.table = Tokens._table
         self.starts, self.ends, self.ids = self.table.scan(text)
 
     def __len__(self) -> int:
@@ -202,7 +212,8 @@ class Column:
     """
 
     def __init__(self, of: Callable[[str], Any], dtype: Any = object) -> None:
-        self.of, self.dtype = of, np.dtype(dtype)
+        self.of = of
+        self.dtype = np.dtype(dtype)
 
     def __call__(self, table: Table, ids: NDArray[Any]) -> NDArray[Any]:
         """Return the values of some token ids."""

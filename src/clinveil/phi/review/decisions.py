@@ -100,7 +100,10 @@ class NoteDecisions:
 
     def undo(self) -> None:
         """Revert the last step, if there is one."""
-        steps, self.verdicts, self.done, self.steps = self.steps[:-1], {}, False, []
+        steps = self.steps[:-1]
+        self.verdicts = {}
+        self.done = False
+        self.steps = []
         for step in steps:
             self.apply(step)
 
@@ -166,7 +169,8 @@ def read_file(path: Path) -> DecisionFile:
                 else:
                     note.apply(Change.of_line(fields))
                 continue
-            key, reviewer = fields["key"], _string(fields["reviewer"])
+            key = fields["key"]
+            reviewer = _string(fields["reviewer"])
             if fields["schema"] != SCHEMA or len(bytes.fromhex(key)) != 32:
                 raise ValueError
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -239,7 +243,8 @@ class Decisions:
             for note in rows(corpus)
             if note.note_id in self._by_note
         ]
-        missing, changed = len(self) - len(unchanged), unchanged.count(False)
+        missing = len(self) - len(unchanged)
+        changed = unchanged.count(False)
         if changed:
             message = f"{changed} of {len(self)} notes with decisions have another text than the reviewed one"
             raise InputError(message, where="--decisions", hint=AGAIN)
@@ -288,7 +293,8 @@ def _merged(intervals: Iterable[Offsets]) -> list[Offsets]:
     merged: list[Offsets] = []
     for start, end in sorted(intervals):
         if merged and start <= merged[-1][1]:
-            start, end = merged[-1][0], max(merged.pop()[1], end)
+            start = merged[-1][0]
+            end = max(merged.pop()[1], end)
         merged.append((start, end))
     return merged
 
@@ -301,7 +307,9 @@ class DecisionLog:
     """
 
     def __init__(self, descriptor: int, stored: DecisionFile) -> None:
-        self.notes, self._size, self._file = stored.notes, stored.size, descriptor
+        self.notes = stored.notes
+        self._size = stored.size
+        self._file = descriptor
 
     def of(self, note_id: str, text: str) -> NoteDecisions:
         """Return the decisions on a note with this hash of its text."""

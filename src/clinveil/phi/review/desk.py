@@ -267,8 +267,11 @@ class Desk:
         key: str,
         reviewer: str,
     ) -> None:
-        self.entries, self.reviewer = entries, reviewer
-        self._treat, self._log, self._lock = treat, log, Lock()
+        self.entries = entries
+        self.reviewer = reviewer
+        self._treat = treat
+        self._log = log
+        self._lock = Lock()
         self._hashes = [text_hash(key, entry.note.text) for entry in entries]
         pairs = [
             (log.notes.get(entry.note.note_id), digest)

@@ -50,14 +50,17 @@ class Refusal(Exception):
 
     def __init__(self, status: int, line: str) -> None:
         super().__init__(line)
-        self.status, self.line = status, line
+        self.status = status
+        self.line = line
 
 
 class Authentication:
     """Authentication: a one-time token opens one session, whose token authorises all requests."""
 
     def __init__(self) -> None:
-        self.once, self._session, self._lock = token_urlsafe(32), token_urlsafe(32), Lock()
+        self.once = token_urlsafe(32)
+        self._session = token_urlsafe(32)
+        self._lock = Lock()
         self._used = False
 
     def enter(self, word: Any) -> str:
@@ -86,7 +89,8 @@ class ReviewServer(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def __init__(self, desk: Desk, port: int = 0) -> None:
-        self.desk, self.guard = desk, Authentication()
+        self.desk = desk
+        self.guard = Authentication()
         try:
             super().__init__((ADDRESS, port), Handler)
         except OSError:
@@ -105,7 +109,8 @@ class ReviewServer(ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Bind without the reverse name look-up of the base class."""
         super(HTTPServer, self).server_bind()
-        self.server_name, self.server_port = ADDRESS, self.server_address[1]
+        self.server_name = ADDRESS
+        self.server_port = self.server_address[1]
 
     @property
     def address(self) -> str:
@@ -139,7 +144,8 @@ class Handler(BaseHTTPRequestHandler):
     """One request. Unknown paths and methods are refused."""
 
     server: ReviewServer
-    server_version, sys_version = "clinveil", ""
+    server_version = "clinveil"
+    sys_version = ""
     protocol_version = "HTTP/1.1"
     timeout = SECONDS
     last = False

@@ -139,7 +139,9 @@ class Features:
             return Parts(kind, ("bias", f"={kept_form(token)}", f"k{kind}"))
         possessive = token[-2:] in ("'s", "'S") and len(token) > 2
         word = token[:-2] if possessive else token
-        low, classes, shape = word.lower(), lexical_classes(word), _shape(word)
+        low = word.lower()
+        classes = lexical_classes(word)
+        shape = _shape(word)
         listed = _listed(classes, word_hash(low) in self.vocabulary)
         kind = _CUE_OF.get(low) or shape + listed
         # The form of a name is left out, to prevent memorisation.

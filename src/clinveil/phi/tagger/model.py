@@ -96,15 +96,14 @@ def load_tagger(path: Path) -> TaggerModel:
             if sum(member.file_size for member in outer.infolist()) > _LARGEST:
                 raise ValueError
         with np.load(path, allow_pickle=False) as stored:
-            record, arrays = (
-                json.loads(stored["header"].tobytes()),
-                [stored[name] for name in _ARRAYS],
-            )
+            record = json.loads(stored["header"].tobytes())
+            arrays = [stored[name] for name in _ARRAYS]
         if record["schema"] != SCHEMA or [array.dtype for array in arrays] != _DTYPES:
             raise ValueError
         names, weights, moves, known = arrays
         properties = tuple(names.tobytes().decode("utf-8").split("\n"))
-        labels, threshold = tuple(map(str, record["labels"])), float(record["threshold"])
+        labels = tuple(map(str, record["labels"]))
+        threshold = float(record["threshold"])
         model = TaggerModel(
             labels, properties, weights, moves, known, threshold, dict(record["card"])
         )

@@ -76,9 +76,13 @@ def marginals(ids: Ints, rows: Floats, kinds: Ints, pairs: Floats, moves: Floats
     Returns:
         token x label; each row sums to 1.
     """
-    size, labels = ids.size - 4, moves.shape[0]
-    scores, marginal = np.empty((size, labels)), np.empty((size, labels))
-    before, behind, moved = np.ones(labels), np.ones(labels), np.empty(labels)
+    size = ids.size - 4
+    labels = moves.shape[0]
+    scores = np.empty((size, labels))
+    marginal = np.empty((size, labels))
+    before = np.ones(labels)
+    behind = np.ones(labels)
+    moved = np.empty(labels)
     for at in range(size):
         _scores(ids, at, rows, kinds, pairs, scores[at])
         if at > 0:
@@ -128,10 +132,8 @@ class Rows:
         for number, first, second in product(range(len(PAIRS)), kinds, kinds):
             if (row := weights.get(pair(number, first, second))) is not None:
                 self.pairs[number, self._kinds[first], self._kinds[second]] = row
-        self.table, self.kinds = (
-            np.zeros((0, len(OFFSETS), len(model.labels))),
-            np.zeros(0, np.int32),
-        )
+        self.table = np.zeros((0, len(OFFSETS), len(model.labels)))
+        self.kinds = np.zeros(0, np.int32)
         self._shared: dict[tuple[str, ...], list[int]] = {}
         self._clear()
 
@@ -177,11 +179,13 @@ class Rows:
         """Compute the new rows of the table, all at once."""
         if not self._new:
             return
-        first, end = len(self._rows) - len(self._new), len(self._rows)
+        first = len(self._rows) - len(self._new)
+        end = len(self._rows)
         if end > len(self.table):
             rows = np.zeros((max(256, 2 * end), *self.table.shape[1:]))
             rows[:first] = self.table[:first]
-            self.table, self.kinds = rows, np.resize(self.kinds, len(rows))
+            self.table = rows
+            self.kinds = np.resize(self.kinds, len(rows))
         self.table[first:end] = 0.0
         self.kinds[first:end] = [kind for kind, _ in self._new]
         sizes = np.array([len(properties) for _, properties in self._new], np.int32)
@@ -226,7 +230,8 @@ class Tagger:
     """
 
     def __init__(self, model: TaggerModel) -> None:
-        self.model, self.rows = model, Rows(model)
+        self.model = model
+        self.rows = Rows(model)
         self._moves = np.exp(model.moves)
         self._labels = [label.partition("-")[2] for label in model.labels]
         self.labels = frozenset(self._labels[1:])
@@ -255,7 +260,8 @@ class Tagger:
         best = (probabilities[taken, 1:].argmax(axis=1) + 1).tolist()
         run: list[tuple[int, int, int, int]] = []  # index, label, start, end
         for index, label in zip(taken, best, strict=True):
-            start, end = int(tokens.starts[index]), int(tokens.ends[index])
+            start = int(tokens.starts[index])
+            end = int(tokens.ends[index])
             if run and _ends(tokens[index], tokens[run[0][0]]):
                 continue
             apart = run and (
@@ -275,7 +281,8 @@ class Tagger:
     ) -> Iterator[Hit]:
         """Yield a run trimmed to its first and last word or number, without a possessive ending."""
         while run:
-            first, then = tokens[run[0][0]], tokens[run[1][0]] if len(run) > 1 else ""
+            first = tokens[run[0][0]]
+            then = tokens[run[1][0]] if len(run) > 1 else ""
             # `A Bierman needle`, not `A. Bierman`.
             if first[0].isalnum() and not (first in _ARTICLES and then[:1].isalpha()):
                 break
@@ -302,14 +309,16 @@ def _with_neighbours(
     more = set(taken)
     for index in taken:
         for step in (1, -1):
-            other, last = index + step, tokens[index]
+            other = index + step
+            last = tokens[index]
             while 0 <= other < len(tokens) and sure[other] >= least and last[0].isalpha():
                 token = tokens[other]
                 ordinary = lexical_classes(token) & LexicalClass.WORD
                 if token[0].islower() != last[0].islower() or len(token) < 2 or ordinary:
                     break
                 more.add(other)
-                other, last = other + step, token
+                other = other + step
+                last = token
     return sorted(more) if len(more) > len(taken) else taken
 
 

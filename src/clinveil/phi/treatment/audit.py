@@ -43,7 +43,8 @@ def note_line(
     """Return the line of one note for `Chain.add`; `spans` in code points of the source text."""
     treatments = []
     for span, item in zip(spans, treated, strict=True):
-        original, why = text[span.start : span.end].casefold(), span.why.casefold()
+        original = text[span.start : span.end].casefold()
+        why = span.why.casefold()
         shown = original in why or any(len(word) > 3 and word in why for word in original.split())
         source = [span.detector, "" if shown else span.why, round(span.score, 4)]
         treatments.append(
@@ -60,7 +61,8 @@ class Chain:
     """
 
     def __init__(self, file: TextIO, before: str = "") -> None:
-        self._file, self.head = file, before or _START
+        self._file = file
+        self.head = before or _START
 
     def begin(self, event: str, fields: Mapping[str, Any]) -> None:
         """Write the first line of a run: its time and settings."""
@@ -137,7 +139,8 @@ def audit_checks(vault: Path) -> list[AuditCheck]:
     numbers = [int(NAME.fullmatch(path.name)[1]) for path in paths]  # type: ignore[index]
     missing = sorted({*range(1, numbers[-1] + 1)} - {*numbers})
     detail = f"run {missing[0]} is missing" if missing else f"{len(paths)} in all"
-    checks, head = [AuditCheck("every run has its audit file", not missing, detail)], _START
+    checks = [AuditCheck("every run has its audit file", not missing, detail)]
+    head = _START
     key = Key.load(vault / "key.bin") if (vault / "key.bin").exists() else None
     for path in paths:
         check, head = _verified(path, head, key)
@@ -148,14 +151,18 @@ def audit_checks(vault: Path) -> list[AuditCheck]:
 
 
 def _verified(path: Path, head: str, key: Key | None) -> tuple[AuditCheck, str]:
-    name, number, last = f"the chain of {path.name}", 0, ""
+    name = f"the chain of {path.name}"
+    number = 0
+    last = ""
     try:
         with path.open(encoding="utf-8", newline="\n") as file:
             for number, line in enumerate(file, 1):
                 match = _LINE.fullmatch(line)
                 if match is None or _link(head, match["body"]) != match["chain"]:
                     return AuditCheck(name, False, f"broken at line {number}"), head
-                last, before, head = line, head, match["chain"]
+                last = line
+                before = head
+                head = match["chain"]
     except UnicodeDecodeError:
         return AuditCheck(name, False, f"broken after line {number}"), head
     try:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from clinveil.phi.treatment.policy import Treated
 
 SCHEMA = "clinveil.crosswalk/1"
-_NONCE, _SIZE = 12, 4
+_NONCE = 12
+_SIZE = 4
 _LARGEST = 1 << 30
 
 
@@ -62,7 +63,8 @@ class Row(NamedTuple):
         """Return the original text of the note. Raises InputError if its treated text has changed."""
         if digest(text) != self.digest:
             raise InputError("the note was changed after it was written")
-        pieces, position = [], 0
+        pieces = []
+        position = 0
         for item in self.replacements:
             pieces += [text[position : item.start], item.original]
             position = item.start + len(item.replacement)
@@ -78,7 +80,8 @@ def row(
     note: Note, out: str, spans: Sequence[Span], treated: Sequence[Treated], shift: int | None
 ) -> Row:
     """Return the row of a note with treated text `out`; `spans` in code points of the source text."""
-    replacements, moved = [], 0
+    replacements = []
+    moved = 0
     for span, item in zip(spans, treated, strict=True):
         original = note.text[span.start : span.end]
         replacements.append(Replacement(span.start + moved, span.label, original, item.text))
@@ -91,7 +94,9 @@ class Writer:
 
     def __init__(self, file: BinaryIO, key: Key, run: str) -> None:
         head = {"schema": SCHEMA, "run": run, "key_commitment": key.commitment}
-        self._file, self._head, self._chunks = file, json.dumps(head).encode() + b"\n", 0
+        self._file = file
+        self._head = json.dumps(head).encode() + b"\n"
+        self._chunks = 0
         self._cipher = _cipher(key, run)
         file.write(self._head)
 
@@ -141,7 +146,9 @@ def read_crosswalk(path: Path, key: Key) -> Iterator[Row]:
                 where=path.name,
                 hint="pass the key of that run with --key",
             )
-        cipher, chunk, last = _cipher(key, fields["run"]), 0, False
+        cipher = _cipher(key, fields["run"])
+        chunk = 0
+        last = False
         while not last:
             plain, last = _chunk(file, cipher, head, chunk, path)
             for note_id, patient_id, text, shift, items, *new_ids in json.loads(
@@ -178,7 +185,8 @@ def _chunk(
     from cryptography.exceptions import InvalidTag
 
     size = int.from_bytes(file.read(_SIZE), "big")
-    nonce, sealed = file.read(_NONCE), file.read(min(size, _LARGEST))
+    nonce = file.read(_NONCE)
+    sealed = file.read(min(size, _LARGEST))
     for last in (False, True):
         with suppress(InvalidTag, ValueError):
             return zlib.decompress(

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
 DateOrder = Literal["auto", "day-first", "month-first"]
-DAY_FIRST, MONTH_FIRST = 1, 2  # what a numeric date shows: 13/4/2019, 4/13/2019
+# what a numeric date shows: 13/4/2019, 4/13/2019
+DAY_FIRST = 1
+MONTH_FIRST = 2
 LARGEST_OFFSET = 365  # days
 _LATEST_SHORT_YEAR = 49  # '49 is 2049, '50 is 1950
 
@@ -167,7 +169,8 @@ def read_order(setting: DateOrder, of_note: int, of_patient: int) -> bool | None
 
 class _Shift:
     def __init__(self, by: timedelta, day_first: bool | None) -> None:
-        self._by, self._day_first = by, day_first
+        self._by = by
+        self._day_first = day_first
 
     def moved(self, text: str) -> str | None:
         """Move a date, a MIMIC bracket, a date with weekday or time, a weekday, or a range."""

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from clinveil.phi.settings import PhiSettings
 
 ORDERS = {True: "day first", False: "month first", None: "both orders in the notes of the patient"}
-NULL_TEXT, RAISED = "null text", "detector raised"
+NULL_TEXT = "null text"
+RAISED = "detector raised"
 MOST_RESIDUES = 200  # recorded per note; all are counted
 _BEFORE = 40  # characters before an institution that may show an employer
 _AFTER = 24  # characters after a place name that may contain its state
@@ -120,7 +121,9 @@ class Deidentifier:
         finders: Sequence[Detector] | None = None,
         policy: Policy | None = None,
     ) -> None:
-        self.key, self.mode, self.keep_spans = key, mode, keep_spans
+        self.key = key
+        self.mode = mode
+        self.keep_spans = keep_spans
         self.policy = policy or Policy.of_mode(mode)
         self.audit = self.crosswalk = self.placeholders = False
         # Returns the ranges of a note that reviewers rejected.
@@ -190,7 +193,8 @@ class Deidentifier:
     def recording(self, *, audit: bool, crosswalk: bool) -> Deidentifier:
         """Return a copy with results that include lines of the audit log or rows of the crosswalk."""
         other = copy(self)
-        other.audit, other.crosswalk = audit, crosswalk
+        other.audit = audit
+        other.crosswalk = crosswalk
         return other
 
     def with_placeholders(self) -> Deidentifier:
@@ -256,7 +260,8 @@ class Deidentifier:
     def _treated(
         self, text: str, span: Span, patient_id: str, surrogates: Surrogates | Placeholders
     ) -> Treated:
-        treatment, original = self.policy[span.label], text[span.start : span.end]
+        treatment = self.policy[span.label]
+        original = text[span.start : span.end]
         replacement: str | None
         if treatment in (Treatment.SURROGATE, Treatment.SHIFT):
             patient = self.patients.get(patient_id)

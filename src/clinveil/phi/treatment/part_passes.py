@@ -39,7 +39,8 @@ from clinveil.scale import Map
 from clinveil.scale.pieces import each, shared
 from clinveil.scale.tasks import Store, name_of, perform
 
-SPANS, ALL_NAMES = "spans.bin", "all.names"
+SPANS = "spans.bin"
+ALL_NAMES = "all.names"
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class Recipe:
 
 def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
     """Yield the files and folders that settings refer to, with the names of the settings."""
-    fields, flat = settings.flags(), settings.flat()
+    fields = settings.flags()
+    flat = settings.flat()
     for name in sorted(fields):
         value = flat.get(name)
         values = value if isinstance(value, list) else [value] if isinstance(value, str) else []
@@ -150,7 +152,8 @@ class PartTask:
 
         Returns the number of notes. Raises InputError if the part has changed since its spans were stored.
         """
-        finder, count = self.recipe().finder, 0
+        finder = self.recipe().finder
+        count = 0
         with _new_name_store(self.names) as names:
             for batch in self.part.batches():
                 known = BatchSpans.read(file) if stored else None
@@ -164,7 +167,8 @@ class PartTask:
 
     def treated(self) -> Iterator[Deidentified]:
         """Yield the treated batches of the part, in order. Raises InputError if it has changed since detection."""
-        deidentifier, index = self.recipe(), self.index
+        deidentifier = self.recipe()
+        index = self.index
         if index is None:
             for batch in self.part.batches():
                 yield deidentifier.for_patients(patients_of(batch))(batch)

@@ -45,7 +45,9 @@ _RUN = re.compile("[A-Za-z\x80-\U0010ffff]+")
 _JOINTS = frozenset("'’-‐‑")
 _LETTER = re.compile(r"[^\W_]")
 _LONGEST_GAP = 3  # characters between two adjacent words, such as ", "
-FIRST, MIDDLE, LAST = "first", "middle", "last"
+FIRST = "first"
+MIDDLE = "middle"
+LAST = "last"
 
 
 class NameWord(NamedTuple):
@@ -86,14 +88,16 @@ def name_words(name: tuple[str, ...]) -> list[list[str]]:
 
 def own_words(text: str, name: tuple[str, ...]) -> list[NameWord]:
     """Return the occurrences of the words of a name in a text; one letter counts only next to a longer word."""
-    forms, words = _forms(name), list[NameWord]()
+    forms = _forms(name)
+    words = list[NameWord]()
     for run in _RUN.finditer(text):
         if run[0].isascii():
             words.append(NameWord(run.start(), run.end(), run[0].lower()))
             continue
         for token in tokenize(run[0]):
             if token.kind == Kind.WORD:
-                start, end = run.start() + token.start, run.start() + token.end
+                start = run.start() + token.start
+                end = run.start() + token.end
                 words.append(NameWord(start, end, name_form(text[start:end])))
     words = [word for word in words if word.form in forms]
 
@@ -205,7 +209,8 @@ def redrawn_names(corpus: Corpus, patients: Sequence[Patient], key: Key) -> Memo
     def redrawn(note: Note) -> str:
         if (patient := by_id.get(note.patient_id)) is None:
             return note.text
-        new, stream = dict[str, str](), key.stream("redrawn-names", note.note_id)
+        new = dict[str, str]()
+        stream = key.stream("redrawn-names", note.note_id)
         for position, part in _positions(patient):
             drawn = stream.choice(pools[position])
             new |= {form: drawn[min(number, len(drawn) - 1)] for number, form in enumerate(part)}

@@ -63,7 +63,8 @@ def deidentify_corpus(
     if not deidentifier.finder.uses_other_notes:
         yield from map(_perform, one_pass(corpus, deidentifier))
         return
-    store, received = NameIndexStore(), 0
+    store = NameIndexStore()
+    received = 0
     with SpooledTemporaryFile(max_size=HELD) as file:
 
         def tasks() -> Iterator[
@@ -78,7 +79,8 @@ def deidentify_corpus(
             yield None  # the map returns one result per task and reads some tasks ahead of the results
             while received < sent:
                 yield None
-            index, count = store.index(), 0
+            index = store.index()
+            count = 0
             if on_index is not None:
                 on_index(index)
             informed = deidentifier.with_finder(deidentifier.finder.with_context(index))
@@ -241,13 +243,12 @@ def detect_batch(
 
     Raises InputError if the batch is not that of the stored spans.
     """
-    names, staff, lower = (
-        defaultdict[str, set[Name]](set),
-        set[str](),
-        defaultdict[str, set[str]](set),
-    )
+    names = defaultdict[str, set[Name]](set)
+    staff = set[str]()
+    lower = defaultdict[str, set[str]](set)
     orders = defaultdict[str, int](int)
-    known, detected = stored.by_row(batch) if stored else None, list[list[Span] | None]()
+    known = stored.by_row(batch) if stored else None
+    detected = list[list[Span] | None]()
     for row, note in enumerate(rows([batch])):
         view = finder.view(note.text, note.patient_id, note.note_id)
         try:

@@ -48,7 +48,9 @@ DAYS = (
 )
 OF_PATIENT = 7  # from this class on, a distance is the same in all notes of a patient (birth)
 SAMPLE = date(2001, 1, 1)  # printed in the form of a date
-FIRST, RANGE = date(2008, 1, 1), 5_800  # last dates of first notes, and days that they vary
+# last dates of first notes, and days that they vary
+FIRST = date(2008, 1, 1)
+RANGE = 5_800
 BETWEEN = 90  # days between the notes of a patient
 _ROLES: dict[str, Role] = {role: role for role in ("family", "female", "male", "given")}
 _FEW = 20  # names of an initial
@@ -76,7 +78,9 @@ class Placeholders:
     def __init__(
         self, key: Key, note: NoteNames, dates: Iterable[str], *, day_first: bool | None
     ) -> None:
-        self._key, self._note, self._day_first = key, note, day_first
+        self._key = key
+        self._note = note
+        self._day_first = day_first
         known = [read[0] for text in dates if (read := _read(text, day_first=day_first))]
         self._last = max((day for day in known if day is not None), default=SAMPLE)
         self._numbers: dict[tuple[str, str], int] = {}
@@ -136,7 +140,8 @@ class _Names(NameSurrogates):
 
     def _word(self, word: str, *, family: bool = False) -> str:
         stem = POSSESSIVE.sub("", word)
-        rest, form = word[len(stem) :], self.form(stem)
+        rest = word[len(stem) :]
+        form = self.form(stem)
         if len(name_form(stem)) == 1:
             return self.initial(stem, family=family) + rest
         role = "family" if family else self.role(form)
@@ -188,7 +193,8 @@ class Invented:
     """Surrogates of one synthetic patient, drawn from public lists under the key."""
 
     def __init__(self, key: Key, patient: int) -> None:
-        self._key, self._scope = key, str(patient)
+        self._key = key
+        self._scope = str(patient)
         self._surrogates = Surrogates(key)
         self._first = FIRST + timedelta(
             key.stream("synthetic first date", self._scope).below(RANGE)
@@ -202,15 +208,16 @@ class Invented:
         Args:
             position: of the note among those of the patient. marked: write `<NAME>...</NAME>` around each.
         """
-        out, end, found, label = list[str](), 0, set[str](), ""
+        out = list[str]()
+        end = 0
+        found = set[str]()
+        label = ""
         for match in PLACEHOLDER.finditer(text):
             between = text[end : match.start("inner") - 1]
             kind, number, *form = match["inner"].split(" ", 2)
             name = self._name(kind, number)
-            written, own = (
-                name or self._other(kind, number, "".join(form), position),
-                "NAME" if name else kind,
-            )
+            written = name or self._other(kind, number, "".join(form), position)
+            own = "NAME" if name else kind
             if marked and label and not (label == own == "NAME" and _WITHIN.fullmatch(between)):
                 out.append(f"</{label}>")
                 label = ""

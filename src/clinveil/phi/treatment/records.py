@@ -32,7 +32,8 @@ NO_PATIENT_LIST = (
     " (and record_number, phone, email, address, birth_date), and pass --patients FILE"
 )
 RESIDUES = "residues.jsonl"
-SPANS, CROSSWALK = "spans.jsonl", re.compile(r"crosswalk-[0-9a-f]{16}\.bin")
+SPANS = "spans.jsonl"
+CROSSWALK = re.compile(r"crosswalk-[0-9a-f]{16}\.bin")
 
 
 @dataclass

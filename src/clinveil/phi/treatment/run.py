@@ -43,10 +43,8 @@ from clinveil.scale.tasks import Store
 
 MAKER = Maker("deidentify")
 # In the vault: stored spans until the run succeeds; text, removed after each run.
-TASKS, SCRATCH = (
-    "tasks",
-    "work",
-)
+TASKS = "tasks"
+SCRATCH = "work"
 # Osborne 2025, doi 10.3390/electronics14193945: share of documents with replaced names in which a name is leaked.
 _SURROGATE_RISK = (
     "surrogates: a patient's names agree across notes, so a missed name is conspicuous"
@@ -82,7 +80,8 @@ def deidentify_notes(
         UsageError: invalid paths or settings. InputError: invalid notes.
         GateError: the detectors failed on more than 1 % of the notes; nothing is written.
     """
-    secrets, patients = vault or default_vault(out), settings.identifiers.patients
+    secrets = vault or default_vault(out)
+    patients = settings.identifiers.patients
     refuse_places(out, MAKER, force=settings.force, vault=secrets, read={"NOTES": notes})
     refuse_places(out, MAKER, force=settings.force, read={"--patients": patients})
     keep = settings.identifiers.opened(settings.keep)
@@ -263,7 +262,8 @@ def _write_parts(
         Incomplete: some parts failed; the stored spans of the others are reused by the next run.
         InputError: a note id occurs in two parts.
     """
-    scratch, broken = kept.vault / SCRATCH, Broken()
+    scratch = kept.vault / SCRATCH
+    broken = Broken()
     corpus, facts = facts_of(corpus, over, say, broken)
     deidentifier.key.save(scratch / "key.bin")
     recipe = Recipe.of(in_worker, settings, scratch / "key.bin").sharing(
@@ -299,7 +299,8 @@ def _write_parts(
 def _write_part(item: tuple[PartTask, Path, Path, DeidentifySettings]) -> tuple[Counts, Path]:
     """Write one part; return its counts and the file with its records for the vault."""
     task, place, scratch, settings = item
-    part, deidentifier = task.part, task.recipe()
+    part = task.part
+    deidentifier = task.recipe()
     new_ids = _new_ids(settings, deidentifier, part)
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     records = scratch / f"{place.name}.records"

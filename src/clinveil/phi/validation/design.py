@@ -23,7 +23,8 @@ from clinveil.stats.intervals import (
     weighted_poisson,
 )
 
-_POWERS, _FOUND = (0.0, 0.25, 0.5, 0.75, 1.0), (0.05, 0.1, 0.15, 0.2, 0.3)
+_POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_FOUND = (0.05, 0.1, 0.15, 0.2, 0.3)
 MIN_SAMPLE = 8  # minimum sample per stratum, if the total allows it
 METHOD = "stratified sample of locations (Clopper-Pearson, Fay-Feuer, MOVER), 95 %"
 
@@ -122,7 +123,8 @@ def _expected(sizes: Mapping[str, int], taken: Mapping[str, int]) -> float:
     """Return the expected upper end of missed per detected identifiers for an allocation, under the assumed shares."""
     total = square = most = found = variance = 0.0
     for name, size in sizes.items():
-        guess, weight = KINDS[name].guess, size / taken[name]
+        guess = KINDS[name].guess
+        weight = size / taken[name]
         if KINDS[name].found:
             found += size * guess
             variance += size * (weight - 1) * guess * (1 - guess)
@@ -160,9 +162,11 @@ def recall(strata: Sequence[Annotated]) -> Recall | None:
 
 def _found(strata: Sequence[Annotated]) -> tuple[float, Interval]:
     """Estimate the number of detected locations that are identifiers."""
-    values, ends = [], []
+    values = []
+    ends = []
     for stratum in strata:
-        share, left = len(stratum.hits) / stratum.looked, sqrt(1 - stratum.looked / stratum.size)
+        share = len(stratum.hits) / stratum.looked
+        left = sqrt(1 - stratum.looked / stratum.size)
         low, high = clopper_pearson(len(stratum.hits), stratum.looked)
         values.append(stratum.size * share)
         ends.append(

@@ -128,8 +128,11 @@ class Survival:
 
 
 SOURCE = "stratified random sample with known inclusion probabilities (Horvitz & Thompson 1952)"
-EACH, SUMMED = "Clopper-Pearson, 95 %", "Clopper-Pearson by stratum, then MOVER, 95 %"
-WORST, BEST = (0, 1), (1, 0)  # values of an unsure mark for a detected and an undetected location
+EACH = "Clopper-Pearson, 95 %"
+SUMMED = "Clopper-Pearson by stratum, then MOVER, 95 %"
+# values of an unsure mark for a detected and an undetected location
+WORST = (0, 1)
+BEST = (1, 0)
 
 
 def marked_findings(design: Design, marks: Mapping[str, int]) -> list[Finding]:
@@ -146,7 +149,8 @@ def marked_findings(design: Design, marks: Mapping[str, int]) -> list[Finding]:
 def _recall(
     worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]
 ) -> Finding:
-    low, high = recall([*worst.values()]), recall([*best.values()])
+    low = recall([*worst.values()])
+    high = recall([*best.values()])
     if low is None or high is None:
         why = "no detected location was marked as an identifier"
         return Finding("validate.recall", None, 0, "higher", detail={**about, "why": why})
@@ -196,7 +200,8 @@ def _strata(strata: Mapping[str, Annotated]) -> Iterator[Finding]:
     for name, stratum in strata.items():
         if not stratum.size:
             continue
-        hits, looked = len(stratum.hits), stratum.looked
+        hits = len(stratum.hits)
+        looked = stratum.looked
         detail: Detail = {
             "stratum": KINDS[name].description,
             "places": stratum.size,
@@ -280,7 +285,9 @@ def _row(finding: Finding) -> str:
     return f"| {subject} | {finding.value:.4f} | {ends} | {chance} | {finding.n:,} {finding.unit} |"
 
 
-FINDINGS, REPORT, RECALL = "findings.json", "report.md", "recall.json"
+FINDINGS = "findings.json"
+REPORT = "report.md"
+RECALL = "recall.json"
 README = """Estimates of detection recall on your own notes. CONFIDENTIAL: do not share this folder.
 
 report.md       the results
@@ -331,7 +338,8 @@ def validate_notes(
     """
     feed = settings.identifiers.patients
     refuse_nested(OUT=out, NOTES=notes, patients=feed)
-    corpus, hashed = open_corpus(notes, settings.notes), fingerprint(notes)
+    corpus = open_corpus(notes, settings.notes)
+    hashed = fingerprint(notes)
     seed = int(hashed[:8], 16) if settings.seed is None else settings.seed
     run = Validation(settings, corpus, read_patients(feed) if feed else None, seed, say)
     asked = run_hash(

@@ -27,7 +27,9 @@ from clinveil.phi.validation.sheet import Piece, Sample
 SURE = 0.85
 PASSAGES = ("cued", "rest")
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
-_MAX_WORDS, _GAP = 4, 2  # words per run, and characters between two of them
+# words per run, and characters between two of them
+_MAX_WORDS = 4
+_GAP = 2
 _DIGITS = re.compile(r"(?<!\w)[#]?\d+(?:[./:-]\d+)*(?!\w)|[A-Za-z]{1,3}-?\d{4,}")
 _LONG = re.compile(r"(?:\d.*){4}|\d[/-]\d", re.DOTALL)
 _NUMBER_CUE = re.compile(
@@ -152,10 +154,8 @@ def _words(note: NoteView, usual: Set[str]) -> Iterator[Location]:
 
 def _numbers(note: NoteView) -> Iterator[Location]:
     for match in _DIGITS.finditer(note.plain):
-        before, after = (
-            note.plain[max(0, match.start() - 14) : match.start()],
-            note.plain[match.start() :][:12],
-        )
+        before = note.plain[max(0, match.start() - 14) : match.start()]
+        after = note.plain[match.start() :][:12]
         if _LONG.search(match[0]) or _NUMBER_CUE.search(before) or _OLD.match(after):
             yield Location(*note.aligned.source_offsets(*match.span()), "digits")
 
@@ -201,7 +201,10 @@ class Draw:
 
     def __init__(self, n_locations: int, words: int, usual: Set[str], rng: Generator) -> None:
         self.sizes: Counter[str] = Counter()
-        self._n_locations, self._words, self._usual, self._rng = n_locations, words, usual, rng
+        self._n_locations = n_locations
+        self._words = words
+        self._usual = usual
+        self._rng = rng
         self._kept: dict[str, KeySample[Sample]] = {
             name: KeySample(n_locations, rng) for name in KINDS
         }
@@ -233,16 +236,16 @@ class Draw:
 
 def sample(note: Note, location: Location, others: Sequence[Location]) -> Sample:
     """Return a location with its text and context."""
-    text, pieces, at = note.text, list[Piece](), location.start
+    text = note.text
+    pieces = list[Piece]()
+    at = location.start
     for start, end in open_parts(text, location, others):
         pieces += [(text[at:start], False), (text[start:end], True)]
         at = end
     pieces.append((text[at : location.end], False))
     shown = tuple(piece for piece in pieces if piece[0])
-    before, after = (
-        text[max(0, location.start - AROUND) : location.start],
-        text[location.end :][:AROUND],
-    )
+    before = text[max(0, location.start - AROUND) : location.start]
+    after = text[location.end :][:AROUND]
     return Sample(
         note.note_id, location.start, location.end, location.stratum, shown, before, after
     )

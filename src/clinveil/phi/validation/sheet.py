@@ -20,7 +20,10 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import private_text, read_json
 from clinveil.phi.validation.design import KINDS, Annotated
 
-CSV, PAGE, DESIGN, SCHEMA = "locations.csv", "locations.html", "design.json", "clinveil.locations/1"
+CSV = "locations.csv"
+PAGE = "locations.html"
+DESIGN = "design.json"
+SCHEMA = "clinveil.locations/1"
 COLUMNS = ("run", "location", "mark", "kind", "note_id", "start", "end", "before", "text", "after")
 UNSURE = -1
 _MARKS = {
@@ -157,7 +160,8 @@ def read_marks(path: Path, design: Design) -> dict[str, int]:
         if row["run"].strip() != design.run:
             hint = "pass the marks together with the folder of their run"
             raise InputError(f"row {number} belongs to another run", where=path.name, hint=hint)
-        location, mark = row["location"].strip(), row["mark"].strip().casefold()
+        location = row["location"].strip()
+        mark = row["mark"].strip().casefold()
         if location not in design.locations:
             raise InputError(f"row {number}: unknown location", where=path.name)
         if location in marks:

@@ -35,7 +35,9 @@ IN_VAULT = "ledger.parquet"
 SCHEMA = "clinveil.ledger/1"
 VAULT = "vault"
 VARIABLE = "CLINVEIL_LEDGER"
-LOCK, WAIT = ".lock", 60.0  # seconds
+# seconds
+LOCK = ".lock"
+WAIT = 60.0
 SALT = 32  # bytes
 DRAWS = frozenset({"obfuscated", "coded"})
 READABLE = "deidentified"

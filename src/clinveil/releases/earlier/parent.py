@@ -134,10 +134,8 @@ class ParentRelease:
     @property
     def unknown(self) -> float:
         """Share of unknown words in the first release under its key."""
-        tokens, first = (
-            self.manifest["tokens"],
-            (self.manifest["private"].get("adds_to") or {}).get("unknown"),
-        )
+        tokens = self.manifest["tokens"]
+        first = (self.manifest["private"].get("adds_to") or {}).get("unknown")
         return (
             float(tokens["unknown"]) / max(1, int(tokens["words"]))
             if first is None
@@ -152,7 +150,8 @@ class ParentRelease:
     @cached_property
     def known(self) -> tuple[Hashes, Hashes]:
         """Sorted hashes of source ids that have a released id, of notes and of patients; 8 bytes each."""
-        notes, patients = list[Hashes](), list[Hashes]()
+        notes = list[Hashes]()
+        patients = list[Hashes]()
         for batch in self.crosswalk():
             notes.append(hashes(batch.column("source_note_id").to_pylist()))
             patients.append(np.unique(hashes(batch.column("source_patient_id").to_pylist())))
@@ -171,7 +170,8 @@ class ParentRelease:
 
         Raises UsageError for given settings that must not differ, and for missing files.
         """
-        given, mine = given_of(asked), self.settings.flat()
+        given = given_of(asked)
+        mine = self.settings.flat()
         differ = [
             name
             for name in given
@@ -182,7 +182,8 @@ class ParentRelease:
             raise UsageError(what, hint=f"omit it; these may differ: {_flags(MAY_DIFFER)}")
         taken = {name: value for name, value in given.items() if name in (*MAY_DIFFER, *FILES)}
         # Not inherited: settings of the call and columns.
-        notes, roles = self.manifest["notes"], self.settings.notes
+        notes = self.manifest["notes"]
+        roles = self.settings.notes
         values: dict[str, Any] = {
             name: value for name, value in asked.flat().items() if name in _CALL
         }
@@ -194,7 +195,8 @@ class ParentRelease:
 
     def _refuse_files(self, settings: ReleaseSettings) -> None:
         """Raise UsageError for a missing file, InputError for one with other content than before."""
-        flat, then = settings.flat(), self.manifest["private"].get("files_sha256") or {}
+        flat = settings.flat()
+        then = self.manifest["private"].get("files_sha256") or {}
         for name in (*FILES, "patients"):
             flag = _flags([name])
             if flat[name] and not Path(flat[name]).exists():
@@ -266,7 +268,8 @@ class ParentRelease:
 
         Empty if one of them is no longer next to its vault, unchanged.
         """
-        notes, folder = self.manifest["notes"], self.vault.resolve().parent / "release"
+        notes = self.manifest["notes"]
+        folder = self.vault.resolve().parent / "release"
         same = {
             name: digest
             for name, digest in released_files(folder).items()
@@ -274,7 +277,8 @@ class ParentRelease:
         }
         if not folder.is_dir() or same != self.manifest["files"]:
             return []
-        before, parent = list[Corpus](), self.manifest["private"].get("adds_to")
+        before = list[Corpus]()
+        parent = self.manifest["private"].get("adds_to")
         if parent is not None:
             with suppress(InputError):
                 before = ParentRelease.read(Path(parent["vault"])).released(keep)
@@ -304,7 +308,8 @@ class NewNotes:
 
     def __post_init__(self) -> None:
         if (self.columns.patient_id is None) != (self.base.manifest["notes"]["patient"] is None):
-            some, none = "has patient ids", "has none"
+            some = "has patient ids"
+            none = "has none"
             mine, theirs = (none, some) if self.columns.patient_id is None else (some, none)
             what = f"the file {mine}, the release that it is added to {theirs}"
             raise InputError(
@@ -346,7 +351,9 @@ class NewNotes:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all new notes in source order. Raises InputError if there are none."""
-        self.left_out, self.changed, rows = 0, 0, 0
+        self.left_out = 0
+        self.changed = 0
+        rows = 0
         self._patients.clear()
         for batch in self.source.batches():
             new = self._new(batch)

@@ -42,7 +42,8 @@ def spend(job: ReleaseContext, noise: Noise, delta: float, question: str) -> Spe
     if job.key.test_seed is not None:
         return Spending((noise,), delta)
     ledger = Ledger.at(job.settings.ledger, job.folder.run.root)
-    hashes, commitment = job.found.hashes, job.key.commitment
+    hashes = job.found.hashes
+    commitment = job.key.commitment
     with ledger.alone():
         others = ledger.earlier(hashes, commitment)
         if not job.settings.again:

@@ -93,10 +93,8 @@ def refuse_unfinished(vault: Path) -> None:
             hint="correct what its gates refused and release those notes first",
         )
     if status != "finished":
-        what, hint = (
-            "is the vault of an unfinished release",
-            "run its command again to finish it, then add to it",
-        )
+        what = "is the vault of an unfinished release"
+        hint = "run its command again to finish it, then add to it"
         raise InputError(what, where=vault.name, hint=hint)
 
 

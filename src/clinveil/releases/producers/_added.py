@@ -101,7 +101,8 @@ class AddedProduct(ChannelProduct):
     @cached_property
     def together(self) -> Context | None:
         """Input of the attacks on all releases; None if an earlier one is no longer next to its vault."""
-        base, job = self.new.base, self.job
+        base = self.new.base
+        job = self.job
         if not (earlier := base.released(self.columns.keep)):
             return None
         before = (batch.select(CROSSWALK.names) for batch in base.crosswalk())

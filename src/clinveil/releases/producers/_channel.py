@@ -169,7 +169,8 @@ class ChannelProduct(SourcedProduct):
 
     def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
         """Return findings on names with an output of their own; with `keep_words`, the inversion without kept words."""
-        job, findings = self.job, single_names(seen.context)
+        job = self.job
+        findings = single_names(seen.context)
         if job.settings.channel.keep_words:
             more: Any = {
                 "threads": job.settings.workers,
@@ -195,7 +196,8 @@ class ChannelProduct(SourcedProduct):
     def attack_gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates on own identifiers, recovered words and linked notes."""
         settings = self.job.settings
-        numbers, shuffled = settings.channel.numbers != "drop", settings.channel.shuffle == "note"
+        numbers = settings.channel.numbers != "drop"
+        shuffled = settings.channel.shuffle == "note"
         return [
             *patient_gates(findings, digits=numbers, shuffled=shuffled),
             *adversary_gates(
@@ -311,7 +313,8 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
 
     Of given vectors, the rows of the notes' words are stored in the vault with the notes' counts.
     """
-    place, learning = job.folder.vault / "vectors", job.settings.vectors.said_of(counts.n_tokens)
+    place = job.folder.vault / "vectors"
+    learning = job.settings.vectors.said_of(counts.n_tokens)
     learning = "use the given ones" if job.imported is not None else learning
     learning = (
         "use those of the release that is added to"
@@ -340,11 +343,9 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
 
 def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Channel:
     """Build the channel, or load that of an interrupted run; store it with its neighbour table."""
-    tables, place, how = (
-        job.folder.vault / "neighbours",
-        job.folder.vault / "channel",
-        job.settings.channel,
-    )
+    tables = job.folder.vault / "neighbours"
+    place = job.folder.vault / "channel"
+    how = job.settings.channel
     if not (tables.exists() and place.exists()):
         more: Any = {"threads": job.settings.workers, "counts": counts, "names": job.known_names}
         # `refuse_notes` has counted the patients of all notes; the channel is built from fewer.

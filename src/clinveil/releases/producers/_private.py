@@ -136,7 +136,8 @@ class PrivateInput:
         plan.refuse_hopeless()
         public = PublicText.of(note.text for note in rows(open_text(how.public)))
         some = [row for row in rows(corpus) if row.text.strip()]
-        texts, patients = tuple(row.text for row in some), tuple(row.patient_id for row in some)
+        texts = tuple(row.text for row in some)
+        patients = tuple(row.patient_id for row in some)
         refuse_private_text(public, texts, patients)
         numbers = tuple(labels.of_note[row.note_id] for row in some)
         return cls(
@@ -156,10 +157,8 @@ class PrivateInput:
         if isinstance(self.plan, SgdPlan):
             return trained_release(job, self.plan, self.public, self.labels, training)
         pairs = zip(training.patients, training.labels, training.texts, strict=True)
-        cells, sigma = (
-            summed((LabelledNote(*row) for row in pairs), self.public, self.layout),
-            self.plan.sigma,
-        )
+        cells = summed((LabelledNote(*row) for row in pairs), self.public, self.layout)
+        sigma = self.plan.sigma
         question = sha256(repr((self.layout, sigma)).encode() + cells.tobytes()).hexdigest()
         spending = spend(job, Noise(sigma, 1.0, 1), self.plan.delta, question)
         table = noisy(cells, self.layout, sigma, job.key, question)
@@ -177,7 +176,8 @@ class PrivateInput:
 
 def make_private(job: ReleaseContext) -> Product:
     """Release the noisy table, write notes from it, and read them back."""
-    how, timer = job.settings.synthetic, job.timer
+    how = job.settings.synthetic
+    timer = job.timer
     ready = PrivateInput.read(job.corpus, job.found, job.settings)
     job.say(ready.plan.description)
     sides = sides_of(ready.notes, job.held_out)
@@ -193,7 +193,8 @@ def make_private(job: ReleaseContext) -> Product:
     texts = [row.text for row in rows(released)]
     outputs = Counter(word for text in texts for word in words(text))
     with timer.stage("copies", "search for copies of private notes"):
-        rng, feed = np.random.default_rng(job.seeds["training"]), job.settings.identifiers.patients
+        rng = np.random.default_rng(job.seeds["training"])
+        feed = job.settings.identifiers.patients
         medtext = TrainHoldoutSplit(
             *(read_notes(side.as_corpus()) for side in (sides.training, sides.held_out))
         )
@@ -221,12 +222,14 @@ def _written(
 ) -> Iterator[SyntheticNote]:
     """Yield notes, label after label in turn; each is a patient of its own."""
     probabilities = mixed(word_shares(table), ready.public.frequencies)
-    how, model = job.settings.synthetic, job.settings.lm.model
+    how = job.settings.synthetic
+    model = job.settings.lm.model
     writer = (BagWriter if model == "unigram" else SteeredWriter)(ready.public, probabilities)
     longest = how.longest if "longest" in how.model_fields_set else LONGEST
     turns = sorted((turn, label) for label, n in enumerate(counts.tolist()) for turn in range(n))
     for number, (_, label) in enumerate(turns):
-        stream, text = job.key.stream("private note", str(number)), ""
+        stream = job.key.stream("private note", str(number))
+        text = ""
         while not words(text):
             text = writer.write(label, stream, longest)
         yield SyntheticNote(number, 0, ready.labels.named(label), text)
@@ -272,7 +275,8 @@ class WrittenProduct(Product):
 
     def findings(self, seen: Measured, rng: np.random.Generator) -> list[Finding]:
         """Return the findings on copies, known names, membership, and the model if there is one."""
-        context, sides = seen.context, (self.sides.training, self.sides.held_out)
+        context = seen.context
+        sides = (self.sides.training, self.sides.held_out)
         membership = membership_of_release(
             read_notes(self.released, layout=True), *sides, rng, model=context.model
         )
@@ -316,7 +320,8 @@ class PrivateProduct(WrittenProduct):
 
     def facts(self) -> Iterator[Fact]:
         """Yield the guarantee and its parameters."""
-        plan, spending = self.ready.plan, self.release.spending
+        plan = self.ready.plan
+        spending = self.release.spending
         yield Fact("guarantee", self.guarantee)
         yield Fact("epsilon, delta", f"{plan.epsilon:g}, {plan.delta:.3g}")
         step = "step" if isinstance(plan, SgdPlan) else "cell"
@@ -331,7 +336,8 @@ class PrivateProduct(WrittenProduct):
 
     def manifest_entries(self) -> dict[str, Any]:
         """Return the guarantee, its parameters, and the noisy numbers of patients per label."""
-        plan, spending = self.ready.plan, self.release.spending
+        plan = self.ready.plan
+        spending = self.release.spending
         privacy = {
             "guarantee": self.guarantee,
             "epsilon": plan.epsilon,

@@ -59,7 +59,8 @@ def recipe_of(settings: ReleaseSettings) -> Recipe:
 
 def sgd_plan(patients: int, settings: ReleaseSettings) -> SgdPlan:
     """Return the plan: lm.lanes patients in a step, lm.epochs passes."""
-    how, lm = settings.synthetic, settings.lm
+    how = settings.synthetic
+    lm = settings.lm
     assert how.epsilon is not None
     start = lm.model == PRETRAINED
     return SgdPlan.of(patients, how.epsilon, how.delta, lm.lanes, lm.epochs, pretrained=start)
@@ -80,12 +81,10 @@ def _drawn(
     job: ReleaseContext, model: LanguageModel, labels: LabelColumns, count: int
 ) -> Iterator[SyntheticNote]:
     """Yield notes of a privately trained model, label after label in turn; each is a patient of its own."""
-    how, counts, vocabulary, n = (
-        job.settings.synthetic,
-        Counts(),
-        model.vocabulary,
-        len(labels.labels),
-    )
+    how = job.settings.synthetic
+    counts = Counts()
+    vocabulary = model.vocabulary
+    n = len(labels.labels)
     assert isinstance(vocabulary, LayoutVocabulary)
     steering = Steering(np.zeros((n, vocabulary.size)), np.ones((n, 1)), vocabulary)
     drawing = SamplingConfig(
@@ -108,7 +107,8 @@ def trained_release(
     """Print the expected time, enter the spending in the ledger, train (or resume), and yield notes of the model."""
     from clinveil.lm.private.training import PatientPlan, Randomness
 
-    settings, prefixes = job.settings, labels.prefixes
+    settings = job.settings
+    prefixes = labels.prefixes
     lines = [line for text in public.texts for line in text.splitlines(keepends=True)]
     texts = [*lines, *prefixes * SEEN]
     # Pieces that occur in two lines of the public text, and those of the labels.

@@ -188,10 +188,8 @@ def _started(workers: int, address: str | None, tasks: int | None) -> Iterator[A
             own["spark.executor.extraJavaOptions"] = FAST
             own["spark.authenticate.secret"] = secrets.token_hex(32)
         context = _context(QUIET | own, gateway, here=here)
-        session, logs = (
-            SparkSession(context),
-            Path(_find_spark_home()) / "work" / context.applicationId,
-        )
+        session = SparkSession(context)
+        logs = Path(_find_spark_home()) / "work" / context.applicationId
         try:
             yield session
         finally:

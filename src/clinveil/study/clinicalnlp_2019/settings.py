@@ -16,7 +16,8 @@ from clinveil.utility.evaluations.casing import CasingSettings
 from clinveil.utility.evaluations.nli import NliSettings
 
 Mode = Literal["exact", "compat"]
-REAL, UNIGRAM = "real notes", "unigram"
+REAL = "real notes"
+UNIGRAM = "unigram"
 SAME = f"{UNIGRAM}, of the same patients"
 
 

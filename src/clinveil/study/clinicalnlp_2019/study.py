@@ -88,10 +88,15 @@ def privacy_of(store: Store, models: Models, unigram_audit: Audit, own: StudySet
 
     Returns findings, CSV files with one row per unit by name, and the counts of section 4.4 by model.
     """
-    findings, files, rarity, seed, first = list[Finding](), {}, {}, own.seed, own.dropout[0]
+    findings = list[Finding]()
+    files = {}
+    rarity = {}
+    seed = own.seed
+    first = own.dropout[0]
     scores: dict[tuple[Mode, float], Compared] = {}
     for (mode, dropout), audit in models.items():
-        label, name = label_of(dropout), f"units-{mode}-{dropout:g}"
+        label = label_of(dropout)
+        name = f"units-{mode}-{dropout:g}"
         score = scores[mode, dropout] = _compared(store, audit, seed)
         findings += [labelled(f, corpus=label) for f in score.findings]
         files[f"{name}.csv"] = score.table
@@ -152,14 +157,16 @@ def rarities(data: AuditData, compared: pdtp.LeaveOut) -> dict[str, Any]:
         units, positive differences; `only_here`: the word is in no other unit or note; `before_only_here`: the same for
         the word before it; `pair_only_here`: for both as a pair; median occurrences, median position in the note.
     """
-    ids, size = data.encoded.ids, data.vocabulary.size
+    ids = data.encoded.ids
+    size = data.vocabulary.size
     counts = np.bincount(ids, minlength=size)
     pairs = _pairs([data.encoded.note(row) for row in range(len(data.encoded))], size)
     rows: list[tuple[bool, bool, bool, int, float]] = []
     for unit, at in enumerate(compared.places):
         notes = data.notes_of(unit)
         own = np.concatenate(notes)
-        word, before = int(own[at]), int(own[at - 1]) if at else 0
+        word = int(own[at])
+        before = int(own[at - 1]) if at else 0
         rest = counts - np.bincount(own, minlength=size)
         own_pairs = _pairs(notes, size)
         pair = before * size + word
@@ -194,7 +201,8 @@ FALL = ("corpus", "against", "mode", "of")  # details that name a decrease of sc
 
 def tables(results: Results, paper: Paper) -> list[Table]:
     """Return all tables in the order of the page; only the last one contains words of a note."""
-    spec, labels = paper.tables, results.facts["labels"]
+    spec = paper.tables
+    labels = results.facts["labels"]
     counts: list[Row] = []
     for name, of_notes in results.facts["counts"].items():
         sizes = [
@@ -237,7 +245,8 @@ def _count(value: int | None) -> str:
 
 def _table_2(results: Results, spec: Spec) -> Table:
     """Return the paper's columns with the findings; the last row is the chance level."""
-    models, tasks = spec.columns[:3], spec.columns[3:]
+    models = spec.columns[:3]
+    tasks = spec.columns[3:]
     names = sorted({str(finding.detail["list"]) for finding in results.all("utility.similarity")})
     rows: list[Row] = []
     for label in results.facts["labels"]:
@@ -367,7 +376,8 @@ class ClinicalNlp2019(Study):
 
     def perform(self, bench: Bench) -> Results:
         """Run unfinished tasks and collect the results."""
-        own, store = self.settings, bench.store
+        own = self.settings
+        store = bench.store
         perform(store, self.parts)
         models, unigram = audits_of(store, self.parts, own)
         train_audits(
@@ -403,7 +413,8 @@ class ClinicalNlp2019(Study):
 
     def measures(self, corpora: Sequence[Written]) -> list[Task]:
         """Return the tasks that measure utility and leaks of each corpus."""
-        settings, scale = self.settings, self.settings.scale
+        settings = self.settings
+        scale = self.settings.scale
         tasks: list[Task] = [Casing(corpus, scale.casing, settings.seed) for corpus in corpora]
         tasks += [Leaks(corpus, settings.seed) for corpus in corpora]
         tasks += [Predicted(corpus) for corpus in corpora]

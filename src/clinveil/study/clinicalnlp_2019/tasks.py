@@ -172,7 +172,8 @@ class Leaks(Task):
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Return all findings; the real notes are the positive control, a generator that copies."""
-        parts, rng = self.corpus.parts, np.random.default_rng([self.seed, 9])
+        parts = self.corpus.parts
+        rng = np.random.default_rng([self.seed, 9])
         train, valid, test = (
             by_unit(parts.load(store, name), parts.by_note) for name in ("train", "valid", "test")
         )
@@ -254,7 +255,8 @@ class Predicted(Task):
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Return the perplexity of the model (if there is one) and of n-grams of the corpus."""
-        parts, words = self.corpus.parts, self.corpus.parts.vocabulary(store)
+        parts = self.corpus.parts
+        words = self.corpus.parts.vocabulary(store)
         models: list[tuple[str, LanguageModel]] = []
         models.append(("n-grams of the notes", model_of_text(self.corpus.load(store), words)))
         if self.corpus.model is not None:

@@ -33,13 +33,11 @@ from clinveil.releases.producer import producers
 from clinveil.study.compare.settings import Candidate, CompareSettings, candidates
 from clinveil.utility.pairs import read_pairs
 
-MARK, RUNS, TABLE, FINDINGS, PAGE = (
-    "SECRET.txt",
-    "runs",
-    "table.md",
-    "findings.json",
-    "compare.html",
-)
+MARK = "SECRET.txt"
+RUNS = "runs"
+TABLE = "table.md"
+FINDINGS = "findings.json"
+PAGE = "compare.html"
 SECRET = """SECRET: all of this comparison. It must not leave.
 
 runs/ holds a run for each release that was compared, made with a public seed, so that anyone can undo it. Table, page
@@ -125,7 +123,8 @@ def compare_releases(
     with owner_only(), run_folder(out, _KIND):
         if settings.force:
             remove(out / RUNS)
-        n_notes, patients = 0, set[str]()
+        n_notes = 0
+        patients = set[str]()
         for batch in source.batches():
             n_notes += batch.num_rows
             patients |= patients_of(batch)
@@ -235,7 +234,8 @@ class _Bench:
 
     def measure(self, candidate: Candidate, vectors: Path | None, say: Say) -> Measured:
         """Make a release, measure it, and record the result."""
-        began, runs = time.perf_counter(), self.out / RUNS
+        began = time.perf_counter()
+        runs = self.out / RUNS
         how: dict[str, Any] = {"vectors": vectors, **self.measured_with, "say": say}
         try:
             outcome = release(self.notes, runs / candidate.name, candidate.settings, **how)
@@ -253,17 +253,16 @@ class _Bench:
 
 def _training(candidate: Candidate) -> str:
     """How a release trains word vectors: releases that train alike can share them. Empty where they cannot."""
-    settings, how = candidate.settings, candidate.settings.vectors
+    settings = candidate.settings
+    how = candidate.settings.vectors
     if "vectors" not in producers.get(settings.kind).uses or any(how.places().values()):
         return ""
     return json.dumps([how.flat(), settings.identifiers.flat(), settings.phi], sort_keys=True)
 
 
 def _of(candidate: Candidate, outcome: Outcome, seconds: float) -> Measured:
-    kind, gates = (
-        candidate.settings.kind,
-        [gate for gate in outcome.gates if gate.name != SEED_GATE],
-    )
+    kind = candidate.settings.kind
+    gates = [gate for gate in outcome.gates if gate.name != SEED_GATE]
     counts = Counter(str(gate.outcome) for gate in gates)
     failed = tuple(gate.name for gate in gates if not gate.passed)
     manifest = read_json(outcome.folder.vault / "manifest.json")["notes"]

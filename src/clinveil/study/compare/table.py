@@ -77,7 +77,8 @@ class Table:
 def table_of(comparison: Comparison) -> Table:
     """Return the table of a comparison."""
     columns = list(_columns(comparison))
-    rows, reasons = [], dict[str, dict[str, None]]()
+    rows = []
+    reasons = dict[str, dict[str, None]]()
     for measured in comparison.releases:
         cells = [
             Cell(NONE, measured.why) if measured.why else column.cell(measured)
@@ -304,7 +305,8 @@ def _lead(comparison: Comparison) -> str:
 
 def write_outputs(comparison: Comparison) -> Table:
     """Write `table.md`, `findings.json` and `compare.html`; return the table."""
-    out, table = comparison.folder, table_of(comparison)
+    out = comparison.folder
+    table = table_of(comparison)
     private_text(out / TABLE, table.markdown())
     write_findings(out / FINDINGS, "compare", _findings(comparison), seed=comparison.settings.seed)
     private_text(out / PAGE, _page(comparison, table))
@@ -314,7 +316,8 @@ def write_outputs(comparison: Comparison) -> Table:
 def _findings(comparison: Comparison) -> Iterator[Finding]:
     """Yield every finding, with the name and the kind of its release, and the other numbers of the table."""
     for measured in comparison.releases:
-        found, n = list(measured.findings), sum(measured.gates.values())
+        found = list(measured.findings)
+        n = sum(measured.gates.values())
         if measured.why:
             found.append(Finding("compare.release", None, 0, None, detail={"why": measured.why}))
         else:

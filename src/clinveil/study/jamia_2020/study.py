@@ -36,7 +36,8 @@ from clinveil.utility.classifiers import any_neural, classifier, classifiers
 from clinveil.utility.pairs import read_pairs
 from clinveil.vectors.settings import VectorSettings
 
-SIDE, LOSS = "utility.classification", "utility.classification_loss"
+SIDE = "utility.classification"
+LOSS = "utility.classification_loss"
 
 
 def tables(results: Results, paper: Paper) -> list[Table]:
@@ -68,7 +69,8 @@ def _corpus(results: Results, spec: Spec) -> Table:
         (name, theirs, f"{count:,}")
         for (name, theirs), count in zip(spec.paper.items(), ours, strict=True)
     ]
-    detail, more = corpus.get("detail", {}), []
+    detail = corpus.get("detail", {})
+    more = []
     if detail:
         more.append(
             f"{detail['classes']} classes; left out: {detail['without_label']} notes without a label, "
@@ -352,7 +354,8 @@ class Jamia2020(Study):
 
     def _transfers(self) -> Iterator[Compare]:
         """Yield the transfers of the supplement: protected vectors on plain text, plain vectors on protected text."""
-        settings, algorithm = self.settings, self.settings.algorithm[0]
+        settings = self.settings
+        algorithm = self.settings.algorithm[0]
         original = self._runs("cnn", ORIGINAL, algorithm)
         for n in [n for n in settings.n if n != "0"][:1] + [n for n in settings.n if "-" in n][:1]:
             setting = Setting("neighbours", n, algorithm)

@@ -37,7 +37,8 @@ from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
 from clinveil.utility.pairs import read_pairs
 from clinveil.vectors.neighbours import load_neighbours, neighbours, save_neighbours
 
-TABLE, REACH = "neighbours", 14
+TABLE = "neighbours"
+REACH = 14
 TEST = "test.npy"
 DRAWS = 200  # bootstrap draws over pairs in each repetition
 Row = tuple[str, str, str]  # note, patient, text
@@ -109,7 +110,8 @@ class Prepare(NotesTask):
 
     def labels(self, store: Store) -> Labels:
         """Return the labelled notes and their split; the released texts are the original ones."""
-        folder, result = store.folder(self), store.result(self)
+        folder = store.folder(self)
+        result = store.result(self)
         notes = list(rows(self.corpus(store)))
         ids, patients, texts = (
             [getattr(n, name) for n in notes] for name in ("note_id", "patient_id", "text")
@@ -195,7 +197,8 @@ class Treat(NotesTask):
     def _channel(self, store: Store) -> tuple[Channel | None, Result]:
         if self.near is None:
             return None, {}
-        vectors, table = self.near.load(store), load_neighbours(store.folder(self.near) / TABLE)
+        vectors = self.near.load(store)
+        table = load_neighbours(store.folder(self.near) / TABLE)
         assert vectors.counts is not None
         pool = common_pool(vectors.counts, table.eligible)
         material = Material(vectors, table.eligible, pool, table, seed=self.seed)
@@ -215,7 +218,8 @@ class Treat(NotesTask):
         )
 
     def _treated(self, corpus: Corpus, channel: Channel | None) -> Iterator[pa.RecordBatch]:
-        key, kind = Key.from_seed(1_000_003 * self.seed + self.repetition), self.setting.kind
+        key = Key.from_seed(1_000_003 * self.seed + self.repetition)
+        kind = self.setting.kind
         if channel is not None:
             obfuscator = Obfuscator(channel.under(scope="occurrence"), key)
             return (obfuscator(batch).batch for batch in corpus.batches())
@@ -239,7 +243,8 @@ class Similar(Task):
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Return the findings of all lists."""
-        vectors, fast = self.train.load(store), self.fast.load(store) if self.fast else None
+        vectors = self.train.load(store)
+        fast = self.fast.load(store) if self.fast else None
         findings = []
         for file in self.lists:
             rng = np.random.default_rng([self.treat.seed, 5])
@@ -280,7 +285,8 @@ class Classify(Task):
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the predictions."""
-        labels, treated = self.prepare.labels(store), self.treat.texts(store)
+        labels = self.prepare.labels(store)
+        treated = self.treat.texts(store)
         # A note that the remover could not process is empty.
         texts = [treated.get(note) or "" for note in labels.labelled.note_ids]
         settings = ClassifierSettings(
@@ -322,7 +328,8 @@ class Compare(Task):
     def __call__(self, folder: Path, store: Store) -> Result:
         """Return the findings of both sides and of the loss."""
         first = self.treated[0]
-        labels, setting = first.prepare.labels(store), first.treat.setting
+        labels = first.prepare.labels(store)
+        setting = first.treat.setting
         ours, theirs, controls = (
             [run.load(store) for run in side]
             for side in (self.original, self.treated, self.controls)

@@ -70,14 +70,17 @@ class Jmir2020(Study):
     @cached_property
     def names(self) -> AttackNames:
         """Attack 1 on all models."""
-        own, treat, grid = self.settings, self.treat, models(self.settings)
+        own = self.settings
+        treat = self.treat
+        grid = models(self.settings)
         trains = tuple(Train(treat, model, treat.seed) for model in grid)
         return AttackNames(treat, trains, tuple(map(label_of, grid)), own.metric, own.k, own.draws)
 
     @cached_property
     def attacks(self) -> list[Attack]:
         """Attacks 2 and 3 on each model under each metric."""
-        own, treat = self.settings, self.treat
+        own = self.settings
+        treat = self.treat
         draws = (own.permutations, own.patient_draws, own.scenario_draws, own.k, own.target)
         return [
             Attack(
@@ -92,12 +95,14 @@ class Jmir2020(Study):
         """The curve of Figure 3 on notes with all names."""
         own = self.settings
         everyone = RemoveNames(self.source, self.patients, "none", 1.0, own.seed, everyone=True)
-        train, label = Train(everyone, FIGURE_3, own.seed), label_of(FIGURE_3)
+        train = Train(everyone, FIGURE_3, own.seed)
+        label = label_of(FIGURE_3)
         model = (train, label, self.codes, "cityblock", own.permutations)
         return Attack(everyone, *model, curve_only=True) if own.figure_3 else None
 
     def _collected(self, store: Store) -> Results:
-        named, others = store.result(self.names), list[Finding]()
+        named = store.result(self.names)
+        others = list[Finding]()
         missing = dict(named["missing"])
         for attack in self.attacks:
             result = store.result(attack)

@@ -36,18 +36,17 @@ def tables(results: Results, paper: Paper) -> list[Table]:
 
 def metric_of(results: Results, spec: Spec) -> str:
     """Return the metric of a table: the paper's, or the first one of the settings."""
-    known, wanted = results.settings.metric, str(spec.more["metric"])
+    known = results.settings.metric
+    wanted = str(spec.more["metric"])
     return wanted if wanted in known else str(known[0])
 
 
 def cells(results: Results, spec: Spec) -> dict[tuple[int, str], tuple[str, Finding | None]]:
     """Return the paper's number and the finding for each window and heading."""
     pairs: dict[tuple[int, str], tuple[str, Finding | None]] = {}
-    metric, measure, series = (
-        metric_of(results, spec),
-        spec.more["measure"],
-        spec.more.get("series", ""),
-    )
+    metric = metric_of(results, spec)
+    measure = spec.more["measure"]
+    series = spec.more.get("series", "")
     for top in ("A@1", "A@5") if "A@1" in spec.paper else ("",):
         printed = spec.paper.get(top, {}) if top else spec.paper
         for model in main_models(results.settings):
@@ -69,7 +68,8 @@ def by_window(column: Sequence[str]) -> dict[int, str]:
 
 def _grid(results: Results, paper: Paper, spec: Spec, fill: Mapping[str, Any]) -> Table:
     """Return a table of windows by algorithms with the paper's numbers, if printed, and the findings."""
-    pairs, kind = cells(results, spec), str(spec.more["kind"])
+    pairs = cells(results, spec)
+    kind = str(spec.more["kind"])
     names = list(dict.fromkeys(name for _, name in pairs))
     has_paper = any(theirs != NONE for theirs, _ in pairs.values())
     rows: list[Row] = []
@@ -92,7 +92,8 @@ def _grid(results: Results, paper: Paper, spec: Spec, fill: Mapping[str, Any]) -
 
 def _remarks(results: Results, says: Mapping[str, str], spec: Spec, metric: str) -> Iterator[str]:
     """Yield remarks about the best model, with P values adjusted for the selection."""
-    measure, kind = str(spec.more["measure"]), str(spec.more["kind"])
+    measure = str(spec.more["measure"])
+    kind = str(spec.more["kind"])
     if measure == "attack.names":
         yield from best_names(results, says)
     elif measure == "attack.association_patients":

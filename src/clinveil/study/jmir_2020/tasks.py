@@ -25,7 +25,8 @@ from clinveil.study.engine import Task, found
 from clinveil.study.inputs import COLUMNS, NOTES, File, NotesTask, Source, Train, write_notes
 from clinveil.vectors.table import Vectors
 
-MISSED, SURROGATES = "missed.parquet", "surrogates.parquet"
+MISSED = "missed.parquet"
+SURROGATES = "surrogates.parquet"
 BEST = "attack.names_best"
 
 
@@ -76,7 +77,8 @@ class RemoveNames(NotesTask):
 
     def _treated(self) -> tuple[Corpus, list[Patient], list[Patient]]:
         corpus = self.source.corpus()
-        patients, key = read_patients(self.patients.path), Key.from_seed(self.seed)
+        patients = read_patients(self.patients.path)
+        key = Key.from_seed(self.seed)
         if self.everyone:
             return corpus, list(patients.values()), []
         remover = EmulatedRemover(
@@ -125,15 +127,14 @@ class Attack(Task):
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Return the findings of experiments 2 and 3 and of the chain, or the reason why there are none."""
-        missed, codes = self.treat.people(store), read_codes(self.codes.path)
+        missed = self.treat.people(store)
+        codes = read_codes(self.codes.path)
         context = Context(
             known={patient.patient_id: patient for patient in missed}, codes=codes, workers=1
         )
-        rng, metric, targets = (
-            np.random.default_rng(self.treat.seed),
-            (self.metric,),
-            self.targets or PAPER_TARGETS,
-        )
+        rng = np.random.default_rng(self.treat.seed)
+        metric = (self.metric,)
+        targets = self.targets or PAPER_TARGETS
         draws = 19 if self.curve_only else self.patient_draws
         tests = Association(
             metric=metric, draws=draws, permutations=self.permutations, paper_p=not self.curve_only
@@ -180,7 +181,8 @@ class AttackNames(Task):
         people, decoys = (
             [person.name for person in self.treat.people(store, k)] for k in (MISSED, SURROGATES)
         )
-        k, missing = self.k or paper_k(people), dict[str, str]()
+        k = self.k or paper_k(people)
+        missing = dict[str, str]()
         findings = Names(metric=self.metrics, k=k, draws=self.draws).on(
             self._models(store, missing),
             people,

@@ -182,7 +182,9 @@ class Linear(Classifier):
         """
         from threadpoolctl import threadpool_limits
 
-        learn, test, counts = job.parts.learn, job.parts.test, job.side.counted
+        learn = job.parts.learn
+        test = job.parts.test
+        counts = job.side.counted
         # One thread gives the same sums on every machine, and is ten times faster on a busy one.
         with threadpool_limits(1):
             strength, threshold = self._selected(job)
@@ -202,7 +204,9 @@ class Linear(Classifier):
         """Return strength and threshold, by score on the validation notes."""
         if len(self.strengths) == 1 and not job.several:
             return self.strengths[0], THRESHOLDS[-1]
-        parts, targets, counts = job.parts, job.targets, job.side.counted
+        parts = job.parts
+        targets = job.targets
+        counts = job.side.counted
         tfidf, taken = _tfidf(counts.train[parts.train])
         train, valid = (
             tfidf.transform(counts.train[rows][:, taken]) for rows in (parts.train, parts.valid)
@@ -272,7 +276,8 @@ class TfidfLogisticRegression(Classifier):
         from sklearn.multiclass import OneVsRestClassifier
         from threadpoolctl import threadpool_limits
 
-        learn, counts = job.parts.learn, job.side.counted_words
+        learn = job.parts.learn
+        counts = job.side.counted_words
         model = LogisticRegression(C=STRENGTH, max_iter=300)
         with threadpool_limits(1):
             tfidf, taken = _tfidf(counts.train[learn])

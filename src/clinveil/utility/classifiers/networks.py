@@ -16,9 +16,12 @@ from torch import Tensor, nn, optim
 from torch.nn import functional
 
 PAD = 0
-MAPS, MIMIC_WIDTHS, KIM_WIDTHS = 100, (2, 3, 4, 5), (3, 4, 5)
+MAPS = 100
+MIMIC_WIDTHS = (2, 3, 4, 5)
+KIM_WIDTHS = (3, 4, 5)
 LARGEST_NORM = 3.0
-UNITS, DROP = 50, 0.5
+UNITS = 50
+DROP = 0.5
 BELOW = float("-inf")
 
 
@@ -84,7 +87,8 @@ class Attention(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.inner, self.score = nn.Linear(width, UNITS), nn.Linear(UNITS, 1, bias=False)
+        self.inner = nn.Linear(width, UNITS)
+        self.score = nn.Linear(UNITS, 1, bias=False)
         self.drop = nn.Dropout(DROP)
 
     def weights(self, states: Tensor, real: Tensor) -> Tensor:

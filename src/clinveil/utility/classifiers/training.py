@@ -28,7 +28,9 @@ UNKNOWN = 1
 MOST_WORDS = 60_000
 UNKNOWN_RANGE = 0.25  # Kim 2014: words without a vector are uniform in (-.25, .25)
 DIM = 100
-BATCH, LEAST, SCORED_AT_ONCE = 50, 5, 200
+BATCH = 50
+LEAST = 5
+SCORED_AT_ONCE = 200
 PATIENCE = 4  # epochs without a better validation score or loss before `small` stops; `paper` runs all epochs
 
 
@@ -37,8 +39,11 @@ def trained(name: str, job: Job) -> Predictions:
 
     Raises UsageError for an unavailable device, InputError if the loss is not finite.
     """
-    parts, settings, vectors = job.parts, job.settings, job.side.vectors
-    device, rng = device_named(settings.device), np.random.default_rng([job.seed, 3])
+    parts = job.parts
+    settings = job.settings
+    vectors = job.side.vectors
+    device = device_named(settings.device)
+    rng = np.random.default_rng([job.seed, 3])
     encoder = Encoder.of(job.texts(parts.train), settings.tokens, vectors)
     train, valid = (
         _Texts(encoder.rows(job.texts(rows)), job.targets[rows])
@@ -160,9 +165,13 @@ class TextTraining(Trainer[Network, Ints]):
         super().__init__(
             network, optimizer, device, steps_per_epoch=per_epoch, steps=epochs * per_epoch
         )
-        self.texts, self.valid, self.epochs, self.rng = texts, valid, epochs, rng
+        self.texts = texts
+        self.valid = valid
+        self.epochs = epochs
+        self.rng = rng
         self.several = texts.targets.ndim == 2
-        self.score, self.threshold = float("-inf"), 0.0
+        self.score = float("-inf")
+        self.threshold = 0.0
         self._now = (0.0, 0.0)
 
     def batches(self, step: int) -> Iterator[Ints]:
@@ -174,7 +183,8 @@ class TextTraining(Trainer[Network, Ints]):
     def loss(self, batch: Ints) -> Tensor:
         """Return the cross entropy plus the penalty of the network."""
         ids = torch.from_numpy(padded([self.texts.rows[i] for i in batch], LEAST)).to(self.device)
-        scores, targets = self.network(ids), self.texts.targets[batch]
+        scores = self.network(ids)
+        targets = self.texts.targets[batch]
         if self.several:
             wanted = torch.from_numpy(targets.astype(np.float32)).to(self.device)
             return (
@@ -199,7 +209,8 @@ class TextTraining(Trainer[Network, Ints]):
         """Compare by score, and by loss for equal scores."""
         score, threshold = self._now
         if wins := score > self.score or (score == self.score and lower):
-            self.score, self.threshold = score, threshold
+            self.score = score
+            self.threshold = threshold
         return wins
 
 

@@ -82,7 +82,10 @@ _CHANGES: Mapping[Case, Callable[[str], str]] = {
     "upper": str.upper,
 }
 _LATIN = re.compile(r"[A-Za-zÀ-ɏḀ-ỿ'’ -]{2,}")
-_ORDER, _SHORTEST, _LONGEST, UNLISTED = 3, 5, 10, 400
+_ORDER = 3
+_SHORTEST = 5
+_LONGEST = 10
+UNLISTED = 400
 T = TypeVar("T")
 
 
@@ -124,7 +127,8 @@ def one(things: Sequence[T], rng: Generator) -> T:
 def name_lists() -> Mapping[tuple[str, str], NameList]:
     """Return all lists by (class, culture); the culture is empty for classes without one."""
     made = {(which, ""): _census(which) for which in BANDS}
-    common, middle = made["census common", ""], made["census middle", ""]
+    common = made["census common", ""]
+    middle = made["census middle", ""]
     eponyms = _surnames(lambda form: form in word_list("eponyms") and held_out(form))
     made["words", ""] = _words(common)
     made["eponyms", ""] = NameList(common.female, common.male, eponyms)
@@ -197,7 +201,8 @@ def _unlisted(source: Iterable[str]) -> list[str]:
         padded = " " * _ORDER + name + " "
         for start in range(len(name) + 1):
             follows.setdefault(padded[start : start + _ORDER], []).append(padded[start + _ORDER])
-    rng, made = default_rng(1990), dict[str, None]()
+    rng = default_rng(1990)
+    made = dict[str, None]()
     while len(made) < UNLISTED:
         letters = " " * _ORDER
         while not letters.endswith(" ") or not letters.strip():
@@ -349,7 +354,9 @@ def write(
     template: str, person: Person, second: Person, case: Case = "as written"
 ) -> tuple[str, tuple[Span, ...]]:
     """Return a template with names filled in, and the spans of its identifiers."""
-    change, pieces, spans = _CHANGES[case], list[str](), list[Span]()
+    change = _CHANGES[case]
+    pieces = list[str]()
+    spans = list[Span]()
     done = at = 0
 
     def add(piece: str) -> None:
@@ -359,7 +366,8 @@ def write(
 
     for match in _PIECE.finditer(template):
         add(change(template[done : match.start()]))
-        start, done = at, match.end()
+        start = at
+        done = match.end()
         if match["gold"]:
             add(change(_named(match, person, second)))
             spans.append(Span(start, at, match["label"] or "NAME"))

@@ -102,10 +102,8 @@ def _share(
     by_group: bool = False,
 ) -> Finding:
     counts = _counts(rows, of, (lambda row: row.group) if by_group else (lambda row: row.context))
-    over, detail = (
-        "groups of names" if by_group else "contexts",
-        {"series": series, "notes": len(rows)},
-    )
+    over = "groups of names" if by_group else "contexts"
+    detail = {"series": series, "notes": len(rows)}
     values = np.array(list(counts.values()), dtype=np.int64)
     return clustered_share(
         measure, values, over=over, better=better, unit=unit, source=SOURCE, detail=detail

@@ -123,10 +123,8 @@ def gold_findings(tally: Tally, over: str = "patients") -> list[Finding]:
     ]
     labels = sorted(tally.labels, key=lambda label: (-tally.labels[label], label))
     recall += [_share(tally, "phi.recall", f"label {label}", over, label=label) for label in labels]
-    leaks, by_patient = (
-        [_share(tally, "phi.leaky_notes", "leaky", over, unit="notes", better="lower")],
-        tally.of("leaky"),
-    )
+    leaks = [_share(tally, "phi.leaky_notes", "leaky", over, unit="notes", better="lower")]
+    by_patient = tally.of("leaky")
     if over == "patients" and len(by_patient):
         leaking = np.stack([by_patient[:, 0] > 0, np.ones(len(by_patient))], axis=1).astype(
             np.int64

@@ -71,7 +71,8 @@ class NoteScore:
 
 def score(text: str, gold: Sequence[Span], found: Sequence[Span]) -> NoteScore:
     """Compare detected spans with gold spans, in any order."""
-    covered, marked = mask(text, found), mask(text, gold)
+    covered = mask(text, found)
+    marked = mask(text, gold)
     ends = {(span.start, span.end) for span in gold}
     of_gold = [(span.label, _hits(text, span, found, covered)) for span in gold]
     of_found = [
@@ -115,7 +116,8 @@ def _any(text: str, start: int, end: int, marked: bytearray) -> bool:
 
 def _words(text: str, marked: bytearray, covered: bytearray) -> tuple[int, int, int, int]:
     """Return the words outside gold spans, those of them with a detection, and both for clinical words."""
-    clinical, counts = word_list("clinical"), [0, 0, 0, 0]
+    clinical = word_list("clinical")
+    counts = [0, 0, 0, 0]
     for word in _WORD.finditer(text):
         start, end = word.span()
         if any(marked[start:end]) or not any(map(str.isalnum, word[0])):

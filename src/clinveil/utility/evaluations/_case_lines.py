@@ -20,8 +20,11 @@ from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.streams import ByteReader, wrong_encoding
 
-TEST_SHARE, DEV_SHARE = 0.1, 0.05
-UNKNOWN, NEWLINE = 0, 1  # numbers of characters
+TEST_SHARE = 0.1
+DEV_SHARE = 0.05
+# numbers of characters
+UNKNOWN = 0
+NEWLINE = 1
 _GUESS = NotesSettings()
 Counts = Ints
 CORRECT, PROPOSED, GOLD, WORDS = range(4)
@@ -165,7 +168,8 @@ def count_words(reference: Sequence[str], restored: Sequence[str]) -> Counts:
 
 
 def _line(reference: str, restored: str) -> tuple[int, int, int, int]:
-    true, guessed = reference.split(), restored.split()
+    true = reference.split()
+    guessed = restored.split()
     if len(true) != len(guessed):
         raise ValueError("a restored line has another number of words than its reference")
     gold = [word != word.lower() for word in true]
@@ -192,10 +196,8 @@ def f1_shares(counts: Counts) -> Doubles:
 def score(counts: Counts) -> Score:
     """Return the score of all lines, from `count_words`."""
     totals = counts.sum(axis=0)
-    precision, recall = (
-        _share(totals[CORRECT], totals[PROPOSED]),
-        _share(totals[CORRECT], totals[GOLD]),
-    )
+    precision = _share(totals[CORRECT], totals[PROPOSED])
+    recall = _share(totals[CORRECT], totals[GOLD])
     return Score(precision, recall, _share(2 * precision * recall, precision + recall))
 
 

@@ -21,7 +21,9 @@ from clinveil.utility.evaluations.casing import CasingSettings
 
 State = tuple[Tensor, Tensor]
 INIT_RANGE = 0.08  # initial weights are uniform in (-0.08, 0.08)
-SMOOTHING, CLAMP, EXPLODED = 0.95, 5.0, 3.0
+SMOOTHING = 0.95
+CLAMP = 5.0
+EXPLODED = 3.0
 
 
 class CharacterLstm(nn.Module):
@@ -58,7 +60,9 @@ class CharacterLstm(nn.Module):
 
         Equal to `forward` and a softmax without dropout, but without the overhead of `nn.LSTM` for single steps.
         """
-        hidden, cells, below = [], [], characters
+        hidden = []
+        cells = []
+        below = characters
         for layer in range(self.lstm.num_layers):
             below, cell = self._cell(layer, below, state[0][layer], state[1][layer])
             hidden.append(below)
@@ -112,8 +116,11 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
         super().__init__(
             model, optimizer, device, steps_per_epoch=per_epoch, steps=settings.epochs * per_epoch
         )
-        self.settings, self.say, self.look_every = settings, say, settings.evaluate_every
-        self._best_step, self._first = 0, 0.0
+        self.settings = settings
+        self.say = say
+        self.look_every = settings.evaluate_every
+        self._best_step = 0
+        self._first = 0.0
         self._state = model.start(self.text.shape[1])
 
     @property
@@ -180,7 +187,8 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
 def dev_loss(model: CharacterLstm, columns: Tensor, sequence: int) -> float:
     """Return the mean -ln P of all characters except the first of each column."""
     model.eval()
-    state, total = model.start(columns.shape[1]), 0.0
+    state = model.start(columns.shape[1])
+    total = 0.0
     with torch.no_grad():
         for rows, targets in _pieces(columns, sequence):
             scores, state = model(rows, state)
@@ -240,12 +248,11 @@ def _uppers(model: CharacterLstm, forms: Tensor, beam: int) -> Mask:
     search = _Beam(model, texts, beam)
     for step, pair in enumerate(forms):
         parent, choice = search.advance(pair)
-        parents[step], choices[step] = parent.cpu().numpy(), choice.cpu().numpy()
-    upper, best, every = (
-        np.zeros((steps, texts), dtype=np.bool_),
-        np.zeros(texts, dtype=np.int64),
-        np.arange(texts),
-    )
+        parents[step] = parent.cpu().numpy()
+        choices[step] = choice.cpu().numpy()
+    upper = np.zeros((steps, texts), dtype=np.bool_)
+    best = np.zeros(texts, dtype=np.int64)
+    every = np.arange(texts)
     for step in range(steps - 1, -1, -1):  # the best hypothesis comes first
         upper[step] = choices[step, every, best]
         best = parents[step, every, best].astype(np.int64)
@@ -256,7 +263,8 @@ class _Beam:
     """Hypotheses of all texts, (n_texts, beam): scores, last characters and states."""
 
     def __init__(self, model: CharacterLstm, texts: int, beam: int) -> None:
-        self.model, self.beam = model, beam
+        self.model = model
+        self.beam = beam
         device = model.decoder.weight.device
         self.scores = torch.full((texts, beam), -torch.inf, device=device)
         self.scores[:, 0] = 0.0
@@ -277,7 +285,8 @@ class _Beam:
         gained[:, :, 0] = gained[:, :, 0].where(pair[:, :1] >= 0, 0.0)
         total = (self.scores[:, :, None] + gained).flatten(1)
         self.scores, kept = total.topk(beam, dim=1)
-        parent, upper = kept // 2, kept % 2
+        parent = kept // 2
+        upper = kept % 2
         rows = (self.rows + parent).flatten()
         self.last = pair.gather(1, upper).clamp(min=0).flatten()
         self.state = (state[0][:, rows], state[1][:, rows])

@@ -28,7 +28,8 @@ class BagOfWords(nn.Module):
     def __init__(self, matrix: Floats, n_classes: int, settings: NliSettings) -> None:
         super().__init__()
         self.dropout = nn.Dropout(settings.dropout)
-        hidden, width = settings.hidden, 2 * settings.hidden
+        hidden = settings.hidden
+        width = 2 * settings.hidden
         self.register_buffer("vectors", torch.from_numpy(matrix))
         self.project = nn.Linear(matrix.shape[1], hidden)
         self.norms = nn.ModuleList(nn.BatchNorm1d(hidden, affine=False) for _ in range(2))
@@ -87,7 +88,9 @@ class PairTraining(Trainer[BagOfWords, tuple[Tensor, Tensor, Tensor]]):
         super().__init__(
             model, optimizer, device, steps_per_epoch=per_epoch, steps=settings.epochs * per_epoch
         )
-        self.train, self.dev, self.settings = train, dev, settings
+        self.train = train
+        self.dev = dev
+        self.settings = settings
         self.patience = settings.patience
 
     def batches(self, step: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

@@ -32,7 +32,9 @@ LAYOUTS = (
 )
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]"}
 TENTHS = 10
-TEST, DEV = 2, 1  # tenths
+# tenths
+TEST = 2
+DEV = 1
 LARGEST = 0.2  # a larger group cannot be kept in one part
 NO_LABEL = "-"  # MedNLI's mark of pairs on which the annotators did not agree
 
@@ -69,7 +71,8 @@ def read_sentence_pairs(path: Path, *, encoding: str = "utf-8") -> SentencePairs
         hint = "pass columns sentence1, sentence2, label, or the layout of MedNLI, SICK or RQE"
         raise InputError("has no sentence pairs in a known layout", where=path.name, hint=hint)
     split = _leaves if columns[0].endswith("_parse") else _plain
-    rows, pairs = 0, []
+    rows = 0
+    pairs = []
     for batch in source.read((columns[2],), columns[:2]):
         rows += batch.num_rows
         pairs += list(_pairs([batch.column(name).to_pylist() for name in columns], split))

@@ -57,13 +57,15 @@ def agreement(run: PastRun, one: DecisionFile, other: DecisionFile) -> list[Find
         raise InputError(
             "no note was finished by both reviewers", hint="let both finish the same notes"
         )
-    words, spans = tables[:, :4], tables[:, 4:]
+    words = tables[:, :4]
+    spans = tables[:, 4:]
     detail = {"notes": len(tables), "same_notes": int((tables[:, 1:3].sum(axis=1) == 0).sum())}
     by_chance = {"chance": 0.0, "chance_is": "two reviewers who hide as many words at random"}
     in_words = _finding(
         words, kappa, "the reviewers hide no word, or all words", detail, unit="words", **by_chance
     )
-    both, either = int(spans[:, 0].sum()), int(spans[:, 1:].sum() - spans[:, 0].sum())
+    both = int(spans[:, 0].sum())
+    either = int(spans[:, 1:].sum() - spans[:, 0].sum())
     in_spans = _finding(spans, f1, "the reviewers marked no span", detail, unit="spans", count=both)
     return [
         Finding("utility.agreement", n=int(words.sum()), **in_words),

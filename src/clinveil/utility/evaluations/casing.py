@@ -102,7 +102,8 @@ def casing(
         raise InputError("has no capital letter to restore", where=test.name)
     restored, detail = _restored(parts, lowered, int(rng.integers(2**31)), settings, threads, say)
     detail["independent"] = len(reference if test.owners is None else set(test.owners))
-    of, findings = "test lines" if test.owners is None else "patients or notes", list[Finding]()
+    of = "test lines" if test.owners is None else "patients or notes"
+    findings = list[Finding]()
     sides = {"model": restored, "usual casing": restore_usual(lowered, usual_casings(train.lines))}
     counts = {
         series: by_owner(count_words(reference, guess), test.owners)
@@ -156,7 +157,8 @@ def _side(
     series: str, counts: Counts, chance: float, control: float, of: str, detail: dict[str, Any]
 ) -> Finding:
     """Return F1 of restored lines, from the counts of each owner."""
-    own, shares = score(counts), f1_shares(counts)
+    own = score(counts)
+    shares = f1_shares(counts)
     more = {
         **detail,
         "series": series,
@@ -190,11 +192,10 @@ def _gain(own: Counts, floor: Counts, of: str, detail: dict[str, Any]) -> Findin
     if enough := len(own) > 1:
         both = np.stack([own, floor], axis=1)
         ends = jackknife_t(both, lambda sums: score(sums[:1]).f1 - score(sums[1:]).f1)
-        low, high = max(-1.0, ends.low), min(1.0, ends.high)
-    n, more = (
-        int(own[:, WORDS].sum()),
-        {**detail, "series": "model less usual casing", "metric": "f1"},
-    )
+        low = max(-1.0, ends.low)
+        high = min(1.0, ends.high)
+    n = int(own[:, WORDS].sum())
+    more = {**detail, "series": "model less usual casing", "metric": "f1"}
     return Finding(
         *(
             "utility.casing_gain",
@@ -236,7 +237,9 @@ class Casing(Evaluation):
         """Return F1 of the model and of the usual casing."""
         device_named(self.model.device)  # before what imports PyTorch
 
-        rng, how, train = default_rng(seed), self.model, given["train"]
+        rng = default_rng(seed)
+        how = self.model
+        train = given["train"]
         others = (given.get(name) for name in ("dev", "test"))
         dev, test = (read_lines(path, self.notes) if path else None for path in others)
         parts = split_lines(read_lines(train, self.notes), dev, test, rng)

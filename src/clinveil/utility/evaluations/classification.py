@@ -80,7 +80,8 @@ def evaluate(
 
     Raises InputError as `read_labelled`, `texts_of` and `parts_of`.
     """
-    limit, least = settings.documents, settings.min_class
+    limit = settings.documents
+    least = settings.min_class
     labelled = read_labelled(
         original, label, rng, limit=limit, min_class=least, separator=settings.separator
     )
@@ -132,7 +133,8 @@ def compare(
     shuffled: Sequence[Sequence[Predictions]] = ((), ()),
 ) -> list[Finding]:
     """Return the findings of given predictions: both sides and the loss, for each metric."""
-    targets, tested = task.labelled.targets, task.parts.test
+    targets = task.labelled.targets
+    tested = task.parts.test
     majority = majority_of(targets[task.parts.learn], len(tested))
     scores = Scores(targets[tested], [task.labelled.patients[i] for i in tested], majority, detail)
     ours, theirs = ([p.test for p in side] for side in (original, released))
@@ -185,11 +187,9 @@ class Classification(Evaluation):
             raise UsageError("no label to classify by", hint="pass --label COLUMN")
         if any_neural(self.model):
             device_named(self.training.device)
-        released, crosswalk, found = (
-            given.get("released"),
-            as_crosswalk(given.get("crosswalk")),
-            list[Finding](),
-        )
+        released = given.get("released")
+        crosswalk = as_crosswalk(given.get("crosswalk"))
+        found = list[Finding]()
         vectors = [
             None if v is None else as_vectors(v)
             for v in map(given.get, ("vectors", "released_vectors"))

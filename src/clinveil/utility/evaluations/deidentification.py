@@ -91,7 +91,9 @@ def in_output(
 ) -> list[Finding]:
     """Return the identifiers that remain in released notes. Raises InputError as `on_gold` does."""
     written = {note.note_id: note for note in rows(output)}
-    survival, before, ids = Survival(), None, list[str]()
+    survival = Survival()
+    before = None
+    ids = list[str]()
     for note in rows(corpus):
         ids.append(note.note_id)
         released = written.get(note.note_id)
@@ -165,17 +167,16 @@ class Deidentification(Evaluation):
         self._refuse_together(held)
         errors = ErrorList() if held["errors"] is not None else None
         if self.grid:
-            find, rng = Finder.of(self.identifiers).find, default_rng(seed)
+            find = Finder.of(self.identifiers).find
+            rng = default_rng(seed)
             notes = sample(rng, self.size) if self.size else list(grid_notes(rng))
             if errors is not None:
                 tally_notes(
                     (GoldNote(n.note_id, "", n.text, n.gold, find(n.text)) for n in notes),
                     read=errors.add,
                 )
-            findings, title = (
-                grid_findings(list(scored(notes, find))),
-                f"{len(notes):,} notes of the grid (seed {seed})",
-            )
+            findings = grid_findings(list(scored(notes, find)))
+            title = f"{len(notes):,} notes of the grid (seed {seed})"
         else:
             findings, title = self._on_gold(held, errors)
         remarks = []
@@ -190,7 +191,8 @@ class Deidentification(Evaluation):
         self, held: Mapping[str, Any], errors: ErrorList | None
     ) -> tuple[list[Finding], str]:
         scheme = Scheme(self.offsets, read_labels(held["labels"]) if held["labels"] else {})
-        gold, corpus = held["gold"], as_corpus(held["notes"], self.notes)
+        gold = held["gold"]
+        corpus = as_corpus(held["notes"], self.notes)
         truth, found = (
             read_spans(spans, scheme) if isinstance(spans, Path) else spans
             for spans in (gold, held["found"])

@@ -104,7 +104,8 @@ class _Task:
     """The pairs as rows of tokens, for training."""
 
     def __init__(self, parts: NliParts, settings: NliSettings) -> None:
-        self.parts, self.settings = parts, settings
+        self.parts = parts
+        self.settings = settings
         self.words = words_of(parts.train)
         self.epochs: list[float] = []
 
@@ -119,7 +120,8 @@ class _Task:
             predictions,
         )
 
-        rng, settings = np.random.default_rng(seed), self.settings
+        rng = np.random.default_rng(seed)
+        settings = self.settings
         table = random_vectors(vectors, rng) if random else vectors
         matrix = matrix_of(self.words, table, rng)
         rows = []
@@ -179,10 +181,8 @@ def _side(
     detail: dict[str, Any],
 ) -> Finding:
     """Return the accuracy of some vectors, from correct answers, (n_seeds, n_test), and those of a control."""
-    shares, detail = (
-        _by_premise(right, premise),
-        {**detail, **_over_seeds(right.mean(axis=1)), "series": series},
-    )
+    shares = _by_premise(right, premise)
+    detail = {**detail, **_over_seeds(right.mean(axis=1)), "series": series}
     seen = max(detail["test_premises_seen"], detail["test_hypotheses_seen"])
     if series == "vectors" and seen > SEEN:
         detail["warning"] = (
@@ -291,7 +291,8 @@ class Nli(Evaluation):
         """Return accuracy with the vectors, with random vectors, and the difference."""
         device_named(self.model.device)  # before what imports PyTorch
 
-        rng, how = default_rng(seed), self.model
+        rng = default_rng(seed)
+        how = self.model
         pairs = read_sentence_pairs(given["train"], encoding=self.encoding)
         others = (given.get(name) for name in ("dev", "test"))
         dev, test = (

@@ -76,7 +76,8 @@ class Unknown:
 
 def unknown_words(texts: tuple[str, ...], vocabulary: Vocabulary) -> Unknown:
     """Count the words of notes that are not in a vocabulary, and their letters; numbers count as words."""
-    counts, letters = np.zeros((len(texts), 4), dtype=np.int64), set[str]()
+    counts = np.zeros((len(texts), 4), dtype=np.int64)
+    letters = set[str]()
     known = set(vocabulary.words[3:]) if isinstance(vocabulary, WordVocabulary) else None
     for row, text in enumerate(texts):
         if isinstance(vocabulary, LayoutVocabulary):
@@ -121,10 +122,8 @@ def perplexity_findings(
             "the perplexity of the model is not finite", hint="train it again with a smaller --rate"
         )
     unknown = unknown_words(notes.texts, model.vocabulary)
-    rows, patient = (
-        _rows(fit, unknown),
-        np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1],
-    )
+    rows = _rows(fit, unknown)
+    patient = np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
     own: Doubles = np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
     other = None if control is None else _rows(control, unknown)
     detail: dict[str, str | int | float] = {
@@ -143,7 +142,8 @@ def perplexity_findings(
     control_is = (
         str(detail.pop("control_is", "")) if control is None else "a unigram of the same notes"
     )
-    unit, findings = "notes" if notes.patients == notes.note_ids else "patients", []
+    unit = "notes" if notes.patients == notes.note_ids else "patients"
+    findings = []
     for measure, value, extra in (
         ("perplexity", _perplexity, {}),
         ("bits_per_character", _bits, _charged(unknown, fit)),
@@ -224,7 +224,8 @@ class Perplexity(Evaluation):
         self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return perplexity and bits per character of a model that is given, or trained on `train`."""
-        train, source = given.get("train"), given.get("source")
+        train = given.get("train")
+        source = given.get("source")
         if (train is None) == (source is None):
             raise UsageError("no model, or two", hint="pass --train NOTES or --from MODEL")
         if source is None and self.lm.neural:
@@ -232,13 +233,12 @@ class Perplexity(Evaluation):
         control = None
         if source is not None:
             model, about = load_model(source, device=self.lm.device)
-            test, record = (
-                self._read(given["notes"], layout=keeps_layout(model)),
-                about.get("notes"),
-            )
+            test = self._read(given["notes"], layout=keeps_layout(model))
+            record = about.get("notes")
             known = record.get("fingerprints") if isinstance(record, dict) else None
         else:
-            test, training = self._read(given["notes"]), self._read(train)
+            test = self._read(given["notes"])
+            training = self._read(train)
             known = list(map(fingerprint, training.texts))
             vocabulary = make_vocabulary(training, self.lm)
             encoded = encode(training.texts, vocabulary)

@@ -23,11 +23,14 @@ from clinveil.core.tokens import words
 from clinveil.stats.roc import RocScores
 from clinveil.utility.tasks.notes import Texts
 
-LEAST, MOST = 40, 600  # notes of each side
+# notes of each side
+LEAST = 40
+MOST = 600
 CEILING = 0.5
 SOURCE = "docs/report.md"
 METHOD = "DeLong's interval of the AUC, 95 %"
-_WORD, _DIGIT = re.compile(r"[^\W\d_]+"), re.compile(r"\d")
+_WORD = re.compile(r"[^\W\d_]+")
+_DIGIT = re.compile(r"\d")
 
 
 def two_sample(texts: Texts, rng: Generator) -> list[Finding]:

@@ -41,10 +41,8 @@ from clinveil.utility.tasks.notes import MOST_NOTES, Sides, refuse_few
 METHOD = "bootstrap over patients of the test notes, 95 %; exact where the classifiers agree on all of them"
 RELEASE_CLASS = 20  # smallest class that is not merged: four test notes in each of five folds
 # Without test patients; networks are trained on the first two of five folds only.
-FOLDS, NEURAL_FOLDS = (
-    5,
-    2,
-)
+FOLDS = 5
+NEURAL_FOLDS = 2
 
 
 @dataclass(frozen=True)
@@ -169,7 +167,8 @@ class Arms:
     @cached_property
     def floor(self) -> Tested:
         """Trained on words drawn independently per label, tested on real notes."""
-        rng, real = np.random.default_rng([self.label.seed, 3]), self.label.real
+        rng = np.random.default_rng([self.label.seed, 3])
+        real = self.label.real
         sides = []
         for parts in (self.label.folds[k] for k in self.folds):
             tested = set(parts.test.tolist())
@@ -197,7 +196,8 @@ class Arms:
     @cached_property
     def _of_released(self) -> tuple[Tested, Tested]:
         """Trained once on released notes that have the rows of real ones, and tested on both."""
-        n, both = len(self.label.real), _joined(self.label.real, self.label.released)
+        n = len(self.label.real)
+        both = _joined(self.label.real, self.label.released)
         folds = [self.label.folds[k] for k in self.folds]
         rows = [
             Parts(one.train + n, one.valid + n, np.concatenate([one.test, one.test + n]))
@@ -206,7 +206,8 @@ class Arms:
         runs = self._predicted(both, rows, [Side(both.texts, both.texts)] * len(rows))
         guesses = np.concatenate([guess.reshape(2, -1) for guess in runs], axis=1)
         tested = np.concatenate([one.test for one in folds])
-        truth, patient = self.label.real.targets[tested], self.label.patients[0][tested]
+        truth = self.label.real.targets[tested]
+        patient = self.label.patients[0][tested]
         return Tested(truth, guesses[0], patient), Tested(truth, guesses[1], patient)
 
     def _tested(self, notes: Labelled, sides: Sequence[Side]) -> Tested:
@@ -233,8 +234,10 @@ class Arms:
     def _transferred(self, real: Labelled, other: Labelled) -> Tested:
         """Train once on all released notes, and test on the real notes of all folds."""
         tested = np.concatenate([self.label.folds[k].test for k in self.folds])
-        first, shift = self.label.released_folds[0], len(real)
-        valid, train = first.test + shift, first.learn + shift
+        first = self.label.released_folds[0]
+        shift = len(real)
+        valid = first.test + shift
+        train = first.learn + shift
         both = _joined(real, other)
         made = predict(
             self.model,
@@ -248,7 +251,8 @@ class Arms:
     def finding(self, measure: str, rng: Generator) -> Finding:
         """Return `utility.transfer` or `utility.within`: macro-F1 between this label's floor and ceiling."""
         arm = self.released if measure == "utility.transfer" else self.within
-        n_classes, n_patients = len(self.label.real.classes), self.label.patients[2]
+        n_classes = len(self.label.real.classes)
+        n_patients = self.label.patients[2]
         sums = {
             name: by_patient(self._weighted(each, n_classes), each.patient, n_patients)
             for name, each in {
@@ -290,10 +294,8 @@ class Arms:
 
 def _joined(real: Labelled, other: Labelled) -> Labelled:
     """Return the rows of two sides with the same classes, one after the other."""
-    targets, patients = (
-        np.concatenate([real.targets, other.targets]),
-        [*real.patients, *other.patients],
-    )
+    targets = np.concatenate([real.targets, other.targets])
+    patients = [*real.patients, *other.patients]
     return replace(real, texts=[*real.texts, *other.texts], targets=targets, patients=patients)
 
 

@@ -44,7 +44,9 @@ from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train as train_vectors
 
-ORDER, LEAST_TWICE, LM_FOLDS = 3, 2, 2
+ORDER = 3
+LEAST_TWICE = 2
+LM_FOLDS = 2
 METHOD = "bootstrap over word pairs, 95 %"
 LM_METHOD = f"bootstrap over patients of the test notes (without test patients: {LM_FOLDS} of 5 folds), 95 %"
 
@@ -59,7 +61,8 @@ def language_model(release: Sides, texts: Texts, rng: Generator) -> list[Finding
     sums = {arm: np.zeros((n_patients, 2)) for arm in ("released", "floor", "ceiling")}
     sizes: dict[str, float | str] = {}
     for train, test in texts.folds[:LM_FOLDS]:
-        learn, other = [real[i] for i in train], [released[i] for i in texts.released_rows(train)]
+        learn = [real[i] for i in train]
+        other = [released[i] for i in texts.released_rows(train)]
         counts = Counter(word for note in learn for word in note)
         vocabulary = WordVocabulary(
             sorted(word for word, count in counts.items() if count >= LEAST_TWICE)
@@ -109,7 +112,8 @@ def _bits(model: LanguageModel, notes: Sequence[Ids]) -> Doubles:
     return np.array([[-float(each[:-1].sum()) / np.log(2), each.size - 1] for each in logs])
 
 
-LEAST_COUNT, PASSES = 5, 10
+LEAST_COUNT = 5
+PASSES = 10
 
 
 def vectors(release: Sides, texts: Texts, pairs: Sequence[Path], rng: Generator) -> list[Finding]:
@@ -153,7 +157,8 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
         return unmeasured("utility.vectors", why, n, detail=entries, better="higher", source=SOURCE)
     chosen = rng.integers(n, size=(DRAWS, n))
     values = {"released": theirs[common], "ceiling": ours[common]}
-    scores, draws = {"floor": 0.0}, {"floor": np.zeros(DRAWS)}
+    scores = {"floor": 0.0}
+    draws = {"floor": np.zeros(DRAWS)}
     human = pairs.scores[common]
     for arm, cosines in values.items():
         scores[arm] = float(

@@ -20,7 +20,8 @@ from clinveil.utility.labelled import by_source
 from clinveil.utility.split import splits
 
 FOLDS = 5
-MOST_NOTES, MOST_CHARACTERS = 4_000, 8_000_000
+MOST_NOTES = 4_000
+MOST_CHARACTERS = 8_000_000
 FEWEST_TESTED = 20  # test patients
 
 
@@ -143,7 +144,8 @@ def read_texts(release: Sides, rng: Generator) -> Texts:
                 hint="pass the vault with --vault",
             )
         kept = sorted(found)
-        released, owner = [found[i] for i in kept], np.arange(len(kept), dtype=np.int64)
+        released = [found[i] for i in kept]
+        owner = np.arange(len(kept), dtype=np.int64)
         order = [order[i] for i in kept]
     else:
         sampled = _sample(release.released, rng)

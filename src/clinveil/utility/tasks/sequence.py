@@ -31,7 +31,10 @@ from clinveil.utility.scores import by_patient, f1_sums, macro_f1, permuted_f1
 from clinveil.utility.shares import bootstrap_arms, share_finding
 from clinveil.utility.tasks.notes import Sides, Texts, with_sources
 
-WINDOW, FEATURES, LEAST, MOST = 6, 1 << 18, 50, 40_000
+WINDOW = 6
+FEATURES = 1 << 18
+LEAST = 50
+MOST = 40_000
 SEQUENCE_FOLDS = 2
 METHOD = f"bootstrap over patients of the test notes (without test patients: {SEQUENCE_FOLDS} of 5 folds), 95 %"
 
@@ -84,7 +87,8 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
     sums = {arm: np.zeros((n_patients, 6)) for arm in ("released", "floor", "ceiling")}
     for train, test in texts.folds[:SEQUENCE_FOLDS]:
         rows = texts.released_rows(train)
-        ours, theirs = [real[i] for i in train], [released[i] for i in rows]
+        ours = [real[i] for i in train]
+        theirs = [released[i] for i in rows]
         tested = _windows([real[i] for i in test], rng)
         patient = texts.patient[test][tested.note]
         arms = {
@@ -165,11 +169,9 @@ def _features(ids: Ints, places: Ints) -> Any:
     from scipy.sparse import csr_matrix
 
     around = ids[places[:, None] + np.arange(-WINDOW, WINDOW + 1)]
-    before, after, centre = (
-        around[:, :WINDOW],
-        around[:, WINDOW + 1 :],
-        around[:, WINDOW : WINDOW + 1],
-    )
+    before = around[:, :WINDOW]
+    after = around[:, WINDOW + 1 :]
+    centre = around[:, WINDOW : WINDOW + 1]
     kinds = [centre, before, after, before[:, -1:], after[:, :1]]
     singles = [_hashed(kind, 0, words_) for kind, words_ in enumerate(kinds)]
     pairs = [
@@ -203,7 +205,9 @@ def _fitted(windows: _Windows) -> Any:
 
 
 SCOPE = 5
-AFFIRMED, NEGATED, NEITHER = 0, 1, -1
+AFFIRMED = 0
+NEGATED = 1
+NEITHER = -1
 
 _BEFORE = """no; not; without; never; cannot; denies; denied; deny; denying; negative for; no evidence of; no sign of;
 no signs of; free of; absence of; lack of; lacks; rule out; rules out; ruled out for; unremarkable for; nor; neither"""
@@ -253,7 +257,8 @@ def negation_labels(text: str) -> tuple[list[str], list[tuple[int, int]], NDArra
     )
     at = 0
     while at < len(forms):
-        kind, length = "", 1
+        kind = ""
+        length = 1
         if forms[at] in _FIRST:
             phrases = (
                 (name, p) for name, listed in _TRIGGERS.items() for p in listed.get(forms[at], ())

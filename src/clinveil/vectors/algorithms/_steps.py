@@ -140,7 +140,8 @@ def _copied(side: Side, matrix: Floats, row: int) -> int:
     if slot < 0:
         slot = side.used[0]
         side.used[0] += 1
-        side.slots[row], side.rows[slot] = slot, row
+        side.slots[row] = slot
+        side.rows[slot] = row
         for k in range(matrix.shape[1]):
             side.vectors[slot, k] = matrix[row, k]
     return slot
@@ -166,7 +167,8 @@ def _draw_targets(
             lane.targets[n_targets] = slot
             n_targets += 1
     for target in range(lane.targets.size):
-        held, vector = lane.held[target], lane.outputs.vectors[lane.targets[target]]
+        held = lane.held[target]
+        vector = lane.outputs.vectors[lane.targets[target]]
         for k in range(held.size):
             held[k] = vector[k] if target < n_targets else 0
     return n_targets
@@ -175,18 +177,42 @@ def _draw_targets(
 @compiled(**_FAST, **INLINED)
 def _predict(u: Floats, v: Floats, held: Floats, gains: Floats, first: int) -> None:
     """Set `gains` to the products of two words and six targets."""
-    t0, t1, t2 = held[first], held[first + 1], held[first + 2]
-    t3, t4, t5 = held[first + 3], held[first + 4], held[first + 5]
+    t0 = held[first]
+    t1 = held[first + 1]
+    t2 = held[first + 2]
+    t3 = held[first + 3]
+    t4 = held[first + 4]
+    t5 = held[first + 5]
     a0 = a1 = a2 = a3 = a4 = a5 = b0 = b1 = b2 = b3 = b4 = b5 = np.float32(0)
     for k in range(u.size):
-        x, y = u[k], v[k]
-        a0, a1, a2 = a0 + x * t0[k], a1 + x * t1[k], a2 + x * t2[k]
-        a3, a4, a5 = a3 + x * t3[k], a4 + x * t4[k], a5 + x * t5[k]
-        b0, b1, b2 = b0 + y * t0[k], b1 + y * t1[k], b2 + y * t2[k]
-        b3, b4, b5 = b3 + y * t3[k], b4 + y * t4[k], b5 + y * t5[k]
-    a, b = gains[first:], gains[gains.size // 2 + first :]
-    a[0], a[1], a[2], a[3], a[4], a[5] = a0, a1, a2, a3, a4, a5
-    b[0], b[1], b[2], b[3], b[4], b[5] = b0, b1, b2, b3, b4, b5
+        x = u[k]
+        y = v[k]
+        a0 = a0 + x * t0[k]
+        a1 = a1 + x * t1[k]
+        a2 = a2 + x * t2[k]
+        a3 = a3 + x * t3[k]
+        a4 = a4 + x * t4[k]
+        a5 = a5 + x * t5[k]
+        b0 = b0 + y * t0[k]
+        b1 = b1 + y * t1[k]
+        b2 = b2 + y * t2[k]
+        b3 = b3 + y * t3[k]
+        b4 = b4 + y * t4[k]
+        b5 = b5 + y * t5[k]
+    a = gains[first:]
+    b = gains[gains.size // 2 + first :]
+    a[0] = a0
+    a[1] = a1
+    a[2] = a2
+    a[3] = a3
+    a[4] = a4
+    a[5] = a5
+    b[0] = b0
+    b[1] = b1
+    b[2] = b2
+    b[3] = b3
+    b[4] = b4
+    b[5] = b5
 
 
 @compiled(**_FAST, **INLINED)
@@ -215,30 +241,61 @@ def _differentiate(lane: Lane) -> None:
 @compiled(**_FAST, **INLINED)
 def _update(u: Floats, v: Floats, old: Floats, held: Floats, gains: Floats, first: int) -> None:
     """Add the gradients of two words and six targets, from the same old vectors."""
-    x_old, y_old, t0, t1, t2 = old[0], old[1], held[first], held[first + 1], held[first + 2]
-    t3, t4, t5 = held[first + 3], held[first + 4], held[first + 5]
-    a, b = gains[first:], gains[gains.size // 2 + first :]
-    a0, a1, a2, a3, a4, a5 = a[0], a[1], a[2], a[3], a[4], a[5]
-    b0, b1, b2, b3, b4, b5 = b[0], b[1], b[2], b[3], b[4], b[5]
+    x_old = old[0]
+    y_old = old[1]
+    t0 = held[first]
+    t1 = held[first + 1]
+    t2 = held[first + 2]
+    t3 = held[first + 3]
+    t4 = held[first + 4]
+    t5 = held[first + 5]
+    a = gains[first:]
+    b = gains[gains.size // 2 + first :]
+    a0 = a[0]
+    a1 = a[1]
+    a2 = a[2]
+    a3 = a[3]
+    a4 = a[4]
+    a5 = a[5]
+    b0 = b[0]
+    b1 = b[1]
+    b2 = b[2]
+    b3 = b[3]
+    b4 = b[4]
+    b5 = b[5]
     for k in range(u.size):
-        x, y, x0, x1, x2, x3, x4, x5 = x_old[k], y_old[k], t0[k], t1[k], t2[k], t3[k], t4[k], t5[k]
+        x = x_old[k]
+        y = y_old[k]
+        x0 = t0[k]
+        x1 = t1[k]
+        x2 = t2[k]
+        x3 = t3[k]
+        x4 = t4[k]
+        x5 = t5[k]
         u[k] += a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3 + a4 * x4 + a5 * x5
         # After u: both may be one word.
         v[k] += b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3 + b4 * x4 + b5 * x5
-        t0[k], t1[k], t2[k] = x0 + a0 * x + b0 * y, x1 + a1 * x + b1 * y, x2 + a2 * x + b2 * y
-        t3[k], t4[k], t5[k] = x3 + a3 * x + b3 * y, x4 + a4 * x + b4 * y, x5 + a5 * x + b5 * y
+        t0[k] = x0 + a0 * x + b0 * y
+        t1[k] = x1 + a1 * x + b1 * y
+        t2[k] = x2 + a2 * x + b2 * y
+        t3[k] = x3 + a3 * x + b3 * y
+        t4[k] = x4 + a4 * x + b4 * y
+        t5[k] = x5 + a5 * x + b5 * y
 
 
 @compiled(**_FAST, **INLINED)
 def _step(u: Floats, v: Floats, lane: Lane) -> None:
     """Update two words around the centre and all targets; a constant offset of the first six is faster than a loop."""
-    held, gains, old = lane.held, lane.gains, lane.old
+    held = lane.held
+    gains = lane.gains
+    old = lane.old
     _predict(u, v, held, gains, 0)
     for first in range(_AT_ONCE, held.shape[0], _AT_ONCE):
         _predict(u, v, held, gains, first)
     _differentiate(lane)
     for k in range(u.size):
-        old[0, k], old[1, k] = u[k], v[k]
+        old[0, k] = u[k]
+        old[1, k] = v[k]
     _update(u, v, old, held, gains, 0)
     for first in range(_AT_ONCE, held.shape[0], _AT_ONCE):
         _update(u, v, old, held, gains, first)
@@ -263,7 +320,8 @@ def _train_lane(
         n_targets = _draw_targets(ids[centre], model, lane, rule.negative, rng)
         for i in range(lane.rates.size):
             lane.rates[i] = alpha if i % (lane.rates.size // 2) < n_targets else 0
-        at, left = centre, -1
+        at = centre
+        left = -1
         while at > 0 and centre - at < reach and ids[at - 1] != _END:
             at -= 1
         while at < ids.size and at - centre <= reach and ids[at] != _END:
@@ -280,7 +338,8 @@ def _train_lane(
                 lane.blank[k] = 0
             _step(lane.inputs.vectors[left], lane.blank, lane)
         for target in range(n_targets):
-            held, vector = lane.held[target], lane.outputs.vectors[lane.targets[target]]
+            held = lane.held[target]
+            vector = lane.outputs.vectors[lane.targets[target]]
             for k in range(held.size):
                 vector[k] = held[k]
     _subtract(lane.inputs, model.inputs)

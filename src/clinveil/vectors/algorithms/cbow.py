@@ -51,7 +51,8 @@ class Cbow(Predicting):
             model.build_vocab_from_freq(
                 dict(zip(counts.words, counts.counts[:n_words].tolist(), strict=False))
             )
-            lines, report = LineSentence(str(path)), _callbacks(notes.on_epoch, epochs)
+            lines = LineSentence(str(path))
+            report = _callbacks(notes.on_epoch, epochs)
             model.train(lines, total_words=n_tokens, epochs=epochs, callbacks=report)
         matrix = np.ascontiguousarray(model.wv.vectors, dtype=np.float32)
         meta = self.description(notes, epochs, f"gensim {__version__}", workers)

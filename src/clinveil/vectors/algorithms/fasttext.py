@@ -11,7 +11,9 @@ from clinveil.vectors.algorithms.cbow import Cbow
 from clinveil.vectors.table import Subwords
 
 # fastText's own defaults: character n-grams of 3 to 6, hashed into at most two million rows.
-_SHORTEST, _LONGEST, _MOST_BUCKETS = 3, 6, 2_000_000
+_SHORTEST = 3
+_LONGEST = 6
+_MOST_BUCKETS = 2_000_000
 
 
 @algorithms.register("fasttext")

@@ -56,21 +56,27 @@ def count_pairs(
     for counts in threads(workers)(partial(_counted, window), batches):
         waiting.append(counts)
         if sum(keys.size for keys, _ in waiting) > total[0].size:
-            total, waiting = _summed([total, *waiting]), []
+            total = _summed([total, *waiting])
+            waiting = []
     keys, units = _summed([total, *waiting])
-    rows, columns = (keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32)
+    rows = (keys >> 32).astype(np.int32)
+    columns = (keys & 0xFFFFFFFF).astype(np.int32)
     values = units / unit_of(window)
     return rows, columns, np.where(rows == columns, 2 * values, values)
 
 
 def _counted(window: int, ids: Ids) -> Counts:
     """Count the pairs of whole notes."""
-    notes, words, found = np.cumsum(ids == END), ids.astype(np.int64), list[Counts]()
+    notes = np.cumsum(ids == END)
+    words = ids.astype(np.int64)
+    found = list[Counts]()
     for distance in range(1, min(window, ids.size - 1) + 1):
         # An `END` begins a number.
         same = (notes[distance:] == notes[:-distance]) & (words[:-distance] != END)
-        one, other = words[:-distance][same], words[distance:][same]
-        first, second = np.minimum(one, other), np.maximum(one, other)
+        one = words[:-distance][same]
+        other = words[distance:][same]
+        first = np.minimum(one, other)
+        second = np.maximum(one, other)
         weight = round(unit_of(window) / distance)
         found.append((first << 32 | second, np.full(first.size, weight, dtype=np.int64)))
     return _summed(found)
@@ -82,7 +88,8 @@ def _summed(parts: list[Counts]) -> Counts:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     keys, units = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(keys, kind="stable")
-    keys, units = keys[order], units[order]
+    keys = keys[order]
+    units = units[order]
     firsts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
     return keys[firsts], np.add.reduceat(units, firsts) if firsts.size else units
 
@@ -144,17 +151,21 @@ def descend(
     dim = left.shape[2] - 1
     for position in order:
         pair = pairs[position]
-        u, u_squares = left[pair.row, 0], left[pair.row, 1]
-        v, v_squares = right[pair.column, 0], right[pair.column, 1]
+        u = left[pair.row, 0]
+        u_squares = left[pair.row, 1]
+        v = right[pair.column, 0]
+        v_squares = right[pair.column, 1]
         difference = u[dim] + v[dim] - pair.target
         for k in range(dim):
             difference += u[k] * v[k]
         error = pair.weight * difference
         total += 0.5 * error * difference
         error = max(min(error, rule.clip), -rule.clip)
-        step, scaled = rule.eta * error, rule.square_scale * error
+        step = rule.eta * error
+        scaled = rule.square_scale * error
         for k in range(dim):
-            old_u, old_v = u[k], v[k]
+            old_u = u[k]
+            old_v = v[k]
             u[k] = old_u - step * old_v / np.sqrt(u_squares[k])
             v[k] = old_v - step * old_u / np.sqrt(v_squares[k])
             u_squares[k] += (scaled * old_v) ** 2
@@ -226,13 +237,15 @@ class Glove(Algorithm):
 
     def _fitted(self, pairs: Pairs, n_words: int, notes: Notes) -> tuple[Floats, float]:
         """Return the trained matrix and the loss of the last epoch."""
-        rng, single = default_rng(notes.seed), self.variant == "single"
+        rng = default_rng(notes.seed)
+        single = self.variant == "single"
         left = new_parameters(n_words, self.dim, rng)
         right = left if single else new_parameters(n_words, self.dim, rng)
         first = 0.5 * float(
             np.dot(pairs["weight"].astype(np.float64), pairs["target"].astype(np.float64) ** 2)
         )
-        rule, loss = self.rule, math.inf
+        rule = self.rule
+        loss = math.inf
         for epoch in range(self.epochs):
             order = default_rng([notes.seed, epoch]).permutation(pairs.size).astype(np.int32)
             loss = descend(pairs, order, left, right, rule)
@@ -268,17 +281,18 @@ def training_pairs(rows: SmallInts, columns: SmallInts, values: Doubles, setting
     """
     if settings.variant == "single":
         different = rows != columns
-        rows, columns, values = rows[different], columns[different], values[different]
+        rows = rows[different]
+        columns = columns[different]
+        values = values[different]
     else:
         once = np.stack([np.ones(rows.size, np.bool_), rows != columns], axis=1).ravel()
         both = np.stack([rows, columns], axis=1)
-        rows, columns, values = (
-            both.ravel()[once],
-            both[:, ::-1].ravel()[once],
-            np.repeat(values, 2)[once],
-        )
+        rows = both.ravel()[once]
+        columns = both[:, ::-1].ravel()[once]
+        values = np.repeat(values, 2)[once]
     pairs = np.empty(rows.size, PAIR)
-    pairs["row"], pairs["column"] = rows, columns
+    pairs["row"] = rows
+    pairs["column"] = columns
     pairs["target"] = np.log(values)
     pairs["weight"] = np.minimum(1.0, values / settings.x_max) ** settings.alpha
     return pairs

@@ -34,7 +34,8 @@ from clinveil.vectors.table import Vectors
 LANES = (
     4  # parts of the text that are trained concurrently; changes the result, so it is not a setting
 )
-FIRST_RATE, LAST_RATE = 0.025, 0.0001
+FIRST_RATE = 0.025
+LAST_RATE = 0.0001
 SAMPLE = 1e-3  # words above this share of all words are subsampled
 POWER = 0.75  # negative samples are drawn in proportion to count ** POWER
 # Lanes do not see each other's changes until they are added up. This limits the unseen steps of one row. With 1,500
@@ -93,11 +94,9 @@ def train_skipgram(
 
     Raises InputError if training diverges.
     """
-    words, first, centres = (
-        words_in(ids),
-        inputs.copy(),
-        stretch(counts, plan.window, plan.negative),
-    )
+    words = words_in(ids)
+    first = inputs.copy()
+    centres = stretch(counts, plan.window, plan.negative)
     for unseen in (centres, centres // FEWER, centres // FEWER**2):
         inputs[:] = first
         with ThreadPoolExecutor(LANES) as pool:
@@ -113,7 +112,9 @@ class _Training:
     def __init__(
         self, counts: Ints, inputs: Floats, plan: Plan, pool: ThreadPoolExecutor, centres: int
     ) -> None:
-        self.plan, self.pool, self.centres = plan, pool, centres
+        self.plan = plan
+        self.pool = pool
+        self.centres = centres
         self.model = Model(inputs, np.zeros_like(inputs), *_samples(counts))
         self.keep = _keep(counts)
         sizes = {"centres": centres, "window": plan.window, "negative": plan.negative}
@@ -149,10 +150,8 @@ class _Training:
         self, ids: Ids, centres: Ints, alphas: Floats, rngs: tuple[np.random.Generator, ...]
     ) -> None:
         """Train all lanes, some of them in this thread; after each round, their changes are added up."""
-        workers, rule = (
-            max(1, min(at_most_cores(self.plan.workers), LANES)),
-            Rule(self.plan.window, self.plan.negative),
-        )
+        workers = max(1, min(at_most_cores(self.plan.workers), LANES))
+        rule = Rule(self.plan.window, self.plan.negative)
 
         def train(worker: int, rounds: slice) -> None:
             train_rounds(

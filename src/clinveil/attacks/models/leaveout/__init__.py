@@ -194,7 +194,8 @@ def audit_of(
         folder: of the data. words: tokens of synthetic notes per model, 0 for none.
         keep: keep the model of all units as a checkpoint.
     """
-    recipe, units = settings.audit_recipe(), range(len(load_data(folder).units))
+    recipe = settings.audit_recipe()
+    units = range(len(load_data(folder).units))
     own: dict[str, Any] = {
         "data": folder,
         "kind": settings.lm.model,
@@ -223,13 +224,12 @@ def train_audits(
         model, recipe = next(
             ((one.full, one.full.recipe) for one in audits[:1] if one.full.recipe), networks[0]
         )
-        data, epochs = load_data(model.data), recipe.epochs
+        data = load_data(model.data)
+        epochs = recipe.epochs
         seconds = seconds_of_one(data, recipe, model.device)
         passes = sum(own.epochs for _, own in networks) / epochs
-        tokens, hours = (
-            data.encoded.ids.size * epochs / seconds,
-            seconds * max(1.0, passes / workers) / 3600,
-        )
+        tokens = data.encoded.ids.size * epochs / seconds
+        hours = seconds * max(1.0, passes / workers) / 3600
         each = f"{tokens:,.0f} tokens a second and {seconds:,.0f} s each"
         say(f"{len(networks)} models of {each}: about {hours:.2g} hours")
         refuse_too_long(hours, most_hours)
@@ -249,7 +249,8 @@ def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
             data.vocabulary.size, recipe, plan, seed=0, device=place, validate=lambda network: 1.0
         )
         training.fit(2)
-        began, before = time.monotonic(), training.progress.step
+        began = time.monotonic()
+        before = training.progress.step
         training.fit(before + TIMED_STEPS)
         made = max(1, training.progress.step - before)
         return (time.monotonic() - began) / made * plan.steps
@@ -280,7 +281,8 @@ class LeaveOneOut(Attack):
 
         Without a seed in the settings, the training seed is drawn here. Raises UsageError without `out`.
         """
-        settings, notes = self.settings, context.training
+        settings = self.settings
+        notes = context.training
         if settings.mode == "unigram":
             return closed_form(notes, rng)
         if self.out is None:
@@ -311,13 +313,15 @@ class Compared:
 
 def compare(store: Store, audit: Audit, rng: Generator, *, text: bool = False) -> Compared:
     """Compare the finished models of an audit; with `text`, by n-grams of each model's synthetic notes."""
-    data, name = load_data(audit.data), "text-logs.npy" if text else "logs.npy"
+    data = load_data(audit.data)
+    name = "text-logs.npy" if text else "logs.npy"
 
     def read(model: AuditModel) -> list[Logs]:
         logs = load_logs(store, model, data, name)
         return _without_first(logs, data) if model.mode == "compat" else logs
 
-    full, left_out = read(audit.full), [read(model) for model in audit.left_out]
+    full = read(audit.full)
+    left_out = [read(model) for model in audit.left_out]
     compared = pdtp.leave_out(full, left_out, [read(model) for model in audit.reseeded])
     recipe = audit.full.recipe
     effects = None

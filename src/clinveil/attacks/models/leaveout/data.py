@@ -37,7 +37,8 @@ from clinveil.lm.vocabulary import Ids, Vocabulary, vocabulary_of
 from clinveil.scale.tasks import Store, study_folder
 
 NAMES = ("ids", "offsets", "characters")
-FINDINGS, RUN = "findings.json", "run.json"
+FINDINGS = "findings.json"
+RUN = "run.json"
 _TABLES = ("units-model.csv", "units-text.csv")
 ADDED = ("from_text", "reseeds", "seeds")  # may change: the models of an earlier run are used again
 SECRET = """SECRET: all of this folder. It must not leave.
@@ -233,7 +234,9 @@ def run_spec(notes: PlainNotes, settings: LeaveOutSettings, seed: int) -> dict[s
 
     Raises UsageError for an inconsistent recipe.
     """
-    recipe, flat, words = settings.audit_recipe(), settings.flat(), settings.lm.word_vocabulary
+    recipe = settings.audit_recipe()
+    flat = settings.flat()
+    words = settings.lm.word_vocabulary
     own = {name: flat[name] for name in ("mode", "model", "units", "device")}
     own |= {"seed": seed, "notes": _hash(notes), "vocabulary": "words" if words else "bytes"}
     size = "min_count" if words else "vocabulary_size"

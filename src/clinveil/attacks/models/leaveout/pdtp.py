@@ -39,7 +39,9 @@ SOURCE = "paper C, equations 2 and 3; placebo, reseed floor and gap are ours"
 OTHERS = 5  # units left out for the placebo of one unit of a unigram
 PLACEBO = f"{OTHERS} other units left out, one at a time, mean"
 UNIGRAM_SOURCE = "paper C, section 4.2 and Table 2 (unigram), closed form"
-FLIPS, EXACT = 9_999, 12  # with at most `EXACT` patients, all combinations of signs are used
+# with at most `EXACT` patients, all combinations of signs are used
+FLIPS = 9_999
+EXACT = 12
 METHOD = "Student's t over patients, 95 %"
 FEW = "an interval requires two patients"
 P_IS = "own minus control, signs flipped by patient, one-sided"
@@ -152,7 +154,8 @@ def findings(
     if n > 2:
         gap |= {"p": flipped_p(above_floors(measured.gaps), rng), "p_is": P_IS}
     score: dict[str, Any] = {**placebo, "control": float(measured.placebos.mean())}
-    nats, each = {**shared, "scale": "nats"}, {**shared, "scale": "nats per token"}
+    nats = {**shared, "scale": "nats"}
+    each = {**shared, "scale": "nats per token"}
     positive = measured.signed > 0
     sign: dict[str, Any] = {"detail": {**shared, "scale": "share of units"}, "source": SOURCE}
     sign |= {"unit": "audited units", "over": "patients", "chance": 0.5, "chance_is": "either sign"}
@@ -169,7 +172,9 @@ def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
     It varies more by seed than by patient, and seeds are few: no interval, but the smallest and largest in the detail.
     """
     by_seed = measured.reseeded.mean(axis=1)
-    least, largest, n = float(by_seed.min()), float(by_seed.max()), len(by_seed)
+    least = float(by_seed.min())
+    largest = float(by_seed.max())
+    n = len(by_seed)
     more = {**detail, "reseeds": n, "scale": "nats", "why": SEEDS}
     more |= {"least_of_seeds": least, "largest_of_seeds": largest}
     more["range"] = f"{n} seeds: {least:.4f} to {largest:.4f}" if n > 1 else "1 seed"

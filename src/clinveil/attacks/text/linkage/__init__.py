@@ -42,7 +42,9 @@ from clinveil.vectors.table import Vectors
 NOTES = 300
 TRAINED_ON = 600  # notes for training shadow vectors
 WORDS_KNOWN = 10  # consecutive words, for the target "note by ten words"
-WITHOUT, OWN, WITH = "without the vectors", "own vectors", "with the channel"
+WITHOUT = "without the vectors"
+OWN = "own vectors"
+WITH = "with the channel"
 _HOLDINGS: Mapping[str, Holding] = {WITHOUT: "recipient", OWN: "shadow", WITH: "stolen-vectors"}
 
 

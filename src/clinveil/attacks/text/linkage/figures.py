@@ -15,18 +15,19 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.stats.findings import clustered_share, proportion
 
-SHUFFLES, PRECISION, MIN_NAMED = 20, 0.9, 10
-CHANCE_IS, CONTROL_IS = (
-    "naming one of the candidates at random",
-    "the same scores, with the known texts shuffled",
-)
+SHUFFLES = 20
+PRECISION = 0.9
+MIN_NAMED = 10
+CHANCE_IS = "naming one of the candidates at random"
+CONTROL_IS = "the same scores, with the known texts shuffled"
 SOURCES = {
     "": "linkage: share of notes with a right best match",
     "_rarest": "the same, of the people with the rarest words: maximum risk, ISO/IEC 27559 7.3.2",
     "_singled": "singling out: Art. 29 Working Party 2014, WP216; margin of the best over the second candidate",
 }
 Features = NDArray[np.float32]
-FIT_ROWS, FIT_COLUMNS = 500, 500
+FIT_ROWS = 500
+FIT_COLUMNS = 500
 RIDGE = 0.1
 MIN_PEOPLE = 20  # people; with fewer, all matchers have the same weight
 
@@ -77,8 +78,10 @@ class Linked:
         if self.scores.shape[1] < 2:
             return np.zeros(len(self.truth), dtype=np.bool_)
         second, first = np.partition(self.scores, -2, axis=1)[:, -2:].T
-        margins, right = first - second, self.best == self.truth
-        half, named = halves(self.people, rng), np.zeros(len(self.truth), dtype=np.bool_)
+        margins = first - second
+        right = self.best == self.truth
+        half = halves(self.people, rng)
+        named = np.zeros(len(self.truth), dtype=np.bool_)
         for fit in (half, ~half):
             named[~fit] = margins[~fit] >= _threshold(margins[fit], right[fit])
         return named
@@ -129,14 +132,16 @@ class Linked:
 def _threshold(margins: Doubles, right: Mask) -> float:
     """Return the smallest margin with 90 % precision over at least ten rows; infinity if there is none."""
     order = np.argsort(-margins, kind="stable")
-    hits, n = np.cumsum(right[order]), np.arange(1, margins.size + 1)
+    hits = np.cumsum(right[order])
+    n = np.arange(1, margins.size + 1)
     allowed = np.flatnonzero((hits >= PRECISION * n) & (n >= MIN_NAMED))
     return float(margins[order[allowed[-1]]]) if allowed.size else float("inf")
 
 
 def unprotected(linked: Linked, against: str) -> Finding:
     """Return the positive control: the share of hits if the known texts themselves were released."""
-    n, right = len(linked.truth), int((linked.best == linked.truth).sum())
+    n = len(linked.truth)
+    right = int((linked.best == linked.truth).sum())
     detail = {"against": against, "candidates": linked.scores.shape[1]}
     return proportion(
         "attack.linkage_unprotected", right, n, over="notes", better=None, detail=detail
@@ -165,7 +170,8 @@ def combined(scores: Sequence[Doubles], truth: Ints, people: Ints, rng: Generato
     features = np.stack([*by_row, *(standardised(one) for one in scores)], axis=2)
     if np.unique(people).size < MIN_PEOPLE:
         return np.asarray(features.sum(axis=2), dtype=np.float64)
-    half, result = halves(people, rng), np.zeros(features.shape[:2])
+    half = halves(people, rng)
+    result = np.zeros(features.shape[:2])
     for fit in (half, ~half):
         result[~fit] = features[~fit] @ _weights(features, truth, np.flatnonzero(fit), rng).astype(
             np.float32

@@ -21,8 +21,10 @@ from clinveil.core.tokens import WordIds
 from clinveil.core.types import Doubles, Ints
 from clinveil.vectors.table import Vectors
 
-K1, B = 1.2, 0.75
-_NUMBER, _MARK = re.compile(r"\d+"), re.compile(r"[^\w\s]")
+K1 = 1.2
+B = 0.75
+_NUMBER = re.compile(r"\d+")
+_MARK = re.compile(r"[^\w\s]")
 SHARES = (0.1, 0.5, 0.95)
 FRAGMENT_SHARES = (0.01, 0.05, 0.2)
 SLIP = 1e-3
@@ -201,7 +203,8 @@ def in_order(sides: Sides, channel: Channel) -> Doubles:
 
     A word that does not fit costs log of `SLIP`. Exact over all positions with at least one fitting word.
     """
-    ratio, ids = Likelihood.of(sides, channel).ratio, WordIds(channel.ids, 0)
+    ratio = Likelihood.of(sides, channel).ratio
+    ids = WordIds(channel.ids, 0)
     rows = [ids.encode(text, unknown=len(channel.words)) for text in sides.released_words]
     lengths = np.array([len(row) for row in rows])
     tokens = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
@@ -217,7 +220,8 @@ def in_order(sides: Sides, channel: Channel) -> Doubles:
     def fits(word: int) -> tuple[Ints, Doubles]:
         """Return the positions of a word's possible outputs in all released notes, and the gain of each."""
         entries = slice(ratio.indptr[word], ratio.indptr[word + 1]) if word >= 0 else slice(0, 0)
-        outputs, gains = ratio.indices[entries], np.log1p(ratio.data[entries] / SLIP)
+        outputs = ratio.indices[entries]
+        gains = np.log1p(ratio.data[entries] / SLIP)
         found = [place[begins[y] : begins[y + 1]] for y in outputs.tolist()]
         places = np.concatenate([np.zeros(0, np.int64), *found])
         return places, np.repeat(gains, [len(f) for f in found])

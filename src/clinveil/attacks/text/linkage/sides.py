@@ -146,10 +146,8 @@ def _texts(
     known: Corpus, column: str, wanted: AbstractSet[str], limit: int, rng: Generator
 ) -> dict[str, list[str]]:
     """Return the texts of the wanted keys, then a random sample of others, up to `limit` keys in all."""
-    texts_of, others = (
-        dict[str, list[str]](),
-        KeySample[list[str]](max(1, limit - len(wanted)), rng),
-    )
+    texts_of = dict[str, list[str]]()
+    others = KeySample[list[str]](max(1, limit - len(wanted)), rng)
     for key, note in _keyed(known, column):
         if _has_words(note.text):
             texts_held = texts_of.setdefault(key, []) if key in wanted else others.offer(key, list)
@@ -184,7 +182,8 @@ def unsampled(corpus: Corpus, sides: Sides, limit: int, rng: Generator) -> list[
 
     Empty if they are fewer than the known texts, which is too few to train on.
     """
-    known, sample = set(sides.ids), KeySample[str](limit, rng)
+    known = set(sides.ids)
+    sample = KeySample[str](limit, rng)
     for note in rows(corpus):
         if note.note_id not in known:
             sample.offer(note.note_id, lambda text=note.text: text)  # type: ignore[misc]

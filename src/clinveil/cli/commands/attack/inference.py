@@ -31,7 +31,8 @@ class InferenceSettings(MeasureSettings):
 @command("attack inference", InferenceSettings, flags="seed", findings=True)
 def inference(run: Run[InferenceSettings], released: Released, known: Known = None) -> None:
     """Predict an attribute of patients from released notes; train on released or original notes of others."""
-    how, label = run.settings, run.settings.notes.label
+    how = run.settings
+    label = run.settings.notes.label
     if not label:
         raise UsageError("no attribute to predict", hint="pass --label COLUMN")
     notes, others = (open_corpus(path, how.notes) if path else None for path in (released, known))

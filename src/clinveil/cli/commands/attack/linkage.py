@@ -52,7 +52,8 @@ def linkage(
     vectors: VectorsOf = None,
 ) -> None:
     """Link released notes to patients of whom some text is known; compare with chance and a control."""
-    how, match = run.settings, run.settings.attack.match
+    how = run.settings
+    match = run.settings.attack.match
     keep: tuple[str, ...] = () if match in (None, "patient") else (match,)
     context = Context(
         released=open_corpus(released, how.notes, keep=keep),

@@ -40,7 +40,8 @@ class _Pipeline:
     def labels(self) -> list[str]:
         """Return the labels of the components that produce entities."""
         factories = ("ner", "entity_ruler", "span_ruler", "beam_ner")
-        pipes, meta = self._language.pipe_labels, self._language.get_pipe_meta
+        pipes = self._language.pipe_labels
+        meta = self._language.get_pipe_meta
         return sorted(
             {label for name in pipes for label in pipes[name] if meta(name).factory in factories}
         )

@@ -51,7 +51,8 @@ def tail(note: NoteView, end: int) -> Iterator[tuple[int, int, str]]:
         kind = match.lastgroup or ""
         if kind != "state":
             yield *match.span(kind), {"zip": "ZIP", "town": "CITY"}.get(kind, "ADDRESS")
-        end, after_code = match.end(), kind == "zip"
+        end = match.end()
+        after_code = kind == "zip"
 
 
 def _is_word(word: str) -> bool:

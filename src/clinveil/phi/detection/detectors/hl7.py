@@ -13,7 +13,9 @@ from clinveil.phi.detection.detector import detectors, words
 from clinveil.phi.detection.note import NoteView
 
 # Type of a field: the label of its first component, or a key of `_COMPONENTS`.
-_NAME, _PERSON, _ADDRESS = "name", "person", "place"
+_NAME = "name"
+_PERSON = "person"
+_ADDRESS = "place"
 _FIELDS: dict[str, dict[int, str]] = {
     "PID": {
         **{2: "MRN", 3: "MRN", 4: "MRN", 5: _NAME, 6: _NAME, 7: "DATE", 9: _NAME},
@@ -93,7 +95,8 @@ class _Segments:
         labels = _COMPONENTS.get(kind, {0: kind})
         for first, repetition in _pieces(field, "~", start):
             for number, (offset, text) in enumerate(_pieces(repetition, "^", first)):
-                label, value = labels.get(number), text.strip(' "')
+                label = labels.get(number)
+                value = text.strip(' "')
                 if label is None or not value or value.upper() in _NOTHING:
                     continue
                 begin = offset + text.index(value)

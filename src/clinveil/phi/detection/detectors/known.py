@@ -112,7 +112,8 @@ def _counts(word: Word, why: str) -> bool:
 
 def _with_neighbours(note: NoteView, index: int, why: str, forms: NameVariants) -> tuple[int, int]:
     """Return the span of a word with an initial or particle of the name before it, and the digits of a user name."""
-    start, end = note.words.starts[index], note.words[index].end
+    start = note.words.starts[index]
+    end = note.words[index].end
     if why == USER_NAME:
         end += len(_DIGITS.match(note.plain, end)[0])  # type: ignore[index]
     while index and _BETWEEN.fullmatch(note.plain, note.words[index - 1].end, start):
@@ -120,7 +121,8 @@ def _with_neighbours(note: NoteView, index: int, why: str, forms: NameVariants) 
         initial = len(last.text) == 1 and any(last.lower in letters for letters in forms.initials)
         if not (initial and last.capital) and last.lower not in forms.particles:
             break
-        start, index = last.start, index - 1
+        start = last.start
+        index = index - 1
     return start, end
 
 
@@ -175,7 +177,9 @@ def _parts(address: str) -> list[str]:
 
 def _birth_dates(day: date) -> list[str]:
     month = rf"(?:{MONTHS[day.month - 1]}|{MONTHS[day.month - 1][:3]}\.?)"
-    m, d, y = rf"0?{day.month}", rf"0?{day.day}", rf"(?:{day.year}|'?{day.year % 100:02d})"
+    m = rf"0?{day.month}"
+    d = rf"0?{day.day}"
+    y = rf"(?:{day.year}|'?{day.year % 100:02d})"
     return [
         rf"{m}[/.-]{d}[/.-]{y}",
         rf"{d}[/.-]{m}[/.-]{y}",

@@ -126,7 +126,8 @@ def _no_time_stamp(match: re.Match[str], note: NoteView) -> bool:
 
 def _bare(match: re.Match[str], note: NoteView) -> bool:
     """Accept bare numbers: nine digits, seven unless something is counted, five if a cue precedes."""
-    digits, lead = match["phi"].lstrip("#"), before(match, note, 20)
+    digits = match["phi"].lstrip("#")
+    lead = before(match, note, 20)
     if (
         len(set(digits)) == 1
         or _TIME_STAMP.fullmatch(digits)

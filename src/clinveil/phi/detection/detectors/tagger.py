@@ -41,7 +41,9 @@ _NEAR = 5  # characters between two parts of one name: `Donal Mac an Bhaird`
 _FAR = "\n" * _NEAR
 _SEPARATES = re.compile(r"[,+;:/(]|\.\s")
 _MOST_UNLISTED = 0.4
-_ABBREVIATION, _SHORTEST = 4, 3  # letters
+# letters
+_ABBREVIATION = 4
+_SHORTEST = 3
 _PAIR = 2  # words: a verb and a preposition
 _DETERMINERS = words("the a an two three french modified standard")
 _NUMBER_BEFORE = re.compile(r"\d[ ]?\Z")

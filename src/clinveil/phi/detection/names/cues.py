@@ -166,7 +166,9 @@ _IS = frozenset(("is", "was", "has", "had", "been"))
 
 def cues(note: NoteView) -> Iterator[Cue]:
     """Yield the cues of a note in no particular order. One word may have several."""
-    lowers, starts, texts = note.words.lowers, note.words.starts, note.words.texts
+    lowers = note.words.lowers
+    starts = note.words.starts
+    texts = note.words.texts
     for index in note.words.marked(_CUE):
         lower = lowers[index]
         if lower in cue_words.MEETINGS:
@@ -212,7 +214,8 @@ def cues(note: NoteView) -> Iterator[Cue]:
 
 def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
     """Yield cues for the word after this one."""
-    words, text = note.words, note.plain
+    words = note.words
+    text = note.plain
     end = words.starts[index] + len(words.texts[index])
     for between, trust, why in _AFTER[lower]:
         match = between.match(text, end)
@@ -264,7 +267,9 @@ def _labelled(note: NoteView, index: int, lower: str) -> bool:
 
 def _meeting(note: NoteView, index: int, *, spoken: bool) -> Iterator[Cue]:
     """Yield a cue after `with`, `by` and similar words. `spoken`: a verb of speaking or acting precedes."""
-    texts, lowers, starts = note.words.texts, note.words.lowers, note.words.starts
+    texts = note.words.texts
+    lowers = note.words.lowers
+    starts = note.words.starts
     if lowers[index + 1] in cue_words.TITLES:
         return
     if lowers[index] in ("have", "let") and index + 2 < len(texts):
@@ -295,7 +300,8 @@ def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
         trust = Trust.SPOKEN if lower in cue_words.SAYS | cue_words.LIVES else Trust.HINT
         last = index - 1
         while last > 0 and note.words.lowers[last] in _IS:
-            start, last = note.words.starts[last], last - 1
+            start = note.words.starts[last]
+            last = last - 1
         if last < 0 or not _TO_VERB.fullmatch(
             note.plain, note.words.starts[last] + len(note.words.texts[last]), start
         ):
@@ -313,7 +319,8 @@ def _backwards(
     trust: Trust = Trust.KIN,
 ) -> Iterator[Cue]:
     """Yield cues for the words that end where `between` begins, before `end`, capitalised or in lower case."""
-    texts, starts = note.words.texts, note.words.starts
+    texts = note.words.texts
+    starts = note.words.starts
     closest = -1
     for index in range(last, max(-1, last - 8), -1):
         if end - starts[index] > 60:
@@ -342,7 +349,8 @@ def _backwards(
 def capitals(note: NoteView, last: int) -> Iterator[int]:
     """Yield the first word of each run of up to four capitalised words ending at word `last`, longest run first."""
     index = last
-    texts, starts = note.words.texts, note.words.starts
+    texts = note.words.texts
+    starts = note.words.starts
     while index >= 0 and last - index < 4 and not begins_small(texts[index]):
         if index < last:
             gap = note.plain[starts[index] + len(texts[index]) : starts[index + 1]]
@@ -382,7 +390,8 @@ def credentials(note: NoteView) -> Iterator[int]:
     """Yield the index of the last word of each name followed by a credential: `John Smith, MD`."""
     words = note.words
     for index in [i for i in words.marked(_CREDENTIAL) if i]:
-        text, start = words.texts[index], words.starts[index]
+        text = words.texts[index]
+        start = words.starts[index]
         if text in _SMALL:
             if note.plain[words.starts[index - 1] + len(words.texts[index - 1]) : start] == ", ":
                 yield index - 1

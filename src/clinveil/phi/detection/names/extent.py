@@ -23,7 +23,8 @@ from clinveil.phi.detection.note import Word
 
 MAX_WORDS = 6
 # `Mac an Ghoill`: particles that occur only after these words.
-_GAELIC, _SONS = frozenset(("an", "na", "con")), frozenset(("mac", "nic", "mhic", "ni", "ui"))
+_GAELIC = frozenset(("an", "na", "con"))
+_SONS = frozenset(("mac", "nic", "mhic", "ni", "ui"))
 _CLEAN = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(-]|$)|[ \t]{2}")
 _THEN_SMALL = re.compile(r"[ \t]+(?!(?:is|was|has|had|does|did|will|denies|reports)\b)[a-z]")
 _IS_OF_AGE = re.compile(r"[ \t]+(?:is|was)[ \t]an?[ \t]\d", re.I)
@@ -50,7 +51,8 @@ class Extent(Pairs):
         """Return the end of the name that begins at a word. Without a cue (`trust` None), only the lists are
         evidence.
         """
-        end, comma = index + 1, False
+        end = index + 1
+        comma = False
         while end < len(self.words) and end - index < MAX_WORDS:
             if COMMA.fullmatch(self.state.gap(end)) and len(self.words.texts[end - 1]) > 1:
                 if comma or end - index > 3 or not self._comma_order(index, end, trust):
@@ -66,7 +68,9 @@ class Extent(Pairs):
         return end
 
     def _continues(self, first: int, index: int, trust: Trust | None) -> bool:
-        last, word, gap = self.words[index - 1], self.words[index], self.state.gap(index)
+        last = self.words[index - 1]
+        word = self.words[index]
+        gap = self.state.gap(index)
         if (
             len(last.text) == 1
             and AFTER_INITIAL.fullmatch(gap)
@@ -97,7 +101,8 @@ class Extent(Pairs):
 
     def _word_ends_name(self, first: int, index: int, trust: Trust | None) -> bool:
         """Return whether an ordinary capitalised word after a first name at a cue is its surname: `Dandan He, RN`."""
-        last, word = self.words[index - 1], self.words[index]
+        last = self.words[index - 1]
+        word = self.words[index]
         if (
             trust is None
             or not word.capital
@@ -286,7 +291,8 @@ class Extent(Pairs):
         """Match SMITH, JOHN: a surname, then a first name. An ordinary or unlisted first name counts only in a
         field.
         """
-        last, word = self.words[index - 1], self.words[index]
+        last = self.words[index - 1]
+        word = self.words[index]
         trusted = trust is not None and trust >= Trust.FIELD and trust is not Trust.TITLE
         if trusted and len(word.text) == 1:
             return _LONE_INITIAL.match(self.text, word.end) is not None and not self._labels(index)

@@ -159,7 +159,8 @@ def headers(state: NameState) -> Iterator[tuple[int, int]]:
         return
     for match in _HEADER.finditer(state.text):
         start, end = word_run(state.note, *match.span("phi"))
-        text, found = state.text, state.words[start:end]
+        text = state.text
+        found = state.words[start:end]
         beside = "".join(
             text[w.start - 1 : w.start] + text[w.end : w.end + 2].strip("-")[:1] for w in found
         )
@@ -174,7 +175,8 @@ def _named(state: NameState, start: int, end: int) -> bool:
     )
     if comma is None or any(w.classes & LexicalClass.FUNCTION or w.lower in NO_NAMES for w in row):
         return False
-    family, given = row[comma], row[comma + 1]
+    family = row[comma]
+    given = row[comma + 1]
     if family.capital and any(w.ordinary and not w.capital and not is_particle(w) for w in row):
         return False
     if family.text.islower() and given.text.islower():
@@ -210,13 +212,16 @@ def initials(state: NameState) -> Iterator[NameSpan]:
     `JS/mk` on a line at the end.
     """
     text = state.text
-    known, starts, reach = _name_initials(state), state.words.starts, 0
+    known = _name_initials(state)
+    starts = state.words.starts
+    reach = 0
     # Only one-letter words are tried.
     for start in (starts[index] for index in state.words.marked(CAPITAL)):
         match = _INITIALS.match(text, start) if start >= reach else None
         if match is None:
             continue
-        reach, letters = match.end(), "".join(filter(str.isalpha, match[0]))
+        reach = match.end()
+        letters = "".join(filter(str.isalpha, match[0]))
         if letters.lower() in _ABBREVIATED:
             continue
         spoken = _TO_INITIALS.search(text, max(0, match.start() - 16), match.start())
@@ -266,7 +271,8 @@ _DIGIT = re.compile(r"[013458](?=[A-Za-z])")
 _MISREAD_WORD = re.compile(r"[A-Z013458][A-Za-z013458]{3,}(?![^\W_])")
 _SURNAME = re.compile(r" [A-Z013458][A-Za-z013458]+(?![^\W_])")
 _READINGS = (str.maketrans("013458", "oleasb"), str.maketrans("013458", "oieasb"))
-_SHORTEST, _LONGEST = 5, 24
+_SHORTEST = 5
+_LONGEST = 24
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
 
 

@@ -14,7 +14,9 @@ from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.names.state import NameState, regions, shaped_like_name, unknown
 from clinveil.phi.detection.note import Word
 
-_BEFORE, _AFTER = 100, 48  # characters of the text that are read on either side
+# characters of the text that are read on either side
+_BEFORE = 100
+_AFTER = 48
 _DOSE = re.compile(
     r"\)?[ ,]{1,2}(?:\d[\d.,/-]*[ -]?(?:mg|mcg|g|ml|mL|mEq|units?|IU|%|tab(?:let)?s?|puffs?"
     r"|drops?)(?!\w)"

@@ -79,7 +79,10 @@ class ListRuns:
     """Rules for names without a cue before them."""
 
     def __init__(self, state: NameState, runs: CueRuns) -> None:
-        self.state, self.words, self.text, self.run = state, state.words, state.text, runs.run
+        self.state = state
+        self.words = state.words
+        self.text = state.text
+        self.run = runs.run
 
     def take_before_credential(self, last: int) -> None:
         """Add the words before a credential that form a name: John Q. Smith, MD; `l. xu, rn` on a line of its own."""

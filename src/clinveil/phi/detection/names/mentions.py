@@ -33,7 +33,9 @@ class Mentions:
     """Rules for further mentions of detected names."""
 
     def __init__(self, state: NameState) -> None:
-        self.state, self.words, self.text = state, state.words, state.text
+        self.state = state
+        self.words = state.words
+        self.text = state.text
         self.exact: set[str] = set()
 
     def take(self) -> None:
@@ -58,7 +60,8 @@ class Mentions:
 
     def _take_adjacent(self) -> None:
         """Add words of names next to each other, including ordinary and short ones: `qi, mei`, `mei qi`."""
-        lowers, pairs = self.words.lowers, set[tuple[str, str]]()
+        lowers = self.words.lowers
+        pairs = set[tuple[str, str]]()
         for run in self.state.runs:
             row = [lower for lower in lowers[run.start : run.end] if len(lower) > 1]
             pairs.update((word, other) for word in row for other in row if word != other)

@@ -169,7 +169,8 @@ class CueRuns(FirstWord):
 
     def take(self, cue: Cue) -> None:
         """Add the name at a cue, if there is one, and those that share the cue (`Drs. Smith and Young`)."""
-        index, trust = cue.word, cue.trust
+        index = cue.word
+        trust = cue.trust
         if cue.why == OWNS_KIN and index not in self.state.taken and self._owns_kin(index):
             self.state.add(index, index + 1, 0.85, cue.why)
             return
@@ -210,10 +211,8 @@ class CueRuns(FirstWord):
             following = end + (self.words.lowers[end] in ("and", "or"))
             if following >= len(self.words) or following in self.state.taken:
                 return
-            word, gap = (
-                self.words[following],
-                self.text[self.words[end - 1].end : self.words.starts[following]],
-            )
+            word = self.words[following]
+            gap = self.text[self.words[end - 1].end : self.words.starts[following]]
             if not _SHARED.fullmatch(gap):
                 return
             # Several names must follow, also ordinary words: `Drs. Hill and Mall`.

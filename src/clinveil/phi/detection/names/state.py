@@ -60,10 +60,8 @@ _SENTENCE_END = re.compile(r"\n|(?<=\w\w)\.[ ]")
 _VERBS = cue_words.SAYS | cue_words.DOES | {"went"}
 _PERSON = re.compile(r"(?:er|or|ist|ian|ant)s?\Z")
 _LABEL_BEFORE = re.compile(r"([A-Za-z]+)[ ]?:[^:.;]*\Z")
-_ITEM_BEFORE, _ITEM_AFTER = (
-    re.compile(r"([^,;:.]+),[ ]?\Z"),
-    re.compile(r"\A[ ]?\d*,[ ]?([^,;:.]+)"),
-)
+_ITEM_BEFORE = re.compile(r"([^,;:.]+),[ ]?\Z")
+_ITEM_AFTER = re.compile(r"\A[ ]?\d*,[ ]?([^,;:.]+)")
 _OWNED = cue_words.CHARTED | {"patients"}
 _INTO = words("in from to of near outside")
 _NEAR = 400  # characters of a line on either side of a word
@@ -84,7 +82,9 @@ class NameState:
     """The names of one note detected so far."""
 
     def __init__(self, note: NoteView) -> None:
-        self.note, self.words, self.text = note, note.words, note.plain
+        self.note = note
+        self.words = note.words
+        self.text = note.plain
         self.taken: set[int] = set()
         self.runs: list[Run] = []
 
@@ -94,7 +94,8 @@ class NameState:
             return
         while start and self._initial_before(start):
             start -= 1
-        first, texts = start, self.words.texts
+        first = start
+        texts = self.words.texts
         while (
             first
             and texts[first - 1] in PARTICLES
@@ -156,7 +157,8 @@ class NameState:
         )
 
     def _all_upper(self, start: int, end: int) -> bool:
-        texts, kinds = self.words.texts[start:end], self.words.classes[start:end]
+        texts = self.words.texts[start:end]
+        kinds = self.words.classes[start:end]
         long = [(text, kind) for text, kind in zip(texts, kinds, strict=True) if len(text) > 1]
         shouted = len(long) > 1 and all(text.isupper() for text, _ in long)
         return shouted and any(kind & LexicalClass.WORD and len(text) > 2 for text, kind in long)
@@ -232,7 +234,8 @@ class NameState:
     def terse(self, index: int) -> bool:
         """Return whether the sentence of a word has no function word near it, as in lists and in terse notes."""
         offset = self.words.starts[index]
-        low, high = max(0, offset - _NEAR), min(len(self.text), offset + _NEAR)
+        low = max(0, offset - _NEAR)
+        high = min(len(self.text), offset + _NEAR)
         start = max(
             (match.end() for match in _SENTENCE_END.finditer(self.text, low, offset)), default=low
         )
@@ -253,13 +256,12 @@ class NameState:
         """Return whether words of a terse line are in a list of terms: `Diet: Atkins, Huel`, `Lap band, Sachs`."""
         if not self.terse(first):
             return False
-        start, stop = self.words.starts[first], self._end(end - 1)
+        start = self.words.starts[first]
+        stop = self._end(end - 1)
         before = self.text[max(self.text.rfind("\n", 0, start) + 1, start - _NEAR) : start]
         after = self.text[stop : stop + _NEAR].partition("\n")[0]
-        label, items = (
-            _LABEL_BEFORE.search(before),
-            [*_ITEM_BEFORE.findall(before), *_ITEM_AFTER.findall(after)],
-        )
+        label = _LABEL_BEFORE.search(before)
+        items = [*_ITEM_BEFORE.findall(before), *_ITEM_AFTER.findall(after)]
         others = [
             item.split()
             for item in items
@@ -409,7 +411,9 @@ class Pairs:
     """Tests of a word and its neighbours."""
 
     def __init__(self, state: NameState) -> None:
-        self.state, self.words, self.text = state, state.words, state.text
+        self.state = state
+        self.words = state.words
+        self.text = state.text
 
     def _labels(self, index: int) -> bool:
         """Return whether a word is the label of the next field."""
@@ -431,10 +435,8 @@ class Pairs:
         if not following.capital:
             return False
         if len(following.text) == 1:  # an initial
-            last, dotted = (
-                self.state.neighbour(index + 1),
-                self.text[following.end : following.end + 1] == ".",
-            )
+            last = self.state.neighbour(index + 1)
+            dotted = self.text[following.end : following.end + 1] == "."
             if (
                 last is None
                 or not last.capital
@@ -506,7 +508,8 @@ class Pairs:
         )
 
     def _small_pair(self, index: int) -> bool:
-        following, word = self.state.neighbour(index), self.words[index]
+        following = self.state.neighbour(index)
+        word = self.words[index]
         if following is None or following.capital:
             return False
         if is_particle(following):

@@ -74,7 +74,9 @@ class Surrogates:
         day_first: bool | None = False,
         institutions: Sequence[str] = (),
     ) -> None:
-        self._key, self._note, self._day_first = key, note, day_first
+        self._key = key
+        self._note = note
+        self._day_first = day_first
         self._institutions = institutions
         self._names: dict[str, NameSurrogates] = {}
 

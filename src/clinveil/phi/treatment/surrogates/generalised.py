@@ -36,7 +36,8 @@ def year(original: str, after: str = "") -> str | None:
     """Return `3/4/2019` -> 2019, `12/8/61` -> '61, `Dec '19` -> '19; None without one certain, recent year."""
     if (bracket := DATE_BRACKET.search(original)) and bracket["kind"]:
         return None
-    parsed, written = parse(original), original.strip()
+    parsed = parse(original)
+    written = original.strip()
     if parsed is None and _YEARS.fullmatch(written):  # a range of years, which alone may stay
         numbers = [int(number) for number in re.findall(r"\d{4}", written)]
         return written if all(number > LAST_OLD_YEAR for number in numbers) else None

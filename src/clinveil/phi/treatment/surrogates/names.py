@@ -145,7 +145,9 @@ class NameSurrogates:
     def __init__(
         self, key: Key, patient_id: str, patient: Patient | None = None, note: NoteNames = NOTHING
     ) -> None:
-        self._key, self._patient_id, self._note = key, patient_id, note
+        self._key = key
+        self._patient_id = patient_id
+        self._note = note
         self._name = patient.name if patient else ()
         self._own = name_forms(self._name)
         self._first = _parts(self._name[0]) if self._name else set()

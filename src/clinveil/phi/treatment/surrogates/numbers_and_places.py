@@ -51,11 +51,13 @@ def _other(purpose: str, key: Key, patient_id: str, original: str) -> str | None
         return None
     form = "".join(c for c in original if c.isalnum()).casefold()
     size = prod(len(alphabet) for _, alphabet in slots)
-    stream, number = key.stream(purpose, patient_id, form), 0
+    stream = key.stream(purpose, patient_id, form)
+    number = 0
     # So long that the bias of the remainder is below 2**-64.
     for _ in range((size - 1).bit_length() // 64 + 2):
         number = number << 64 | stream.uint64()
-    step, out = 1 + number % (size - 1), list(written)
+    step = 1 + number % (size - 1)
+    out = list(written)
     # Advance by `step` in the cyclic order of the format.
     for position, alphabet in reversed(slots):
         step, digit = divmod(step + alphabet.index(written[position]), len(alphabet))

@@ -103,9 +103,11 @@ def pool(role: Role, initial: str = "", culture: str = "") -> Pool:
 def _shares(role: Role) -> dict[str, float]:
     """Return name -> percent of the population, from the census and the international lists."""
     if role == "family":
-        census, world = surnames(), world_surnames()
+        census = surnames()
+        world = world_surnames()
     elif role == "given":
-        census, world = all_given_names(), world_given()
+        census = all_given_names()
+        world = world_given()
     else:
         other = "male" if role == "female" else "female"
         census = {
@@ -154,7 +156,8 @@ def gender(form: str) -> Role:
     if form in all_given_names():
         return "given"
     world = _world_gender()
-    female, male = form in world["female"], form in world["male"]
+    female = form in world["female"]
+    male = form in world["male"]
     return "given" if female == male else "female" if female else "male"
 
 
@@ -171,7 +174,8 @@ def _cultures() -> dict[str, dict[str, frozenset[str]]]:
 
 
 def _culture(entry: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    locales, none = entry["locales"].split(), frozenset[str]()
+    locales = entry["locales"].split()
+    none = frozenset[str]()
     family, female, male = (
         frozenset(_forms(entry.get(key, "").split()))
         for key in ("surnames", "given_female", "given_male")
@@ -235,7 +239,10 @@ _CUE_ENDS = (*_KIN, "is", "named", "called", "also")  # a cheap test before the 
 _REACH = 30
 _SURE = 1.0  # log ratio: how much more frequent an ending is among first names than among surnames
 _MIN_NAMES = 12  # minimum number of names with an ending
-_RARE, _FREQUENT, _TIMES = 0.003, 0.01, 100  # the first two: percent of the population
+# the first two: percent of the population
+_RARE = 0.003
+_FREQUENT = 0.01
+_TIMES = 100
 _FOUR = 4
 
 
@@ -252,7 +259,8 @@ def listed(form: str) -> bool:
 @lru_cache(maxsize=1 << 12)
 def role_of(form: str) -> Role | None:
     """Return the role of a listed name, or None."""
-    given, family = all_given_names().get(form, 0.0), surnames().get(form, 0.0)
+    given = all_given_names().get(form, 0.0)
+    family = surnames().get(form, 0.0)
     if given > 0.0 or family > 0.0 or form in surnames():
         return gender(form) if given > family else "family"
     if form in all_given_names() or (form in world_given() and form not in world_surnames()):

@@ -30,7 +30,8 @@ from clinveil.corpus.roles import selection
 
 MAKER = Maker("prepare medtext")
 # Paper C uses these notes of MIMIC-III.
-CATEGORY, DISCHARGE = "category", "Discharge summary"
+CATEGORY = "category"
+DISCHARGE = "Discharge summary"
 
 
 class MedTextSettings(Settings):
