@@ -1,12 +1,15 @@
-"""Print the adversary table of one channel setting: what each adversary recovers and links, by what they hold.
+"""Print the adversary table of one channel setting: what each adversary recovers and links, by what
+they hold.
 
-Usage: python benchmarks/adversaries.py NOTES [--id COL] [--text COL] [--patient COL] [--set NAME=VALUE ...]
-       [--vectors FOLDER] [--train NAME=VALUE ...] [--public TEXTS --match COL] [--tokens 40000] [--seed 1] [--all]
+Usage: python benchmarks/adversaries.py NOTES [--id COL] [--text COL] [--patient COL] [--set
+NAME=VALUE ...]
+       [--vectors FOLDER] [--train NAME=VALUE ...] [--public TEXTS --match COL] [--tokens 40000]
+       [--seed 1] [--all]
 
-Trains word vectors on the notes (or takes those of --vectors), builds the channel of `clinveil obfuscate` with the
-settings of --set, obfuscates the notes under a random key, and runs the attacks that every release is measured by.
-Identifiers are not replaced first. Writes a Markdown table to stdout; with --all also every finding behind it. Seconds
-are of processor time, all threads.
+Trains word vectors on the notes (or takes those of --vectors), builds the channel of `clinveil
+obfuscate` with the settings of --set, obfuscates the notes under a random key, and runs the attacks
+that every release is measured by. Identifiers are not replaced first. Writes a Markdown table to
+stdout; with --all also every finding behind it. Seconds are of processor time, all threads.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Patient-level permutation test: clinveil compared with a plain NumPy loop and SciPy's permutation_test, in one run.
+"""Patient-level permutation test: clinveil compared with a plain NumPy loop and SciPy's
+permutation_test, in one run.
 
-Usage: python benchmarks/association.py [--patients 638] [--draws 1000] [--diagnoses 500] [--threads 2]
+Usage: python benchmarks/association.py [--patients 638] [--draws 1000] [--diagnoses 500] [--threads
+2]
 
-Distances are random; each patient has 1 to 8 diagnoses. SciPy is timed on a few patients and scaled up. Writes a
-Markdown table to stdout.
+Distances are random; each patient has 1 to 8 diagnoses. SciPy is timed on a few patients and scaled
+up. Writes a Markdown table to stdout.
 """
 
 from __future__ import annotations

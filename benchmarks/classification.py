@@ -49,7 +49,9 @@ def peers(labelled: Labelled, parts: Parts) -> NDArray[Any]:
 
 
 def speed(path: Path, label: str, documents: int, models: Sequence[str]) -> None:
-    """A row for each model: documents (training passes and test together) for each second of processor time."""
+    """A row for each model: documents (training passes and test together) for each second of
+    processor time.
+    """
     rng = np.random.default_rng(1)
     batches = open_corpus(path, NotesSettings(preset="none"), label=(label,)).batches()
     labelled = read_labelled(batches, label, rng, limit=documents)

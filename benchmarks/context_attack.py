@@ -1,11 +1,13 @@
 """Share of words that adversaries with the channel recover from obfuscated notes.
 
-Usage: python benchmarks/context_attack.py NOTES [--id COL] [--text COL] [--source 577] [-n 3-14] [--scope patient]
+Usage: python benchmarks/context_attack.py NOTES [--id COL] [--text COL] [--source 577] [-n 3-14]
+[--scope patient]
        [--shuffle window] [--tokens 280000] [--reader NAME …]
 
-Some of the notes are the source: word vectors, channel and released words are made from them, as in a release without
-replacement of identifiers. The attackers have other notes only, which share less than a tenth of their 8-word runs with
-the source. Writes a Markdown table to stdout; intervals resample notes, speed is of processor time.
+Some of the notes are the source: word vectors, channel and released words are made from them, as in
+a release without replacement of identifiers. The attackers have other notes only, which share less
+than a tenth of their 8-word runs with the source. Writes a Markdown table to stdout; intervals
+resample notes, speed is of processor time.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ READERS = ("unigram", "bigram")
 def parts(
     notes: Sequence[list[str]], n: int, rng: np.random.Generator
 ) -> tuple[list[int], list[int]]:
-    """Rows of the source, and of notes that share less than a tenth of their 8-word runs with it."""
+    """Rows of the source, and of notes that share less than a tenth of their 8-word runs with
+    it.
+    """
     order = rng.permutation(len(notes)).tolist()
     source = order[:n]
     runs = {run for row in source for run in _runs(notes[row])}

@@ -2,10 +2,11 @@
 
     python benchmarks/crossfit.py [RUNS]
 
-Simulated models: each log-probability has normal noise of 0.66, so that the largest difference among 500 words is about
-3 nats, whichever unit is left out. One word of each unit is memorised by a number of nats. In the last rows nothing is
-memorised, and the noise of a model grows with the square root of the size of the left-out unit; `systematic`: half of
-the noise is the same under every seed.
+Simulated models: each log-probability has normal noise of 0.66, so that the largest difference
+among 500 words is about 3 nats, whichever unit is left out. One word of each unit is memorised by a
+number of nats. In the last rows nothing is memorised, and the noise of a model grows with the
+square root of the size of the left-out unit; `systematic`: half of the noise is the same under
+every seed.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ def _row(runs: int, n: int, seeds: int, nats: float) -> str:
 
 
 def level(runs: int) -> None:
-    """How often the test rejects where nobody is remembered, and larger units move the model more."""
+    """How often the test rejects where nobody is remembered, and larger units move the model
+    more.
+    """
     print("\nunits  systematic  effect  control  P <= .05")
     for n in (6, 8, 30):
         sizes = [int(m) for m in np.geomspace(60, 600, n)]

@@ -1,13 +1,15 @@
-"""Compare the estimated with the measured seconds of a release, and print the rates that would have been right.
+"""Compare the estimated with the measured seconds of a release, and print the rates that would have
+been right.
 
 Usage: python benchmarks/estimates.py NOTES [RELEASE OPTIONS ...]
        python benchmarks/estimates.py demo
 
-Runs `clinveil release NOTES RELEASE OPTIONS` at its defaults, or `clinveil demo`, in a temporary folder (Linux only).
-The last two columns go into `RATES` of src/clinveil/corpus/estimate.py. Where most of the estimate is fixed, both
-change; else `each` carries the difference. Run it on a small and a large corpus to tell the two apart. They come from
-processor time, so other work on the machine changes them little. Pass no option that changes what is estimated (another
-algorithm or window, --no-phi).
+Runs `clinveil release NOTES RELEASE OPTIONS` at its defaults, or `clinveil demo`, in a temporary
+folder (Linux only). The last two columns go into `RATES` of src/clinveil/corpus/estimate.py. Where
+most of the estimate is fixed, both change; else `each` carries the difference. Run it on a small
+and a large corpus to tell the two apart. They come from processor time, so other work on the
+machine changes them little. Pass no option that changes what is estimated (another algorithm or
+window, --no-phi).
 """
 
 from __future__ import annotations
@@ -63,9 +65,11 @@ def added(took: Took, start: Took, end: Took) -> Took:
 
 
 def run(arguments: list[str]) -> dict[str, Took]:
-    """Run the command line; return what each step took, by the lines on stderr that announce the steps.
+    """Run the command line; return what each step took, by the lines on stderr that announce the
+    steps.
 
-    A refused release (exit 4) counts too. Time before the first step and after the last is the step "rest".
+    A refused release (exit 4) counts too. Time before the first step and after the last is the step
+    "rest".
     """
     took = dict.fromkeys(RATES, Took(0.0, 0.0))
     command = [sys.executable, "-m", "clinveil", *arguments]
@@ -117,7 +121,8 @@ def report(n_words: int, n_types: int, took: dict[str, Took]) -> None:
     for name, (wall, processor) in took.items():
         rate = RATES[name]
         guess = expected.steps[name]
-        # Without other work: what the workers share takes processor / workers, the rest its processor time or less.
+        # Without other work: what the workers share takes processor / workers, the rest its
+        # processor time or less.
         true = min(wall, processor / WORKERS if rate.shared else processor)
         ratio = true / guess if guess else 1.0
         mostly_fixed = guess < 2 * rate.fixed or true <= rate.fixed

@@ -1,7 +1,9 @@
-"""Cost of Ray and Spark compared with local processes: `python benchmarks/executors.py [PATIENTS [local ray]]`.
+"""Cost of Ray and Spark compared with local processes: `python benchmarks/executors.py [PATIENTS
+[local ray]]`.
 
-For each executor: seconds to its first result, for an empty item, for a megabyte sent and returned, and for
-one `deidentify` of demo notes, whose bytes must be the same. Ratios are against local processes of the same run.
+For each executor: seconds to its first result, for an empty item, for a megabyte sent and returned,
+and for one `deidentify` of demo notes, whose bytes must be the same. Ratios are against local
+processes of the same run.
 """
 
 from __future__ import annotations
@@ -66,7 +68,9 @@ def deidentified(on: str, notes: Path, folder: Path) -> tuple[float, str]:
 
 
 def ray_data() -> tuple[float, float]:
-    """Seconds of the first pass of Ray Data, in order, over so many rows, and for each row of a second one."""
+    """Seconds of the first pass of Ray Data, in order, over so many rows, and for each row of a
+    second one.
+    """
     import ray
 
     with opened_for(ExecutorSettings(on="ray"), WORKERS):

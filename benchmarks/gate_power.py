@@ -3,13 +3,18 @@
     python benchmarks/gate_power.py [--seeds 100] [--parts verbatim,honest,names,words]
 
 
-Notes are those of the demo corpus, one a patient, below a floor of 5 patients; a tenth of the patients is held out.
+Notes are those of the demo corpus, one a patient, below a floor of 5 patients; a tenth of the
+patients is held out.
 
-verbatim: notes of other patients of the same grammar, and among them k patients' notes copied whole; or with one word
-in 20 changed; with a paragraph of 60 words in all notes, or in a fifth of them.
-honest: unigrams and small LSTMs trained on each seed's own patients, who write as many tokens; nothing is copied.
-names: the own-name gate of `release`: names leaked in clear, and releases in which names come by chance only.
-words: its gate of own e-mails and addresses: addresses left whole in notes of Zipf's words in random orders.
+verbatim: notes of other patients of the same grammar, and among them k patients' notes copied
+whole; or with one word in 20 changed; with a paragraph of 60 words in all notes, or in a fifth of
+them.
+honest: unigrams and small LSTMs trained on each seed's own patients, who write as many tokens;
+nothing is copied.
+names: the own-name gate of `release`: names leaked in clear, and releases in which names come by
+chance only.
+words: its gate of own e-mails and addresses: addresses left whole in notes of Zipf's words in
+random orders.
 """
 
 from __future__ import annotations
@@ -111,7 +116,9 @@ def changed(every: int, text: str) -> str:
 
 
 def tenth(text: str) -> str:
-    """A tenth of the sentences, at least one, in a row after the first quarter, with other text around."""
+    """A tenth of the sentences, at least one, in a row after the first quarter, with other text
+    around.
+    """
     sentences = text.split(". ")
     start = len(sentences) // 4
     return f"{STOCK}\n{'. '.join(sentences[start : start + max(1, round(len(sentences) / 10))])}.\n{STOCK}"
@@ -129,7 +136,9 @@ CASES = (
 
 
 def verbatim(seeds: int) -> Iterator[str]:
-    """Share of releases refused, by construction. A twentieth of the seeds will do: only the notes are drawn."""
+    """Share of releases refused, by construction. A twentieth of the seeds will do: only the notes
+    are drawn.
+    """
     heads = ("construction", "patients", "copied whole", *GATES, "any")
     yield from _table(heads)
     for patients in (50, 200, 1_000):
@@ -196,7 +205,9 @@ def names(seeds: int) -> Iterator[str]:
 
 
 def _leaks(patients: int, leaked: int, others: float, seed: int) -> bool:
-    """Whether a release is refused: some own names in it, and anybody's names at random, the own ones too."""
+    """Whether a release is refused: some own names in it, and anybody's names at random, the own
+    ones too.
+    """
     rng = np.random.default_rng([seed, patients, leaked])
     pools = [sorted(pool) for pool in (all_given_names(), surnames())]
     people = [tuple(pool[rng.integers(len(pool))] for pool in pools) for _ in range(patients)]
@@ -223,7 +234,9 @@ ADDRESSES = {
 
 
 def words(seeds: int) -> Iterator[str]:
-    """The gate of own addresses: refused by addresses left whole, and where their words meet by chance."""
+    """The gate of own addresses: refused by addresses left whole, and where their words meet by
+    chance.
+    """
     yield from _table(("addresses of", "patients", "expected by chance", "left in", "refused"))
     for name, (size, first, last) in ADDRESSES.items():
         for patients in (30, 300, 3_000):
@@ -239,7 +252,9 @@ def words(seeds: int) -> Iterator[str]:
 
 
 def _addresses(patients: int, left: int, of: tuple[int, int, int], seed: int) -> tuple[float, bool]:
-    """How many addresses are expected by chance, and whether the release is refused: a note a patient."""
+    """How many addresses are expected by chance, and whether the release is refused: a note a
+    patient.
+    """
     rng = np.random.default_rng([seed, patients, left, *of])
     size, first, last = of
     share = 1 / np.arange(1, WORDS + 1)

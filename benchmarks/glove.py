@@ -2,8 +2,9 @@
 
 Usage: python benchmarks/glove.py [--window 5] [--epochs 5] [--workers 2] FILE:COLUMN ...
 
-Each FILE is a CSV (or .csv.gz) of public text with the notes in COLUMN. Both learn 100 dimensions for the same words
-from the same number of passes; word counts are made once and given to both. Writes a Markdown table to stdout.
+Each FILE is a CSV (or .csv.gz) of public text with the notes in COLUMN. Both learn 100 dimensions
+for the same words from the same number of passes; word counts are made once and given to both.
+Writes a Markdown table to stdout.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def read(files: list[str]) -> Corpus:
 
 
 class StageTimer:
-    """Seconds between the ends of passes: the first interval holds all that comes before the second pass."""
+    """Seconds between the ends of passes: the first interval holds all that comes before the second
+    pass.
+    """
 
     def __init__(self) -> None:
         self.times = [time.perf_counter()]
@@ -58,7 +61,9 @@ class StageTimer:
 
 
 def compile_everything(scratch: Path) -> None:
-    """Compile both kernels before the clock runs, as the cache on disk does from the second use on."""
+    """Compile both kernels before the clock runs, as the cache on disk does from the second use
+    on.
+    """
     tiny = memory_corpus([("1", "1", "a b c d e f")])
     for variant in ("pair", "single"):
         Glove(variant=variant, epochs=1).train(

@@ -1,10 +1,12 @@
-"""Compare GloVe's vectors at two values of x_max, and skip-gram's: correlation with human word-pair scores.
+"""Compare GloVe's vectors at two values of x_max, and skip-gram's: correlation with human word-pair
+scores.
 
 Usage: python benchmarks/glove_quality.py --pairs PAIRS.csv [PAIRS.csv ...] -- FILE:COLUMN ...
 
-PAIRS.csv has the columns term1, term2, score. A term is the mean of its words; a pair counts if all of its words
-occur at least 20 times. Prints Spearman's correlation of the cosine with the score, its 95 % bootstrap interval over
-pairs, and the interval of its difference from the first model on the same resampled pairs.
+PAIRS.csv has the columns term1, term2, score. A term is the mean of its words; a pair counts if all
+of its words occur at least 20 times. Prints Spearman's correlation of the cosine with the score,
+its 95 % bootstrap interval over pairs, and the interval of its difference from the first model on
+the same resampled pairs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Compare the classifier figure of a release with one on notes that the run never saw.
 
-Per split, the notes of some patients are set aside before `clinveil release` runs on the others. The release reports a
-figure on its own test patients. This script trains a classifier of its own (scikit-learn, without code of clinveil) on
-the released notes and on the real notes of the training patients, and tests both on the notes that were set aside.
+Per split, the notes of some patients are set aside before `clinveil release` runs on the others.
+The release reports a figure on its own test patients. This script trains a classifier of its own
+(scikit-learn, without code of clinveil) on the released notes and on the real notes of the training
+patients, and tests both on the notes that were set aside.
 Attacks are not run: they do not change utility.
 
-    python benchmarks/honest_utility.py NOTES.csv --label COLUMN --kinds deidentified synthetic obfuscated
+    python benchmarks/honest_utility.py NOTES.csv --label COLUMN --kinds deidentified synthetic
+    obfuscated
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     python benchmarks/interval_coverage.py [NAME ...] [--scale 1] [--seed 1]
 
-NAME: the first words of an interval, for example "area" or "share by patient". `--scale 0.1` makes a tenth of the
-repetitions. The intervals are the package's own functions; a figure comes with its Monte Carlo standard error.
+NAME: the first words of an interval, for example "area" or "share by patient". `--scale 0.1` makes
+a tenth of the repetitions. The intervals are the package's own functions; a figure comes with its
+Monte Carlo standard error.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ Table = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Case:
-    """One line of the table: what is drawn, how often, and the draw, which gives the truth and an interval."""
+    """One line of the table: what is drawn, how often, and the draw, which gives the truth and an
+    interval.
+    """
 
     interval: str
     setting: str
@@ -81,7 +84,9 @@ def mean_by_bootstrap(kind: str, n: int, rng: Generator) -> tuple[float, Interva
 
 
 def clustered(n: int, share: float, alike: float, rng: Generator) -> Table:
-    """Hits and things of n patients, of unlike size; `alike` is the correlation of two things of one patient."""
+    """Hits and things of n patients, of unlike size; `alike` is the correlation of two things of
+    one patient.
+    """
     things = 1 + rng.poisson(np.exp(rng.normal(3, 0.7, n)))
     weight = 1 / alike - 1
     hits = rng.binomial(things, rng.beta(share * weight, (1 - share) * weight, size=n))
@@ -175,7 +180,9 @@ def case_gain(notes: int, rng: Generator) -> tuple[float, Interval]:
 
 
 def perplexity(patients: int, rng: Generator) -> tuple[float, tuple[float, float]]:
-    """Log of perplexity: nats over tokens, of patients whose notes are hard or easy (standard deviation .3 nats)."""
+    """Log of perplexity: nats over tokens, of patients whose notes are hard or easy (standard
+    deviation .3 nats).
+    """
     tokens = 50 + rng.poisson(rng.gamma(1, 400, patients))
     nats = tokens * rng.normal(4, 0.3, patients)
     return 4.0, jackknife_t(np.stack([nats, tokens], axis=1), lambda sums: float(sums[0] / sums[1]))
@@ -195,7 +202,9 @@ def inference(premises: int, seeds: int, all_seeds: bool, rng: Generator) -> tup
 
 
 def classified(patients: int, rng: Generator) -> tuple[float, tuple[float, float]]:
-    """Paired loss of macro-F1, three classes, 1 to 5 notes a patient, both sides right in .7: the truth is 0."""
+    """Paired loss of macro-F1, three classes, 1 to 5 notes a patient, both sides right in .7: the
+    truth is 0.
+    """
     owner = np.repeat(np.arange(patients), rng.integers(1, 6, size=patients))
     truth = rng.integers(3, size=owner.size)
     skill = rng.beta(7, 3, patients)[owner]

@@ -1,8 +1,10 @@
-"""Tokens per second of training and writing, compared with plain PyTorch; and the copy scan of 10^6 by 10^6 words.
+"""Tokens per second of training and writing, compared with plain PyTorch; and the copy scan of 10^6
+by 10^6 words.
 
-Usage: language_models.py train [SIZE ...]     (lstm and gpt of these sizes, one thread; default: tiny small)
-       language_models.py write [SIZE ...]     (1, 16 and 128 notes at once, compared with one note in plain PyTorch)
-       language_models.py copies [WORDS]
+Usage: language_models.py train [SIZE ...]     (lstm and gpt of these sizes, one thread; default:
+tiny small)
+       language_models.py write [SIZE ...]     (1, 16 and 128 notes at once, compared with one note
+       in plain PyTorch) language_models.py copies [WORDS]
 """
 
 from __future__ import annotations
@@ -85,7 +87,9 @@ def _turn(ours: Training, plain: Plain, recipe: Recipe) -> tuple[float, float]:
 
 
 class Plain:
-    """The training loop of PyTorch's word language model: one text in columns, clipping; SGD, or AdamW for the GPT."""
+    """The training loop of PyTorch's word language model: one text in columns, clipping; SGD, or
+    AdamW for the GPT.
+    """
 
     def __init__(self, encoded: EncodedNotes, recipe: Recipe) -> None:
         self.recipe = recipe
@@ -132,7 +136,9 @@ class Plain:
 
 
 def write(sizes: list[str]) -> None:
-    """Ours at several lanes, and one note at a time with nn.LSTM and torch.multinomial (the generator of paper C)."""
+    """Ours at several lanes, and one note at a time with nn.LSTM and torch.multinomial (the
+    generator of paper C).
+    """
     vocabulary = WordVocabulary([f"w{i}" for i in range(WORDS - 3)])
     for size in sizes:
         for kind in ("lstm", "gpt"):
@@ -150,7 +156,9 @@ def write(sizes: list[str]) -> None:
 
 
 def _written(model: NeuralModel, lanes: int) -> float:
-    """Untrained models seldom end a note: all are cut at the same length, so that no lane is idle."""
+    """Untrained models seldom end a note: all are cut at the same length, so that no lane is
+    idle.
+    """
     length = 200 if lanes == 1 else 100
     notes = generate(
         model, Key.from_seed(1), SamplingConfig(batch_size=lanes, max_new_tokens=length)

@@ -1,12 +1,14 @@
 """Linkage of protected biographies with public articles about the same people, by protection.
 
-Usage: python benchmarks/linkage.py linkage.jsonl.gz [--scrubbed scrubadub.jsonl] [--keep DIR] [--only TEXT]
+Usage: python benchmarks/linkage.py linkage.jsonl.gz [--scrubbed scrubadub.jsonl] [--keep DIR]
+[--only TEXT]
 
-The file has a person a line: name, public_knowledge (the body of an encyclopedia article), note (its lead). The note is
-protected; the attacker has all articles, and names a person for each note. Attackers: without the vectors (words, word
-pairs, BM25, length and layout); one who trains vectors on the articles and runs our tool on them, with the settings of
-the release; and an attacker with the exact channel and vectors. Weights of an attacker's matchers are learnt on the
-other half of the people. Writes two Markdown tables to stdout; intervals are by person.
+The file has a person a line: name, public_knowledge (the body of an encyclopedia article), note
+(its lead). The note is protected; the attacker has all articles, and names a person for each note.
+Attackers: without the vectors (words, word pairs, BM25, length and layout); one who trains vectors
+on the articles and runs our tool on them, with the settings of the release; and an attacker with
+the exact channel and vectors. Weights of an attacker's matchers are learnt on the other half of the
+people. Writes two Markdown tables to stdout; intervals are by person.
 """
 
 from __future__ import annotations
@@ -113,7 +115,9 @@ def obfuscated(
     more: bool = False,
     **channel: object,
 ) -> Protection:
-    """A row of our own: PHI surrogates, then vectors trained on the notes (and the articles) and a channel."""
+    """A row of our own: PHI surrogates, then vectors trained on the notes (and the articles) and a
+    channel.
+    """
     entered = identified(case, "replace")
     vectors = trained(
         case, "both" if more else "ours", [*entered, *(case.known if more else ())], how

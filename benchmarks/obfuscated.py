@@ -1,14 +1,16 @@
-"""Settings of the obfuscated release on one half of the patients: utility for a recipient, and linkage.
+"""Settings of the obfuscated release on one half of the patients: utility for a recipient, and
+linkage.
 
 Usage: python benchmarks/obfuscated.py NOTES --label COLUMN [--id COL] [--text COL] [--patient COL]
        [--half choose|confirm] [--model NAME ...] [--seed 1] N/FLOOR/BACKGROUND ...
 
-A setting such as 3-14/auto/0.6 names N, the patient floor (a number, or `auto`: that of a release of these notes) and
-the share of background draws. Words are counted and vectors trained on the half without its test patients, as in a
-release. Identifiers are not replaced first. Prints a Markdown table: macro-F1 trained on released and tested on the
-real notes of the test patients, as a share of macro-F1 trained on real notes; the
-sequence task and the language model; notes linked by ten words in a row, of 300, by a recipient, by a recipient with
-shadow vectors trained on other notes of the source, and by an attacker with the vault's vectors.
+A setting such as 3-14/auto/0.6 names N, the patient floor (a number, or `auto`: that of a release
+of these notes) and the share of background draws. Words are counted and vectors trained on the half
+without its test patients, as in a release. Identifiers are not replaced first. Prints a Markdown
+table: macro-F1 trained on released and tested on the real notes of the test patients, as a share of
+macro-F1 trained on real notes; the sequence task and the language model; notes linked by ten words
+in a row, of 300, by a recipient, by a recipient with shadow vectors trained on other notes of the
+source, and by an attacker with the vault's vectors.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Share of words that adversaries recover without the channel, or with known pairs.
 
-Usage: python benchmarks/outsiders.py NOTES [--id COL] [--text COL] [--source 577] [--held 200] [--scope patient]
+Usage: python benchmarks/outsiders.py NOTES [--id COL] [--text COL] [--source 577] [--held 200]
+[--scope patient]
     [--set NAME=VALUE ...] [--vectors NAME=VALUE ...] [--shuffle] [--only READER ...]
 
-The notes are split as in `context_attack.py`: some are the source; others, which share less than a tenth of their
-8-word runs with the source, belong to the attacker. Of the source, `--held` notes are known pairs; the rest is
-attacked. `--set` gives settings of the channel (`--set mechanism=clusters`), `--vectors` of its vectors and of the
-attackers' vectors; `--shuffle` shuffles the words of each note. Writes a Markdown table to stdout; intervals draw
-notes.
+The notes are split as in `context_attack.py`: some are the source; others, which share less than a
+tenth of their 8-word runs with the source, belong to the attacker. Of the source, `--held` notes
+are known pairs; the rest is attacked. `--set` gives settings of the channel (`--set
+mechanism=clusters`), `--vectors` of its vectors and of the attackers' vectors; `--shuffle` shuffles
+the words of each note. Writes a Markdown table to stdout; intervals draw notes.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ LADDER: tuple[tuple[str, str, dict[str, object]], ...] = (
 
 @dataclass
 class Tool:
-    """Our own tool with the settings of the release: who releases has it, and so has every attacker."""
+    """Our own tool with the settings of the release: who releases has it, and so has every
+    attacker.
+    """
 
     options: argparse.Namespace
     scratch: Path
@@ -123,7 +126,9 @@ def _best(reading: Recovery, t: int) -> int:
 
 
 def row(name: str, read: Sequence[Ints], truth: Sequence[Ints], counts: Ints) -> str:
-    """One row of the table: all tokens with an interval over notes, words that are not frequent, words below `RARE`."""
+    """One row of the table: all tokens with an interval over notes, words that are not frequent,
+    words below `RARE`.
+    """
     right = [r == t for r, t in zip(read, truth, strict=True)]
     low, high = share_by_patient(np.array([[hits.sum(), hits.size] for hits in right]))
     hits = np.concatenate(right)

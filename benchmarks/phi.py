@@ -1,10 +1,10 @@
 """Recall and speed of the detectors on public notes: `python benchmarks/phi.py [DATA]`.
 
-An identifier counts as found if every letter and digit of it is covered; titles (Dr.), small words among capitals and
-states are ignored. Intervals are Wilson's (95 %). The figures do not transfer to other notes; phi.md lists the data
-that were inspected during development. `--peers presidio=PYTHON scrubadub=PYTHON` runs other tools on the same texts
-(phi_peers.py), each with an interpreter that has it; `--final` measures on the fifth of the actors that is kept aside,
-once.
+An identifier counts as found if every letter and digit of it is covered; titles (Dr.), small words
+among capitals and states are ignored. Intervals are Wilson's (95 %). The figures do not transfer to
+other notes; phi.md lists the data that were inspected during development. `--peers presidio=PYTHON
+scrubadub=PYTHON` runs other tools on the same texts (phi_peers.py), each with an interpreter that
+has it; `--final` measures on the fifth of the actors that is kept aside, once.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def kept_aside(identifier: str) -> bool:
 
 
 def actors(data: Path, *, final: bool) -> Iterator[Case]:
-    """Biographies, with the tokens of their subject's name; capitals and small letters as written."""
+    """Biographies, with the tokens of their subject's name; capitals and small letters as
+    written.
+    """
     for row in rows(data / "people/actors.csv.gz"):
         if kept_aside(row["id"]) == final:
             tokens = {
@@ -218,7 +220,9 @@ def touched(cases: Sequence[Case], all_spans: Sequence[Spans]) -> str:
 
 
 def removed(cases: Sequence[Case], all_spans: Sequence[Spans]) -> str:
-    """The share of letters and digits outside gold that a finder removes; small words in gold count as gold."""
+    """The share of letters and digits outside gold that a finder removes; small words in gold count
+    as gold.
+    """
     taken = total = 0
     for case, spans in zip(cases, all_spans, strict=True):
         gold = {i for start, end, _ in case.spans for i in range(start, end)}
@@ -257,7 +261,9 @@ def passes(texts: Sequence[str], find: Find) -> float:
 
 
 def compare(data: Path, pythons: Sequence[str], finder: Finder) -> None:
-    """Our engine and other tools (`TOOL=PYTHON`) on the same texts: identifiers found, spans outside gold, speed."""
+    """Our engine and other tools (`TOOL=PYTHON`) on the same texts: identifiers found, spans
+    outside gold, speed.
+    """
     sets = {
         "ASQ-PHI (dev)": list(asq(data)),
         "ACI-Bench, names": list(aci(data)),

@@ -1,8 +1,11 @@
-"""Spans that another de-identifier finds in texts: `python benchmarks/phi_peers.py TOOL < TEXTS.json`, for phi.py.
+"""Spans that another de-identifier finds in texts: `python benchmarks/phi_peers.py TOOL <
+TEXTS.json`, for phi.py.
 
-It runs in an environment of its own, and prints spans and the processor seconds of one pass after a warm-up.
-Presidio has spaCy's small English model, or (`presidio-blank`) an empty pipeline. philter-lite needs a tagger of NLTK
-that the package index does not have: words are tagged as nouns, or as names if they begin with a capital.
+It runs in an environment of its own, and prints spans and the processor seconds of one pass after a
+warm-up. Presidio has spaCy's small English model, or (`presidio-blank`) an empty pipeline.
+philter-lite needs a tagger of NLTK
+that the package index does not have: words are tagged as nouns, or as names if they begin with a
+capital.
 """
 
 from __future__ import annotations

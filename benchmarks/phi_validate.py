@@ -2,7 +2,8 @@
 
     python benchmarks/phi_validate.py [--patients 300] [--corpora 400] [--asq FILE]
 
-The notes are read once; a corpus is as many patients, drawn with replacement. Prints the tables of phi-validate.md.
+The notes are read once; a corpus is as many patients, drawn with replacement. Prints the tables of
+phi-validate.md.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ def census(
 def of_marks(
     table: dict[str, np.ndarray], n_locations: int, corpora: int, rng: np.random.Generator
 ) -> tuple[float, ...]:
-    """Share of corpora whose own recall the interval holds; mean width and lower end; mean recall."""
+    """Share of corpora whose own recall the interval holds; mean width and lower end; mean
+    recall.
+    """
     patients = list(table)
     held = 0
     low = []

@@ -1,6 +1,8 @@
-"""Macro-F1 on real notes of a classifier trained on private synthetic notes, for epsilon 1, 3 and 8.
+"""Macro-F1 on real notes of a classifier trained on private synthetic notes, for epsilon 1, 3 and
+8.
 
-python benchmarks/private_notes.py NOTES --label COLUMN --public FILE [--splits 5] [--writer bag] [--notes 1000]
+python benchmarks/private_notes.py NOTES --label COLUMN --public FILE [--splits 5] [--writer bag]
+[--notes 1000]
 """
 
 from __future__ import annotations

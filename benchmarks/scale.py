@@ -1,13 +1,15 @@
-"""Measure the main jobs by size: words per second, processor time and peak memory of each stage, and straight lines.
+"""Measure the main jobs by size: words per second, processor time and peak memory of each stage,
+and straight lines.
 
-    python benchmarks/scale.py run FOLDER --words 1e6 1e7 1e8 --jobs deidentify release --workers 1 2
-    python benchmarks/scale.py run FOLDER --words 3e5 6e5 1e6 --jobs embed --train-words 0 --epochs 1
-    python benchmarks/scale.py table FOLDER
+    python benchmarks/scale.py run FOLDER --words 1e6 1e7 1e8 --jobs deidentify release --workers 1
+    2 python benchmarks/scale.py run FOLDER --words 3e5 6e5 1e6 --jobs embed --train-words 0
+    --epochs 1 python benchmarks/scale.py table FOLDER
 
-`run` generates each corpus once, runs each job that has no result yet as a separate command, and prints the tables; it
-can be interrupted and run again. Results are stored in FOLDER/results/*.json with command, date and machine; `table`
-prints them as Markdown. A release has the list of known patients and a label, as in the README. Memory is the
-proportional set size (PSS) of all processes of the command, sampled once per second, so shorter peaks are missed.
+`run` generates each corpus once, runs each job that has no result yet as a separate command, and
+prints the tables; it can be interrupted and run again. Results are stored in FOLDER/results/*.json
+with command, date and machine; `table` prints them as Markdown. A release has the list of known
+patients and a label, as in the README. Memory is the proportional set size (PSS) of all processes
+of the command, sampled once per second, so shorter peaks are missed.
 """
 
 from __future__ import annotations
@@ -307,7 +309,9 @@ def _stages(one: dict[str, Any]) -> None:
 
 
 def _curves(found: Sequence[dict[str, Any]]) -> None:
-    """Print a straight line through processor time and memory by words, for each job with two sizes or more."""
+    """Print a straight line through processor time and memory by words, for each job with two sizes
+    or more.
+    """
     import numpy as np
 
     print()

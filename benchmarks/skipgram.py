@@ -1,8 +1,9 @@
 """Skip-gram compared with gensim's: time, and loss on held-out notes.
 
-usage: python benchmarks/skipgram.py NOTES [--id …] [--text …] [--window 40] [--passes 5] [--most 10000]
-One note in ten is held out. The loss is the mean training objective over pairs of words within the window, with
-five samples per pair; both models are evaluated on the same pairs and samples.
+usage: python benchmarks/skipgram.py NOTES [--id …] [--text …] [--window 40] [--passes 5] [--most
+10000] One note in ten is held out. The loss is the mean training objective over pairs of words
+within the window, with five samples per pair; both models are evaluated on the same pairs and
+samples.
 """
 
 from __future__ import annotations

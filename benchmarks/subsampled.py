@@ -1,9 +1,11 @@
-"""Cost of training vectors on a sample of the notes: utility of the release, and words recovered from one draw.
+"""Cost of training vectors on a sample of the notes: utility of the release, and words recovered
+from one draw.
 
-`python benchmarks/subsampled.py NOTES [--words 0 500000 250000] [--label LABEL] [--epochs 5]` trains vectors on all
-words (0) and on parts, makes the default channel of each under one key, writes the notes with it, and prints a Markdown
-row each: seconds of training, the loss of a classifier, token inversion, and how many of a word's ten nearest words are
-those of full training.
+`python benchmarks/subsampled.py NOTES [--words 0 500000 250000] [--label LABEL] [--epochs 5]`
+trains vectors on all words (0) and on parts, makes the default channel of each under one key,
+writes the notes with it, and prints a Markdown
+row each: seconds of training, the loss of a classifier, token inversion, and how many of a word's
+ten nearest words are those of full training.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Synthetic notes of a release: do labels, word order, layout and digits of real notes survive?
 
-Usage: synthetic.py split NOTES LABEL FOLDER      (test.parquet: a fifth of the patients; train.parquet)
+Usage: synthetic.py split NOTES LABEL FOLDER      (test.parquet: a fifth of the patients;
+train.parquet)
        synthetic.py score TRAIN SYNTHETIC TEST LABEL
-Notes are Parquet with the columns patient_id, text (or transcription) and LABEL. Labels of fewer than 6 training
-patients are left out.
+Notes are Parquet with the columns patient_id, text (or transcription) and LABEL. Labels of fewer
+than 6 training patients are left out.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def classifier(notes: pd.DataFrame, label: str) -> Pipeline:
 
 
 def bits(texts: list[str], test: pd.DataFrame, vocabulary: WordVocabulary) -> np.ndarray:
-    """Bits of the words of each test note under a trigram model of some texts, and their number, (n_notes, 2)."""
+    """Bits of the words of each test note under a trigram model of some texts, and their number,
+    (n_notes, 2).
+    """
 
     def encoded(text: str) -> np.ndarray:
         return np.array(
@@ -65,7 +68,9 @@ def bits(texts: list[str], test: pd.DataFrame, vocabulary: WordVocabulary) -> np
 
 
 def order(notes: pd.DataFrame, pairs: Counter[tuple[str, str]]) -> float:
-    """Share of adjacent headings (text before a colon at the start of a line) that are adjacent in real notes too."""
+    """Share of adjacent headings (text before a colon at the start of a line) that are adjacent in
+    real notes too.
+    """
     found = [pair for text in notes.text for pair in headings(text)]
     return float(np.mean([pairs[pair] >= 5 for pair in found])) if found else float("nan")
 
@@ -78,7 +83,9 @@ def headings(text: str) -> list[tuple[str, str]]:
 
 
 def score(real: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame, label: str) -> None:
-    """Print the figures of real notes, synthetic ones, and words drawn independently for each label."""
+    """Print the figures of real notes, synthetic ones, and words drawn independently for each
+    label.
+    """
     judge = classifier(real, label)
     rng = np.random.default_rng(0)
     mixed = real.copy()

@@ -1,15 +1,17 @@
-"""End every command early in three ways and run it again; read damaged files; print tables of results and faults.
+"""End every command early in three ways and run it again; read damaged files; print tables of
+results and faults.
 
     python benchmarks/torture.py --minutes 60
 
-A try runs one command in a forked process, ends it by a kill at a random file operation or time, by a limit on the size
-of files or by a full disk, and runs it again undisturbed. The process that forks has run every command already, so
-that a try does not import, load or compile anything. Faults, compared with undisturbed runs of the same command:
+A try runs one command in a forked process, ends it by a kill at a random file operation or time, by
+a limit on the size of files or by a full disk, and runs it again undisturbed. The process that
+forks has run every command already, so that a try does not import, load or compile anything.
+Faults, compared with undisturbed runs of the same command:
 
 - a released folder or an audit log that does not verify;
 - note text in a message or a file outside the output;
-- another exit code or other files of the second run, such as remaining scratch, or other bytes in files that two
-  undisturbed runs write with the same bytes.
+- another exit code or other files of the second run, such as remaining scratch, or other bytes in
+  files that two undisturbed runs write with the same bytes.
 """
 
 from __future__ import annotations
@@ -114,7 +116,9 @@ Parser = tuple[bytes, Callable[[Path], object]]
 
 
 class Undisturbed(NamedTuple):
-    """What an undisturbed run does; `files`: their hashes, empty if two runs write different bytes."""
+    """What an undisturbed run does; `files`: their hashes, empty if two runs write different
+    bytes.
+    """
 
     code: int
     operations: int
@@ -123,7 +127,9 @@ class Undisturbed(NamedTuple):
 
 
 class Desk:
-    """Folders of one process: invented notes, the output and temporary files of a try, and what commands should do."""
+    """Folders of one process: invented notes, the output and temporary files of a try, and what
+    commands should do.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -170,7 +176,9 @@ class Desk:
         ]
 
     def learn(self, name: str) -> None:
-        """Run a command twice undisturbed, first in this process to fill its caches, and store what it does."""
+        """Run a command twice undisturbed, first in this process to fill its caches, and store what
+        it does.
+        """
         self.prepare(name)
         clinveil(self.arguments(name))
         before = self.files()
@@ -195,7 +203,9 @@ class Desk:
             shutil.copytree(self.kept / AFTER[name], self.here, dirs_exist_ok=True)
 
     def files(self) -> dict[str, str]:
-        """Return the names and hashes of the output; random digits are replaced by `*`, and these have no hash."""
+        """Return the names and hashes of the output; random digits are replaced by `*`, and these
+        have no hash.
+        """
         made: dict[str, str] = {}
         for name in files_in(self.here):
             known = RANDOM.sub("*", name)
@@ -206,7 +216,9 @@ class Desk:
         return made
 
     def run(self, name: str, disturb: Callable[[], object] = int, kill_at: int = 0) -> int:
-        """Run a command in a forked process that calls `disturb` first; return its exit code, or minus its signal."""
+        """Run a command in a forked process that calls `disturb` first; return its exit code, or
+        minus its signal.
+        """
         if child := os.fork():
             return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         code = 99
@@ -243,7 +255,9 @@ class Desk:
         yield from (f"not verified: {check.name}" for check in checks if not check.passed)
 
     def differences(self, name: str, code: int) -> Iterator[str]:
-        """Yield the faults of a run that should have ended well, or found the output of the run before complete."""
+        """Yield the faults of a run that should have ended well, or found the output of the run
+        before complete.
+        """
         known = self.undisturbed[name]
         files = self.files()
         message = self.log.read_text().strip()
@@ -264,7 +278,9 @@ class Desk:
 
 
 def count_operations(kill_at: int, progress: int) -> list[int]:
-    """Count the file operations of this process; write the last one to the descriptor `progress` before a kill."""
+    """Count the file operations of this process; write the last one to the descriptor `progress`
+    before a kill.
+    """
     count = [0]
     own = os.getpid()
 
@@ -285,7 +301,9 @@ def count_operations(kill_at: int, progress: int) -> list[int]:
 
 
 def killed(desk: Desk, name: str, random: Random) -> tuple[int, str]:
-    """Run a command until a random operation or, one time in four, a random time; return exit code and point."""
+    """Run a command until a random operation or, one time in four, a random time; return exit code
+    and point.
+    """
     known = desk.undisturbed[name]
     if random.random() < 0.25 or known.operations == 0:
         seconds = random.uniform(0.001, known.seconds)
@@ -306,7 +324,8 @@ def limited(desk: Desk, name: str, random: Random) -> tuple[int, str]:
 
 
 def filled(desk: Desk, name: str, random: Random) -> tuple[int, str]:
-    """Run a command with its output on a small disk, and enlarge the disk; return exit code and free space.
+    """Run a command with its output on a small disk, and enlarge the disk; return exit code and
+    free space.
 
     Where this user may not mount a disk, limit the size of files.
     """
@@ -423,7 +442,9 @@ def read_damaged(parser: Parser, path: Path, random: Random) -> Result:
 
 
 def lane(number: int, root: Path, seed: int, until: float) -> Counter[Result]:
-    """Try commands and files in one process until the time is over; return how often each result occurred."""
+    """Try commands and files in one process until the time is over; return how often each result
+    occurred.
+    """
     random = Random(f"{seed} {number}")
     results = Counter[Result]()
     os.dup2(os.dup2(os.open(os.devnull, os.O_WRONLY), 1), 2)

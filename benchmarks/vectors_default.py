@@ -62,7 +62,9 @@ def vectors_of(
 
 
 def recovered(channel: Channel, counts: WordCounts) -> tuple[float, float]:
-    """Tokens that the best guess from one draw gives back: of all, and of words seen fewer than 20 times."""
+    """Tokens that the best guess from one draw gives back: of all, and of words seen fewer than 20
+    times.
+    """
     known = dict(zip(counts.words, counts.counts.tolist(), strict=True))
     prior = np.array([known.get(word, 0) for word in channel.words], dtype=np.float64)
     posterior = channel.posterior(prior)
@@ -77,7 +79,9 @@ def recovered(channel: Channel, counts: WordCounts) -> tuple[float, float]:
 
 
 def kept(corpus: Corpus, channel: Channel, key: Key, label: str) -> float:
-    """Macro-F1 of logistic regression on released notes, as a share of that on the original ones."""
+    """Macro-F1 of logistic regression on released notes, as a share of that on the original
+    ones.
+    """
     obfuscate = Obfuscator(channel, key)
     released = (obfuscate(batch).batch for batch in corpus.batches())
     rng = np.random.default_rng(SEED)

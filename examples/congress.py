@@ -1,14 +1,16 @@
 """Paper B's study on public biographies of members of the United States Congress.
 
-The biographies are public, so attacking real names does no harm. A header line with the full name precedes each text,
-as on a consultation note. An attribute of the person replaces the diagnosis: the state, the job or the party. 96 % of
-the texts name the party. For `party`, its words are therefore removed from the texts of those people whose names the
-emulated remover misses, so that the vectors must learn the party from other texts.
+The biographies are public, so attacking real names does no harm. A header line with the full name
+precedes each text, as on a consultation note. An attribute of the person replaces the diagnosis:
+the state, the job or the party. 96 % of the texts name the party. For `party`, its words are
+therefore removed from the texts of those people whose names the emulated remover misses, so that
+the vectors must learn the party from other texts.
 
     python examples/congress.py congress.csv.gz OUT --attribute state
 
-The file has the columns id, given, middle, family, state, job, party, text. OUT gets people/ (the three input files of
-the study) and study/ (tables.md, study.html and the rest). Run the same command again to resume.
+The file has the columns id, given, middle, family, state, job, party, text. OUT gets people/ (the
+three input files of the study) and study/ (tables.md, study.html and the rest). Run the same
+command again to resume.
 """
 
 from __future__ import annotations
@@ -106,7 +108,8 @@ def main() -> int:
     parser.add_argument("--config", type=Path, help="TOML file with settings of the study")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    # One short text per person: more passes than on notes, so that a name that occurs once is trained.
+    # One short text per person: more passes than on notes, so that a name that occurs once is
+    # trained.
     small = {"window": (1, 5, 9), "epochs": 10, "miss_rate": 0.1, "figure_3": False}
     given = {} if options.config else small
     try:

@@ -20,7 +20,8 @@ LONG = ("docs", "security", "release", "study", "foundation", "api")
 DATA = Path(os.environ.get("CLINVEIL_DATA", HERE.parents[1] / "shared" / "data"))
 BLOCKED = HERE / "security" / "blocked"
 
-# Tests describe the base installation, whatever extras are installed; test_second_opinion.py switches it on.
+# Tests describe the base installation, whatever extras are installed; test_second_opinion.py
+# switches it on.
 os.environ["CLINVEIL_SECOND_OPINION"] = "off"
 
 # Shared machines are slow at times, and a suite should say the same twice.
@@ -36,7 +37,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 
-# A small release under a random key can stray over a gate's limit: each test has its own keys, always the same.
+# A small release under a random key can stray over a gate's limit: each test has its own keys,
+# always the same.
 _keys = iter(())
 
 

@@ -1,4 +1,6 @@
-"""Attacks of a release use little text; tests that are about an attack give it more. Imported for its effect."""
+"""Attacks of a release use little text; tests that are about an attack give it more. Imported for
+its effect.
+"""
 
 from clinveil.attacks.adversaries import decipher, own_vectors
 from clinveil.attacks.channel import adversary_suite

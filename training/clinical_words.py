@@ -2,8 +2,9 @@
 
 Usage: `python clinical_words.py XML OUT`.
 
-XML is the tabular list in the PyPI package `simple-icd-10-cm` (MIT), which has the public files of CDC/NCHS. Words of
-other lists and of the name lists are left out: the list must not make a word of a name.
+XML is the tabular list in the PyPI package `simple-icd-10-cm` (MIT), which has the public files of
+CDC/NCHS. Words of other lists and of the name lists are left out: the list must not make a word of
+a name.
 """
 
 from __future__ import annotations

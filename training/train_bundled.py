@@ -1,8 +1,8 @@
 """Train the tagger of the package: `python training/train_bundled.py ../shared/data OUT.npz`.
 
-Needs the public data next to the project (`notes`, `people`, `casing`, `phi`); the same data give the same bytes. Every
-fifth actor, every second query of ASQ-PHI and two fifths of MTSamples are never read for training; no name that
-`held_out` keeps is ever put into a text.
+Needs the public data next to the project (`notes`, `people`, `casing`, `phi`); the same data give
+the same bytes. Every fifth actor, every second query of ASQ-PHI and two fifths of MTSamples are
+never read for training; no name that `held_out` keeps is ever put into a text.
 """
 
 from __future__ import annotations

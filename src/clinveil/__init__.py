@@ -1,4 +1,6 @@
-"""clinveil makes free-text clinical notes shareable, and measures how safe and how useful the result is."""
+"""clinveil makes free-text clinical notes shareable, and measures how safe and how useful the
+result is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`clinveil.attack` and `clinveil.evaluate`: the same findings as the rooms below, from frames, files and lists."""
+"""`clinveil.attack` and `clinveil.evaluate`: the same findings as the rooms below, from frames,
+files and lists.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What goes in comes out: pandas, polars, Arrow, series and lists of strings, through the same verbs."""
+"""What goes in comes out: pandas, polars, Arrow, series and lists of strings, through the same
+verbs.
+"""
 
 from __future__ import annotations
 

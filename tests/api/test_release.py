@@ -1,4 +1,6 @@
-"""`clinveil.release` and `verify` on a frame: what the commands write, and nothing left next to it."""
+"""`clinveil.release` and `verify` on a frame: what the commands write, and nothing left next to
+it.
+"""
 
 from __future__ import annotations
 

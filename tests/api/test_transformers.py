@@ -1,4 +1,6 @@
-"""`Deidentifier` and `Obfuscator`: scikit-learn's verbs over the same rooms that the commands use."""
+"""`Deidentifier` and `Obfuscator`: scikit-learn's verbs over the same rooms that the commands
+use.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from clinveil.attacks.attack import Context
 from clinveil.corpus.people import Patient
 from clinveil.vectors.table import Vectors
 
-# Four people and four diagnoses on a plane. Names are the mean of two words, diagnoses one word each.
+# Four people and four diagnoses on a plane. Names are the mean of two words, diagnoses one word
+# each.
 PLACES = {
     "ann": (0, 0), "arne": (0, 2), "bob": (4, 0), "berg": (4, 2), "cat": (0, 8), "cole": (2, 8), "dan": (6, 6),
     "dorn": (8, 6), "flu": (0, 0), "gout": (4, 1), "acne": (1, 9), "gas": (9, 6),
@@ -39,7 +40,9 @@ def four(codes=(("1",), ("2",), ("3",), ("4",))) -> list[Patient]:
 
 @dataclass(frozen=True)
 class World:
-    """An invented clinic: patients with names of their own, diagnoses, and vectors in which names may know them."""
+    """An invented clinic: patients with names of their own, diagnoses, and vectors in which names
+    may know them.
+    """
 
     vectors: Vectors
     patients: list[Patient]
@@ -47,9 +50,11 @@ class World:
 
 
 def world(rng, n=120, m=30, *, link=0.0, prevalence=1.0) -> World:
-    """Names lie `link` times towards (or, below 0, away from) their bearers' diagnoses; frequent diagnoses are longer.
+    """Names lie `link` times towards (or, below 0, away from) their bearers' diagnoses; frequent
+    diagnoses are longer.
 
-    Every diagnosis has a direction of its own and a length that grows with its prevalence, so that all names lie
+    Every diagnosis has a direction of its own and a length that grows with its prevalence, so that
+    all names lie
     farther from frequent diagnoses: what paper B's tests find with `link=0`.
     """
     odds = np.exp(rng.normal(0, prevalence, m))

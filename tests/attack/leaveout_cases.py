@@ -20,7 +20,9 @@ TINY = {
 
 
 def notes_of(patients=8, each=2, seed=0):
-    """Notes of a few lines; patient k's are about k times as long as patient 0's, and hold a word of their own."""
+    """Notes of a few lines; patient k's are about k times as long as patient 0's, and hold a word
+    of their own.
+    """
     rng = np.random.default_rng(seed)
     texts = []
     owners = []

@@ -1,4 +1,6 @@
-"""Scenes for readers without the channel: a language of word classes, whose neighbours any of its texts tell."""
+"""Scenes for readers without the channel: a language of word classes, whose neighbours any of its
+texts tell.
+"""
 
 import numpy as np
 from scenes import channel_of, seen, written
@@ -7,7 +9,9 @@ from clinveil.attacks.adversary import AdversaryView
 
 
 def classes(n_classes, size, rng):
-    """Transitions (n_words, n_words) of classes of words that are exchanged freely; each class has two that follow."""
+    """Transitions (n_words, n_words) of classes of words that are exchanged freely; each class has
+    two that follow.
+    """
     n_words = n_classes * size
     after = np.full((n_words, n_words), 0.05 / n_words)
     within = 1 / np.arange(1, size + 1)
@@ -18,7 +22,9 @@ def classes(n_classes, size, rng):
 
 
 def near_words(notes, n_words, k):
-    """Of each word the k that stand in the most similar company: cosine of counts of the words before and after."""
+    """Of each word the k that stand in the most similar company: cosine of counts of the words
+    before and after.
+    """
     company = np.full((n_words, 2 * n_words), 1e-9)
     for note in notes:
         np.add.at(company, (note[1:], note[:-1]), 1)
@@ -33,7 +39,9 @@ def near_words(notes, n_words, k):
 def class_scene(
     seed=0, *, n_classes=12, size=4, notes=20, others=150, length=60, pairs=0, policy=None, window=0
 ):
-    """Notes of classes, obfuscated by the k nearest of the source; the shadow channel by those of the other notes."""
+    """Notes of classes, obfuscated by the k nearest of the source; the shadow channel by those of
+    the other notes.
+    """
     rng = np.random.default_rng(seed)
     after = classes(n_classes, size, rng)
     k = size - 1
@@ -68,7 +76,9 @@ def class_scene(
 
 
 def scattered(view, rng):
-    """The same scene, its outputs shuffled among all places of all notes: nothing is left to be read."""
+    """The same scene, its outputs shuffled among all places of all notes: nothing is left to be
+    read.
+    """
     from dataclasses import replace
 
     every = rng.permutation(np.concatenate([note.outputs for note in view.notes]))

@@ -1,4 +1,6 @@
-"""Small scenes for readers: notes of a language with word pairs, obfuscated by a channel of random neighbours."""
+"""Small scenes for readers: notes of a language with word pairs, obfuscated by a channel of random
+neighbours.
+"""
 
 import numpy as np
 
@@ -30,7 +32,9 @@ def random_channel(n_words, k, rng, **more):
 
 
 def language(n_words, rng, *, fan=3):
-    """Transition probabilities, (n_words, n_words): after each word mostly one of a few, with Zipf's frequencies."""
+    """Transition probabilities, (n_words, n_words): after each word mostly one of a few, with
+    Zipf's frequencies.
+    """
     usual = 1 / np.arange(1, n_words + 1)
     after = np.tile(0.1 * usual / usual.sum(), (n_words, 1))
     for i in range(n_words):
@@ -47,7 +51,9 @@ def written(after, length, rng):
 
 
 def seen(channel, note, patient, rng, *, order=None):
-    """A note as the channel releases it, with fresh draws; `order`: (n,) the places in their released order."""
+    """A note as the channel releases it, with fresh draws; `order`: (n,) the places in their
+    released order.
+    """
     drawn = np.array(
         [rng.choice(channel.row(x)[0], p=channel.row(x)[1]) for x in note.tolist()], dtype=np.int64
     )
@@ -58,7 +64,9 @@ def seen(channel, note, patient, rng, *, order=None):
 def view(
     seed=0, *, n_words=40, k=4, notes=12, others=60, length=40, window=0, pairs=0, policy=None
 ):
-    """Notes of one language, two a patient; with `window` the words stand shuffled in windows of so many."""
+    """Notes of one language, two a patient; with `window` the words stand shuffled in windows of so
+    many.
+    """
     rng = np.random.default_rng(seed)
     channel = random_channel(n_words, k, rng, **({"policy": policy} if policy else {}))
     after = language(n_words, rng)

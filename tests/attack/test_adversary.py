@@ -1,4 +1,6 @@
-"""Adversaries: the table of findings, what does not apply, and every adversary on releases of known strength."""
+"""Adversaries: the table of findings, what does not apply, and every adversary on releases of known
+strength.
+"""
 
 from dataclasses import replace
 

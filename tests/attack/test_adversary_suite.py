@@ -98,7 +98,9 @@ def test_every_reader_stands_beside_chance_and_control(case):
 
 
 def test_chance_is_that_of_all_attacked_words_for_an_adversary_of_few_words_too(case, monkeypatch):
-    """The most frequent of a few words has a large share by chance, which would hide what the adversary recovers."""
+    """The most frequent of a few words has a large share by chance, which would hide what the
+    adversary recovers.
+    """
     monkeypatch.setattr(adversaries.get("decipher"), "max_words", 60)
     got = found(case)
     few = got["all", "decipher"]

@@ -1,4 +1,6 @@
-"""`clinveil attack association` and `clinveil attack scenario`: findings, tables, and one line for each mistake."""
+"""`clinveil attack association` and `clinveil attack scenario`: findings, tables, and one line for
+each mistake.
+"""
 
 from __future__ import annotations
 

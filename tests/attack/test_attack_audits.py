@@ -1,4 +1,6 @@
-"""Audits against models whose guilt is known: one that knows its notes by heart, and one that saw other patients."""
+"""Audits against models whose guilt is known: one that knows its notes by heart, and one that saw
+other patients.
+"""
 
 from __future__ import annotations
 
@@ -302,7 +304,8 @@ def test_a_model_of_other_patients_gives_no_canary_away():
         if one.measure == "attack.canary_extraction":
             assert one.value == one.control == 0.0
         else:
-            # Planted or not is the same to it: the two means of 12 differ by their own spread alone.
+            # Planted or not is the same to it: the two means of 12 differ by their own spread
+            # alone.
             assert abs(one.value - one.control) < 4 * 1.44 * np.sqrt(2 / 12)
 
 

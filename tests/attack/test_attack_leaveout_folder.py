@@ -1,4 +1,6 @@
-"""The folder of an audit: the same settings go on, others are refused, and what it says of itself is true."""
+"""The folder of an audit: the same settings go on, others are refused, and what it says of itself
+is true.
+"""
 
 from __future__ import annotations
 

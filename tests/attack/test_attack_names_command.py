@@ -1,4 +1,6 @@
-"""`clinveil attack names`, run as a user runs it; and the attack on trained vectors, beside its negative control."""
+"""`clinveil attack names`, run as a user runs it; and the attack on trained vectors, beside its
+negative control.
+"""
 
 from __future__ import annotations
 
@@ -172,7 +174,9 @@ def test_mistakes_are_one_line(files, arguments, code, says, capsys, monkeypatch
 
 @pytest.mark.slow
 def test_trained_vectors_know_names_and_the_control_does_not(tmp_path):
-    """Vectors of notes with all names left put names together; with names dealt out anew in each note they do not."""
+    """Vectors of notes with all names left put names together; with names dealt out anew in each
+    note they do not.
+    """
     people = next(demo_chunks(50, 11)).patients
     names = NameTokens(person.name for person in people)
     k = len(names.true_pairs)

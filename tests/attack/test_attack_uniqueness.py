@@ -1,4 +1,6 @@
-"""Notes that stand alone: layout skeletons by hand, the fast way against the tokenizer; combinations of kept values."""
+"""Notes that stand alone: layout skeletons by hand, the fast way against the tokenizer;
+combinations of kept values.
+"""
 
 from __future__ import annotations
 

@@ -125,7 +125,9 @@ def test_exposure_by_hand(rng):
 
 
 def test_equals_are_ranked_at_random(rng):
-    """All secrets equally likely: the rank is uniform, the mean exposure what `expected_exposure` says."""
+    """All secrets equally likely: the rank is uniform, the mean exposure what `expected_exposure`
+    says.
+    """
     canaries = invent([number_family()], rng, repeats=(1,), each=3, unplanted=4_000)
     bits = exposures(canaries, lambda texts: np.zeros(len(texts)), rng, references=50)
     ranks = np.round(51 / 2**bits).astype(int)
@@ -179,7 +181,9 @@ def name_canaries(rng, repeats, each):
 
 
 def test_real_text_without_a_canary_shows_names_at_chance(rng):
-    """Names that stand in no note are all equally likely: with ties to the canary's harm this text showed 4 bits."""
+    """Names that stand in no note are all equally likely: with ties to the canary's harm this text
+    showed 4 bits.
+    """
     canaries = name_canaries(rng, 1, 20)
     bits = of_text(NOTES, canaries, rng)  # of notes in which nothing was planted
     found = canary_findings(canaries, bits, np.zeros(len(canaries), bool))[0]

@@ -66,7 +66,9 @@ def test_a_chain_is_never_longer_than_its_steps():
 
 
 def test_the_chance_of_a_pair_is_that_of_a_draw():
-    """Of 28 pairs 3 are drawn, and each patient has one pair: 3/28; a name of three words has three."""
+    """Of 28 pairs 3 are drawn, and each patient has one pair: 3/28; a name of three words has
+    three.
+    """
     assert one(
         run([PAIRS[0], ("bob", "cole"), PAIRS[3]]), "attack.chain", series=NAMED
     ).chance == pytest.approx(3 / 28)

@@ -1,4 +1,6 @@
-"""Copy scan: by hand, against brute force, on a copying generator and on one that never saw the patients."""
+"""Copy scan: by hand, against brute force, on a copying generator and on one that never saw the
+patients.
+"""
 
 from __future__ import annotations
 
@@ -166,7 +168,9 @@ def test_matched_words_are_about_as_many_as_the_held_out(sides):
 
 
 def test_a_larger_training_set_is_no_sign_of_memorising():
-    """Half of all notes hold one of many phrases: 20 times as many notes hold more of them; as many hold as many."""
+    """Half of all notes hold one of many phrases: 20 times as many notes hold more of them; as many
+    hold as many.
+    """
     rng = np.random.default_rng(8)
     phrases = letters(notes_of(rng, 60, words=12))
 

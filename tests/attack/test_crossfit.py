@@ -1,4 +1,6 @@
-"""The effect at a word chosen on other seeds: by hand, where the truth is known, at chance, and its interval."""
+"""The effect at a word chosen on other seeds: by hand, where the truth is known, at chance, and its
+interval.
+"""
 
 from __future__ import annotations
 
@@ -47,14 +49,17 @@ def finding(effects, seed=0):
 
 
 def test_three_units_by_hand():
-    """One seed chooses the second word of unit 1, the other measures it; and the other way round the first word."""
+    """One seed chooses the second word of unit 1, the other measures it; and the other way round
+    the first word.
+    """
     none = [np.zeros(2), np.zeros(1), np.zeros(1)]
     first = [[np.array([-1.0, -3.0]), *none[1:]], [np.array([0.0, 1.0]), *none[1:]], none]
     second = [[np.array([-4.0, -1.0]), *none[1:]], none, [np.array([0.0, 0.5]), *none[1:]]]
     effects = cross_fit([first, second])
     # differences of unit 1, others' mean less own: first seed 1, 3.5; second seed 4, 1.25
     assert effects.own.tolist() == [(1.0 + 1.25) / 2, 0.0, 0.0]
-    # of the model without unit 2, on unit 1's words, against the one without unit 3: (0, -1) and (0, 0.5)
+    # of the model without unit 2, on unit 1's words, against the one without unit 3: (0, -1) and
+    # (0, 0.5)
     assert effects.matrix[1, 0] == (-1.0 + 0.0) / 2
     assert effects.control == pytest.approx(effects.matrix[~np.eye(3, dtype=bool)].mean())
     assert effects.seeds == 2
@@ -70,7 +75,9 @@ def test_what_is_remembered_is_measured_without_bias_where_the_word_can_be_found
 
 
 def test_an_effect_that_maxima_hide_is_found():
-    """2 nats on one word of 500: score less placebo is about 0, the effect is not, and more seeds find more of it."""
+    """2 nats on one word of 500: score less placebo is about 0, the effect is not, and more seeds
+    find more of it.
+    """
     rng = np.random.default_rng(2)
     hidden = []
     two = []
@@ -88,7 +95,9 @@ def test_an_effect_that_maxima_hide_is_found():
 
 
 def test_one_planted_word_is_found_and_a_control_word_is_not():
-    """Positive control: units 0 to 3 remember a word; 4 to 7, which no model ever saw, remember nothing."""
+    """Positive control: units 0 to 3 remember a word; 4 to 7, which no model ever saw, remember
+    nothing.
+    """
     rng = np.random.default_rng(3)
     seeds = models(rng)
     for rows in seeds:
@@ -113,7 +122,9 @@ def level(n, runs, **how):
 
 @pytest.mark.parametrize("systematic", [0.0, NOISE])
 def test_larger_patients_who_move_the_model_more_are_no_sign_of_memory(systematic):
-    """Nobody is remembered, a model strays with the square root of what it lost; permuting models rejects 35 %."""
+    """Nobody is remembered, a model strays with the square root of what it lost; permuting models
+    rejects 35 %.
+    """
     sizes = np.geomspace(40, 400, 8).astype(int)
     spread = (sizes / sizes.mean()) ** 0.5
     assert level(8, 150, sizes=sizes, spread=spread, systematic=systematic) <= 0.1

@@ -45,7 +45,8 @@ def test_real_names_that_lie_nearer_stand_out():
     finding = leaked_names(*setting(0.01, 5.0), 5, np.random.default_rng(0))
     assert (finding.value, finding.count) == (1.0, 5)
     assert finding.low > finding.chance == 0.25
-    # 5 right of 5: one of C(20, 5) ways on the upper side; on the lower side even 0 of 5 is nearer to the mean.
+    # 5 right of 5: one of C(20, 5) ways on the upper side; on the lower side even 0 of 5 is nearer
+    # to the mean.
     assert finding.p == pytest.approx(1 / 15504, abs=3e-4)
 
 

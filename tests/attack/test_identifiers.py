@@ -1,4 +1,6 @@
-"""Known identifiers: by hand on four notes, planted truth found, and chance where the release is of others' words."""
+"""Known identifiers: by hand on four notes, planted truth found, and chance where the release is of
+others' words.
+"""
 
 from __future__ import annotations
 
@@ -246,7 +248,8 @@ def test_other_names_against_shuffled_pairs():
     people = crowd(400)
     rng = np.random.default_rng(2)
     people_list = list(people.values())
-    # Notes of words in which first and last names meet at random: as many real names as made-up ones.
+    # Notes of words in which first and last names meet at random: as many real names as made-up
+    # ones.
     loose = [
         (p, f"{people_list[rng.integers(400)].name[0]} {people_list[rng.integers(400)].name[1]}")
         for p in people

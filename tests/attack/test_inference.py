@@ -1,4 +1,6 @@
-"""Inference: an attribute that words tell is read, one that they do not is at chance; scores by brute force."""
+"""Inference: an attribute that words tell is read, one that they do not is at chance; scores by
+brute force.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Token inversion: by hand, identity and constant channels, and against a guesser that is played out."""
+"""Token inversion: by hand, identity and constant channels, and against a guesser that is played
+out.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ def channel_of(rows: list[dict[int, float]]) -> Channel:
     )
 
 
-# Four words seen 4, 3, 2, 1 times. Output 0 can be 1 (1.5 tokens), 2 (1) or 3 (1); output 1 can be 0 (2) or 2 (1);
-# output 2 can be 0 (2) or 1 (1.5). The best guesser wins 1.5 + 2 + 2 = 5.5 of 10 tokens.
+# Four words seen 4, 3, 2, 1 times. Output 0 can be 1 (1.5 tokens), 2 (1) or 3 (1); output 1 can be
+# 0 (2) or 2 (1); output 2 can be 0 (2) or 1 (1.5). The best guesser wins 1.5 + 2 + 2 = 5.5 of 10
+# tokens.
 HALVES = channel_of([{1: 0.5, 2: 0.5}, {0: 0.5, 2: 0.5}, {0: 0.5, 1: 0.5}, {0: 1.0}, {}])
 COUNTS = np.array([4, 3, 2, 1])
 
@@ -52,14 +55,17 @@ def test_by_hand():
         and overall.chance == pytest.approx(0.4)
         and overall.n == 10
     )
-    # Outputs 0, 1, 2 come 3.5, 3, 3.5 times; named are words 1, 0, 0, which are 3, 4, 4 of 10 tokens.
+    # Outputs 0, 1, 2 come 3.5, 3, 3.5 times; named are words 1, 0, 0, which are 3, 4, 4 of 10
+    # tokens.
     assert overall.control == pytest.approx(0.35 * 0.3 + 0.3 * 0.4 + 0.35 * 0.4)
-    # Who knows that the word is rare (2 or 1 tokens): word 3 (1) or 2 (1) at output 0, word 2 (1) at output 1.
+    # Who knows that the word is rare (2 or 1 tokens): word 3 (1) or 2 (1) at output 0, word 2 (1)
+    # at output 1.
     rare = found["inversion_rare"]
     assert (
         rare.value == pytest.approx(2 / 3) and rare.chance == pytest.approx(2 / 3) and rare.n == 3
     )
-    # Of the rare tokens' outputs, 0 comes 2 times and 1 once; named are words 2 and 2 (ties go to the first).
+    # Of the rare tokens' outputs, 0 comes 2 times and 1 once; named are words 2 and 2 (ties go to
+    # the first).
     assert rare.control == pytest.approx(2 / 3)
     assert (rare.unit, rare.method, rare.control_kind) == (
         "tokens",
@@ -93,7 +99,8 @@ def test_an_output_with_one_input_is_single_only_among_words_that_occur():
 def test_unknown_words_are_one_input_each_and_only_the_most_frequent_can_be_named():
     channel = channel_of([{0: 1.0}, {1: 1.0}, {1: 1.0}])
     found = figures(channel, [10, 2], unknown=[4, 3, 1], rare=5)
-    # Output 1: word 1 has 2 tokens, unknown words 4, 3 and 1; the unknown word of 4 is named: 14 of 20.
+    # Output 1: word 1 has 2 tokens, unknown words 4, 3 and 1; the unknown word of 4 is named: 14 of
+    # 20.
     assert found["inversion"].value == pytest.approx(14 / 20) and found["inversion"].n == 20
     # Rare are word 1 (2 tokens) and all unknown words: the unknown word of 4 is named.
     assert found["inversion_rare"].value == pytest.approx(4 / 10)
@@ -175,7 +182,9 @@ def test_the_exact_share_is_what_the_guesser_wins_when_it_is_played_out():
 @given(channels(), st.lists(st.integers(1, 40), max_size=4), st.integers(2, 41))
 @settings(max_examples=60, deadline=None)
 def test_no_guesser_of_a_stratum_does_better(case, unknown, rare):
-    """Every type on its own, known and unknown, by enumeration: the likeliest of the stratum at each output."""
+    """Every type on its own, known and unknown, by enumeration: the likeliest of the stratum at
+    each output.
+    """
     channel, counts = case
     channel = with_unknown_row(channel)
     found = figures(channel, counts, unknown, rare)

@@ -1,4 +1,6 @@
-"""Notes held in both forms: a code is read, a shuffle takes bags to learn from, a scattered release tells nothing."""
+"""Notes held in both forms: a code is read, a shuffle takes bags to learn from, a scattered release
+tells nothing.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,8 @@ def test_a_shuffled_release_is_read_by_bags_and_not_by_places():
     there = view(3, pairs=200, notes=20, window=40, policy=Policy(shuffle="note"))
     there.cache["shadow", id(there.others)] = csr_matrix((40, 40))  # pairs alone
     found = right(known_pairs().recover(there, rng(0)), there)
-    # Within a bag, the order of what he holds tells nothing: the same reading with its words in another order.
+    # Within a bag, the order of what he holds tells nothing: the same reading with its words in
+    # another order.
     pairs = [
         replace(n, truth=n.truth[o], positions=n.positions[o])
         for n in there.pairs
@@ -109,7 +112,9 @@ def test_nothing_is_read_of_a_scattered_release():
 
 
 def test_shadow_vectors_add_to_a_few_pairs():
-    """With few pairs most words were never seen in both forms: what neighbours they have is told by other notes."""
+    """With few pairs most words were never seen in both forms: what neighbours they have is told by
+    other notes.
+    """
     there = class_scene(2, pairs=3)
     ((name, shadow),) = there.cache.items()
     bare = replace(there, cache={name: 0 * shadow})

@@ -1,4 +1,6 @@
-"""Linkage: all on unprotected text, chance on a shuffled release, matchers by hand-made cases, bad input."""
+"""Linkage: all on unprotected text, chance on a shuffled release, matchers by hand-made cases, bad
+input.
+"""
 
 from __future__ import annotations
 
@@ -342,7 +344,9 @@ def test_a_view_of_few_people_needs_no_weights():
 
 
 def test_the_tenth_with_the_rarest_words_is_told_apart():
-    """Of twenty people two have words of their own; the attacker finds these two and nobody else."""
+    """Of twenty people two have words of their own; the attacker finds these two and nobody
+    else.
+    """
     common = "seen today with mild pain in the chest"
     known = [
         f"{common} {'zebra' if i == 3 else 'quokka' if i == 7 else 'cough'}" for i in range(20)

@@ -1,4 +1,6 @@
-"""Membership inference: a planted signal is found, none is not, and the blind attacker stands for itself."""
+"""Membership inference: a planted signal is found, none is not, and the blind attacker stands for
+itself.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +144,9 @@ def test_the_blind_attackers_interval_covers_chance_as_often_as_it_says():
 
 
 def test_folds_by_note_would_have_recognised_the_patients():
-    """The same notes, each called a patient of its own: favourite words give the answer away without any model."""
+    """The same notes, each called a patient of its own: favourite words give the answer away
+    without any model.
+    """
     rng = np.random.default_rng(3)
     texts, _ = notes(rng, 60, each=6)
     members = np.repeat(rng.permutation(np.arange(60) < 30), 6)

@@ -1,4 +1,6 @@
-"""Memory: a patient whose note was repeated 100 times is noticed under an LSTM, and nobody is without repetition."""
+"""Memory: a patient whose note was repeated 100 times is noticed under an LSTM, and nobody is
+without repetition.
+"""
 
 from __future__ import annotations
 

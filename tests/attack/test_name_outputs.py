@@ -14,7 +14,8 @@ from clinveil.attacks.channel.inversion import inversion_names
 from clinveil.attacks.channel.name_outputs import _Spelling, name_outputs, within
 
 WORDS = ("smith", "smyth", "jones", "pain", "paine")
-#  smith -> smyth 1/2, pain 1/2; smyth -> smith; jones -> jones 1/4, pain 3/4; pain -> paine; paine -> smith
+# smith -> smyth 1/2, pain 1/2; smyth -> smith; jones -> jones 1/4, pain 3/4; pain -> paine; paine
+# -> smith
 CHANNEL = replace(
     channel_of([{1: 0.5, 3: 0.5}, {0: 1.0}, {2: 0.25, 3: 0.75}, {4: 1.0}, {0: 1.0}, {3: 1.0}]),
     words=WORDS,
@@ -78,7 +79,8 @@ def test_names_by_hand():
 
 def test_chance_is_a_usual_output():
     found = of(name_outputs(CHANNEL, ["smith", "jones"], COUNTS), "name_to_name")
-    # Outputs: smith 1 + 15, smyth 15, jones 1, pain 18, paine 50, of 100; smith has 30 tokens, jones 4.
+    # Outputs: smith 1 + 15, smyth 15, jones 1, pain 18, paine 50, of 100; smith has 30 tokens,
+    # jones 4.
     assert found.chance == pytest.approx((30 * 0.01 + 4 * 0.16) / 34)
     near = of(name_outputs(CHANNEL, ["smith", "jones"], COUNTS), "name_near")
     assert near.chance == pytest.approx(30 * 0.15 / 34)
@@ -100,14 +102,17 @@ def test_names_that_do_not_occur_are_left_out():
 
 def test_names_are_read_back_by_who_knows_that_a_word_is_a_name():
     (found,) = inversion_names(CHANNEL, ["Ann SMITH", "Smyth", "Jones"], COUNTS)
-    # Of 30 smith, 1 smyth, 4 jones: smith at smyth (15) and at pain (15, jones has 3), smyth at smith, jones at jones.
+    # Of 30 smith, 1 smyth, 4 jones: smith at smyth (15) and at pain (15, jones has 3), smyth at
+    # smith, jones at jones.
     assert found.value == pytest.approx((15 + 15 + 1 + 1) / 35) and found.n == 35
     assert found.chance == pytest.approx(30 / 35) and found.measure == "attack.inversion_names"
     assert found.control_kind == "negative" and found.control <= found.chance
 
 
 def test_names_that_the_channel_does_not_know_count_too():
-    """The row of unknown words always gives pain; the most frequent unknown name is the best guess there."""
+    """The row of unknown words always gives pain; the most frequent unknown name is the best guess
+    there.
+    """
     (found,) = inversion_names(
         CHANNEL, ["Jones", "Zola Zweig"], COUNTS, {"zola": 5, "zweig": 2, "zebra": 90}
     )

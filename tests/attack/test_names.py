@@ -1,4 +1,6 @@
-"""Attack 1: hand-solved names, P values against enumeration and SciPy, planted truth, controls, the maximum."""
+"""Attack 1: hand-solved names, P values against enumeration and SciPy, planted truth, controls, the
+maximum.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from clinveil.core.errors import InputError
 from clinveil.vectors.table import Vectors
 
 SCIPY = {"cosine": cosine, "cityblock": cityblock, "euclidean": euclidean}
-# Four people in two dimensions. Ann and Dale, Bob and Elms lie close together; the other two pairs far apart.
+# Four people in two dimensions. Ann and Dale, Bob and Elms lie close together; the other two pairs
+# far apart.
 FOUR = [("Ann", "Dale"), ("Bob", "Elms"), ("Cid", "Ford"), ("Guy", "Hill")]
 PLACES = {
     "ann": (1.0, 0.1), "dale": (1.0, 0.2), "bob": (0.1, 1.0), "elms": (0.22, 1.0),
@@ -82,7 +85,9 @@ def test_four_names_by_hand(metric, k):
 
 
 def test_the_four_names_are_as_the_picture_says():
-    """The two near pairs are the first two of the cosine list, so P is 2 of 24: both surnames in place."""
+    """The two near pairs are the first two of the cosine list, so P is 2 of 24: both surnames in
+    place.
+    """
     names = NameTokens(FOUR)
     found = by_measure(
         attack_names(names, [rank_names(vectors(PLACES), names, "cosine", 28)], rng(), k=2)
@@ -183,7 +188,9 @@ def people(n, seed):
 
 
 def planted(names, noise, seed=0):
-    """Vectors in which every token lies near the middle of the people who bear it: truth is nearest."""
+    """Vectors in which every token lies near the middle of the people who bear it: truth is
+    nearest.
+    """
     draw = np.random.default_rng(seed)
     total = {}
     for name in names:
@@ -306,7 +313,9 @@ def test_the_best_of_several_models_says_that_it_is():
 
 
 def test_alphabetical_ties_favour_nobody():
-    """All vectors equal: the list is alphabetical, and its hits are those of an alphabetical list."""
+    """All vectors equal: the list is alphabetical, and its hits are those of an alphabetical
+    list.
+    """
     names = NameTokens(FOUR)
     ranking = rank_names(vectors(dict.fromkeys(PLACES, (1.0, 2.0))), names, "euclidean", 28)
     assert [tuple(names.forms[t] for t in divmod(c, 8)) for c in ranking.codes[:3].tolist()] == [
@@ -348,7 +357,9 @@ def test_the_seed_makes_the_same_findings():
     ids=["0", "1", "3"],
 )
 def test_few_hits_have_the_interval_of_rare_events(hits, low, high):
-    """The paper's 600 pairs against 200 names of three tokens: by bootstrap 0 hits gave 0-1.38 %, 3 gave 0-1.17."""
+    """The paper's 600 pairs against 200 names of three tokens: by bootstrap 0 hits gave 0-1.38 %, 3
+    gave 0-1.17.
+    """
     letters = "abcdefghij"
     forms = [f"{a}{b}{c}" for a in letters for b in letters for c in letters][:600]
     names = NameTokens([tuple(forms[row : row + 3]) for row in range(0, 600, 3)])

@@ -1,4 +1,6 @@
-"""Readers who make vectors of their own: they read where neighbours are stable, and nothing in a scattered release."""
+"""Readers who make vectors of their own: they read where neighbours are stable, and nothing in a
+scattered release.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def test_nothing_is_read_of_a_scattered_release(name, view):
 
 
 def test_no_reader_of_ours_looks_at_what_is_secret(view):
-    """The same readings where truth and places of the attacked notes, and the channel, are other ones."""
+    """The same readings where truth and places of the attacked notes, and the channel, are other
+    ones.
+    """
     other = replace(
         view.channel, indices=np.roll(view.channel.indices, 7), parameters={"low": 3, "high": 3}
     )
@@ -69,7 +73,9 @@ def test_no_reader_of_ours_looks_at_what_is_secret(view):
 
 
 def test_without_a_shadow_the_tool_itself_is_run(tmp_path):
-    """Vectors are trained and a channel is built of the other notes; words have no digits, so that it reads them."""
+    """Vectors are trained and a channel is built of the other notes; words have no digits, so that
+    it reads them.
+    """
     here = class_scene(3, others=120)
     words = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(48)]
     channel = replace(

@@ -1,4 +1,6 @@
-"""Own copies: each construction that must be seen is, each that must not be is not, and the rule is the exact one."""
+"""Own copies: each construction that must be seen is, each that must not be is not, and the rule is
+the exact one.
+"""
 
 from __future__ import annotations
 
@@ -212,7 +214,9 @@ def test_the_rule_is_fishers_exact_test_within_its_cap(training, held_out, data)
 
 @pytest.mark.parametrize(("share", "low", "high"), [(0.03, 0.0, 0.02), (0.3, 0.3, 0.7)])
 def test_how_often_the_rule_refuses_where_copies_come_by_chance(share, low, high):
-    """Each patient has a long run by chance with one probability: seldom refused below the cap, every second above."""
+    """Each patient has a long run by chance with one probability: seldom refused below the cap,
+    every second above.
+    """
     rng = np.random.default_rng(0)
     may = cache(lambda by_chance: allowed(90, 10, by_chance))
     refused = 0
@@ -239,7 +243,9 @@ def test_the_level_of_the_test_of_short_runs(share):
 
 
 def test_a_phrase_shared_across_the_split_is_a_coincidence_of_the_held_out_patient():
-    """It may not be own words of training patients alone, or the test would refuse honest notes too often."""
+    """It may not be own words of training patients alone, or the test would refuse honest notes too
+    often.
+    """
     shared = note(np.random.default_rng(7), 60)
     trained = [*people(1, 20), f"a {shared}"]
     others = [*people(2, 4), f"b {shared}"]

@@ -1,4 +1,6 @@
-"""S-PDTP from log-probabilities: by hand, at chance, with a planted effect; the unigram's closed form."""
+"""S-PDTP from log-probabilities: by hand, at chance, with a planted effect; the unigram's closed
+form.
+"""
 
 from __future__ import annotations
 
@@ -161,7 +163,8 @@ def test_unigram_equals_two_trained_models(notes, alpha):
 
 
 def test_unigram_by_hand():
-    # Words: a 3 times, b once; the unit holds "a b": a: |log 4/6 - log 3/4|, b: |log 2/6 - log 1/4|.
+    # Words: a 3 times, b once; the unit holds "a b": a: |log 4/6 - log 3/4|, b: |log 2/6 - log
+    # 1/4|.
     scores = unigram_pdtp(np.array([3, 1]), [(np.array([0, 1]), np.array([1, 1]))])
     assert scores[0] == pytest.approx(
         max(abs(math.log(4 / 6 / (3 / 4))), abs(math.log(2 / 6 / (1 / 4))))

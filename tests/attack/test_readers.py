@@ -1,4 +1,6 @@
-"""Readers who hold the channel: each reads what it can, and nothing where there is nothing to read."""
+"""Readers who hold the channel: each reads what it can, and nothing where there is nothing to
+read.
+"""
 
 from dataclasses import replace
 from itertools import pairwise, product

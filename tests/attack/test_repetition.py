@@ -29,7 +29,8 @@ def neighbours(n, k, seed):
 
 
 def test_two_draws_by_hand():
-    # 00 is word 3 (1 token); 01, 10 word 2 (.5 each); 02, 20 word 1 (.75 each); 11, 12, 21, 22 word 0 (1 each).
+    # 00 is word 3 (1 token); 01, 10 word 2 (.5 each); 02, 20 word 1 (.75 each); 11, 12, 21, 22 word
+    # 0 (1 each).
     found = by_repeats(HALVES, COUNTS, repeats=(1, 2))
     assert found[1].value == pytest.approx(0.55)
     assert found[2].value == pytest.approx((1 + 1 + 1.5 + 4) / 10)
@@ -108,7 +109,8 @@ def test_controls_identity_gives_all_and_constant_what_guessing_gives():
 def test_unknown_words_share_a_row_and_repeats_do_not_tell_them_apart():
     channel = channel_of([{0: 1.0}, {1: 0.5, 0: 0.5}, {0: 0.5, 1: 0.5}])
     found = by_repeats(channel, [1, 1], "note", unknown=np.array([5, 3]), repeats=(8,))[8]
-    # All eight outputs 0: word 0 (1 token) is named, else the unknown word of 5 tokens; the one of 3 never is.
+    # All eight outputs 0: word 0 (1 token) is named, else the unknown word of 5 tokens; the one of
+    # 3 never is.
     assert found.value == pytest.approx((1 + 5 * 255 / 256) / 10)
 
 
@@ -153,7 +155,9 @@ def test_no_guesser_does_better_with_several_draws_of_a_stratum(m, rare):
 
 
 def test_rare_words_are_read_back_by_who_looks_for_them():
-    """A frequent word hides two rare ones from a guesser of all words, not from one who wants the rare ones."""
+    """A frequent word hides two rare ones from a guesser of all words, not from one who wants the
+    rare ones.
+    """
     channel = channel_of([{1: 0.5, 2: 0.5}, {2: 1.0}, {1: 1.0}, {}])
     counts = np.array([1000, 3, 3])
     for m in (1, 2):

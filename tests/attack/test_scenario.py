@@ -26,7 +26,9 @@ HELD = "far or near fixed on the other half"
 
 
 def the_four():
-    """Distances of the four names from the four diagnoses, by hand (test_groups), each with one diagnosis."""
+    """Distances of the four names from the four diagnoses, by hand (test_groups), each with one
+    diagnosis.
+    """
     far = np.array([[1.0, 4, 9, 14], [5, 0, 11, 10], [9, 10, 1, 10], [13, 8, 9, 2]])
     return Contest(far, np.eye(4, dtype=bool), [np.arange(4)])
 
@@ -71,7 +73,9 @@ def test_the_majority_guesses_the_most_frequent_for_everybody():
 
 
 def test_permuted_accuracies_are_an_enumeration():
-    """Each of the 24 permutations of four names is as likely, and k of them are right as often as k points stay."""
+    """Each of the 24 permutations of four names is as likely, and k of them are right as often as k
+    points stay.
+    """
     field = the_four()
     scored = Scored(field, field.guesses(nearest=True), field.majority())
     null = scored._permuted(1, 6_000, np.random.default_rng(0))
@@ -141,7 +145,9 @@ def test_whole_names_permuted_over_like_patients_fall_to_chance():
 
 
 def test_nothing_known_still_beats_a_baseline_that_is_low():
-    """Guesses that know only prevalence score as they would under any name: the paper's share alone shows nothing."""
+    """Guesses that know only prevalence score as they would under any name: the paper's share alone
+    shows nothing.
+    """
     made = world(np.random.default_rng(5), prevalence=1.0)
     findings = attack(made, plan_for(made, range(11), metric=("cityblock",)))
     far = one(findings, "attack.scenario", series=FAR, label="A@5")

@@ -25,7 +25,9 @@ Place = tuple[int, int]
 
 
 class Piece(NamedTuple):
-    """What is written of a token: the gap before it, its kind, the place in the source, the number of its sentence."""
+    """What is written of a token: the gap before it, its kind, the place in the source, the number
+    of its sentence.
+    """
 
     gap: str
     written: str

@@ -25,7 +25,9 @@ def spelled(i: int) -> str:
 
 
 def vectors(*, patients: bool = True, n_patients: int = 100) -> Vectors:
-    """60 words in random directions; the first 40 occur with many patients, the rest with 4 or fewer."""
+    """60 words in random directions; the first 40 occur with many patients, the rest with 4 or
+    fewer.
+    """
     rng = np.random.default_rng(0)
     matrix = rng.normal(size=(N_WORDS, 8)).astype(np.float32)
     counts = np.arange(N_WORDS, 0, -1, dtype=np.int64)

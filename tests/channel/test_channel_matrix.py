@@ -81,7 +81,9 @@ def test_a_caller_may_go_on_writing_to_their_own_array():
 
 
 def test_the_matrix_cannot_change_the_channel():
-    """Outputs stand in the order of the mechanism (the draws go by it), those of the matrix in their own."""
+    """Outputs stand in the order of the mechanism (the draws go by it), those of the matrix in
+    their own.
+    """
     channel = small(indices=np.array([2, 1, 2, 0], dtype=np.int32))
     matrix = channel.matrix()
     matrix.sort_indices()

@@ -30,7 +30,9 @@ NAMED = [
 
 
 def topical(n: int, seed: int = 0, steep: float = 1.0) -> Vectors:
-    """Words around a few topics, the first the most frequent; most of them are no words of any lexicon."""
+    """Words around a few topics, the first the most frequent; most of them are no words of any
+    lexicon.
+    """
     rng = np.random.default_rng(seed)
     topics = rng.normal(size=(max(2, n // 20), 12))
     matrix = topics[rng.integers(0, len(topics), n)] + 0.5 * rng.normal(size=(n, 12))
@@ -193,7 +195,9 @@ def test_vectors_without_counts_are_clustered_by_size_alone():
 
 
 def test_the_clusters_follow_meaning():
-    """Words of one topic mostly share a cluster: with topics far apart, no cluster mixes two but where it must."""
+    """Words of one topic mostly share a cluster: with topics far apart, no cluster mixes two but
+    where it must.
+    """
     rng = np.random.default_rng(0)
     topic = np.repeat(np.arange(10), 30)
     matrix = (np.eye(10)[topic] * 5 + 0.1 * rng.normal(size=(300, 10))).astype(np.float32)

@@ -17,12 +17,15 @@ from clinveil.channel.tables import alias_tables
 from clinveil.core.keys import Key
 
 DRAWS = 40_000
-# Chi-square tests of true statements fail with this chance each; keys are fixed, so they do not flicker.
+# Chi-square tests of true statements fail with this chance each; keys are fixed, so they do not
+# flicker.
 UNLIKELY = 1e-4
 
 
 def channel_of(rows: list[list[float]]) -> Channel:
-    """A channel over as many words as rows (the last row is of unknown words) with these probabilities."""
+    """A channel over as many words as rows (the last row is of unknown words) with these
+    probabilities.
+    """
     words = [chr(ord("a") + i) for i in range(len(rows) - 1)]
     taken = [np.flatnonzero(row) for row in rows]
     return Channel(
@@ -35,7 +38,9 @@ def channel_of(rows: list[list[float]]) -> Channel:
 
 
 def shares(channel: Channel, row: int) -> dict[str, float]:
-    """The probability of each output that the drawing table gives, summed exactly over its parts."""
+    """The probability of each output that the drawing table gives, summed exactly over its
+    parts.
+    """
     (limits, others), (outputs, _) = alias_tables(channel), channel.row(row)
     found: dict[str, float] = {}
     for entry, output in enumerate(outputs):

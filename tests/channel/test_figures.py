@@ -1,4 +1,6 @@
-"""Exact figures of a channel against brute force over dense tables: dropped words, an unknown row, kept words."""
+"""Exact figures of a channel against brute force over dense tables: dropped words, an unknown row,
+kept words.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from clinveil.channel.channel import Channel
 
 @st.composite
 def channels(draw):
-    """A sparse channel with empty rows, rows in no order, and kept words; a prior over its rows, 0 now and then."""
+    """A sparse channel with empty rows, rows in no order, and kept words; a prior over its rows, 0
+    now and then.
+    """
     n = draw(st.integers(2, 7))
     rows = []
     for _ in range(n + 1):

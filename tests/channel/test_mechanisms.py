@@ -107,7 +107,9 @@ class MechanismContract:
             assert "zebra" not in released and set(words(released)) <= set(WORDS)
 
     def test_the_vulnerability_is_that_of_brute_force(self):
-        """What an attacker with the channel and the counts reads from one output: for each output the best input."""
+        """What an attacker with the channel and the counts reads from one output: for each output
+        the best input.
+        """
         channel = self.channel()
         prior = np.arange(len(WORDS), 0, -1) / (len(WORDS) * (len(WORDS) + 1) / 2)
         best = [0.0] * len(WORDS)
@@ -136,7 +138,9 @@ class TestRangeOfN(MechanismContract):
 
 class UnknownAsKnown:
     def test_the_unknown_row_is_the_pool_or_empty(self):
-        """An unknown word comes out as the known ones do: whatever the pool's size, none of its words stands out."""
+        """An unknown word comes out as the known ones do: whatever the pool's size, none of its
+        words stands out.
+        """
         channel = self.channel(pool=4)
         outputs, _ = channel.row(len(WORDS))
         assert outputs.tolist() == np.flatnonzero(channel.written).tolist()

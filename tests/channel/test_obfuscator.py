@@ -1,4 +1,6 @@
-"""The hot loop: equal to the slow reference, the same for any batches and workers, and nothing gets past it."""
+"""The hot loop: equal to the slow reference, the same for any batches and workers, and nothing gets
+past it.
+"""
 
 from __future__ import annotations
 

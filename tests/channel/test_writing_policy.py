@@ -1,4 +1,6 @@
-"""Policies: scopes of draws, order, length; the token loop equals the slow reference, and each does what it says."""
+"""Policies: scopes of draws, order, length; the token loop equals the slow reference, and each does
+what it says.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,9 @@ USER = "reader"
 
 
 class Postgres:
-    """A running server: `uri` needs no password (a socket), `by_tcp` does; `sql` runs statements."""
+    """A running server: `uri` needs no password (a socket), `by_tcp` does; `sql` runs
+    statements.
+    """
 
     def __init__(self, folder: Path, port: int, tools: Path, who: list[str]) -> None:
         self.folder = folder

@@ -82,7 +82,9 @@ class Store:
 
 @contextmanager
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A store with a bucket `notes`, to which the environment points; it can be stopped and started, then empty."""
+    """A store with a bucket `notes`, to which the environment points; it can be stopped and
+    started, then empty.
+    """
     pytest.importorskip("moto.server")
     made = Store()
     made.start()

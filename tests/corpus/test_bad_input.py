@@ -1,4 +1,6 @@
-"""Every broken input gives one line that names file, row and remedy, exit code 3, and none of its text."""
+"""Every broken input gives one line that names file, row and remedy, exit code 3, and none of its
+text.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def refusal(
     kind: type[ClinveilError] = InputError,
     keep: tuple[str, ...] = (),
 ) -> str:
-    """The message of the error that a whole pass raises: one line, no note text, nothing chained that prints text."""
+    """The message of the error that a whole pass raises: one line, no note text, nothing chained
+    that prints text.
+    """
     with pytest.raises(kind) as caught:
         for _ in open_corpus(path, settings or NotesSettings(), keep=keep).batches():
             pass
@@ -56,7 +60,8 @@ GOOD = "1,p,fine\n"
 LARGE = NotesSettings(max_note_bytes=60_000_000)
 
 
-# --- delimited -------------------------------------------------------------------------------------------------------
+# --- delimited
+# -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -213,7 +218,8 @@ def test_a_gzip_of_several_members(write: Write) -> None:
     assert next(open_corpus(path).batches()).column(2).to_pylist() == ["one", "two"]
 
 
-# --- ids -------------------------------------------------------------------------------------------------------------
+# --- ids
+# -------------------------------------------------------------------------------------------------------------
 
 
 def test_duplicate_ids_name_both_rows(write: Write) -> None:
@@ -230,7 +236,8 @@ def test_a_null_or_empty_id(write: Write, row: str) -> None:
     assert "null or empty" in message
 
 
-# --- JSON lines ------------------------------------------------------------------------------------------------------
+# --- JSON lines
+# ------------------------------------------------------------------------------------------------------
 
 
 def deep(depth: int) -> str:
@@ -338,11 +345,14 @@ def test_cp1252_in_json(write: Write) -> None:
 
 
 def test_a_number_as_text_is_refused(write: Write) -> None:
-    """An id may be a number; a text may not: it would be a column that was mistaken for the text."""
+    """An id may be a number; a text may not: it would be a column that was mistaken for the
+    text.
+    """
     assert "'text' is not text" in refusal(write("a.jsonl", '{"note_id": 1, "text": 5}\n'))
 
 
-# --- Parquet ---------------------------------------------------------------------------------------------------------
+# --- Parquet
+# ---------------------------------------------------------------------------------------------------------
 
 
 def parquet(folder: Path, **columns: pa.Array) -> Path:
@@ -427,7 +437,8 @@ def test_whole_numbers_that_became_floats_are_ids_again(tmp_path: Path) -> None:
     assert next(open_corpus(path).batches()).column(0).to_pylist() == ["1", "20000000"]
 
 
-# --- folders and paths -----------------------------------------------------------------------------------------------
+# --- folders and paths
+# -----------------------------------------------------------------------------------------------
 
 
 def test_nothing_there(tmp_path: Path) -> None:
@@ -517,7 +528,8 @@ def test_links_within_the_folder_and_to_it(tmp_path: Path) -> None:
         assert batch.column(2).to_pylist() == ["fine", "fine"]
 
 
-# --- what is odd and right -------------------------------------------------------------------------------------------
+# --- what is odd and right
+# -------------------------------------------------------------------------------------------
 
 
 def test_null_text_stays_null_and_empty_text_empty(write: Write) -> None:
@@ -570,7 +582,8 @@ def test_json_ids_may_be_numbers_and_missing_keys_are_null(write: Write) -> None
     assert batch.column(3).to_pylist() == [1, None, None]
 
 
-# --- a note of 50 MB -------------------------------------------------------------------------------------------------
+# --- a note of 50 MB
+# -------------------------------------------------------------------------------------------------
 
 BIG = 50_000_000
 

@@ -172,7 +172,9 @@ LOOK = "other names are hidden, as they may be data: look at the file's first ro
     ],
 )
 def test_a_file_without_header_shows_nothing_of_itself(first: list[str]) -> None:
-    """What stands where names should be may be a note and a name, and a short one looks like a column's."""
+    """What stands where names should be may be a note and a name, and a short one looks like a
+    column's.
+    """
     columns = "1 of another name (column 1)"
     if len(first) > 1:
         columns = f"{len(first)} of other names (column {', '.join(str(i + 1) for i in range(len(first)))})"
@@ -249,7 +251,8 @@ def test_names_that_may_be_data_are_counted_not_listed() -> None:
     assert columns(names).other_dropped == 0
 
 
-# --- presets ---------------------------------------------------------------------------------------------------------
+# --- presets
+# ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", [str.lower, str.upper, str.title])

@@ -1,4 +1,6 @@
-"""`clinveil prepare icd9` on invented notes and diagnoses in MIMIC's layout, small enough to label by eye."""
+"""`clinveil prepare icd9` on invented notes and diagnoses in MIMIC's layout, small enough to label
+by eye.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from clinveil.corpus.roles import as_text
 from clinveil.utility.labelled import read_labelled
 
 SECRET = "zyqquavex"
-# hadm_id, subject_id, code: 100 and 106 have blood and heart, 101 a birth anomaly, 102 V and E only, 103 no code.
+# hadm_id, subject_id, code: 100 and 106 have blood and heart, 101 a birth anomaly, 102 V and E
+# only, 103 no code.
 ROWS = [
     ("100", "1", "2859"), ("100", "1", "4280"), ("100", "1", "4019"), ("101", "2", "7455"), ("101", "2", "4019"),
     ("106", "6", "4019"), ("106", "6", "285.9"),

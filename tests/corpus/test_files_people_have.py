@@ -74,7 +74,8 @@ def test_a_wrong_delimiter_is_refused(wrong: str) -> None:
         load_settings(NotesSettings, {"delimiter": wrong})
 
 
-# --- several text columns ---------------------------------------------------------------------------------------------
+# --- several text columns
+# ---------------------------------------------------------------------------------------------
 
 ROWS = {
     "visit": [7, 8],

@@ -1,4 +1,6 @@
-"""Gold spans as JSON lines, BRAT and i2b2/n2c2 XML: there and back, other tools' offsets and labels, bad input."""
+"""Gold spans as JSON lines, BRAT and i2b2/n2c2 XML: there and back, other tools' offsets and
+labels, bad input.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""ICD-9 label tables: each range's first and last code, the published rule beside its plain statement, spellings."""
+"""ICD-9 label tables: each range's first and last code, the published rule beside its plain
+statement, spellings.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ STEMS = [f"{number:03}" for number in range(1, 1000)]
 
 
 def stated_rule(code):
-    """The published rule in its own words: the first range whose end is not below the first three characters."""
+    """The published rule in its own words: the first range whose end is not below the first three
+    characters.
+    """
     for name in PUBLISHED:
         if code[:3] <= name.split("-")[-1]:
             return name

@@ -1,4 +1,6 @@
-"""Notes that the detectors cannot read: other languages are left out, RTF and base64 are refused."""
+"""Notes that the detectors cannot read: other languages are left out, RTF and base64 are
+refused.
+"""
 
 from __future__ import annotations
 

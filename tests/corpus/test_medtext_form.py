@@ -1,4 +1,6 @@
-"""MedText's form of one note: every rule of paper C's code on cases solved by hand, and what no note may break."""
+"""MedText's form of one note: every rule of paper C's code on cases solved by hand, and what no
+note may break.
+"""
 
 from __future__ import annotations
 
@@ -163,7 +165,8 @@ def test_nothing_comes_of_nothing(note):
 
 
 def test_long_runs_take_their_time_and_no_more():
-    # Each of these took the square of its length where a rule looked back, or tried again from every place.
+    # Each of these took the square of its length where a rule looked back, or tried again from
+    # every place.
     for note in (
         ")" * 200_000,
         "1" * 200_000,

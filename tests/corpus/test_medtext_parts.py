@@ -1,4 +1,6 @@
-"""MedText's parts and its dictionary: no patient on two sides, the sizes asked for, rare words as the paper counts."""
+"""MedText's parts and its dictionary: no patient on two sides, the sizes asked for, rare words as
+the paper counts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Notes in part files: folders and patterns, what their folders' names say, and parts that do not fit together."""
+"""Notes in part files: folders and patterns, what their folders' names say, and parts that do not
+fit together.
+"""
 
 import gzip
 import json

@@ -1,4 +1,6 @@
-"""Real files, files larger than memory should notice, and the grammar against Python's own reader."""
+"""Real files, files larger than memory should notice, and the grammar against Python's own
+reader.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,8 @@ def test_a_real_file_with_ids_that_stand_twice(real_data: Callable[[str], Path])
         list(corpus.batches())
 
 
-# --- the grammar -----------------------------------------------------------------------------------------------------
+# --- the grammar
+# -----------------------------------------------------------------------------------------------------
 
 COMMA = Grammar(b",")
 
@@ -96,7 +99,9 @@ def python_rows(data: bytes) -> list[list[str]]:
 @settings(max_examples=400, deadline=None, database=None)
 @given(st.text(st.sampled_from('a,"\n\r '), max_size=14))
 def test_the_grammar_agrees_with_pythons_strict_reader(text: str) -> None:
-    """Wherever Python's strict reader takes a text, so does the grammar, and sees the same rows and fields."""
+    """Wherever Python's strict reader takes a text, so does the grammar, and sees the same rows and
+    fields.
+    """
     data = text.encode() + b"\n"
     whole = COMMA.complete(data) == len(data)
     try:
@@ -148,7 +153,8 @@ def test_any_chunk_size_gives_the_same_rows(size: int, data: st.DataObject) -> N
     assert [t for b in recoded for t in b.column(2).to_pylist()] == texts
 
 
-# --- memory ----------------------------------------------------------------------------------------------------------
+# --- memory
+# ----------------------------------------------------------------------------------------------------------
 
 PASS = """
 import resource, sys

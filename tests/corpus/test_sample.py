@@ -1,4 +1,6 @@
-"""The sample of keys: all where there is room, else the same ones for any order, complete, and uniform."""
+"""The sample of keys: all where there is room, else the same ones for any order, complete, and
+uniform.
+"""
 
 from __future__ import annotations
 

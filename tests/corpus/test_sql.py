@@ -1,4 +1,6 @@
-"""Notes from a database: Postgres, DuckDB and SQLite, read in order, never written, and no word of an error's data."""
+"""Notes from a database: Postgres, DuckDB and SQLite, read in order, never written, and no word of
+an error's data.
+"""
 
 import sqlite3
 import sys

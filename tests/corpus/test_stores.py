@@ -1,4 +1,6 @@
-"""Notes in a store of objects: read from it, written to it, and what is said where it fails. A real server answers."""
+"""Notes in a store of objects: read from it, written to it, and what is said where it fails. A real
+server answers.
+"""
 
 import io
 import json

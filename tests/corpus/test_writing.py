@@ -74,7 +74,9 @@ def test_parquet_is_zstd_in_row_groups_of_about_2000(tmp_path: Path) -> None:
 
 
 def test_categories_of_other_rows_and_foreign_metadata_are_left_behind(tmp_path: Path) -> None:
-    """A dictionary column carries all its categories, used or not; a schema's metadata may say anything."""
+    """A dictionary column carries all its categories, used or not; a schema's metadata may say
+    anything.
+    """
     kept = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), pa.array(["a", "zyzzyva"]))
     field = pa.field("kept", kept.type, metadata={"comment": "zyzzyva"})
     schema = pa.schema(
@@ -245,7 +247,8 @@ def test_an_error_of_the_caller_passes_through_the_writer(tmp_path: Path) -> Non
         raise KeyError
 
 
-# --- batches ---------------------------------------------------------------------------------------------------------
+# --- batches
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_rebatching_keeps_rows_and_fills_batches() -> None:

@@ -1,4 +1,6 @@
-"""`clinveil generate`: four private files, whole or not at all, the same for any number of workers."""
+"""`clinveil generate`: four private files, whole or not at all, the same for any number of
+workers.
+"""
 
 from __future__ import annotations
 

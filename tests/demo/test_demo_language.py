@@ -1,4 +1,6 @@
-"""The data files: every slot resolves, every diagnosis has words of its own, sizes and paper B's targets hold."""
+"""The data files: every slot resolves, every diagnosis has words of its own, sizes and paper B's
+targets hold.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Names: spelling, frequencies as in the census, other cultures, words and eponyms, other scripts."""
+"""Names: spelling, frequencies as in the census, other cultures, words and eponyms, other
+scripts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The notes: gold spans, consistency within a patient, prevalence, lengths, and paper B's description of them."""
+"""The notes: gold spans, consistency within a patient, prevalence, lengths, and paper B's
+description of them.
+"""
 
 from __future__ import annotations
 

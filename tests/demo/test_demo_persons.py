@@ -1,4 +1,6 @@
-"""Invented lives: diagnoses that suit sex and age, one drug and side a course, relatives, work, places."""
+"""Invented lives: diagnoses that suit sex and age, one drug and side a course, relatives, work,
+places.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The notes carry signal: a linear classifier finds the diagnosis, word vectors find planted synonyms."""
+"""The notes carry signal: a linear classifier finds the diagnosis, word vectors find planted
+synonyms.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from clinveil.core.tokens import words
 from clinveil.corpus.demo import demo_notes
 from clinveil.corpus.demo.language import language
 
-# One-word ways of saying the same, planted in the terms, the names of diagnoses, and the drugs (generic, brand).
+# One-word ways of saying the same, planted in the terms, the names of diagnoses, and the drugs
+# (generic, brand).
 SYNONYMS = [
     ("dyspnea", "breathlessness"), ("fatigue", "tiredness"), ("itching", "pruritus"), ("edema", "swelling"),
     ("hypertension", "htn"), ("osteoarthritis", "oa"), ("lisinopril", "zestril"), ("metformin", "glucophage"),

@@ -1,4 +1,6 @@
-"""The streams: the same rows for any chunk, worker count or consumer; batches and schemas; restartable corpora."""
+"""The streams: the same rows for any chunk, worker count or consumer; batches and schemas;
+restartable corpora.
+"""
 
 from __future__ import annotations
 

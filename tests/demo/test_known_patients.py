@@ -1,4 +1,6 @@
-"""patients.parquet, codes.csv and lists of names: what is read, and how broken files are refused."""
+"""patients.parquet, codes.csv and lists of names: what is read, and how broken files are
+refused.
+"""
 
 from __future__ import annotations
 

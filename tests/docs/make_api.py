@@ -1,4 +1,6 @@
-"""Write `docs/api.md` from the docstrings: `python tests/docs/make_api.py`; a test compares the page with the code."""
+"""Write `docs/api.md` from the docstrings: `python tests/docs/make_api.py`; a test compares the
+page with the code.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import clinveil
+from clinveil.core.words import first_paragraph
 from clinveil.report.measures import catalogue
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
@@ -42,7 +45,9 @@ def page() -> str:
 
 
 def measures() -> str:
-    """Return the table of all measures; an entry also describes the measures that begin with its name."""
+    """Return the table of all measures; an entry also describes the measures that begin with its
+    name.
+    """
     rows = [
         f"| `{name}` | {text.title} | {text.asked} |"
         for name, text in sorted(catalogue().items())
@@ -130,7 +135,7 @@ def short(method: Any) -> str:
 
 def first_line(method: Any) -> str:
     """Return the first line of a docstring."""
-    return (inspect.getdoc(method) or "").partition("\n")[0]
+    return first_paragraph(inspect.getdoc(method))
 
 
 def text(thing: Any) -> str:

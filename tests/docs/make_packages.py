@@ -1,8 +1,9 @@
-"""Draw `docs/packages.svg` from the code: `python tests/docs/make_packages.py`; a test compares the file with the code.
+"""Draw `docs/packages.svg` from the code: `python tests/docs/make_packages.py`; a test compares the
+file with the code.
 
-Each row is a layer of the import contract. Each box is a package with the first line of its docstring. An arrow means
-that a package imports another. Arrows that follow from others, and arrows to packages that most packages import (core,
-stats, scale, lexicons), are left out.
+Each row is a layer of the import contract. Each box is a package with the first line of its
+docstring. An arrow means that a package imports another. Arrows that follow from others, and arrows
+to packages that most packages import (core, stats, scale, lexicons), are left out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import ast
 import tomllib
 from html import escape
 from pathlib import Path
+
+from clinveil.core.words import first_paragraph
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "clinveil"
@@ -54,11 +57,8 @@ def _path(start: str, end: str, direct: set[tuple[str, str]]) -> bool:
 
 def summary(package: str) -> str:
     """Return the first line of a package's docstring."""
-    text = (
-        ast.get_docstring(ast.parse((SOURCE / package / "__init__.py").read_text(encoding="utf-8")))
-        or ""
-    )
-    return text.partition("\n")[0].rstrip(".")
+    tree = ast.parse((SOURCE / package / "__init__.py").read_text(encoding="utf-8"))
+    return first_paragraph(ast.get_docstring(tree)).rstrip(".")
 
 
 def positions() -> dict[str, tuple[float, float, float]]:

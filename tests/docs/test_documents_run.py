@@ -1,4 +1,6 @@
-"""Run what the documents show: console lines, Python blocks; parse all other command lines; check links and flags."""
+"""Run what the documents show: console lines, Python blocks; parse all other command lines; check
+links and flags.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The files of `docs/extending.md`, in a distribution of their own: entry points find them, commands use them."""
+"""The files of `docs/extending.md`, in a distribution of their own: entry points find them,
+commands use them.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ def test_a_release_is_measured_by_the_attack_and_the_report_has_its_text(desk):
 
 @pytest.mark.slow
 def test_in_the_tree_a_file_is_enough(tmp_path):
-    """The same attack as a file of the package: a command, measured on every release, with its texts."""
+    """The same attack as a file of the package: a command, measured on every release, with its
+    texts.
+    """
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     block = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]

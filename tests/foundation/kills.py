@@ -13,7 +13,9 @@ OPERATIONS = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "fcn
 
 
 def killed_at_each(run: Callable[[Path], object], root: Path) -> Iterator[Path]:
-    """Yield the folder of each killed run, until a run ends before its kill; `run` gets a new folder below `root`."""
+    """Yield the folder of each killed run, until a run ends before its kill; `run` gets a new
+    folder below `root`.
+    """
     for number in count(1):
         folder = root / str(number)
         folder.mkdir()

@@ -1,4 +1,6 @@
-"""The size of the project stays within the budget of `pyproject.toml`; raising a limit needs a line in CHANGELOG.md."""
+"""The size of the project stays within the budget of `pyproject.toml`; raising a limit needs a line
+in CHANGELOG.md.
+"""
 
 from __future__ import annotations
 

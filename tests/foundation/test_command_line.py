@@ -1,4 +1,6 @@
-"""The surface of the command line: few flags, a `--set` for everything else, suggestions, `init-config`."""
+"""The surface of the command line: few flags, a `--set` for everything else, suggestions,
+`init-config`.
+"""
 
 from __future__ import annotations
 

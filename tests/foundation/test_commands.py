@@ -1,4 +1,6 @@
-"""A command is one file, or what anybody registers; attacks bring theirs with them; work says how far it is."""
+"""A command is one file, or what anybody registers; attacks bring theirs with them; work says how
+far it is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The training loop: batches in order, the best weights, patience, time, seeds of steps, a request to stop."""
+"""The training loop: batches in order, the best weights, patience, time, seeds of steps, a request
+to stop.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`--force` replaces what the same command wrote, and nothing else: every command that has the flag is tried."""
+"""`--force` replaces what the same command wrote, and nothing else: every command that has the flag
+is tried.
+"""
 
 from __future__ import annotations
 

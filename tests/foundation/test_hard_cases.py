@@ -1,4 +1,6 @@
-"""Settings and places that once made a long run, a wrong one, or an internal error: now one line, before any work."""
+"""Settings and places that once made a long run, a wrong one, or an internal error: now one line,
+before any work.
+"""
 
 from __future__ import annotations
 

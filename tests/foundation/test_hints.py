@@ -1,4 +1,6 @@
-"""A hint is a command that works: every option in a hint exists, and hints that repair a run are run."""
+"""A hint is a command that works: every option in a hint exists, and hints that repair a run are
+run.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def text_of(node: ast.expr | None) -> str:
 
 @cache
 def hints() -> tuple[Hint, ...]:
-    """All texts that are given as `hint=`, directly or through a variable of that name or constant."""
+    """All texts that are given as `hint=`, directly or through a variable of that name or
+    constant.
+    """
     return tuple(hint for path in sorted(SOURCE.rglob("*.py")) for hint in hints_of(path))
 
 
@@ -85,7 +89,9 @@ def commands() -> dict[str, Any]:
 
 @cache
 def options(name: str) -> frozenset[str]:
-    """The options of a command, and its settings, which an error names as `--set` where they are no options."""
+    """The options of a command, and its settings, which an error names as `--set` where they are no
+    options.
+    """
     command = commands()[name]
     own = {
         flag
@@ -147,7 +153,8 @@ def accepts(settings: Any, assignment: str) -> bool:
     return True
 
 
-# --- hints that repair a run -----------------------------------------------------------------------------------------
+# --- hints that repair a run
+# -----------------------------------------------------------------------------------------
 
 TEXT = (
     "Seen by Dr. Müller; stable. "

@@ -1,4 +1,6 @@
-"""The folder of a run, whatever the command: what it knows its own by, and what a failure leaves."""
+"""The folder of a run, whatever the command: what it knows its own by, and what a failure
+leaves.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Long work that says how far it is, where there is somebody who can show it, and does the same work where not."""
+"""Long work that says how far it is, where there is somebody who can show it, and does the same
+work where not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""An interruption that a foreign callback swallows is still heeded before anything becomes final."""
+"""An interruption that a foreign callback swallows is still heeded before anything becomes
+final.
+"""
 
 from __future__ import annotations
 

@@ -76,7 +76,9 @@ def trained(recipe=LSTM, **how):
 
 
 def model_of(recipe=LSTM, *, sharpen=0.0, **how):
-    """A trained model; `sharpen` adds random numbers to its weights, so that it is far from uniform."""
+    """A trained model; `sharpen` adds random numbers to its weights, so that it is far from
+    uniform.
+    """
     import torch
 
     from clinveil.lm.network import NeuralModel

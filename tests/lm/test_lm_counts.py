@@ -1,4 +1,6 @@
-"""Models that only count: equation 4 by hand, and the n-gram against a slow reference of its formula."""
+"""Models that only count: equation 4 by hand, and the n-gram against a slow reference of its
+formula.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Models and states of trainings in files: there and back, damaged, of others, private, and a full disk."""
+"""Models and states of trainings in files: there and back, damaged, of others, private, and a full
+disk.
+"""
 
 from __future__ import annotations
 

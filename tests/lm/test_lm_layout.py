@@ -1,4 +1,6 @@
-"""Writing with layout: lossless pieces, only shared words and numbers, shared n-grams, and labels that steer."""
+"""Writing with layout: lossless pieces, only shared words and numbers, shared n-grams, and labels
+that steer.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ WHAT = (("cough", "wheeze", "asthma"), ("fracture", "sprain", "gout"))
 
 
 def notes_of(n=60, seed=0):
-    """Notes of n patients with two labels, each with a word and a number that no other patient has."""
+    """Notes of n patients with two labels, each with a word and a number that no other patient
+    has.
+    """
     rng = np.random.default_rng(seed)
     texts = []
     for i in range(n):
@@ -76,7 +80,9 @@ def test_a_mark_in_a_note_is_not_taken_for_one_of_ours(mark):
 
 
 def sections_of(n=100, seed=0, between="\n"):
-    """Notes of n patients: three headings in a label's order, with one to four sentences each, and a rare name."""
+    """Notes of n patients: three headings in a label's order, with one to four sentences each, and
+    a rare name.
+    """
     rng = np.random.default_rng(seed)
     texts = []
     verbs = ("sleeps", "walks", "rests", "eats")

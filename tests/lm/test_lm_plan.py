@@ -1,4 +1,6 @@
-"""Plans of batches: every token once, notes by themselves, and masks that change nothing but weights."""
+"""Plans of batches: every token once, notes by themselves, and masks that change nothing but
+weights.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from clinveil.lm.vocabulary import END
 
 
 def notes_of(lengths):
-    """Notes whose tokens all differ, so that a batch tells which token stands where; each ends with the end."""
+    """Notes whose tokens all differ, so that a batch tells which token stands where; each ends with
+    the end.
+    """
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     ids = np.arange(1, offsets[-1] + 1, dtype=np.int32)
     ids[offsets[1:] - 1] = END

@@ -1,4 +1,6 @@
-"""Public models: read without network access or code, converted to pieces of notes, trained further, and sampled."""
+"""Public models: read without network access or code, converted to pieces of notes, trained
+further, and sampled.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ def test_every_profile_is_a_recipe(model, size):
 
 
 def test_the_papers_lstm():
-    """Paper C, section 4.1, and code: 2 layers of 650, dropout 0.5, SGD from 20, clip 0.25, 35 steps, 20 columns."""
+    """Paper C, section 4.1, and code: 2 layers of 650, dropout 0.5, SGD from 20, clip 0.25, 35
+    steps, 20 columns.
+    """
     recipe = ModelSettings(size="paper").recipe()
     assert (recipe.layers, recipe.width, recipe.dropout, recipe.tied) == (2, 650, 0.5, True)
     assert (recipe.optimizer, recipe.rate, recipe.clip) == ("sgd", 20.0, 0.25)
@@ -76,7 +78,9 @@ def test_the_kinds_come_in_this_order_and_a_card_can_speak_of_each():
 
 
 def test_a_new_language_model_is_one_registration(tmp_path):
-    """Its sizes are settings, its recipe can be kept, and its model is trained, saved and read like any other."""
+    """Its sizes are settings, its recipe can be kept, and its model is trained, saved and read like
+    any other.
+    """
     from clinveil.lm.files import load_model, save_model
     from clinveil.lm.models.lstm import Lstm
 

@@ -1,4 +1,6 @@
-"""Writing notes: against a plain loop, the same for any number of lanes, cut, shaped, as likely as the model says."""
+"""Writing notes: against a plain loop, the same for any number of lanes, cut, shaped, as likely as
+the model says.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ def test_a_note_is_the_same_for_any_number_of_lanes():
 
 
 def test_a_network_writes_what_its_numbers_say():
-    """Note by note with a stream of one lane: invert the cumulated probabilities at the note's own numbers."""
+    """Note by note with a stream of one lane: invert the cumulated probabilities at the note's own
+    numbers.
+    """
     model = networks()["gpt"]
     for note in first(model, 4, batch_size=3, max_new_tokens=30):
         seed = KEY.stream("synthetic note", str(note.number))

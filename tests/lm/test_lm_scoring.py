@@ -1,4 +1,6 @@
-"""Scoring under networks: probabilities, the same as word by word, whatever stands beside a note."""
+"""Scoring under networks: probabilities, the same as word by word, whatever stands beside a
+note.
+"""
 
 from __future__ import annotations
 

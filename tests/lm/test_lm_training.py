@@ -1,4 +1,6 @@
-"""Training: the same bits again and after a stop, masks, schedules, and losses that are no number."""
+"""Training: the same bits again and after a stop, masks, schedules, and losses that are no
+number.
+"""
 
 from __future__ import annotations
 
@@ -227,11 +229,14 @@ def rates(recipe, perplexities):
 
 
 def test_the_annealed_rule_by_hand():
-    """Paper C's code: a smaller rate unless perplexity is 0.1 below the best so far; never below 0.1."""
+    """Paper C's code: a smaller rate unless perplexity is 0.1 below the best so far; never below
+    0.1.
+    """
     recipe = changed(STREAM, schedule="annealed", rate=20.0, backoff=4.0, gain=0.1, rate_floor=0.1)
     perplexities = [100.0, 99.5, 99.45, 99.0, 105.0, 98.95, 98.5, 120.0, 119.0, 118.0]
     seen, training = rates(recipe, perplexities)
-    # inf -> 100 gains; 0.5 gains; 0.05 does not; 0.45 gains; worse; 0.05; 0.45 gains; worse (0.3125 -> 0.1) and so on
+    # inf -> 100 gains; 0.5 gains; 0.05 does not; 0.45 gains; worse; 0.05; 0.45 gains; worse (0.3125
+    # -> 0.1) and so on
     assert seen == [20.0, 20.0, 20.0, 5.0, 5.0, 1.25, 0.3125, 0.3125, 0.1, 0.1]
     assert training.progress.best == 98.5
     assert training.progress.best_look == 7

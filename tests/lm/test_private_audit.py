@@ -1,4 +1,6 @@
-"""Lower bounds of epsilon from one run: the formula, honest mechanisms below epsilon, and faults that are caught."""
+"""Lower bounds of epsilon from one run: the formula, honest mechanisms below epsilon, and faults
+that are caught.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ SIGMA = noise_for(EPSILON, DELTA)
 
 
 def test_binomial_tails_by_hand():
-    """W = number of correct guesses of randomized response; P[W >= v] + 2 m delta max_i P[v > W >= v - i] / i."""
+    """W = number of correct guesses of randomized response; P[W >= v] + 2 m delta max_i P[v > W >=
+    v - i] / i.
+    """
     two = Audit(
         canaries=4, guesses=2, correct=2, delta=0.01
     )  # W of 2 guesses with q = 3/4: 1/16, 6/16, 9/16
@@ -76,7 +80,9 @@ def test_too_little_noise_is_caught(noise):
 
 
 def test_a_limit_per_note_is_caught(monkeypatch):
-    """The mechanism with each note as a patient: a canary with five notes contributes a norm of 5."""
+    """The mechanism with each note as a patient: a canary with five notes contributes a norm of
+    5.
+    """
 
     def by_note(notes, public, layout):
         return summed(

@@ -1,4 +1,6 @@
-"""The private release: bounded contributions, noise of the stated size, a public vocabulary, and refusals."""
+"""The private release: bounded contributions, noise of the stated size, a public vocabulary, and
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def summed(notes, layout=LAYOUT):
 
 
 def test_the_vector_of_a_patient_by_hand():
-    """Two words of label 0, one of label 1; each label counts once, whatever the number of notes."""
+    """Two words of label 0, one of label 1; each label counts once, whatever the number of
+    notes.
+    """
     notes = [
         LabelledNote("p", 0, "alpha beta"),
         LabelledNote("p", 0, "Alpha unheard"),
@@ -91,7 +95,9 @@ def released(cells_, sigma, question, key=None):
 
 
 def test_the_noise_of_10_000_draws():
-    """Sum of the clipped vectors plus noise of mean 0 and the stated variance; the same cell in every draw."""
+    """Sum of the clipped vectors plus noise of mean 0 and the stated variance; the same cell in
+    every draw.
+    """
     sigma = 2.0
     vector = summed(notes_of(6))
     repeats = -(-10_000 // LAYOUT.size)
@@ -219,5 +225,7 @@ def test_too_little_public_text_is_refused():
 
 
 def test_the_parameters_are_fixed():
-    """They were chosen on public text; a change must be deliberate, because tuning on private notes is not covered."""
+    """They were chosen on public text; a change must be deliberate, because tuning on private notes
+    is not covered.
+    """
     assert (table.TERMS, table.LABELS, table.EVIDENCE, table.PRIVATE_SHARE) == (60, 0.3, 7.0, 0.5)

@@ -1,4 +1,6 @@
-"""Differentially private training: clipped gradients per patient, noise, Poisson samples, accounting and refusals."""
+"""Differentially private training: clipped gradients per patient, noise, Poisson samples,
+accounting and refusals.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ def test_a_step_is_the_clipped_sum_plus_noise_of_the_stated_variance():
 
 
 def test_clipping_bounds_a_patient():
-    """A patient with a hundred notes, or with large gradients, contributes a vector of norm at most the clip."""
+    """A patient with a hundred notes, or with large gradients, contributes a vector of norm at most
+    the clip.
+    """
     with seeded(1):
         training = training_of()
         for notes in (PATIENTS[0], encode(texts_of(100, seed=3), VOCABULARY)):
@@ -99,7 +103,9 @@ def test_clipping_bounds_a_patient():
 
 
 def poisson(samples, rate):
-    """Whether sizes of samples, and steps from one use of a patient to the next, are those of independent draws."""
+    """Whether sizes of samples, and steps from one use of a patient to the next, are those of
+    independent draws.
+    """
     steps, patients = samples.shape
     sizes = samples.sum(axis=1)
     variance = patients * rate * (1 - rate)
@@ -206,7 +212,8 @@ AUDITED = SgdPlan(30, 1.0, 1e-3, 15, 8, pretrained=False)
 
 
 def audited(seed, *, noise=1.0, notes=1, by_note=False):
-    """Train on canary patients, each with a word of their own; guess from the probabilities of the last network.
+    """Train on canary patients, each with a word of their own; guess from the probabilities of the
+    last network.
 
     noise: factor of the stated noise. by_note: each note of a canary is a patient of its own.
     """

@@ -10,7 +10,9 @@ from clinveil.cli.main import main
 
 @pytest.fixture(scope="session")
 def dealt(tmp_path_factory):
-    """A folder with demo/notes.parquet (two notes a patient), demo/patients.parquet, and the notes in three parts."""
+    """A folder with demo/notes.parquet (two notes a patient), demo/patients.parquet, and the notes
+    in three parts.
+    """
     folder = tmp_path_factory.mktemp("dealt")
     assert (
         main(

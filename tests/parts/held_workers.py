@@ -18,7 +18,9 @@ PATIENCE = 120.0  # seconds
 
 
 def held(mark, store, work):
-    """As `perform`, but the first worker that has written the notes of a part waits there; `mark` says who it is."""
+    """As `perform`, but the first worker that has written the notes of a part waits there; `mark`
+    says who it is.
+    """
     real = writing.Target.check
 
     def wait(self, *given):
@@ -78,7 +80,9 @@ def alive(pid):
 
 @contextmanager
 def killer(mark):
-    """Kills the worker that waits, with SIGKILL; gives what was seen: who it was, and what it had made by then."""
+    """Kills the worker that waits, with SIGKILL; gives what was seen: who it was, and what it had
+    made by then.
+    """
     seen = {}
 
     def kill():

@@ -40,13 +40,17 @@ def rows(place):
 
 
 def without_attacks(patch):
-    """What is measured is asked elsewhere, stays with the driver, and takes most of a release's time."""
+    """What is measured is asked elsewhere, stays with the driver, and takes most of a release's
+    time.
+    """
     patch.setattr(pipeline, "attacked", lambda *_: [])
     patch.setattr(pipeline, "useful", lambda *_: [])
 
 
 def measured_release(dealt, out, patch, *flags):
-    """The findings of what reads every note, of a release of which some patients are measured; all of it as tasks."""
+    """The findings of what reads every note, of a release of which some patients are measured; all
+    of it as tasks.
+    """
     patch.setattr(pipeline, "attacked", measured.attacked)
     patch.setattr(measured, "of_release", lambda: [Identifiers, Uniqueness])
     patch.setattr(preflight, "MANY_WORDS", 0)

@@ -1,4 +1,6 @@
-"""`clinveil deidentify` over part files: the notes of one file, whatever the parts, and what a broken part does."""
+"""`clinveil deidentify` over part files: the notes of one file, whatever the parts, and what a
+broken part does.
+"""
 
 from __future__ import annotations
 

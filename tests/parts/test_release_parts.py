@@ -1,4 +1,6 @@
-"""`clinveil release` over part files: the rows of one file, and what a stop and a broken part do."""
+"""`clinveil release` over part files: the rows of one file, and what a stop and a broken part
+do.
+"""
 
 from __future__ import annotations
 

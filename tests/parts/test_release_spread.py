@@ -1,4 +1,6 @@
-"""`clinveil release` over part files by processes, Ray and Spark: the same bytes, also when one is killed at work."""
+"""`clinveil release` over part files by processes, Ray and Spark: the same bytes, also when one is
+killed at work.
+"""
 
 from __future__ import annotations
 

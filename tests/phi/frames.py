@@ -155,7 +155,9 @@ KINDS = {
     "word": ("word usual", "word unlisted"),
     "last": ("usual", "foreign", "unlisted"),
 }
-"""Kinds of names of each measure: full names, given names that are words, and family names alone."""
+"""Kinds of names of each measure: full names, given names that are words, and family names
+alone.
+"""
 
 
 def cases(

@@ -33,7 +33,9 @@ def found(text: str, deidentifier: Deidentifier = DEIDENTIFIER, patient_id: str 
 
 
 def marked_again(text: str, spans: Truth) -> str:
-    """The text with marks around spans: what `unmark` undoes, and what a failing test shows best."""
+    """The text with marks around spans: what `unmark` undoes, and what a failing test shows
+    best.
+    """
     out = ""
     position = 0
     for start, end, label in spans:

@@ -1,4 +1,6 @@
-"""Invented notes with addresses and institutions of 12 countries, «marked»; towns and street names are real words."""
+"""Invented notes with addresses and institutions of 12 countries, «marked»; towns and street names
+are real words.
+"""
 
 from __future__ import annotations
 

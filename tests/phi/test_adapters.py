@@ -1,4 +1,6 @@
-"""Detectors of other libraries: their spans under our labels, none of their downloads, one line where they lack."""
+"""Detectors of other libraries: their spans under our labels, none of their downloads, one line
+where they lack.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every detector finds its own examples next to 30 signs before and 30 after (`detection/borders.py`)."""
+"""Every detector finds its own examples next to 30 signs before and 30 after
+(`detection/borders.py`).
+"""
 
 from __future__ import annotations
 

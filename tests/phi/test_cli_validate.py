@@ -1,4 +1,6 @@
-"""`clinveil validate`: a run, its folder, a stop and going on, marks read back, and what is refused in one line."""
+"""`clinveil validate`: a run, its folder, a stop and going on, marks read back, and what is refused
+in one line.
+"""
 
 from __future__ import annotations
 

@@ -108,7 +108,9 @@ class TestForms:
 
     @given(st.text("abcde", min_size=4, max_size=11), st.text("abcde", min_size=4, max_size=11))
     def test_no_misspelling_is_missed(self, form, own):
-        """By all names one after the other: what looking at beginnings and endings alone must find."""
+        """By all names one after the other: what looking at beginnings and endings alone must
+        find.
+        """
         assert (NameVariants([(own,)]).misspelt(form) is not None) == (
             is_near(form, own) and not _is_other(form)
         )

@@ -1,4 +1,6 @@
-"""Ranges, short dates and both orders of day and month: order and intervals of a patient's dates are kept."""
+"""Ranges, short dates and both orders of day and month: order and intervals of a patient's dates
+are kept.
+"""
 
 from __future__ import annotations
 
@@ -188,7 +190,9 @@ def stay(first, last, *, day_first, rng):
 
 
 def read(text, *, day_first):
-    """The dates of a line, in order; those without a year have the year of the other end, or of the one before."""
+    """The dates of a line, in order; those without a year have the year of the other end, or of the
+    one before.
+    """
     names = {month[:3].lower(): number for number, month in enumerate(MONTHS, 1)}
     pattern = (
         r"(?P<iso>\d{4}-\d\d-\d\d)|(?P<numeric>\d{1,2}/\d{1,2}(?:/\d{2,4})?)|(?P<name>(?:"
@@ -222,7 +226,9 @@ def read(text, *, day_first):
 
 
 def simulated(number):
-    """Notes of one patient with ranges and short dates, the true days, and the order of day and month."""
+    """Notes of one patient with ranges and short dates, the true days, and the order of day and
+    month.
+    """
     rng = random.Random(number)
     day_first = bool(number % 2)
     start = date(2011, 1, 1) + timedelta(rng.randrange(2800))

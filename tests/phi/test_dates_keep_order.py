@@ -1,4 +1,6 @@
-"""All dates of a patient move by one offset, MIMIC's brackets included: order and distance survive."""
+"""All dates of a patient move by one offset, MIMIC's brackets included: order and distance
+survive.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The `Deidentifier`: modes, fail closed, columns kept, same output however the notes are cut and shared out."""
+"""The `Deidentifier`: modes, fail closed, columns kept, same output however the notes are cut and
+shared out.
+"""
 
 from __future__ import annotations
 
@@ -208,7 +210,9 @@ def test_the_feed_finds_what_detectors_cannot():
 
 @pytest.mark.real
 def test_recall_on_public_queries(real_data):
-    """A floor under what was measured (0.99 of names, 1.00 of numbers), so that a change for the worse is seen."""
+    """A floor under what was measured (0.99 of names, 1.00 of numbers), so that a change for the
+    worse is seen.
+    """
     import json
 
     deidentifier = Deidentifier(KEY)

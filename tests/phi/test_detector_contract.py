@@ -1,4 +1,6 @@
-"""The contract of every detector, inherited by all: spans in bounds, right labels, no state, no fear of odd text."""
+"""The contract of every detector, inherited by all: spans in bounds, right labels, no state, no
+fear of odd text.
+"""
 
 from __future__ import annotations
 

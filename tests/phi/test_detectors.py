@@ -1,7 +1,8 @@
-"""Each line is a note with its identifiers marked; what is found must be exactly that, with those labels.
+"""Each line is a note with its identifiers marked; what is found must be exactly that, with those
+labels.
 
-The lines are made up. Those in `KNOWN_FAILURES` must fail: a line that is mended must leave the list, and a line that
-breaks must not join it unseen.
+The lines are made up. Those in `KNOWN_FAILURES` must fail: a line that is mended must leave the
+list, and a line that breaks must not join it unseen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Spans of three engines that overlap: one span covers them, with the label of the longest, in any order."""
+"""Spans of three engines that overlap: one span covers them, with the label of the longest, in any
+order.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The golden lines of `golden/*.txt`: what is marked is found, with those labels, and nothing else.
 
-A line that fails stands in `golden/known_failures.toml` with its reason: one that starts to pass must leave it, and a
-new failure must not join it unseen.
+A line that fails stands in `golden/known_failures.toml` with its reason: one that starts to pass
+must leave it, and a new failure must not join it unseen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Places and institutions in capitals and in lower case, compared with the same sentences as written."""
+"""Places and institutions in capitals and in lower case, compared with the same sentences as
+written.
+"""
 
 from __future__ import annotations
 

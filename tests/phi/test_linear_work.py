@@ -1,4 +1,6 @@
-"""The work of detection grows linearly with a note: calls are counted, because times vary with the load."""
+"""The work of detection grows linearly with a note: calls are counted, because times vary with the
+load.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A pattern is tried only where it can match: whatever pattern and text, nothing is lost and nothing is added."""
+"""A pattern is tried only where it can match: whatever pattern and text, nothing is lost and
+nothing is added.
+"""
 
 from __future__ import annotations
 

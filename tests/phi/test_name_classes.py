@@ -1,6 +1,8 @@
-"""Classes of names that were missed once, each over many names drawn by their frequency, not over one example.
+"""Classes of names that were missed once, each over many names drawn by their frequency, not over
+one example.
 
-The contexts and the names are made up; a class is mended when nearly all names of it are found whole.
+The contexts and the names are made up; a class is mended when nearly all names of it are found
+whole.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ FINDER = Finder()
 
 @cache
 def pool(kind):
-    """First names or surnames that are for tests only, with their shares: all, those that are words, eponyms."""
+    """First names or surnames that are for tests only, with their shares: all, those that are
+    words, eponyms.
+    """
     shares = all_given_names() if kind.startswith("given") else surnames()
     wanted = {"word": LexicalClass.WORD, "eponym": LexicalClass.EPONYM}.get(kind.partition(" ")[2])
     least = 0.005 if wanted else 0.0
@@ -67,7 +71,9 @@ def covered(text, places):
 
 
 def share_found(template, pairs, case=str):
-    """The share of names that are found whole; `{G}` a first name, `{S}` a surname, `_` before one: in lower case."""
+    """The share of names that are found whole; `{G}` a first name, `{S}` a surname, `_` before one:
+    in lower case.
+    """
     found = total = 0
     for given, family in pairs:
         marked = template

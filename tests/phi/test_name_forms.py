@@ -1,6 +1,8 @@
-"""Names in forms that lists and cues miss: damaged letters, initials, and a bare family name in mid-sentence.
+"""Names in forms that lists and cues miss: damaged letters, initials, and a bare family name in
+mid-sentence.
 
-Rules were written with the lines at even positions of each file in `forms/`; the others are held out.
+Rules were written with the lines at even positions of each file in `forms/`; the others are held
+out.
 """
 
 from __future__ import annotations

@@ -15,7 +15,9 @@ from clinveil.phi.name_index_store import COMMON, USUAL, NameIndexStore, open_na
 
 
 def batches(count, patients=40, seed=3):
-    """Invented (heard, lower) of some batches; some words are names of several patients and in lower case too."""
+    """Invented (heard, lower) of some batches; some words are names of several patients and in
+    lower case too.
+    """
     rng = random.Random(seed)
     made = []
     for _ in range(count):

@@ -1,4 +1,6 @@
-"""Kinds of mention that were missed once, each with what says that a name stands there; no name is a held-out one."""
+"""Kinds of mention that were missed once, each with what says that a name stands there; no name is
+a held-out one.
+"""
 
 from __future__ import annotations
 

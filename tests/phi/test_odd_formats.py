@@ -1,4 +1,6 @@
-"""Dates, numbers and handles in formats of other countries; durations in British notation are no dates."""
+"""Dates, numbers and handles in formats of other countries; durations in British notation are no
+dates.
+"""
 
 from __future__ import annotations
 

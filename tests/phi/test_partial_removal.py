@@ -56,7 +56,9 @@ def test_every_word_of_the_own_name_goes_and_no_more(name, text, left):
 
 
 def test_removal_is_per_patient():
-    """A token that a missed patient shares with a treated one stays in the missed one's notes only."""
+    """A token that a missed patient shares with a treated one stays in the missed one's notes
+    only.
+    """
     people = [patient(f"p{i}", f"First{'abcdefghij'[i]} Brown") for i in range(10)]
     one = remover(people, 0.1)
     (missed,) = one.missed

@@ -1,4 +1,6 @@
-"""Names are propagated over the notes of a patient: found everywhere, in any order alike, and no word for a name."""
+"""Names are propagated over the notes of a patient: found everywhere, in any order alike, and no
+word for a name.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Placeholders keep nothing of an identifier, are shared, and are filled the same way in all notes of a patient."""
+"""Placeholders keep nothing of an identifier, are shared, and are filled the same way in all notes
+of a patient.
+"""
 
 from __future__ import annotations
 

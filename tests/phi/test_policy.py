@@ -1,4 +1,6 @@
-"""A policy says of every label what becomes of it; what a file leaves out is not kept, and a bad file is one line."""
+"""A policy says of every label what becomes of it; what a file leaves out is not kept, and a bad
+file is one line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Problems of public threads about other tools: each line names its threads and has text of its own.
+"""Problems of public threads about other tools: each line names its threads and has text of its
+own.
 
 A line with `known_failure` must fail: one that passes must lose the mark.
 """

@@ -1,4 +1,6 @@
-"""Residues: unchanged text that looks like an identifier. Clinical shapes and what the policy keeps are none."""
+"""Residues: unchanged text that looks like an identifier. Clinical shapes and what the policy keeps
+are none.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The second opinion of the extra `accurate`: its identity in settings, its findings, and its absence."""
+"""The second opinion of the extra `accurate`: its identity in settings, its findings, and its
+absence.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""JSON, FHIR, CDA, HL7 and tables inside notes: keys, positions and headings are cues; ages over 89 without a unit."""
+"""JSON, FHIR, CDA, HL7 and tables inside notes: keys, positions and headings are cues; ages over 89
+without a unit.
+"""
 
 from __future__ import annotations
 

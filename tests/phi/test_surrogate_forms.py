@@ -1,4 +1,6 @@
-"""Surrogates in running text: names in all their forms, accounts made of names, dates with what stands beside them."""
+"""Surrogates in running text: names in all their forms, accounts made of names, dates with what
+stands beside them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Surrogates: coherent under a patient, other than the original, independent of order; dates keep their intervals."""
+"""Surrogates: coherent under a patient, other than the original, independent of order; dates keep
+their intervals.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The tagger: the arithmetic of a CRF, its file, its training text, and what the model in the package does."""
+"""The tagger: the arithmetic of a CRF, its file, its training text, and what the model in the
+package does.
+"""
 
 from __future__ import annotations
 
@@ -315,7 +317,9 @@ def _taggers(finder):
 
 
 def test_what_the_library_writes_is_never_on_disk(monkeypatch):
-    """A model in the making holds words of notes: no folder is asked for it, so a killed run leaves none."""
+    """A model in the making holds words of notes: no folder is asked for it, so a killed run leaves
+    none.
+    """
     monkeypatch.setattr(tempfile, "TemporaryDirectory", None)
     written = []
 

@@ -1,6 +1,8 @@
-"""Terse British and Australian notes and lines of terms: names are found, shorthand, drugs and devices are left alone.
+"""Terse British and Australian notes and lines of terms: names are found, shorthand, drugs and
+devices are left alone.
 
-The misses and touched lines of all files but `hard_negatives_fourth.txt` were read while rules were written.
+The misses and touched lines of all files but `hard_negatives_fourth.txt` were read while rules were
+written.
 """
 
 from __future__ import annotations

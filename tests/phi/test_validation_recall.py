@@ -1,4 +1,6 @@
-"""Places, their allocation, and recall from marks: by hand, and its interval over drawn corpora with gold."""
+"""Places, their allocation, and recall from marks: by hand, and its interval over drawn corpora
+with gold.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +136,9 @@ def test_intervals_of_sums_and_ratios():
 
 
 def draws(sizes, rates, n_locations, seed, rounds):
-    """Recall's interval over rounds of drawing from one corpus of places; how often it holds the truth."""
+    """Recall's interval over rounds of drawing from one corpus of places; how often it holds the
+    truth.
+    """
     rng = np.random.default_rng(seed)
     truth = {name: rng.random(size) < rates[name] for name, size in sizes.items()}
     found = sum(hits.sum() for name, hits in truth.items() if KINDS[name].found)

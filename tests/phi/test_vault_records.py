@@ -1,4 +1,6 @@
-"""The audit log and the crosswalk of a vault: no word of a note in the one, every word behind a key in the other."""
+"""The audit log and the crosswalk of a vault: no word of a note in the one, every word behind a key
+in the other.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Canaries:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Notes, what became of them, and the vault, with a detector that finds every canary and tells of it."""
+    """Notes, what became of them, and the vault, with a detector that finds every canary and tells
+    of it.
+    """
     folder = tmp_path_factory.mktemp("vault")
     pq.write_table(pa.table(ROWS), folder / "notes.parquet")
     detectors.register("canaries")(Canaries())

@@ -1,4 +1,6 @@
-"""One finished release for several files; attacks and utility, which take most of the time, run only where asked."""
+"""One finished release for several files; attacks and utility, which take most of the time, run
+only where asked.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ USEFUL = pipeline.useful
 
 @pytest.fixture(autouse=True, scope="module")
 def measures_where_asked(request):
-    """No attack and no utility, except in a file with `MEASURES`: all of them (True), or the named attacks."""
+    """No attack and no utility, except in a file with `MEASURES`: all of them (True), or the named
+    attacks.
+    """
     asked = getattr(request.module, "MEASURES", ())
     with pytest.MonkeyPatch.context() as patch:
         if asked is not True:
@@ -32,7 +36,9 @@ def demo(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def finished(demo):
-    """The same folder with `out`: a finished coded release with every measure. A test that changes it takes a copy."""
+    """The same folder with `out`: a finished coded release with every measure. A test that changes
+    it takes a copy.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measured, "of_release", OF_RELEASE)
         patch.setattr(pipeline, "useful", USEFUL)

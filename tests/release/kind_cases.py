@@ -42,7 +42,9 @@ def name_of(patient):
 
 
 def write_notes(folder):
-    """`notes.csv` and `patients.parquet`: two notes a patient, with a name and a word of the patient's own."""
+    """`notes.csv` and `patients.parquet`: two notes a patient, with a name and a word of the
+    patient's own.
+    """
     rng = np.random.default_rng(4)
     lines = ["note_id,patient_id,text,kind"]
     for patient in range(PATIENTS):

@@ -24,7 +24,9 @@ PATIENTS = 40
 
 
 def rows_of(patients=PATIENTS, seed=0, each=2, sentences=4, words=COMMON):
-    """(note_id, patient_id, text) of notes of random common words, and a word and a number of the patient's own."""
+    """(note_id, patient_id, text) of notes of random common words, and a word and a number of the
+    patient's own.
+    """
     rng = np.random.default_rng(seed)
     rows = []
     for patient in range(patients):
@@ -84,7 +86,9 @@ def texts_in(path):
 
 
 class Copying:
-    """Knows the training notes by heart and writes nothing else: the worst that a language model can do."""
+    """Knows the training notes by heart and writes nothing else: the worst that a language model
+    can do.
+    """
 
     kind = "lstm-by-heart"
 

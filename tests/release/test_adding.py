@@ -1,4 +1,6 @@
-"""`clinveil release --add`: later notes under the key, channel and ids of a release, of which nothing changes."""
+"""`clinveil release --add`: later notes under the key, channel and ids of a release, of which
+nothing changes.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def text(rng, new=0):
 
 
 def feed(day, *, first=0):
-    """The notes until a day: two of each of 40 patients at first, then some more of them and of new ones."""
+    """The notes until a day: two of each of 40 patients at first, then some more of them and of new
+    ones.
+    """
     rng = np.random.default_rng(1)
     made = [
         (f"n{i}", f"p{i // 2 if i < 90 else i % 60}", text(rng, new=3 * (i >= 80)))
@@ -88,7 +92,9 @@ def onto(desk, out):
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """Three days, each added to the one before; `before` has a hash of each run's folder as it was made."""
+    """Three days, each added to the one before; `before` has a hash of each run's folder as it was
+    made.
+    """
     folder = tmp_path_factory.mktemp("adding")
     for day in OUTS:
         pq.write_table(feed(day), folder / f"{day}.parquet")
@@ -113,7 +119,9 @@ def crosswalk(folder, name="crosswalk"):
 
 
 def at_once(folder, base, corpus, known=None):
-    """The rows of one release of a corpus that is made with key, vectors and channel of another one."""
+    """The rows of one release of a corpus that is made with key, vectors and channel of another
+    one.
+    """
     with run_folder(folder, KIND, "0" * 64) as run:
         base.copy_to(run.vault)
         how = {
@@ -145,9 +153,12 @@ def test_test_patients_of_the_first_release_stay_test_patients(desk):
 
 
 def test_the_parts_are_the_release_of_all_notes_at_once(desk, tmp_path):
-    """Byte for byte: the draws are keyed by key, note, patient and word, and the channel is the first one's."""
+    """Byte for byte: the draws are keyed by key, note, patient and word, and the channel is the
+    first one's.
+    """
     base = ParentRelease.read(desk / "out/vault")
-    # At once, the note that was changed stands there as it was first; as it is later it has an id of its own.
+    # At once, the note that was changed stands there as it was first; as it is later it has an id
+    # of its own.
     table = feed("out3", first=80)
     table = pa.concat_tables([feed("out"), table])
     pq.write_table(table, tmp_path / "all.parquet")
@@ -202,7 +213,9 @@ def test_a_note_that_left_with_another_text_is_a_note_of_its_own(desk):
 
 
 def test_only_words_above_the_floor_of_the_first_release_come_out(desk):
-    """What is said by the new notes alone comes out nowhere, however many of their patients say it."""
+    """What is said by the new notes alone comes out nowhere, however many of their patients say
+    it.
+    """
     count = {word: set() for word in words(" ".join(feed("out")["text"].to_pylist()))}
     for row in feed("out").to_pylist():
         for word in words(row["text"]):
@@ -266,7 +279,9 @@ def test_the_ledger_holds_one_entry_of_the_key_with_all_that_left(desk, capsys):
 
 
 def test_a_run_that_stopped_after_it_was_entered_goes_on(desk):
-    """And its base is the one it had: the entry of the ledger names the vault that is being made."""
+    """And its base is the one it had: the entry of the ledger names the vault that is being
+    made.
+    """
     base = ParentRelease.read(desk / "out2/vault")
     ledger = Ledger(desk / NAME)
     assert base.refuse_unledgered(ledger, desk / "out3/vault").notes.size == 121
@@ -463,7 +478,9 @@ def test_other_folders_are_no_vaults(desk, tmp_path):
 
 
 def test_an_interrupted_run_goes_on_and_few_notes_may_be_added(desk, monkeypatch, tmp_path):
-    """Three notes, more words of which are unknown than known: the page says that a new channel is due."""
+    """Three notes, more words of which are unknown than known: the page says that a new channel is
+    due.
+    """
     from clinveil.releases.producers import _channel as run
 
     few = pa.table(
@@ -534,7 +551,9 @@ DEMO += ["--set", "max_names=1", "--set", "max_linkage=1"]
 
 @pytest.fixture(scope="module")
 def hospital(tmp_path_factory):
-    """Invented notes with names and dates: three quarters of each patient's released, the others added beside them."""
+    """Invented notes with names and dates: three quarters of each patient's released, the others
+    added beside them.
+    """
     folder = tmp_path_factory.mktemp("hospital")
     assert (
         main(

@@ -1,4 +1,6 @@
-"""Gates on what attacks found: each refuses a release that it must, passes one that it must, and knows its power."""
+"""Gates on what attacks found: each refuses a release that it must, passes one that it must, and
+knows its power.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +131,9 @@ def test_stolen_vectors_are_judged_on_request_alone():
 
 
 def test_the_power_is_what_it_says():
-    """Of releases at the share that is named, 95 % are refused; of those at half the threshold, at most 5 % are."""
+    """Of releases at the share that is named, 95 % are refused; of those at half the threshold, at
+    most 5 % are.
+    """
     rng = np.random.default_rng(1)
     for n in (40, 300):
         assert n >= enough(0.15)
@@ -145,7 +149,9 @@ def test_the_power_is_what_it_says():
 
 
 def test_few_cases_far_above_zero_by_chance_alone_do_not_refuse():
-    """Nine of 43 names where always naming the most frequent one scores six: an estimate above the limit by chance."""
+    """Nine of 43 names where always naming the most frequent one scores six: an estimate above the
+    limit by chance.
+    """
     found = replace(read(9, 43), chance=6 / 43)
     assert reading_gates([found], 0.05)[0].outcome == "no power"
     assert not reading_gates([replace(read(35, 43), chance=6 / 43)], 0.05)[0].passed

@@ -173,7 +173,9 @@ NAMES = [
 
 
 def scanned(n, leaks, *, others=()):
-    """The own-name finding of n patients; `leaks` rows name their bearer, `others` are (patient, name)."""
+    """The own-name finding of n patients; `leaks` rows name their bearer, `others` are (patient,
+    name).
+    """
     rng = np.random.default_rng(n)
     notes = [["seen"] for _ in range(n)]
     patients = np.arange(n)
@@ -201,7 +203,9 @@ def test_a_name_that_comes_for_others_too_is_chance(n):
 
 
 def test_many_names_by_chance_take_power_and_the_gate_says_how_much():
-    """Everybody's notes hold somebody's name: one own name more is what comes by chance, and five are not."""
+    """Everybody's notes hold somebody's name: one own name more is what comes by chance, and five
+    are not.
+    """
     n = 160
     others = [(i, (i + 7) % n) for i in range(n)]
     one, many = (patient_gates([scanned(n, leaks, others=others)])[-1] for leaks in (1, 6))

@@ -1,4 +1,6 @@
-"""Test patients: how they are drawn, and that nothing that a release learns or writes of others depends on them."""
+"""Test patients: how they are drawn, and that nothing that a release learns or writes of others
+depends on them.
+"""
 
 from __future__ import annotations
 
@@ -205,7 +207,9 @@ def rows_by_note(folder, out):
     ],
 )
 def test_words_of_test_patients_change_nothing_of_others(tmp_path, kind, learned, flags):
-    """A word that only test patients use, and a sentence in all of their notes, with a member of staff."""
+    """A word that only test patients use, and a sentence in all of their notes, with a member of
+    staff.
+    """
     rows = [(note, p, f"{text} {ROUND}", "xy"[int(p[1:]) % 2]) for note, p, text in rows_of(80)]
     write_notes(tmp_path / "plain.csv", rows)
     command = [

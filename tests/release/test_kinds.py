@@ -1,4 +1,6 @@
-"""The four kinds of release, each made once from the same small corpus: what leaves, what stays, what is refused."""
+"""The four kinds of release, each made once from the same small corpus: what leaves, what stays,
+what is refused.
+"""
 
 from __future__ import annotations
 

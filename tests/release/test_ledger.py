@@ -1,4 +1,6 @@
-"""The same notes do not leave twice under two keys unnoticed: the ledger, and `clinveil release` with it."""
+"""The same notes do not leave twice under two keys unnoticed: the ledger, and `clinveil release`
+with it.
+"""
 
 from __future__ import annotations
 

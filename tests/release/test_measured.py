@@ -1,4 +1,6 @@
-"""Measuring drawn patients: all sides of their notes and of no others', and what must see every note still does."""
+"""Measuring drawn patients: all sides of their notes and of no others', and what must see every
+note still does.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ WORDS = np.array([f"{a}{b}o" for a in "bcdfghjklm" for b in "aeiouyrlst"])
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
-    """Notes of which some released ones share a run with their source, their ids, and places; not yet measured."""
+    """Notes of which some released ones share a run with their source, their ids, and places; not
+    yet measured.
+    """
     rng = np.random.default_rng(11)
     source = []
     released = []

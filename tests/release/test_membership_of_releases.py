@@ -1,4 +1,6 @@
-"""Membership inference on synthetic releases: in the report, and by `clinveil attack membership` on the same notes."""
+"""Membership inference on synthetic releases: in the report, and by `clinveil attack membership` on
+the same notes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The gate of own e-mails and addresses: chance passes, what was left in does not; drawn notes, and the command."""
+"""The gate of own e-mails and addresses: chance passes, what was left in does not; drawn notes, and
+the command.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,11 @@ ANY = "no own address"
 
 
 def drawn(rng, n, common, *, length=280, planted=0, size=2):
-    """The finding of n patients with a note each of Zipf's words; addresses of `common` words, the first ones left in.
+    """The finding of n patients with a note each of Zipf's words; addresses of `common` words, the
+    first ones left in.
 
-    The words of a note stand in a random order; an address that is left in, of `size` words, stands whole.
+    The words of a note stand in a random order; an address that is left in, of `size` words, stands
+    whole.
     """
     weights = 1 / np.arange(1, len(LEXICON) + 1)
     people = {}
@@ -62,7 +66,9 @@ def refused(finding):
 
 
 def test_chance_is_what_random_notes_hold_and_is_seldom_refused():
-    """Addresses of the commonest words in 80 releases: as many found as expected, and 1 % refused at most."""
+    """Addresses of the commonest words in 80 releases: as many found as expected, and 1 % refused
+    at most.
+    """
     rng = np.random.default_rng(5)
     found = [drawn(rng, 30, COMMON) for _ in range(80)]
     count = sum(f.count for f in found)
@@ -147,7 +153,9 @@ def desk(tmp_path_factory):
 
 @pytest.mark.parametrize(("flags", "name"), [(["--set", "shuffle=none"], ANY), ([], MET)])
 def test_addresses_that_nobody_took_out_are_refused(desk, flags, name, monkeypatch, capsys):
-    """PHI off, the words of addresses kept, and an order that is not random: by request, or as it was not applied."""
+    """PHI off, the words of addresses kept, and an order that is not random: by request, or as it
+    was not applied.
+    """
     monkeypatch.setattr(
         measured, "of_release", lambda: [Identifiers]
     )  # the others take most of the time

@@ -1,4 +1,6 @@
-"""Synthetic releases by a public model that was trained further: columns, floor, names known before, and refusals."""
+"""Synthetic releases by a public model that was trained further: columns, floor, names known
+before, and refusals.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ NAMES = ["Anna Berg", "Carl Dorn", "Emma Falk", "Georg Hahn", "Ida Jung", "Karl 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """A folder with notes of 60 patients, a public model that knows the names, and a list of patients."""
+    """A folder with notes of 60 patients, a public model that knows the names, and a list of
+    patients.
+    """
     folder = tmp_path_factory.mktemp("desk")
     rng = np.random.default_rng(1)
     lines = ["note_id,patient_id,type,text"]

@@ -1,4 +1,6 @@
-"""Synthetic releases with differential privacy: the report, the budget in the ledger, and refusals in one line."""
+"""Synthetic releases with differential privacy: the report, the budget in the ledger, and refusals
+in one line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`release --publish`: after all gates, and not before; `test_release_command.py` publishes a real release."""
+"""`release --publish`: after all gates, and not before; `test_release_command.py` publishes a real
+release.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""What a finished run says of itself is so: notes shown side by side, and every digest of both manifests."""
+"""What a finished run says of itself is so: notes shown side by side, and every digest of both
+manifests.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def desk(finished):
 
 
 def shown(folder):
-    """The released words of each sampled note of the internal report, in the order of the source."""
+    """The released words of each sampled note of the internal report, in the order of the
+    source.
+    """
     record = from_json(json.loads((folder / "out/vault/record.json").read_text())["internal"])
     return [
         " ".join(token.released for token in note.tokens if token.released).split()
@@ -51,7 +55,9 @@ def test_every_sampled_note_stands_in_the_release_with_all_its_words(desk):
 
 @pytest.fixture(scope="module")
 def sides(desk):
-    """The policy that the manifest names, the channel, and of each released note its words and those it is made of."""
+    """The policy that the manifest names, the channel, and of each released note its words and
+    those it is made of.
+    """
     told = json.loads((desk / "out/release/manifest.json").read_text())["settings"]
     people = desk / "demo/patients.parquet"
     both = attacked_release(
@@ -117,7 +123,9 @@ def test_each_note_drops_or_doubles_up_to_the_share_that_is_said(sides):
 
 @pytest.mark.parametrize("order", [{}, {"shuffle": "note"}])
 def test_words_stand_beside_their_own_source_in_any_order(order):
-    """On the identity each word stands beside itself; one that was written twice stands there twice."""
+    """On the identity each word stands beside itself; one that was written twice stands there
+    twice.
+    """
     text = "The patient, Mary Jones, has pain. No fever in 12 days."
     channel = identity_channel(words(text)).under(length=0.9, **order)
     notes = [samples.Source(f"n{i}", "p", [(text, text, False)]) for i in range(30)]
@@ -130,7 +138,9 @@ def test_words_stand_beside_their_own_source_in_any_order(order):
 
 
 def test_a_long_note_is_cut_after_it_was_treated(desk, monkeypatch):
-    """At any cut, also within a word or an identifier, what is shown is how a released note begins."""
+    """At any cut, also within a word or an identifier, what is shown is how a released note
+    begins.
+    """
     monkeypatch.setattr(samples, "LONGEST", 97)
     assert main(release(desk, "cut", *IN_ORDER)) == 0
     released = pq.read_table(desk / "cut/release/notes.parquet")["text"].to_pylist()

@@ -1,4 +1,6 @@
-"""`clinveil release` as its users call it: one run that is looked at from many sides, and the runs that must fail."""
+"""`clinveil release` as its users call it: one run that is looked at from many sides, and the runs
+that must fail.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +106,8 @@ def test_released_text_is_plain_words_of_enough_patients(desk):
     for row in source:
         for word in set(words(row["text"])) & channel:
             users.setdefault(word, set()).add(row["patient_id"])
-    # Surrogates are words of the protected notes, not of these; every source word that came out has enough users.
+    # Surrogates are words of the protected notes, not of these; every source word that came out has
+    # enough users.
     rare = {w for w, patients in users.items() if len(patients) < 3}
     assert len(rare) < 0.05 * len(channel)
 

@@ -13,7 +13,8 @@ from release_cases import FAST, release
 from clinveil.cli.main import main
 from clinveil.corpus.demo import demo_notes
 
-# Small samples say too little for the gates on names and linkage: the risk is taken. Identifiers are of other files.
+# Small samples say too little for the gates on names and linkage: the risk is taken. Identifiers
+# are of other files.
 TAKEN = ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "phi=false"]
 
 
@@ -103,7 +104,9 @@ def test_a_full_disk_is_said_and_can_be_resumed(desk, monkeypatch, capsys):
 
 
 def test_a_gate_that_fails_leaves_no_release(desk, monkeypatch, capsys):
-    """A channel that maps words to themselves, slipped under the run, is caught by reading the release back."""
+    """A channel that maps words to themselves, slipped under the run, is caught by reading the
+    release back.
+    """
     from dataclasses import fields
 
     from clinveil.channel.channel import Channel
@@ -132,7 +135,9 @@ def test_a_gate_that_fails_leaves_no_release(desk, monkeypatch, capsys):
 
 
 def test_words_in_another_order_twice_or_left_out_pass(desk, tmp_path):
-    """The release is read back word by word, and every word stands beside its own source in the report."""
+    """The release is read back word by word, and every word stands beside its own source in the
+    report.
+    """
     drop = tmp_path / "drop.txt"
     drop.write_text("pain\nzyzzyva\n")
     flags = [

@@ -34,7 +34,9 @@ WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """Notes, vectors of most of their words as a folder with counts of elsewhere and as a file, and a release."""
+    """Notes, vectors of most of their words as a folder with counts of elsewhere and as a file, and
+    a release.
+    """
     folder = tmp_path_factory.mktemp("desk")
     rng = np.random.default_rng(1)
     texts = [" ".join(rng.choice(WORDS, 40)) for _ in range(120)]

@@ -1,4 +1,6 @@
-"""The residue gate refuses notes whose identifiers a detector missed, and passes where the detectors are complete."""
+"""The residue gate refuses notes whose identifiers a detector missed, and passes where the
+detectors are complete.
+"""
 
 from __future__ import annotations
 

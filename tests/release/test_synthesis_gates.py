@@ -1,4 +1,6 @@
-"""What must hold before synthetic notes leave: each gate on notes that pass it and on notes that do not."""
+"""What must hold before synthetic notes leave: each gate on notes that pass it and on notes that do
+not.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ def test_notes_of_others_pass():
 
 
 def test_copies_fail_though_the_floor_cuts_them_to_pieces():
-    """Every sentence ends in two rare words, so no raw run is as long as 50; below the floor the notes are the same."""
+    """Every sentence ends in two rare words, so no raw run is as long as 50; below the floor the
+    notes are the same.
+    """
     texts = above(SIDES.training.texts)
     assert not any("rare" in text for text in texts)
     found = looked(texts)
@@ -234,7 +238,9 @@ def test_where_neither_gate_could_see_a_copy_nothing_leaves():
 
 
 def altered(text, how, rng):
-    """A near copy: a word in eight replaced, or a quarter of the words, in sentences of ten, within another note."""
+    """A near copy: a word in eight replaced, or a quarter of the words, in sentences of ten, within
+    another note.
+    """
     own = text.split()
     if how == "words":
         return " ".join(

@@ -1,4 +1,6 @@
-"""Synthetic releases with small networks: the same notes for any batch, resumed after a stop, refused for copies."""
+"""Synthetic releases with small networks: the same notes for any batch, resumed after a stop,
+refused for copies.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ pytest.importorskip("safetensors", reason="the extra [neural] is not installed")
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """A folder with notes, and one seeded release that nothing interrupted: it ends in `vault/refused`."""
+    """A folder with notes, and one seeded release that nothing interrupted: it ends in
+    `vault/refused`.
+    """
     folder = tmp_path_factory.mktemp("synthetic")
     write_csv(folder / "notes.csv", rows_of())
     assert written(folder, "whole", "--seed", "3") == 4

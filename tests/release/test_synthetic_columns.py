@@ -1,4 +1,6 @@
-"""Columns of synthetic releases: names, format, labels and sequences of the source; one clear line for bad labels."""
+"""Columns of synthetic releases: names, format, labels and sequences of the source; one clear line
+for bad labels.
+"""
 
 from __future__ import annotations
 

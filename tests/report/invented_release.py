@@ -171,7 +171,9 @@ EXCERPTS = (
 
 
 def gates(*, failed: bool = False, off: bool = False) -> tuple[Gate, ...]:
-    """Eight gates, one of them without power; with `failed` one fails, with `off` one is switched off."""
+    """Eight gates, one of them without power; with `failed` one fails, with `off` one is switched
+    off.
+    """
     rows = (
         ("Self-replaced tokens", "Did a word come out as itself?", True, 0, 0, "tokens"),
         ("Unknown words passed", "Did an unknown word come out?", True, 0, 0, "tokens"),
@@ -233,7 +235,9 @@ PHI = (
 
 
 def of_kind(kind: str) -> ReleaseRecord:
-    """An internal record of one kind; only kinds that replace every word have a token accounting."""
+    """An internal record of one kind; only kinds that replace every word have a token
+    accounting.
+    """
     if kind in ("obfuscated", "coded"):
         return replace(record(), kind=kind)
     found = [f for f in findings() if f.detail.get("target") not in ("words", "rare words")]

@@ -1,4 +1,6 @@
-"""Every measure that the source can produce has its own words, every field and every detail of a finding a reader."""
+"""Every measure that the source can produce has its own words, every field and every detail of a
+finding a reader.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def _constants(tree: ast.AST) -> set[str]:
 
 
 def _bound(name: str, within: ast.AST) -> set[str]:
-    """What a name stands for by the loops and comprehensions of a scope, as far as these run over constants."""
+    """What a name stands for by the loops and comprehensions of a scope, as far as these run over
+    constants.
+    """
     loops = [n for n in ast.walk(within) if isinstance(n, ast.For | ast.comprehension)]
     return {
         word
@@ -68,7 +72,9 @@ def _passed(function: str, module: ast.Module) -> set[str]:
 
 
 def _formatted(module: ast.Module, path: Path) -> Iterator[tuple[str, str]]:
-    """Names that are put together: `f"attack.{name}"` for every constant that its module passes as `name`."""
+    """Names that are put together: `f"attack.{name}"` for every constant that its module passes as
+    `name`.
+    """
     functions = [
         n for n in ast.walk(module) if isinstance(n, ast.FunctionDef)
     ]  # outer ones before inner ones

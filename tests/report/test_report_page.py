@@ -33,7 +33,9 @@ EDITIONS = ("internal", "external", "refused")
 
 
 class Page(HTMLParser):
-    """Reads a page: checks that tags are nested, and keeps headings, attributes, `<data>` and words."""
+    """Reads a page: checks that tags are nested, and keeps headings, attributes, `<data>` and
+    words.
+    """
 
     def __init__(self, source: str) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,6 @@
-"""The report in a real browser: one printed page that decides, at most nine in all, no sideways scrolling."""
+"""The report in a real browser: one printed page that decides, at most nine in all, no sideways
+scrolling.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def long():
 
 
 def switched_off():
-    """The long record with no failed gate, so that limits are listed, and own identifiers instead of known pairs."""
+    """The long record with no failed gate, so that limits are listed, and own identifiers instead
+    of known pairs.
+    """
     held = long()
     named = tuple(
         replace(gates()[7], name=f"a gate with a name too long for one line {i}") for i in range(19)
@@ -69,7 +73,9 @@ def switched_off():
 
 
 def worse():
-    """A record with each utility below the floor, and risks above the threshold that have no row of their own."""
+    """A record with each utility below the floor, and risks above the threshold that have no row of
+    their own.
+    """
     low = [replace(f, value=-0.3, low=-0.5, high=-0.1) if f.measure.startswith("utility") and f.value else f
            for f in findings()]  # fmt: skip
     unique = [

@@ -1,4 +1,6 @@
-"""Agreement of two reviewers: kappa and F1 as counted by hand and by scikit-learn, intervals by note."""
+"""Agreement of two reviewers: kappa and F1 as counted by hand and by scikit-learn, intervals by
+note.
+"""
 
 from __future__ import annotations
 

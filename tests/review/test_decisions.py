@@ -1,4 +1,6 @@
-"""Decisions: the last word on a place counts, in doubt an identifier is hidden, and they are about one text only."""
+"""Decisions: the last word on a place counts, in doubt an identifier is hidden, and they are about
+one text only.
+"""
 
 from __future__ import annotations
 

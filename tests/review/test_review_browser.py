@@ -1,4 +1,6 @@
-"""The page in a real browser (Debian's Chromium): the keyboard alone, odd Unicode, a killed server, a small window."""
+"""The page in a real browser (Debian's Chromium): the keyboard alone, odd Unicode, a killed server,
+a small window.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def browser():
 
 @contextmanager
 def served(folder, *flags):
-    """A server of its own process, and the address that it prints; killed without notice at the end."""
+    """A server of its own process, and the address that it prints; killed without notice at the
+    end.
+    """
     run = [
         sys.executable,
         "-m",
@@ -147,7 +151,9 @@ def test_a_hundred_notes_by_keyboard_alone_and_nothing_is_lost_when_the_server_i
 
 
 def review_one(reviewer, n):
-    """Accept what was found; in every fifth note reject the first; in every fourth add the name that was missed."""
+    """Accept what was found; in every fifth note reject the first; in every fourth add the name
+    that was missed.
+    """
     spans = reviewer.page.locator("#spans > li").count()
     reviewer.press(*("r" if i == 0 and n % 5 == 0 else "a" for i in range(spans)))
     if n % 4 == 0:

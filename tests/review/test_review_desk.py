@@ -1,4 +1,6 @@
-"""The desk: which notes come first, what a step does, and that each is on disk, whole, before it counts."""
+"""The desk: which notes come first, what a step does, and that each is on disk, whole, before it
+counts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Residues in the review: they come first, stay as written until accepted, and are no residues once rejected."""
+"""Residues in the review: they come first, stay as written until accepted, and are no residues once
+rejected.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The page's server: for this machine's browser and its own page only, and without a word in any log."""
+"""The page's server: for this machine's browser and its own page only, and without a word in any
+log.
+"""
 
 from __future__ import annotations
 

@@ -156,7 +156,9 @@ if __name__ == "__main__":
 
 
 def interrupted(on, folder):
-    """Start a run, interrupt it at work; its exit code, what it said, and the processes that it left."""
+    """Start a run, interrupt it at work; its exit code, what it said, and the processes that it
+    left.
+    """
     script = folder / "sleepers.py"
     places = [folder / name for name in "abcd"]
     script.write_text(SCRIPT)
@@ -191,7 +193,9 @@ def _marked(mark):
 
 
 def listening():
-    """The local addresses, as the system writes them, at which this process and those below it listen."""
+    """The local addresses, as the system writes them, at which this process and those below it
+    listen.
+    """
     inodes = {os.readlink(fd) for process in _below(os.getpid()) for fd in _files(process)}
     found = []
     for table in ("tcp", "tcp6"):

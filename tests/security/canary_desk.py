@@ -1,4 +1,6 @@
-"""The canaries, how commands are run beside them in a home of their own, and how files are searched for them."""
+"""The canaries, how commands are run beside them in a home of their own, and how files are searched
+for them.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Invented secret words, in all notes of four patients, hunted through everything that a command leaves behind.
+"""Invented secret words, in all notes of four patients, hunted through everything that a command
+leaves behind.
 
-Of four, for a model is trained without a tenth of the patients, drawn by its key: of one, it might not know the words.
+Of four, for a model is trained without a tenth of the patients, drawn by its key: of one, it might
+not know the words.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ PATIENTS = 60
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """A working folder, a home and a temporary folder that nothing else uses, after every command has run."""
+    """A working folder, a home and a temporary folder that nothing else uses, after every command
+    has run.
+    """
     root = folders(tmp_path_factory.mktemp("canary"))
     table = pa.Table.from_batches(demo_notes(PATIENTS, 9)).select(
         ["note_id", "patient_id", "text", "diagnosis_group"]

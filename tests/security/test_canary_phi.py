@@ -1,4 +1,6 @@
-"""Invented secret words hunted through what de-identification, its review and its measures leave behind."""
+"""Invented secret words hunted through what de-identification, its review and its measures leave
+behind.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from clinveil.corpus.people import write_patients
 
 PATIENTS = 12
 
-# Like canary_desk.RUN; a review is a process of its own, whose page is asked over 127.0.0.1 for each canary, which
-# becomes a name, and then to stop.
+# Like canary_desk.RUN; a review is a process of its own, whose page is asked over 127.0.0.1 for
+# each canary, which becomes a name, and then to stop.
 PROGRAM = """
 import csv, json, re, subprocess, sys
 from http.client import HTTPConnection
@@ -99,7 +101,9 @@ def desk(tmp_path_factory):
 
 
 def _notes(folder: Path) -> None:
-    """A short note of each patient, with its gold spans; two have all canaries, which gold marks as names."""
+    """A short note of each patient, with its gold spans; two have all canaries, which gold marks as
+    names.
+    """
     chunk = next(demo_chunks(PATIENTS, 9))
     by_patient = groupby(chunk.notes.to_pylist(), key=lambda row: row["patient_id"])
     notes = [min(rows, key=lambda row: len(row["text"])) for _, rows in by_patient]
@@ -160,7 +164,9 @@ FIRST, SECOND = ("out.parquet.vault/review/" + f"{name}.jsonl" for name in ("fir
 
 
 def _good() -> list[list[str]]:
-    """Commands that end well; the first argument of a review is what its reviewer takes for names."""
+    """Commands that end well; the first argument of a review is what its reviewer takes for
+    names.
+    """
     known = ["--set", "patients=patients.parquet"]
     measure = ["evaluate", "deidentification"]
     full = ["--crosswalk", "--set", "audit=full"]
@@ -297,7 +303,9 @@ def test_every_command_did_what_it_should(desk):
 
 
 def test_the_canaries_went_through_all_of_it(desk):
-    """They stood in the notes, the crosswalk gave them back, and what holds text on purpose has them."""
+    """They stood in the notes, the crosswalk gave them back, and what holds text on purpose has
+    them.
+    """
     work = desk / "work"
     assert pq.read_table(work / "back.parquet").to_pylist() == pq.read_table(work / N).to_pylist()
     for name in (

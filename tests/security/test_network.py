@@ -1,4 +1,6 @@
-"""Addresses beyond this machine are refused in the tests; `test_canary.py` checks that no command asks for one."""
+"""Addresses beyond this machine are refused in the tests; `test_canary.py` checks that no command
+asks for one.
+"""
 
 from __future__ import annotations
 

@@ -137,7 +137,9 @@ def test_a_share_of_nothing_or_all_keeps_the_doubt_of_its_patients():
     ("patients", "share"), [(60, 0.01), (60, 0.03), (60, 0.5), (20, 0.1), (10, 0.3)]
 )
 def test_shares_of_few_clustered_hits_hold_their_level(patients, share):
-    """Hits come in some patients only (correlation 0.1 within one); the percentile bootstrap covered .84 at 1 %."""
+    """Hits come in some patients only (correlation 0.1 within one); the percentile bootstrap
+    covered .84 at 1 %.
+    """
     rng = np.random.default_rng(3)
     covered = 0
     for _ in range(300):

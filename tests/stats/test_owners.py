@@ -1,4 +1,6 @@
-"""P of own names by chance: the formula against all permutations, the fallback, and the power against simulation."""
+"""P of own names by chance: the formula against all permutations, the fallback, and the power
+against simulation.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def test_the_power_is_that_of_simulated_leaks(n, expected):
     least = leaks_refused_from(n, expected)
 
     def refused(leaks):
-        """Share of releases with so many leaks, and own names by chance, whose Poisson tail is below the level."""
+        """Share of releases with so many leaks, and own names by chance, whose Poisson tail is
+        below the level.
+        """
         from scipy.stats import poisson
 
         own = rng.poisson(expected, 4_000) + leaks

@@ -1,4 +1,6 @@
-"""Phrases by chance: against all orders of tiny notes, the level and the power of the test by simulation."""
+"""Phrases by chance: against all orders of tiny notes, the level and the power of the test by
+simulation.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def test_the_chance_is_that_of_all_orders(note, phrase):
 
 
 def test_the_chance_holds_at_both_ends():
-    """Words that are half of the note stand together surely; ten that stand once in a thousand words hardly ever."""
+    """Words that are half of the note stand together surely; ten that stand once in a thousand
+    words hardly ever.
+    """
     assert PhraseOdds.of(["a", "b"]).chance([500, 500], 1_000) == 1.0
     assert PhraseOdds.of(["a", "b"]).chance([60, 60], 240) == pytest.approx(1.0, abs=1e-5)
     ten = PhraseOdds.of([f"w{i}" for i in range(10)])
@@ -48,7 +52,9 @@ def test_the_chance_holds_at_both_ends():
 
 
 def releases(rng, chances, n):
-    """Refused share of n releases in which phrases stand by chance alone, the second half with the first: nested."""
+    """Refused share of n releases in which phrases stand by chance alone, the second half with the
+    first: nested.
+    """
     refused = 0
     for _ in range(n):
         drawn = rng.random(chances.size)
@@ -65,7 +71,9 @@ def releases(rng, chances, n):
 
 @pytest.mark.parametrize("expected", [0.004, 0.05, 0.3, 2.0, 20.0])
 def test_the_level_is_kept(expected):
-    """Phrases of all kinds: chances over six orders of magnitude, some patients' sure to stand there."""
+    """Phrases of all kinds: chances over six orders of magnitude, some patients' sure to stand
+    there.
+    """
     rng = np.random.default_rng(int(expected * 1_000))
     spread = 10 ** rng.uniform(-6, 0, 400)
     chances = np.minimum(spread * expected / spread.sum(), 1.0)
@@ -80,7 +88,9 @@ def test_the_power_is_that_of_phrases_left_in(expected):
     many = found_refused_from(expected)
 
     def refused(*left):
-        """Whether so many, each of such a chance, are refused where nothing stands there by chance."""
+        """Whether so many, each of such a chance, are refused where nothing stands there by
+        chance.
+        """
         both = np.append(chances, left)
         whose = np.arange(50 + len(left))
         return found_p(both, whose >= 50, whose) < ALPHA

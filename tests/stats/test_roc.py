@@ -1,4 +1,6 @@
-"""The area under the curve and hits at a rate: by hand, against scikit-learn, and where they cannot be had."""
+"""The area under the curve and hits at a rate: by hand, against scikit-learn, and where they cannot
+be had.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def test_rates_need_five_expected_false_alarms():
     [(1000, 1000, 0.01, 0.204), (1000, 1000, 0.01, 0.01), (107, 60, 0.1, 0.5), (107, 60, 0.1, 0.1)],
 )
 def test_tpr_at_fpr_hold_their_level_with_and_without_signal(members, others, rate, truth):
-    """Clopper-Pearson at the observed threshold: .52 with signal, for the threshold is estimated too."""
+    """Clopper-Pearson at the observed threshold: .52 with signal, for the threshold is estimated
+    too.
+    """
     rng = np.random.default_rng(2)
     moved = ndtri(truth) - ndtri(rate)
     held = 0

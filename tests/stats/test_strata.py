@@ -107,11 +107,14 @@ def test_the_smallest_rank_is_one_in_all_patients():
     assert p[3] == 1 / 50 and p.min() >= 1 / 50
 
 
-# What the tests claim, in small simulations: no name knows anything of its bearer, but frequency tracks illness.
+# What the tests claim, in small simulations: no name knows anything of its bearer, but frequency
+# tracks illness.
 
 
 def tracking_world(rng, n=200, m=30):
-    """Distances that grow with name frequency times diagnosis prevalence; frequent names are of patients with more."""
+    """Distances that grow with name frequency times diagnosis prevalence; frequent names are of
+    patients with more.
+    """
     odds = np.exp(rng.normal(0, 1.5, m))
     sizes = 1 + rng.binomial(14, rng.beta(1, 2, n))
     keys = np.log(odds) + rng.gumbel(size=(n, m))

@@ -107,7 +107,9 @@ def test_an_attacker_who_holds_more_is_at_least_as_strong_and_chance_is_next_to_
 
 
 def test_one_target_is_shown_for_all_attackers_of_a_column():
-    """Names of few patients have a high chance; planted names are nearer to what an attacker recovers."""
+    """Names of few patients have a high chance; planted names are nearer to what an attacker
+    recovers.
+    """
     made = [named(0.5, "recipient", chance=0.5), named(0.52, "shadow", chance=0.5)]
     planted = [named(0.04, holding, "planted names", 0.03) for holding in ("recipient", "shadow")]
     assert cells_of(*made, *planted)["Names, %"] == "50.0 (50.0) / 52.0 (50.0) / –"

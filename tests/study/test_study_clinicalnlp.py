@@ -1,4 +1,6 @@
-"""The whole study of paper C on few invented patients: tables, page, floors, and a second run that trains nothing."""
+"""The whole study of paper C on few invented patients: tables, page, floors, and a second run that
+trains nothing.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ PAPER = read_paper(study.__file__)
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """Language models of 16 units, and letter case with a network of 8 units, trained once over the text."""
+    """Language models of 16 units, and letter case with a network of 8 units, trained once over the
+    text.
+    """
     tiny = SCALES["tiny"]
     model = {**tiny.model, "width": 16, "layers": 1}
     casing = tiny.casing.model_copy(update={"epochs": 1, "hidden": 8, "beam": 2})
@@ -392,7 +396,8 @@ def test_rarities_by_hand():
     words = WordVocabulary(["a", "b", "c", "d"])
     data = AuditData(encode(["a b c", "a b", "a d"], words), words, (np.array([0]), np.array([1])))
     full = [np.zeros(5), np.zeros(4)]
-    # unit 1: the third word, c, which stands nowhere else; unit 2: its second, b, whose pair with a is in note 1 too
+    # unit 1: the third word, c, which stands nowhere else; unit 2: its second, b, whose pair with a
+    # is in note 1 too
     peak = [np.array([0, 0, -2.0, 0, 0]), np.array([0, -1.0, 0, 0])]
     compared = leave_out(full, [[peak[0], np.zeros(4)], [np.zeros(5), peak[1]]])
     said = rarities(data, compared)

@@ -1,4 +1,6 @@
-"""The engine of studies: tasks are named by their fields, plans follow them, findings are found by their details."""
+"""The engine of studies: tasks are named by their fields, plans follow them, findings are found by
+their details.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The study of paper A: end to end on invented notes, taken up again after a kill, its grid, tables and page."""
+"""The study of paper A: end to end on invented notes, taken up again after a kill, its grid, tables
+and page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The whole study on few invented patients: resumed after a kill, the same under every map, read as tables and page."""
+"""The whole study on few invented patients: resumed after a kill, the same under every map, read as
+tables and page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tasks: named by what they depend on, done once, begun anew after a kill; one run at a time in a folder."""
+"""Tasks: named by what they depend on, done once, begun anew after a kill; one run at a time in a
+folder.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The character model: weights and steps by hand, beam search against all casings, known truth, per seed."""
+"""The character model: weights and steps by hand, beam search against all casings, known truth, per
+seed.
+"""
 
 from __future__ import annotations
 
@@ -310,7 +312,9 @@ def test_a_planted_rule_is_learnt():
 
 @pytest.mark.slow
 def test_the_unit_of_an_interval_is_the_owner_of_the_lines():
-    """Each line of a patient stands twenty times: by line the interval was a fifth as wide as by patient."""
+    """Each line of a patient stands twenty times: by line the interval was a fifth as wide as by
+    patient.
+    """
     own = [
         f"{name} saw the dog" if place % 3 else "the DOG left"
         for place, name in enumerate(NAMES * 3)

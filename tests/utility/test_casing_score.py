@@ -36,7 +36,8 @@ def test_score_by_hand():
     reference = ["The cat of Anna Smith", "no capitals here", "MRI of iPhone"]
     restored = ["The cat Of anna Smith", "no capitals here", "Mri of iPhone"]
     counts = count_words(reference, restored)
-    # right with a capital: The, Smith, iPhone; proposed are also Of and Mri; true ones also Anna and MRI
+    # right with a capital: The, Smith, iPhone; proposed are also Of and Mri; true ones also Anna
+    # and MRI
     assert counts.tolist() == [[2, 3, 3, 5], [0, 0, 0, 3], [1, 2, 2, 3]]
     found = score(counts)
     assert found == pytest.approx((3 / 5, 3 / 5, 3 / 5))

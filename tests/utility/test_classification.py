@@ -1,4 +1,6 @@
-"""Classification: a release that changed nothing loses nothing, one of random words keeps nothing, and odd labels."""
+"""Classification: a release that changed nothing loses nothing, one of random words keeps nothing,
+and odd labels.
+"""
 
 from __future__ import annotations
 
@@ -193,7 +195,8 @@ def test_mtsamples_is_as_easy_as_it_is_said_to_be(real_data):
     rows = [(n, p, t, label if sizes[label] >= 50 else None) for n, p, t, label in rows]
     reversed_order = [(n, p, " ".join(reversed(words(t))), label) for n, p, t, label in rows]
     found = figures(rows, reversed_order, min_class=50)
-    # Peers' TF-IDF and linear model: 0.886 accuracy, 0.721 macro-F1 on all; a bag of words does not see the order.
+    # Peers' TF-IDF and linear model: 0.886 accuracy, 0.721 macro-F1 on all; a bag of words does not
+    # see the order.
     original = found["_accuracy", "original"]
     assert 0.82 < original.value < 0.97 and original.value > original.chance + 0.2
     assert found["_loss", None].value == pytest.approx(0, abs=0.01)

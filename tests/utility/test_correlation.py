@@ -88,7 +88,9 @@ def gappy(n=40, seed=0, **more):
 
 @pytest.mark.parametrize("statistic", SCIPYS)
 def test_the_mean_over_fillings_equals_scipys_mean(statistic):
-    """Ten thousand fillings by SciPy, one by one, agree with our hundred at once, within their noise."""
+    """Ten thousand fillings by SciPy, one by one, agree with our hundred at once, within their
+    noise.
+    """
     measured = gappy(statistic=statistic, random=True)
     rng = np.random.default_rng(5)
     gaps = np.isnan(measured.cosines)

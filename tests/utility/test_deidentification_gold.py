@@ -1,4 +1,6 @@
-"""`clinveil evaluate deidentification` on notes with gold spans: what is counted, and what is refused."""
+"""`clinveil evaluate deidentification` on notes with gold spans: what is counted, and what is
+refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The grid of contexts and names: its gold spans, its names, and what its findings say of finders that are known."""
+"""The grid of contexts and names: its gold spans, its names, and what its findings say of finders
+that are known.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Near-duplicates: equal but for case and punctuation, a sentence changed, and against exact Jaccard similarity."""
+"""Near-duplicates: equal but for case and punctuation, a sentence changed, and against exact
+Jaccard similarity.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The registry of evaluations: each has help, inputs and flags, and takes paths or the data itself."""
+"""The registry of evaluations: each has help, inputs and flags, and takes paths or the data
+itself.
+"""
 
 from __future__ import annotations
 

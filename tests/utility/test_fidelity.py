@@ -1,4 +1,6 @@
-"""Two-sample test: real notes pass as real, words in independent order do not, and lost line breaks are noticed."""
+"""Two-sample test: real notes pass as real, words in independent order do not, and lost line breaks
+are noticed.
+"""
 
 from __future__ import annotations
 

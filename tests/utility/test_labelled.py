@@ -1,4 +1,6 @@
-"""Labelled notes: one or several labels, what is left out and counted, pairing by id, and one split by patient."""
+"""Labelled notes: one or several labels, what is left out and counted, pairing by id, and one split
+by patient.
+"""
 
 from __future__ import annotations
 

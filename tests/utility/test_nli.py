@@ -1,4 +1,6 @@
-"""The inference model: by hand, against a slow reference, with planted rules, shuffled labels, and per seed."""
+"""The inference model: by hand, against a slow reference, with planted rules, shuffled labels, and
+per seed.
+"""
 
 from __future__ import annotations
 
@@ -221,7 +223,9 @@ def test_gain_is_the_paired_difference():
 
 
 def test_seeds_stand_beside_the_interval_and_not_in_it():
-    """Two seeds drawn anew are one of them twice in half of the draws; pairs of one premise are one unit."""
+    """Two seeds drawn anew are one of them twice in half of the draws; pairs of one premise are one
+    unit.
+    """
     own, _, gain = measured(colours(300), SMALL.model_copy(update={"epochs": 3, "seeds": 2}))
     for found in (own, gain):
         assert "premises" in found.method and "of the mean of these seeds" in found.method

@@ -1,4 +1,6 @@
-"""Perplexity and bits a character by hand; what is not known is charged; patients are the unit, not notes."""
+"""Perplexity and bits a character by hand; what is not known is charged; patients are the unit, not
+notes.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def test_unknown_words_by_hand():
 
 
 def test_bits_a_character_by_hand():
-    """`a xyz`: four tokens of 1/5, and xyz in an alphabet of a, x, y, z and the end; six characters."""
+    """`a xyz`: four tokens of 1/5, and xyz in an alphabet of a, x, y, z and the end; six
+    characters.
+    """
     perplexity, bits = found(EVEN, notes_of("a xyz"))
     assert perplexity.value == pytest.approx(5)  # the paper's: <unk> is a token like others
     assert bits.value == pytest.approx((4 * np.log2(5) + 4 * np.log2(5)) / 6)
@@ -146,7 +150,9 @@ def samples(real_data):
 
 
 def by_min_count(notes):
-    """Perplexity and bits of every other patient, of a unigram of the rest, by how often a word must be seen."""
+    """Perplexity and bits of every other patient, of a unigram of the rest, by how often a word
+    must be seen.
+    """
     order = sorted(set(notes.patients))
     aside = set(order[::2])
     test, train = (
@@ -171,7 +177,9 @@ def by_min_count(notes):
 
 @pytest.mark.parametrize("name", ["invented", "samples"])
 def test_a_vocabulary_cannot_win_by_not_knowing(name, request):
-    """The fault that was found: with a larger --min-count both figures fell, down to 0.6 bits a character."""
+    """The fault that was found: with a larger --min-count both figures fell, down to 0.6 bits a
+    character.
+    """
     perplexity, bits = by_min_count(request.getfixturevalue(name))
     assert (np.diff(perplexity) < 0).all()  # as in the paper: so it compares at one vocabulary only
     assert (np.diff(bits) > 0).all()

@@ -1,4 +1,6 @@
-"""`clinveil evaluate perplexity`: what it finds out about the notes it is given, and what it prints beside figures."""
+"""`clinveil evaluate perplexity`: what it finds out about the notes it is given, and what it prints
+beside figures.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(files):
-    """The unigram of a synthetic release of the prepared notes: too short for the copy gates, so none leaves."""
+    """The unigram of a synthetic release of the prepared notes: too short for the copy gates, so
+    none leaves.
+    """
     out = files["train"].parent / "out"
     keys = ("lm.model=unigram", "synthetic.count=5", "synthetic.longest=50")
     sets = [part for key in keys for part in ("--set", key)]

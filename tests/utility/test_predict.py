@@ -1,4 +1,6 @@
-"""Every model: learns a planted rule, is at chance on shuffled labels, and is the same for the same seed."""
+"""Every model: learns a planted rule, is at chance on shuffled labels, and is the same for the same
+seed.
+"""
 
 from __future__ import annotations
 

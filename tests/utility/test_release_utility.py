@@ -68,7 +68,9 @@ def measured(real, released, labels=("label",), paired=True, alignment=None):
 
 
 def held_out_findings(real, released, tested, paired=True, labels=("label",), unread=True):
-    """Findings with test patients; those of the release are read as the training notes that they are."""
+    """Findings with test patients; those of the release are read as the training notes that they
+    are.
+    """
     sides = Sides(
         corpus(real),
         corpus(released),
@@ -165,7 +167,9 @@ def test_the_alignment_carries_labels_to_words_that_no_rule_knows():
 
 
 def test_figures_are_of_test_patients_only():
-    """A release that repeats the test notes, and of the training notes has the words of another language only."""
+    """A release that repeats the test notes, and of the training notes has the words of another
+    language only.
+    """
     found = held_out_findings(notes(), notes(), TESTED)
     assert list(found) == ORDER
     words = "that the release's models have not read"
@@ -367,7 +371,9 @@ def test_fewer_bits_are_better():
 
 @pytest.mark.slow
 def test_intervals_of_shares_cover():
-    """Patients of one to five notes; an arm is right with a probability of its own, alike within a patient."""
+    """Patients of one to five notes; an arm is right with a probability of its own, alike within a
+    patient.
+    """
     right = {"floor": 0.7, "released": 0.8, "ceiling": 0.9}
     truth = 0.5
     covered = 0

@@ -64,7 +64,9 @@ def test_original_against_itself_loses_exactly_nothing():
 
 
 def test_a_loss_is_paired():
-    """Both sides err on the same half; the difference is a tenth, for certain, though each side is uncertain."""
+    """Both sides err on the same half; the difference is a tenth, for certain, though each side is
+    uncertain.
+    """
     truth = np.array([0, 1] * 100)
     ours = np.where(np.arange(200) % 4 < 2, truth, 1 - truth)
     theirs = np.where(np.arange(200) < 180, ours, 1 - truth)
@@ -96,7 +98,8 @@ def test_seeds_count_by_their_mean_and_their_spread_is_said():
 
 def test_majority():
     assert majority_of(np.array([0, 1, 1]), 2).tolist() == [1, 1]
-    # Of three classes in 4 notes: the first alone scores 2*3/(4+5), the first two 2*4/(8+5), all 2*5/(12+5).
+    # Of three classes in 4 notes: the first alone scores 2*3/(4+5), the first two 2*4/(8+5), all
+    # 2*5/(12+5).
     several = np.array([[1, 0, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], dtype=bool)
     assert majority_of(several, 2).tolist() == [[True, False, False]] * 2
     assert majority_of(np.ones((3, 2), dtype=bool), 1).tolist() == [[True, True]]

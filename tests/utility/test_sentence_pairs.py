@@ -1,4 +1,6 @@
-"""Labelled sentence pairs: every layout, every bad file, and splits that keep sentences on one side."""
+"""Labelled sentence pairs: every layout, every bad file, and splits that keep sentences on one
+side.
+"""
 
 from __future__ import annotations
 

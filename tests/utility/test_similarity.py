@@ -1,4 +1,6 @@
-"""Word similarity: by hand, against SciPy, with planted truth, and every way in which a word can be missing."""
+"""Word similarity: by hand, against SciPy, with planted truth, and every way in which a word can be
+missing.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +130,9 @@ def test_every_number_is_reported():
 
 
 def test_a_pair_of_a_term_with_itself_is_counted_for_the_control_keeps_it():
-    """Two such pairs of UMNSRS lift the control to 0.07: they are alike whatever the vectors say."""
+    """Two such pairs of UMNSRS lift the control to 0.07: they are alike whatever the vectors
+    say.
+    """
     vectors, pairs = planted()
     rows = (*pairs.terms, ("aa", "aa"), ("ab", "ab"))
     found = one(

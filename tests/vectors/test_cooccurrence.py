@@ -35,7 +35,9 @@ def encoded(notes):
 
 
 def counted(notes, *, window=3, workers=1, batches=1):
-    """All counts as a dictionary, both orders of a symmetric pair; every pair must come once, in order."""
+    """All counts as a dictionary, both orders of a symmetric pair; every pair must come once, in
+    order.
+    """
     parts = [encoded(notes[k::batches]) for k in range(batches)]
     counts = count_pairs(parts, window, workers=workers)
     found = list(zip(*(column.tolist() for column in counts), strict=True))
@@ -70,7 +72,8 @@ def test_batches_and_workers_change_no_bit(workers):
 
 
 def test_by_hand():
-    # "a b a" and "b a": a-b stand side by side three times; the two a's are two apart, seen from either side.
+    # "a b a" and "b a": a-b stand side by side three times; the two a's are two apart, seen from
+    # either side.
     notes = [[0, 1, 0], [1, 0]]
     assert counted(notes, window=2) == {(0, 1): 3.0, (1, 0): 3.0, (0, 0): 1.0}
     assert counted(notes, window=1) == {(0, 1): 3.0, (1, 0): 3.0}

@@ -1,4 +1,6 @@
-"""GloVe: the gradient, one epoch against a slow reference, what is learnt, and what must not change."""
+"""GloVe: the gradient, one epoch against a slow reference, what is learnt, and what must not
+change.
+"""
 
 from __future__ import annotations
 
@@ -178,7 +180,9 @@ def test_training_pairs_by_hand():
 
 
 def notes_of_two_topics(n=300, seed=0):
-    """Words of one topic stand together; `s0a` and `s0b` are planted synonyms, each note uses one of them."""
+    """Words of one topic stand together; `s0a` and `s0b` are planted synonyms, each note uses one
+    of them.
+    """
     rng = np.random.default_rng(seed)
     notes = []
     for i in range(n):

@@ -89,7 +89,8 @@ def test_few_tokens_are_refused_though_many_words_are_known(tmp_path):
         of_notes(vectors_of(WORDS), count_words(memory_corpus(texts), tmp_path))
 
 
-# --- more text -------------------------------------------------------------------------------------------------------
+# --- more text
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_lines_are_texts(tmp_path):
@@ -133,7 +134,9 @@ def test_text_that_cannot_be_read_is_named(tmp_path, name, content, said):
 
 
 def test_more_text_teaches_and_adds_no_row(tmp_path):
-    """The notes never set different words side by side; the public text has two topics, which the vectors learn."""
+    """The notes never set different words side by side; the public text has two topics, which the
+    vectors learn.
+    """
     alone = [
         (f"n{i}", f"p{i}", f"{WORDS[i % 30]} {WORDS[i % 30]} {WORDS[i % 30]}") for i in range(300)
     ]

@@ -1,4 +1,6 @@
-"""Neighbour tables: equal to brute force, with ties, duplicates and zero vectors, for any number of threads."""
+"""Neighbour tables: equal to brute force, with ties, duplicates and zero vectors, for any number of
+threads.
+"""
 
 from __future__ import annotations
 

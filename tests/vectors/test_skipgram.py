@@ -1,4 +1,6 @@
-"""Skip-gram: the loop against one that is easy to read, the same bits for any workers, and nothing left out."""
+"""Skip-gram: the loop against one that is easy to read, the same bits for any workers, and nothing
+left out.
+"""
 
 from __future__ import annotations
 
@@ -228,7 +230,9 @@ def test_it_says_that_its_bits_are_the_same(tmp_path):
 
 @pytest.mark.slow
 def test_unseen_notes_are_predicted_as_well_as_by_gensim():
-    """The loss of pairs and samples in notes that were not trained on; the same settings and passes."""
+    """The loss of pairs and samples in notes that were not trained on; the same settings and
+    passes.
+    """
     from gensim.models import Word2Vec
 
     texts = [words(note.text) for note in rows(demo_corpus(60, seed=3))]

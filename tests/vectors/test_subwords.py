@@ -105,7 +105,9 @@ def test_an_unknown_word_of_trained_n_grams_has_gensims_vector(gensims, word):
 
 @pytest.mark.parametrize("word", ["cardiologist", "neuropathy", "née"])
 def test_other_unknown_words_differ_from_gensims_by_untrained_n_grams_only(gensims, word):
-    """gensim adds the random start of n-grams that no training word has; without it the two agree."""
+    """gensim adds the random start of n-grams that no training word has; without it the two
+    agree.
+    """
     subwords = algorithm.FastText().subwords(gensims)
     buckets = np.array([hashed(gram) % 5000 for gram in n_grams(word, 3, 6)])
     untrained = ~np.isin(buckets, subwords.buckets)

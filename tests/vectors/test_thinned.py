@@ -1,4 +1,6 @@
-"""Training on a part of many notes: whole patients, every word with its neighbours, and the same rows for any map."""
+"""Training on a part of many notes: whole patients, every word with its neighbours, and the same
+rows for any map.
+"""
 
 from __future__ import annotations
 

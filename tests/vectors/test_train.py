@@ -1,4 +1,6 @@
-"""Training: planted synonyms come near, one worker is reproducible to the bit, and gensim drops no token."""
+"""Training: planted synonyms come near, one worker is reproducible to the bit, and gensim drops no
+token.
+"""
 
 from __future__ import annotations
 

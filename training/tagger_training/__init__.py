@@ -1,1 +1,3 @@
-"""Train taggers of names: generated texts, the fit with python-crfsuite, and training on your own annotated notes."""
+"""Train taggers of names: generated texts, the fit with python-crfsuite, and training on your own
+annotated notes.
+"""

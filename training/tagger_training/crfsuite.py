@@ -1,4 +1,6 @@
-"""Fit with python-crfsuite and read its model file exactly (the library's own text dump rounds the weights)."""
+"""Fit with python-crfsuite and read its model file exactly (the library's own text dump rounds the
+weights).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ def items(tokens: Sequence[str], features: Features) -> list[list[str]]:
 
 
 def fit(examples: Examples, labels: Sequence[str], features: Features, iterations: int) -> Weights:
-    """Return properties (sorted), weights (property x label) and transitions (from x to) of a fitted CRF.
+    """Return properties (sorted), weights (property x label) and transitions (from x to) of a
+    fitted CRF.
 
     The same examples in the same order give the same bits.
     """
@@ -54,8 +57,8 @@ def fit(examples: Examples, labels: Sequence[str], features: Features, iteration
 def file_of(write: Callable[[Path], None]) -> bytes:
     """Return the bytes that `write` writes to a file.
 
-    The file may contain words of notes, so it is in memory and disappears with the process. On systems without memory
-    files, it is in a private folder that is removed at exit.
+    The file may contain words of notes, so it is in memory and disappears with the process. On
+    systems without memory files, it is in a private folder that is removed at exit.
     """
     if not hasattr(os, "memfd_create"):
         with tempfile.TemporaryDirectory(prefix="clinveil-") as folder:
@@ -104,7 +107,9 @@ def read_weights(data: bytes, labels: Sequence[str]) -> Weights:
 
 
 def _strings(data: bytes, start: int) -> Iterator[tuple[int, str]]:
-    """Yield (number, string) of a string table of the file (CQDB), whose index gives the offset of each string."""
+    """Yield (number, string) of a string table of the file (CQDB), whose index gives the offset of
+    each string.
+    """
     entries, index = struct.unpack_from("<II", data, start + 16)
     for number in range(entries):
         (offset,) = struct.unpack_from("<I", data, start + index + 4 * number)

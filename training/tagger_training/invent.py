@@ -1,4 +1,6 @@
-"""Training texts: templates, carrier sentences and external notes, with names inserted and labelled."""
+"""Training texts: templates, carrier sentences and external notes, with names inserted and
+labelled.
+"""
 
 from __future__ import annotations
 
@@ -147,7 +149,9 @@ def filled(template: str, people: People, rng: Random) -> Labelled:
 
 
 def refilled(text: Labelled, people: People, rng: Random) -> Labelled:
-    """Replace each name of a text by another in the same format, for augmentation or to remove held-out names."""
+    """Replace each name of a text by another in the same format, for augmentation or to remove
+    held-out names.
+    """
     template = []
     position = 0
     others: list[Span] = []
@@ -209,7 +213,9 @@ def templates(name: str) -> list[str]:
 def invented(
     count: int, people: People, rng: Random, hosts: Sequence[Labelled] = ()
 ) -> Iterator[Labelled]:
-    """Yield short texts of a few lines or sentences: templates with and without names, and `hosts` if given."""
+    """Yield short texts of a few lines or sentences: templates with and without names, and `hosts`
+    if given.
+    """
     positive = templates("templates")
     prose = templates("prose")
     negative = templates("negatives")
@@ -234,7 +240,9 @@ def demo_texts(patients: int, seed: int, people: People, rng: Random) -> Iterato
 
 
 def projected(text: str, people: People, rng: Random) -> Labelled:
-    """Insert a name for a person in a sentence. A sentence without a person is returned unchanged."""
+    """Insert a name for a person in a sentence. A sentence without a person is returned
+    unchanged.
+    """
     template = _braceless(text)
     for pattern, slots in rng.sample(_ABOUT, len(_ABOUT)):
         if pattern.search(template) and rng.random() < 0.8:

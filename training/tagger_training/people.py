@@ -1,4 +1,6 @@
-"""Names for training: census, many cultures, letter n-grams, and names that are words. Held-out names are excluded."""
+"""Names for training: census, many cultures, letter n-grams, and names that are words. Held-out
+names are excluded.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ class Person:
 
 
 class Letters:
-    """Character-level Markov model that generates names similar to those of a list; most are in no list.
+    """Character-level Markov model that generates names similar to those of a list; most are in no
+    list.
 
     Args:
         order: letters that decide about the next one; with fewer, the names are less usual.
@@ -189,7 +192,9 @@ def _family(name: str, rng: Random) -> str:
 
 
 def written(person: Person, form: str, rng: Random) -> str:
-    """Return a name in the format of a template slot: full, rev, last, first, short, any, initials, caps or hl7."""
+    """Return a name in the format of a template slot: full, rev, last, first, short, any, initials,
+    caps or hl7.
+    """
     return rng.choice(_FORMS[form]).format(
         g=person.given,
         m=person.middle,

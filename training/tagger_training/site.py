@@ -59,13 +59,16 @@ def train_on_notes(
     seed: int,
     say: Callable[[str], None],
 ) -> TaggerModel:
-    """Train on notes and their gold spans and write the model, which is as confidential as the notes.
+    """Train on notes and their gold spans and write the model, which is as confidential as the
+    notes.
 
-    All identifiers in the notes must be annotated. The same files, settings and seed give the same bytes.
+    All identifiers in the notes must be annotated. The same files, settings and seed give the same
+    bytes.
 
     Raises:
         UsageError: conflicting paths, or an unknown label.
-        InputError: spans without a note or outside it, too few patients, or no span with a requested label.
+        InputError: spans without a note or outside it, too few patients, or no span with a
+            requested label.
     """
     if unknown := sorted(set(settings.kind) - LABELS.keys()):
         raise UsageError(

@@ -1,4 +1,6 @@
-"""Tokens of the plain copy of a note: words as in `NoteView.words`, numbers, punctuation and line breaks."""
+"""Tokens of the plain copy of a note: words as in `NoteView.words`, numbers, punctuation and line
+breaks.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ def tokens(text: str) -> list[str]:
 
 
 def offsets(text: str, words: list[str], wanted: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of the tokens at some increasing indices; only the texts of the others are located."""
+    """Yield (start, end) of the tokens at some increasing indices; only the texts of the others are
+    located.
+    """
     position = done = 0
     for index in wanted:
         for token in words[done : index + 1]:

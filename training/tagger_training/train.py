@@ -1,4 +1,6 @@
-"""Train a tagger from labelled texts: token labels, the fit, and a threshold for a bound on false positives."""
+"""Train a tagger from labelled texts: token labels, the fit, and a threshold for a bound on false
+positives.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def labels_of(kinds: Sequence[str]) -> tuple[str, ...]:
 
 
 def labelled_tokens(text: Labelled, kinds: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the tokens of a text and their labels: B for the first token of a span, I for the others, else O."""
+    """Return the tokens of a text and their labels: B for the first token of a span, I for the
+    others, else O.
+    """
     copy = plain(text.text)
     words = tokens(copy.text)
     labels = ["O"] * len(words)
@@ -61,7 +65,8 @@ def train_tagger(
     known: AbstractSet[int] = frozenset(),
     iterations: int = ITERATIONS,
 ) -> TaggerModel:
-    """Train a model. The same texts in the same order give the same bits. Raises InputError without labelled spans.
+    """Train a model. The same texts in the same order give the same bits. Raises InputError without
+    labelled spans.
 
     Args:
         kinds: the PHI labels to learn.
@@ -82,7 +87,8 @@ def train_tagger(
             if words_of_text:
                 yield words_of_text, labels_of_text
 
-    # In training, a word is known only if it occurs in another text too, because new texts contain unknown words.
+    # In training, a word is known only if it occurs in another text too, because new texts contain
+    # unknown words.
     weights = fit(examples(), labels, Features(known | _hashes(words, MIN_TEXTS + 1)), iterations)
     if not counted["marked"]:
         raise InputError("no span with a requested label in the training notes")
@@ -110,7 +116,8 @@ def _may_be_known(word: str) -> bool:
 def threshold_within(
     model: TaggerModel, texts: Iterable[Labelled], most: float, least: float = 0.05
 ) -> float:
-    """Return the lowest threshold at which at most a share `most` of words outside labelled spans is tagged.
+    """Return the lowest threshold at which at most a share `most` of words outside labelled spans
+    is tagged.
 
     Args:
         texts: held-out texts, in which the findings of the rules are also labelled.

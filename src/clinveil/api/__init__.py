@@ -1,1 +1,3 @@
-"""The public Python API: functions, two transformers, attacks and evaluations for files, frames and lists."""
+"""The public Python API: functions, two transformers, attacks and evaluations for files, frames and
+lists.
+"""

@@ -1,8 +1,10 @@
 """Attacks on releases, word vectors and language models, evaluated against the ground truth.
 
-Each registered attack is a function here, with the inputs and settings of its command. An input is a path or the data
-itself: notes as a frame, a series, a list or a corpus; patients and codes as a dictionary or a frame; `Vectors`, a
-`Channel` or a language model. `clinveil init-config attack NAME` lists the settings; `run` takes a `Context`.
+Each registered attack is a function here, with the inputs and settings of its command. An input is
+a path or the data
+itself: notes as a frame, a series, a list or a corpus; patients and codes as a dictionary or a
+frame; `Vectors`, a `Channel` or a language model. `clinveil init-config attack NAME` lists the
+settings; `run` takes a `Context`.
 """
 
 from __future__ import annotations
@@ -31,10 +33,12 @@ def run(name: str, context: Context, *, seed: int = 1, **settings: Any) -> list[
     """Run a registered attack, built-in or from another distribution.
 
     Args:
-        name: as in `clinveil attack --help`, or as registered. context: the data available to the attack.
+        name: as in `clinveil attack --help`, or as registered. context: the data available to the
+            attack.
         seed: of all random draws. settings: the attack's own settings.
 
-    Raises UsageError for an unknown name or setting, or if the context lacks data that the attack needs.
+    Raises UsageError for an unknown name or setting, or if the context lacks data that the attack
+    needs.
     """
     kind = attacks.get(name)
     attack = load_settings(kind, settings)

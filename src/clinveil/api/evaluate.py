@@ -1,8 +1,10 @@
 """Utility measures for protected notes, and for vectors trained on them.
 
-Each registered evaluation is a function here, with the inputs and settings of its command. An input is a path or the
-data itself: notes of any supported type, spans as `Deidentifier.find_all` returns them, word pairs as (term, term,
-score), `Vectors`, or released id -> source id. `clinveil init-config evaluate NAME` lists the settings.
+Each registered evaluation is a function here, with the inputs and settings of its command. An input
+is a path or the
+data itself: notes of any supported type, spans as `Deidentifier.find_all` returns them, word pairs
+as (term, term, score), `Vectors`, or released id -> source id. `clinveil init-config evaluate NAME`
+lists the settings.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ def _read(name: str, value: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _pairs(pairs: Any) -> list[Any]:
-    """Return the paths and `PairList`s of one or several lists; rows of (term, term, score) are one list."""
+    """Return the paths and `PairList`s of one or several lists; rows of (term, term, score) are one
+    list.
+    """
     from clinveil.utility.pairs import PairList
 
     if nw.dependencies.is_into_dataframe(pairs):  # its first three columns

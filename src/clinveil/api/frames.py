@@ -1,4 +1,6 @@
-"""Convert notes between pandas, polars, Arrow and lists of strings, and return the caller's type."""
+"""Convert notes between pandas, polars, Arrow and lists of strings, and return the caller's
+type.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ P = ParamSpec("P")
 
 
 def in_python(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with error messages that name keyword arguments instead of command-line flags."""
+    """Return the function with error messages that name keyword arguments instead of command-line
+    flags.
+    """
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -112,7 +116,8 @@ def path_of(given: str | Path, where: str, hint: str) -> Path:
 
 
 def known_patients(patients: Any) -> Mapping[str, Patient] | None:
-    """Return known patients from a patients file, a frame like it (patient_id, name, …), or id -> `Patient`.
+    """Return known patients from a patients file, a frame like it (patient_id, name, …), or id ->
+    `Patient`.
 
     Raises UsageError for other types, InputError for an invalid file or frame.
     """
@@ -133,7 +138,9 @@ def known_patients(patients: Any) -> Mapping[str, Patient] | None:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """Create a private temporary folder (0700, in TMPDIR) for words of notes, removed at the end."""
+    """Create a private temporary folder (0700, in TMPDIR) for words of notes, removed at the
+    end.
+    """
     with TemporaryDirectory(prefix="clinveil-") as folder:
         yield Path(folder)
 
@@ -148,7 +155,9 @@ class Reading:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Reading:
-        """Create from keyword arguments; `label` and `keep` take one or more names. Raises UsageError for others."""
+        """Create from keyword arguments; `label` and `keep` take one or more names. Raises
+        UsageError for others.
+        """
         several = {
             k: (v,) if isinstance(v, str) else tuple(v)
             for k, v in options.items()
@@ -160,13 +169,15 @@ class Reading:
         )
 
     def given(self, notes: Notes) -> tuple[Corpus, Back | None]:
-        """Return notes of any type of `KINDS` as a corpus, with the conversion of transformed batches to that type.
+        """Return notes of any type of `KINDS` as a corpus, with the conversion of transformed
+        batches to that type.
 
         For a path or a corpus there is no conversion.
 
-        Each note of a list or series is of a separate patient; rows that are not written become None. Frames keep the
-        columns in `keep`; all others except id, patient and text are dropped. Raises InputError for a missing column
-        or invalid values, UsageError for an unsupported type.
+        Each note of a list or series is of a separate patient; rows that are not written become
+        None. Frames keep the columns in `keep`; all others except id, patient and text are dropped.
+        Raises InputError for a missing column or invalid values, UsageError for an unsupported
+        type.
         """
         if isinstance(notes, np.ndarray) and notes.ndim == 1:
             notes = notes.tolist()
@@ -206,7 +217,8 @@ class Reading:
 def arrow(frame: Any) -> pa.Table:
     """Return a frame of any library as an Arrow table; missing texts are null.
 
-    Raises InputError for column names that are not strings, and for values that Arrow does not support.
+    Raises InputError for column names that are not strings, and for values that Arrow does not
+    support.
     """
     try:
         eager = nw.from_native(frame, eager_only=True)
@@ -277,7 +289,9 @@ def table_of(corpus: Corpus, batches: list[pa.RecordBatch]) -> pa.Table:
 
 
 def _frame(like: Any, corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
-    """Return transformed rows with the source's column names in the caller's library; pandas keeps its row labels."""
+    """Return transformed rows with the source's column names in the caller's library; pandas keeps
+    its row labels.
+    """
     frame = native(table_of(corpus, batches), like)
     if nw.from_native(like, eager_only=True).implementation.is_pandas_like():
         ids = (
@@ -303,8 +317,8 @@ def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
 
     Args:
         findings: the findings of an attack, an evaluation or a release.
-        like: the library: "pandas", "polars", "pyarrow", or one of its frames. By default pandas or polars, if already
-            imported, otherwise Arrow.
+        like: the library: "pandas", "polars", "pyarrow", or one of its frames. By default pandas or
+            polars, if already imported, otherwise Arrow.
 
     Returns:
         A frame with the fields of `Finding` as columns, then all fields of `detail` as `detail_…`.

@@ -1,6 +1,8 @@
-"""Functions of named inputs, and the inputs of attacks: how a path or a Python object becomes a field of `Context`.
+"""Functions of named inputs, and the inputs of attacks: how a path or a Python object becomes a
+field of `Context`.
 
-The commands `clinveil attack NAME` and the functions of `clinveil.attack` are made from the same table.
+The commands `clinveil attack NAME` and the functions of `clinveil.attack` are made from the same
+table.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ def _counts(notes: Any, how: Reading) -> Any:
 
 
 def _file(loader: str) -> Callable[[Any, Reading], Any]:
-    """Return a reader that loads a path with a function `module:name`, and returns other values unchanged."""
+    """Return a reader that loads a path with a function `module:name`, and returns other values
+    unchanged.
+    """
 
     def read(value: Any, _: Reading) -> Any:
         module, name = loader.split(":")
@@ -137,7 +141,9 @@ INPUTS: Mapping[str, Input] = {
     "codes": Input("codes", "Table of codes and descriptions (codes.csv).", _codes),
     "notes": Input("vault", "Vault of the release, for the source of each note.", _CROSSWALK),
 }
-"""Field of an attack's context -> its input; required inputs are positional in Python, in this order."""
+"""Field of an attack's context -> its input; required inputs are positional in Python, in this
+order.
+"""
 
 
 COLUMNS = (
@@ -146,7 +152,9 @@ COLUMNS = (
     "`preset`, `encoding` and `max_note_bytes` say how files are read."
 )
 NOT_SETTINGS = frozenset({*NotesSettings.model_fields, "seed", "quiet", "force", "out"})
-"""Flags of the command that are arguments in Python (`columns`, `seed`), or that concern its output."""
+"""Flags of the command that are arguments in Python (`columns`, `seed`), or that concern its
+output.
+"""
 
 
 def as_function(
@@ -212,7 +220,9 @@ def documentation(help: str, inputs: Mapping[str, str], settings: Mapping[str, F
 
 
 def _setting(name: str, field: FieldInfo) -> str:
-    """Return a line with name, default and help of a setting; other settings are named as in Python."""
+    """Return a line with name, default and help of a setting; other settings are named as in
+    Python.
+    """
     default = "" if field.default in (None, ()) else f" ({field.default!r})"
     text = re.sub(
         r"--([a-z][a-z-]*[a-z])",

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from clinveil.phi.treatment.deidentifier import Found
 
 Spans = Any
-"""A file or folder; a frame of note_id, start, end, label; note id -> spans; or spans for each note of a list.
+"""A file or folder; a frame of note_id, start, end, label; note id -> spans; or spans for each note
+of a list.
 
 Each span is a `Span` or (start, end, label), in code points.
 """
@@ -40,7 +41,9 @@ def triple(span: Any) -> Any:
 
 
 def given_spans(spans: Spans, name: str, scheme: Scheme | None = None) -> GoldSpans:
-    """Return spans of any supported type, with a name for messages. Raises InputError for other values."""
+    """Return spans of any supported type, with a name for messages. Raises InputError for other
+    values.
+    """
     if isinstance(spans, str | Path):
         return read_spans(spans, scheme)
     if nw.dependencies.is_into_dataframe(spans):
@@ -68,7 +71,9 @@ def _by_note(table: pa.Table, name: str) -> Mapping[str, list[tuple[int, int, st
 
 
 def spans_like(notes: Any, found: Iterable[Found]) -> Any:
-    """Return detected spans in the caller's type: a frame, a table for a path, one list per text for a list."""
+    """Return detected spans in the caller's type: a frame, a table for a path, one list per text
+    for a list.
+    """
     if (
         isinstance(notes, str | Path)
         or hasattr(notes, "batches")

@@ -33,12 +33,14 @@ class Deidentifier(TransformerMixin, BaseEstimator):
     """Detect identifiers in notes and treat them by a policy; nothing is learned in `fit`.
 
     Args:
-        mode: `replace` (surrogates), `remove` or `tag` (`[NAME]`): a policy with a single treatment.
-        patients: a patients file, a frame like it, or id -> `Patient`: the most reliable way to detect their names.
+        mode: `replace` (surrogates), `remove` or `tag` (`[NAME]`): a policy with a single
+            treatment.
+        patients: a patients file, a frame like it, or id -> `Patient`: the most reliable way to
+            detect their names.
         key: the secret key that surrogates are derived from; by default a new one.
         columns: `text`, `id`, `patient`, `keep`, …: the column roles of a frame.
-        settings: any other field of `PhiSettings` by name, as listed by `clinveil deidentify --help`: `phi_profile`,
-            `phi_policy`, `also`, `propagate`, `tagger`, `no_tagger`.
+        settings: any other field of `PhiSettings` by name, as listed by `clinveil deidentify
+            --help`: `phi_profile`, `phi_policy`, `also`, `propagate`, `tagger`, `no_tagger`.
 
     The same key, settings and notes give the same bytes as the command.
 
@@ -68,8 +70,8 @@ class Deidentifier(TransformerMixin, BaseEstimator):
     def fit(self, notes: Notes = None, y: Any = None) -> Self:
         """Create the key, and read patients, policy and tagger.
 
-        Raises UsageError for invalid settings, InputError for invalid files. Warns with InputWarning if the policy
-        keeps identifiers.
+        Raises UsageError for invalid settings, InputError for invalid files. Warns with
+        InputWarning if the policy keeps identifiers.
         """
         from clinveil.phi.settings import PhiSettings
         from clinveil.phi.treatment.deidentifier import Deidentifier as Engine
@@ -89,17 +91,20 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
     @in_python
     def transform(self, notes: Notes) -> Any:
-        """Return notes of the same type with detected identifiers treated (an Arrow table for a path).
+        """Return notes of the same type with detected identifiers treated (an Arrow table for a
+        path).
 
-        Raises InputError for invalid notes, or if no known patient has a note. Warns with InputWarning if some known
-        patients have no note, and about notes that cannot be treated: they are dropped.
+        Raises InputError for invalid notes, or if no known patient has a note. Warns with
+        InputWarning if some known patients have no note, and about notes that cannot be treated:
+        they are dropped.
         """
         corpus, back = _opened(notes, self.columns)
         return back([treated.batch for treated in self._treated(corpus)])
 
     @in_python
     def find(self, text: str, patient: str = "") -> list[Span]:
-        """Return the identifiers of one text: sorted spans in code points with `label`, `detector`, `score` and `why`.
+        """Return the identifiers of one text: sorted spans in code points with `label`, `detector`,
+        `score` and `why`.
 
         Args:
             patient: the patient id of the note, for known patients.
@@ -113,11 +118,13 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
     @in_python
     def find_all(self, notes: Notes) -> Any:
-        """Return the identifiers of many notes, including names propagated over a patient's notes as in `transform`.
+        """Return the identifiers of many notes, including names propagated over a patient's notes
+        as in `transform`.
 
-        For a frame (or a path) the result is a frame of the same library: note_id, start, end (code points), label,
-        detector, score, why, text. For a list or series it is a list of spans per text. Both can be passed as `found`
-        to `clinveil.evaluate.deidentification`. The result is as secret as the notes. Raises like `transform`.
+        For a frame (or a path) the result is a frame of the same library: note_id, start, end (code
+        points), label, detector, score, why, text. For a list or series it is a list of spans per
+        text. Both can be passed as `found` to `clinveil.evaluate.deidentification`. The result is
+        as secret as the notes. Raises like `transform`.
 
         >>> import clinveil
         >>> found = clinveil.Deidentifier().find_all(["Seen by Dr. Sarah Miller.", "No pain."])
@@ -166,24 +173,29 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
 
 class Obfuscator(TransformerMixin, BaseEstimator):
-    """Replace every word of notes with a random near neighbour (paper A, Algorithm 1); numbers and punctuation are
+    """Replace every word of notes with a random near neighbour (paper A, Algorithm 1); numbers and
+    punctuation are
     dropped.
 
-    Identifiers are not detected: use `Deidentifier` first. This is one step of `clinveil.release`, without its checks,
-    gates and report.
+    Identifiers are not detected: use `Deidentifier` first. This is one step of `clinveil.release`,
+    without its checks, gates and report.
 
     Args:
         n: neighbours to draw from: 5, or a range "3-14".
-        scope: scope in which a word keeps its replacement: `occurrence` (none, as in the paper), `note`, `patient`,
-            `corpus`, or `rare` (the patient's, of rare words only).
+        scope: scope in which a word keeps its replacement: `occurrence` (none, as in the paper),
+            `note`, `patient`, `corpus`, or `rare` (the patient's, of rare words only).
         vectors: trained vectors, or their path; by default they are trained in `fit`.
-        key: the secret key for random draws; by default a new one. `channel_` and `vectors_` are secret too.
-        seed: of the training. workers: threads; with one, training is reproducible bit by bit for every algorithm.
+        key: the secret key for random draws; by default a new one. `channel_` and `vectors_` are
+            secret too.
+        seed: of the training. workers: threads; with one, training is reproducible bit by bit for
+            every algorithm.
         columns: `text`, `id`, `patient`, `keep`, …: the column roles of a frame.
-        settings: any other field of `VectorSettings` and `ChannelSettings` by name (epochs, algorithm, layout, …).
+        settings: any other field of `VectorSettings` and `ChannelSettings` by name (epochs,
+            algorithm, layout, …).
 
     Attributes (after `fit`):
-        channel_, vectors_, neighbours_: P(output | input), and the data it was built from. key_: the key in use.
+        channel_, vectors_, neighbours_: P(output | input), and the data it was built from. key_:
+            the key in use.
 
     Source: Abdalla et al., JAMIA 2020, Algorithm 1.
     """
@@ -213,8 +225,9 @@ class Obfuscator(TransformerMixin, BaseEstimator):
     def fit(self, notes: Notes, y: Any = None) -> Self:
         """Train vectors on notes, unless given, and build the channel.
 
-        Raises InputError for invalid notes, fewer than 50 patients (unless `settings={"allow_small": True}`) or too few
-        possible output words; UsageError for unknown settings.
+        Raises InputError for invalid notes, fewer than 50 patients (unless
+        `settings={"allow_small": True}`) or too few possible output words; UsageError for unknown
+        settings.
         """
         from clinveil.channel.build import build_channel
         from clinveil.vectors.count import count_words
@@ -283,7 +296,9 @@ def _key(key: Any) -> Key:
 
 
 def _opened(notes: Notes, columns: Mapping[str, Any] | None) -> tuple[Corpus, Any]:
-    """Return the corpus of notes, and the conversion of treated batches to the caller's type (a table for a path)."""
+    """Return the corpus of notes, and the conversion of treated batches to the caller's type (a
+    table for a path).
+    """
     corpus, back = Reading.of(columns or {}).given(notes)
     return corpus, back or partial(table_of, corpus)
 

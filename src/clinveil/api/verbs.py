@@ -33,7 +33,8 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
     """Train word vectors on notes; reproducible by seed (CBOW and fastText only with one worker).
 
     Args:
-        options: columns of a frame, and fields of `VectorSettings` (algorithm, dim, window, epochs, …).
+        options: columns of a frame, and fields of `VectorSettings` (algorithm, dim, window, epochs,
+            …).
 
     Raises InputError for invalid notes, UsageError for unknown options.
     """
@@ -63,14 +64,16 @@ def release(
     Args:
         notes: a path, a frame, or a list of strings (each of a separate patient).
         out: the folder; `out/release` may leave, `out/vault` never.
-        kind: `obfuscated` (the default), `coded`, `deidentified` or `synthetic`; `--as` of the command.
+        kind: `obfuscated` (the default), `coded`, `deidentified` or `synthetic`; `--as` of the
+            command.
         vectors: pretrained word vectors to use instead of training on the notes.
-        vault: vault of an earlier release (`OUT/vault`) to extend with these notes, using its key, channel and
-            settings.
+        vault: vault of an earlier release (`OUT/vault`) to extend with these notes, using its key,
+            channel and settings.
         say: receives the lines that the command prints to stderr, for example `print`.
-        options: the flags of `clinveil release --help` that have a value, with underscores: `patients`, `label`, `n`,
-            `epochs`, `scope`, …; tables of the TOML file as dictionaries (`lm={"model": "gpt"}`). `workers` is 1 here;
-            with more, a script needs `if __name__ == "__main__":`.
+        options: the flags of `clinveil release --help` that have a value, with underscores:
+            `patients`, `label`, `n`, `epochs`, `scope`, …; tables of the TOML file as dictionaries
+            (`lm={"model": "gpt"}`). `workers` is 1 here; with more, a script needs `if __name__ ==
+            "__main__":`.
 
     Returns:
         `refused`, `gates` and `findings`, and the paths `folder.release` and `folder.vault`.
@@ -111,10 +114,12 @@ def compare(
 
     Args:
         notes: a path, a frame, or a list of strings (each of a separate patient).
-        out: the folder of the comparison, all of it secret. The same call again skips finished releases.
+        out: the folder of the comparison, all of it secret. The same call again skips finished
+            releases.
         label: the column to classify by.
         say: receives the lines that the command prints to stderr, for example `print`.
-        options: the flags of `clinveil compare --help`, with underscores: `patients`, `pairs`, `kind`, `setting`, …
+        options: the flags of `clinveil compare --help`, with underscores: `patients`, `pairs`,
+            `kind`, `setting`, …
 
     Returns:
         `releases`, each with `name`, `kind`, `findings`, `gates` and `seconds`, and `folder`.
@@ -134,7 +139,8 @@ def compare(
 
 @in_python
 def verify(folder: str | Path, public_key: str | Path | None = None) -> list[Check]:
-    """Check a release's files, hashes, signature and manifest, without secrets. Raises InputError if it is none.
+    """Check a release's files, hashes, signature and manifest, without secrets. Raises InputError
+    if it is none.
 
     Args:
         public_key: the custodian's public key, a PEM file or its fingerprint ("SHA256:…").
@@ -157,7 +163,8 @@ def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 def _on_disk(
     notes: Notes, out: Path, options: Mapping[str, Any]
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Provide notes as a file that can be read repeatedly; other types are written to a private folder next to OUT.
+    """Provide notes as a file that can be read repeatedly; other types are written to a private
+    folder next to OUT.
 
     Yields the path, and the settings with the column roles of that file.
     """
@@ -176,7 +183,9 @@ def _on_disk(
 
 
 def _settings(kind: type[S], options: Mapping[str, Any], more: Mapping[str, Any]) -> S:
-    """Return settings from keyword arguments; a single value is accepted for settings with several values."""
+    """Return settings from keyword arguments; a single value is accepted for settings with several
+    values.
+    """
     flags = kind.flags()
     several = {
         name for name in options if name in flags and get_origin(flags[name].annotation) is tuple

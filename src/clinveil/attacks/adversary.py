@@ -1,7 +1,8 @@
 """The interface of an adversary: an attacker who recovers the source word of each released word.
 
-Each adversary is one file of `attacks/adversaries`. Its `knowledge` lists everything that it uses of the view. It never
-uses the truth of the notes that it attacks. `attacks/channel/adversary_suite.py` runs and scores all adversaries.
+Each adversary is one file of `attacks/adversaries`. Its `knowledge` lists everything that it uses
+of the view. It never uses the truth of the notes that it attacks.
+`attacks/channel/adversary_suite.py` runs and scores all adversaries.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from clinveil.channel.channel import LIKELIEST, Channel
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings
 from clinveil.core.types import Doubles, Ints
+from clinveil.core.words import first_paragraph
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -33,17 +35,20 @@ KNOWLEDGE: dict[Knowledge, str] = {
     "pairs": "some notes in both forms, plain and released",
     "vectors": "word vectors of their own, trained without the source",
 }
-"""What an adversary may know in addition to the released notes and the software; recorded with every finding."""
+"""What an adversary may know in addition to the released notes and the software; recorded with
+every finding.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class AlignedNote:
-    """One released note with the source word of each released word; words without a known source are left out.
+    """One released note with the source word of each released word; words without a known source
+    are left out.
 
     Attributes:
         outputs: (n,) rows of `channel.words`, in released order.
-        truth: (n,) rows of the source words; `channel.unknown` for a word outside the vocabulary. Secret: adversaries
-            may use it in `AdversaryView.pairs` only.
+        truth: (n,) rows of the source words; `channel.unknown` for a word outside the vocabulary.
+            Secret: adversaries may use it in `AdversaryView.pairs` only.
         positions: (n,) word offsets in the source note. Secret.
         patient: number of the patient.
     """
@@ -62,16 +67,18 @@ class AdversaryView:
     """Everything available to an adversary.
 
     Attributes:
-        channel: mechanism, words and policy. Adversaries that do not know the channel may use only its `words`, as a
-            list of strings, and its policy, which is public.
+        channel: mechanism, words and policy. Adversaries that do not know the channel may use only
+            its `words`, as a list of strings, and its policy, which is public.
         notes: the notes to attack.
         released: outputs of all released notes, including those in `notes`.
-        others: plain-text notes of other patients, as rows of `channel.words`; `channel.unknown` for other words.
+        others: plain-text notes of other patients, as rows of `channel.words`; `channel.unknown`
+            for other words.
         pairs: notes of other patients that the attacker has in plain and released form.
         counts: (n_words,) occurrences of each word in the source.
         threads: number of threads; no result depends on it. scratch: private folder for training.
-        cache: results shared between attacks on the same release (shadow vectors, n-gram tables). Copies made with
-            `dataclasses.replace` share it; a view of another release needs a new one.
+        cache: results shared between attacks on the same release (shadow vectors, n-gram tables).
+            Copies made with `dataclasses.replace` share it; a view of another release needs a new
+            one.
     """
 
     channel: Channel
@@ -100,7 +107,9 @@ class AdversaryView:
 
     @cached_property
     def prior(self) -> Doubles:
-        """Return the share of each word in `others`, (n_words,), smoothed by 0.1 occurrences; sums to 1."""
+        """Return the share of each word in `others`, (n_words,), smoothed by 0.1 occurrences; sums
+        to 1.
+        """
         n_words = len(self.channel.words)
         joined = np.concatenate([np.zeros(0, dtype=np.int64), *self.others])
         counts = np.bincount(joined, minlength=n_words + 1)[:n_words] + 0.1
@@ -112,8 +121,8 @@ class Recovery:
     """Candidate source words of each released word of one note, with their probabilities.
 
     Attributes:
-        starts: (n + 1,) offsets of each released word in `rows` and `chances`. rows: candidate rows of `channel.words`;
-            a word may have none.
+        starts: (n + 1,) offsets of each released word in `rows` and `chances`. rows: candidate rows
+            of `channel.words`; a word may have none.
         chances: probabilities above 0 that sum to at most 1 for each word.
     """
 
@@ -128,9 +137,11 @@ class Adversary(Settings):
     The first line of a subclass's docstring describes the attack.
 
     Attributes:
-        knowledge: what it uses of a view besides `channel.words`, `notes[].outputs`, `released` and the policy.
+        knowledge: what it uses of a view besides `channel.words`, `notes[].outputs`, `released` and
+            the policy.
         in_release: the settings used on every release, one entry per attack.
-        max_words: maximum number of words to attack in a release or as a control, for slow adversaries.
+        max_words: maximum number of words to attack in a release or as a control, for slow
+            adversaries.
         order: position among the adversaries.
     """
 
@@ -141,12 +152,14 @@ class Adversary(Settings):
 
     @abstractmethod
     def recover(self, view: AdversaryView, rng: Generator) -> Iterable[Recovery]:
-        """Return the candidates for each of `view.notes`, in order. Make all random draws before the first result."""
+        """Return the candidates for each of `view.notes`, in order. Make all random draws before
+        the first result.
+        """
 
     @classmethod
     def help(cls) -> str:
         """Return the first line of the docstring."""
-        return (getdoc(cls) or "").partition("\n")[0]
+        return first_paragraph(getdoc(cls))
 
     @property
     def holding(self) -> Holding | None:
@@ -174,14 +187,16 @@ def from_table(outputs: Ints, starts: Ints, rows: Ints, chances: Doubles) -> Rec
     """Return the candidates of a note where they depend on the output only.
 
     Args:
-        outputs: (n,) of the note. starts, rows, chances: (n_words + 1,) offsets and the candidates of each output.
+        outputs: (n,) of the note. starts, rows, chances: (n_words + 1,) offsets and the candidates
+            of each output.
     """
     begin, indices = entries(starts, outputs)
     return Recovery(begin, rows[indices].astype(np.int64), chances[indices])
 
 
 def entries(starts: Ints, outputs: Ints) -> tuple[Ints, Ints]:
-    """Return the indices of a table's entries for the outputs of a note, and the offset of each output in them.
+    """Return the indices of a table's entries for the outputs of a note, and the offset of each
+    output in them.
 
     Args:
         starts: (n_words + 1,) offsets of each word in the table. outputs: (n,) of the note.

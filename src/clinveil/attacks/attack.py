@@ -1,8 +1,9 @@
 """The interface of an attack: a class of settings that takes a `Context` and returns findings.
 
-An attack is one file of `attacks/{channel,vectors,text,models}` or a class that another distribution registers. The
-report texts of its measures are in a TOML file next to it, or in its class. `docs/extending.md` has a complete example.
-Other distributions list their class in the entry point group `clinveil.attacks`.
+An attack is one file of `attacks/{channel,vectors,text,models}` or a class that another
+distribution registers. The report texts of its measures are in a TOML file next to it, or in its
+class. `docs/extending.md` has a complete example. Other distributions list their class in the entry
+point group `clinveil.attacks`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings
 from clinveil.core.types import Say
-from clinveil.core.words import MeasureText, read_words
+from clinveil.core.words import MeasureText, first_paragraph, read_words
 from clinveil.scale import Map, serial
 
 if TYPE_CHECKING:
@@ -39,23 +40,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """The release and the secret data that an attack may use; a field is None where the data is not available.
+    """The release and the secret data that an attack may use; a field is None where the data is not
+    available.
 
     Attributes:
         channel: mechanism of the release. counts: word frequencies of the source.
-        original, released: notes before and after protection. entered: notes as they entered the channel.
+        original, released: notes before and after protection. entered: notes as they entered the
+            channel.
         others: plain-text notes of other patients that the attacker has.
-        public: public texts about the same patients that the attacker has. alignment: for each source note, the
-            positions of the words behind its released ones (`channel.apply.ALIGNMENT`).
+        public: public texts about the same patients that the attacker has. alignment: for each
+            source note, the positions of the words behind its released ones
+            (`channel.apply.ALIGNMENT`).
         notes, patients: released id -> source id. known: patients of the feed, by id.
         vectors: word vector models to be released. names: full names, first name first.
         codes: code -> words of its description.
-        model: a language model. training, held_out: notes it was and was not trained on; reference: of other patients.
-        test_patients: patients of `original` that utility is tested on. unread: whether it is known that no model of
-            the release has read their notes.
-        keep: columns released unchanged. scratch: private folder for temporary text, such as the vault; None: the
-            system's temporary folder. workers: threads. over: map for attacks that read all notes. No finding depends
-            on them. say: receives progress lines.
+        model: a language model. training, held_out: notes it was and was not trained on; reference:
+            of other patients.
+        test_patients: patients of `original` that utility is tested on. unread: whether it is known
+            that no model of the release has read their notes.
+        keep: columns released unchanged. scratch: private folder for temporary text, such as the
+            vault; None: the system's temporary folder. workers: threads. over: map for attacks that
+            read all notes. No finding depends on them. say: receives progress lines.
     """
 
     channel: Channel | None = None
@@ -98,7 +103,9 @@ class Context:
         return [" ".join(patient.name) for patient in (self.known or {}).values()]
 
     def has(self, needs: frozenset[str]) -> bool:
-        """Return whether all fields that an attack needs are available. Raises ValueError for an unknown field."""
+        """Return whether all fields that an attack needs are available. Raises ValueError for an
+        unknown field.
+        """
         if unknown := needs - {field.name for field in fields(self)}:
             raise ValueError(f"Context has no field {', '.join(sorted(unknown))}")
         values = (getattr(self, need) for need in needs)
@@ -132,12 +139,16 @@ class Attack(Settings):
     The first line of a subclass's docstring is its help text.
 
     Attributes:
-        needs: fields of `Context` that the attack requires. optional: others that its command offers.
-        words: report texts of its measures, by dotted name; of a built-in attack: the TOML file next to it.
+        needs: fields of `Context` that the attack requires. optional: others that its command
+            offers.
+        words: report texts of its measures, by dotted name; of a built-in attack: the TOML file
+            next to it.
         on_release: whether every release runs it, with default settings.
-        sees_all: whether it must read every note of a release, even where other attacks use a sample of patients.
-        order: its position among the attacks of a release, which run in sequence and share one generator (inversion
-            100, repetition 400, linkage 450, identifiers 600, name-outputs 700, uniqueness 900).
+        sees_all: whether it must read every note of a release, even where other attacks use a
+            sample of patients.
+        order: its position among the attacks of a release, which run in sequence and share one
+            generator (inversion 100, repetition 400, linkage 450, identifiers 600, name-outputs
+            700, uniqueness 900).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
@@ -160,12 +171,14 @@ class Attack(Settings):
 
     @abstractmethod
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the attack. `context.has(needs)` is true; other fields may be used where they are available."""
+        """Run the attack. `context.has(needs)` is true; other fields may be used where they are
+        available.
+        """
 
     @classmethod
     def help(cls) -> str:
         """Return the first line of the docstring."""
-        return (getdoc(cls) or "").partition("\n")[0]
+        return first_paragraph(getdoc(cls))
 
 
 attacks: Registry[type[Attack]] = Registry(

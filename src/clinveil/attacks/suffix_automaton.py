@@ -1,9 +1,10 @@
 """Longest runs of words that two texts share, for each position, by a suffix automaton.
 
-The automaton of a text accepts exactly its substrings, in at most 2n states. Other texts are streamed through it, which
-marks how much of each substring class they contain. One sweep over the suffix links then gives, for every position of
-the text, the longest run ending there that occurs in a streamed text. Exact and linear in both; streamed texts are not
-stored. Source: Blumer et al. 1985, Theor. Comput. Sci. 40:31; matching statistics: Chang & Lawler 1994.
+The automaton of a text accepts exactly its substrings, in at most 2n states. Other texts are
+streamed through it, which marks how much of each substring class they contain. One sweep over the
+suffix links then gives, for every position of the text, the longest run ending there that occurs in
+a streamed text. Exact and linear in both; streamed texts are not stored. Source: Blumer et al.
+1985, Theor. Comput. Sci. 40:31; matching statistics: Chang & Lawler 1994.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _NONE = -1
 class _Graph(NamedTuple):
     """The automaton.
 
-    `table` is a hash table of `edges` (from, word, to, next edge of the same state); `head` is the last edge of each
-    state, `length` and `link` are the length and suffix link of each state, `prefix` the state of each prefix of the
-    text.
+    `table` is a hash table of `edges` (from, word, to, next edge of the same state); `head` is the
+    last edge of each state, `length` and `link` are the length and suffix link of each state,
+    `prefix` the state of each prefix of the text.
     """
 
     table: SmallInts
@@ -125,7 +126,8 @@ def _build(ids: SmallInts, graph: _Graph) -> int:
 def _stream(ids: SmallInts, graph: _Graph, reach: SmallInts, runs: SmallInts) -> None:
     """Run a text through the automaton.
 
-    `runs` receives the longest run ending at each of its positions; `reach` keeps the longest run of each state.
+    `runs` receives the longest run ending at each of its positions; `reach` keeps the longest run
+    of each state.
     """
     state = 0
     run = 0
@@ -164,7 +166,9 @@ def _spread(graph: _Graph, reach: SmallInts, order: Ints) -> None:
 
 
 def in_runs(runs: SmallInts, span: int) -> Mask:
-    """Return whether each position is in a run of at least `span`, (n,), from the run that ends at each position."""
+    """Return whether each position is in a run of at least `span`, (n,), from the run that ends at
+    each position.
+    """
     ends = np.flatnonzero(runs >= span)
     change = np.zeros(runs.size + 1, dtype=np.int64)
     np.add.at(change, ends - runs[ends] + 1, 1)
@@ -195,7 +199,8 @@ class SuffixAutomaton:
         """Stream another text; ids that do not occur in the automaton's text are ABSENT.
 
         Returns:
-            (n,) the longest run ending at each position of that text that occurs in the automaton's text.
+            (n,) the longest run ending at each position of that text that occurs in the automaton's
+            text.
         """
         runs = np.zeros(ids.size, dtype=np.int32)
         _stream(ids, self._graph, self._reach, runs)
@@ -208,7 +213,9 @@ class SuffixAutomaton:
         return other
 
     def runs(self) -> SmallInts:
-        """Return the longest run of words ending at each position that occurs in a streamed text, (n,)."""
+        """Return the longest run of words ending at each position that occurs in a streamed text,
+        (n,).
+        """
         reach = self._reach.copy()
         _spread(self._graph, reach, np.argsort(self._graph.length, kind="stable"))
         return reach[self._graph.prefix]

@@ -1,7 +1,8 @@
 """Adversaries ordered by what they hold, the targets they attack, and the table of both.
 
-Every adversary also holds what the ones before them hold: an attacker with known pairs can run each attack of a
-recipient. `adversary_table` therefore gives each adversary the strongest attack of all that they can run.
+Every adversary also holds what the ones before them hold: an attacker with known pairs can run each
+attack of a recipient. `adversary_table` therefore gives each adversary the strongest attack of all
+that they can run.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def gated_only(
 ) -> list[Finding]:
     """Return the findings; those on other targets than these are marked as not judged by a gate.
 
-    Findings on targets that do not apply to this kind of release lose their cell of the adversary table.
+    Findings on targets that do not apply to this kind of release lose their cell of the adversary
+    table.
     """
     cell = ("adversary", "target", "gated")
     result = []
@@ -117,11 +119,15 @@ class Row:
     """One cell of the adversary table: the strongest attack that an adversary can run on a target.
 
     Attributes:
-        adversary, target: the cell; `target` is None for the stolen vault, where nothing is left to measure.
-        value, low, high, chance: of the strongest attack, as in `Finding`; None without a measurement.
+        adversary, target: the cell; `target` is None for the stolen vault, where nothing is left to
+            measure.
+        value, low, high, chance: of the strongest attack, as in `Finding`; None without a
+            measurement.
         n, unit: number of cases. gated: whether a gate judges the cell.
-        attack: the adversary or matcher of the strongest attack. by: the weakest adversary that can run it.
-        why: the reason for a missing value. finding: the finding of the strongest attack; None without a value.
+        attack: the adversary or matcher of the strongest attack. by: the weakest adversary that can
+            run it.
+        why: the reason for a missing value. finding: the finding of the strongest attack; None
+            without a value.
     """
 
     adversary: Holding
@@ -145,7 +151,9 @@ class Row:
 
 
 def adversary_table(findings: Iterable[Finding]) -> list[Row]:
-    """Return the table of all tagged findings, sorted by adversary and target; the last row is the stolen vault."""
+    """Return the table of all tagged findings, sorted by adversary and target; the last row is the
+    stolen vault.
+    """
     cells: dict[tuple[Holding, Target], list[Finding]] = {}
     for finding in findings:
         place = finding.detail.get("adversary"), finding.detail.get("target")
@@ -188,12 +196,15 @@ def above_chance(finding: Finding) -> float:
 
 
 def method_of(finding: Finding) -> str:
-    """Return the name of the attack among those of its measure; "" where there is one attack only."""
+    """Return the name of the attack among those of its measure; "" where there is one attack
+    only.
+    """
     return str(finding.detail.get("reader") or finding.detail.get("attacker") or "")
 
 
 def not_applicable(kind: str) -> list[Finding]:
-    """Return a finding without a value for each target that no attack can reach in this kind of release.
+    """Return a finding without a value for each target that no attack can reach in this kind of
+    release.
 
     Args:
         kind: obfuscated, coded, deidentified or synthetic.

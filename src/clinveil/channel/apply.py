@@ -1,7 +1,8 @@
 """`Obfuscator`: apply a channel to batches of notes with keyed draws (paper A, Algorithm 1).
 
-Every draw is SipHash-2-4 of the word's position (or of the word) under a key of its note, its patient or the corpus.
-So the output depends only on the key and the notes, not on batches, workers or order.
+Every draw is SipHash-2-4 of the word's position (or of the word) under a key of its note, its
+patient or the corpus. So the output depends only on the key and the notes, not on batches, workers
+or order.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ class Obfuscated:
     Attributes:
         batch: the written rows, with the columns of the input.
         tally: counts of tokens and notes by outcome.
-        alignment: for the vault: one row per note with the code points [start, end) of the source word of each
-            released word, in the order of `tokens.words` of the released text; None unless requested.
+        alignment: for the vault: one row per note with the code points [start, end) of the source
+            word of each released word, in the order of `tokens.words` of the released text; None
+            unless requested.
     """
 
     batch: pa.RecordBatch = field(repr=False)
@@ -53,7 +55,9 @@ class Obfuscated:
     alignment: pa.RecordBatch | None = field(default=None, repr=False)
 
     def aligned_texts(self) -> Iterator[tuple[str, list[int], list[int]]]:
-        """Yield each released text with starts and ends of its source words. Raises ValueError without alignment."""
+        """Yield each released text with starts and ends of its source words. Raises ValueError
+        without alignment.
+        """
         if self.alignment is None:
             raise ValueError("the notes were not aligned")
         columns = (
@@ -120,7 +124,9 @@ class Obfuscator:
         )
 
     def _keys(self, batch: pa.RecordBatch) -> NDArray[np.uint64]:
-        """Return `Notes.keys`: keyed hashes of note and patient ids, and of an empty string for the corpus."""
+        """Return `Notes.keys`: keyed hashes of note and patient ids, and of an empty string for the
+        corpus.
+        """
         ids = _strings(batch, NOTE_ID)
         if ids.null_count:
             raise InputError("a note has no id", hint="every row needs a value in the id column")
@@ -138,7 +144,8 @@ class Obfuscator:
 def _obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
     """Obfuscate a batch of valid UTF-8."""
     n_notes = notes.offsets.size - 1
-    # Words are separated, so there are at most (bytes + notes) / 2 of them; twice as many with doubling.
+    # Words are separated, so there are at most (bytes + notes) / 2 of them; twice as many with
+    # doubling.
     most = int(notes.offsets[-1] - notes.offsets[0] + n_notes) // 2 * (2 if how.length > 0 else 1)
     n_aligned = most if how.align else 0
     n_located = most if how.locate else 0
@@ -198,9 +205,11 @@ _CACHED = 64  # characters of the longest piece of text with cached words
 def non_ascii_words(
     texts: pa.LargeStringArray, ids: Mapping[str, int], form_key: SipKey
 ) -> tuple[Ints, Words64]:
-    """Return rows (-1 if unknown) and keyed hashes of the non-ASCII words in order: `Notes.rows`, `Notes.forms`.
+    """Return rows (-1 if unknown) and keyed hashes of the non-ASCII words in order: `Notes.rows`,
+    `Notes.forms`.
 
-    Their lookup form needs Unicode normalisation and case folding, which the compiled loop does not have.
+    Their lookup form needs Unicode normalisation and case folding, which the compiled loop does not
+    have.
     """
     coded = pa.array(_forms(texts), pa.large_string()).dictionary_encode()
     rows = np.array([ids.get(form, -1) for form in coded.dictionary.to_pylist()], dtype=np.int64)
@@ -235,7 +244,8 @@ def in_order(out: Released, keys: Words64) -> Released:
     White space, punctuation and masks between the words keep their position.
 
     Args:
-        out: result of the token loop with `Options.locate`. keys: (n, 2), SipHash key of each note's order.
+        out: result of the token loop with `Options.locate`. keys: (n, 2), SipHash key of each
+            note's order.
     """
     order = _order(out.aligned, numbered(keys, out.aligned))
     starts, ends = (points[order] if points.size else points for points in out.places[:2])

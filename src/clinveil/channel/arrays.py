@@ -1,4 +1,6 @@
-"""Arrays passed to and returned by the token loop (`kernel.py`); texts are UTF-8 bytes with offsets."""
+"""Arrays passed to and returned by the token loop (`kernel.py`); texts are UTF-8 bytes with
+offsets.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ class Notes(NamedTuple):
     Attributes:
         data, offsets: uint8 and (n + 1,) int64, the texts.
         keys: (n, KEYS, 2) uint64, SipHash keys per note; unused ones are undefined.
-        rows, forms: (n_occurrences,) int64 and uint64: row (-1 if unknown) and keyed hash of the lookup form of each
-            non-ASCII word, in order.
+        rows, forms: (n_occurrences,) int64 and uint64: row (-1 if unknown) and keyed hash of the
+            lookup form of each non-ASCII word, in order.
     """
 
     data: Bytes
@@ -40,10 +42,11 @@ class Tables(NamedTuple):
         slots: (2^b,) int32, open-addressing hash table of the words: row + 1, or 0 if free.
         forms: (n_words,) uint64, keyed hashes of the words, used for draws repeated within a scope.
         kept: (n_words,) bool, words kept on request.
-        scopes: (n_words + 1,) uint8, index of the key for draws of each row; the last row is for unknown words.
+        scopes: (n_words + 1,) uint8, index of the key for draws of each row; the last row is for
+            unknown words.
         indptr, indices: the channel's rows and outputs.
-        limits, others: (n_entries,) uint64 and int32, Walker's alias table: entry j of a row yields indices[j] with
-            probability limits[j] / 2^64, otherwise others[j].
+        limits, others: (n_entries,) uint64 and int32, Walker's alias table: entry j of a row yields
+            indices[j] with probability limits[j] / 2^64, otherwise others[j].
         form_key: the SipHash key of `forms`.
     """
 
@@ -66,8 +69,10 @@ class Options(NamedTuple):
     """Options of the token loop.
 
     Attributes:
-        keep_layout, end_sentences: `Policy.layout` is "keep" or "sentences". mask_numbers: write one `#` per digit.
-        align, locate: return source offsets and released offsets of words. length, background: as in `Policy`.
+        keep_layout, end_sentences: `Policy.layout` is "keep" or "sentences". mask_numbers: write
+            one `#` per digit.
+        align, locate: return source offsets and released offsets of words. length, background: as
+            in `Policy`.
     """
 
     keep_layout: bool
@@ -98,7 +103,8 @@ class Released(NamedTuple):
 
     Attributes:
         data, offsets: uint8 and (n + 1,) int64, the released texts.
-        places: of the released words. aligned: (n + 1,) int64, offsets of the notes in these arrays.
+        places: of the released words. aligned: (n + 1,) int64, offsets of the notes in these
+            arrays.
         counts: (COUNTERS,) int64, tokens by outcome (`tally.py`).
     """
 

@@ -1,4 +1,6 @@
-"""Build a channel from word vectors: floor, neighbours, mechanism, policy, kept and dropped words."""
+"""Build a channel from word vectors: floor, neighbours, mechanism, policy, kept and dropped
+words.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def mechanism_of(settings: ChannelSettings) -> Mechanism:
 
 
 def read_words(path: Path) -> frozenset[str]:
-    """Return the words of a file, one per line, as lookup forms. Raises InputError for a line of several words."""
+    """Return the words of a file, one per line, as lookup forms. Raises InputError for a line of
+    several words.
+    """
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -101,14 +105,17 @@ def output_floor(
     allow_small: bool,
     counts: WordCounts | None = None,
 ) -> Mask:
-    """Return the words that may be outputs: usable ones that occur in the notes of at least `min_patients` patients.
+    """Return the words that may be outputs: usable ones that occur in the notes of at least
+    `min_patients` patients.
 
     Args:
         vectors: their patient counts are used if they have any.
         min_patients: the floor.
-        need: eligible words that the channel needs at least (N + 1: a word is never its own neighbour).
+        need: eligible words that the channel needs at least (N + 1: a word is never its own
+            neighbour).
         allow_small: accept fewer than 50 patients (paper A: not for small data sets).
-        counts: counts of the notes at hand, used for imported vectors, which have no patient counts.
+        counts: counts of the notes at hand, used for imported vectors, which have no patient
+            counts.
 
     Returns:
         A mask of shape (n_words,).
@@ -145,7 +152,8 @@ def _patients(vectors: Vectors, counts: WordCounts | None) -> tuple[int, Ints]:
 
 
 def scoped(channel: Channel, counts: Ints) -> Channel:
-    """Return the channel with the scope of each row: for scope "rare", rare words per patient, others per occurrence.
+    """Return the channel with the scope of each row: for scope "rare", rare words per patient,
+    others per occurrence.
 
     Args:
         counts: (n_words,) occurrences of the words.

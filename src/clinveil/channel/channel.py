@@ -21,11 +21,12 @@ LIKELIEST = 100  # most frequent inputs considered as the source of a background
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Joint distribution of inputs and outputs: exact inference of an attacker with the channel from one output.
+    """Joint distribution of inputs and outputs: exact inference of an attacker with the channel
+    from one output.
 
     Attributes:
-        matrix: (n_words + 1, n_words), the channel. prior: (n_words + 1,), gain of a correct guess of each row: its
-            tokens or its share.
+        matrix: (n_words + 1, n_words), the channel. prior: (n_words + 1,), gain of a correct guess
+            of each row: its tokens or its share.
     """
 
     matrix: csr_matrix = field(repr=False)
@@ -33,7 +34,9 @@ class Posterior:
 
     @cached_property
     def joint(self) -> csc_matrix:
-        """prior(x) C(y|x), (n_words + 1, n_words), without stored zeros, sorted rows in each column."""
+        """prior(x) C(y|x), (n_words + 1, n_words), without stored zeros, sorted rows in each
+        column.
+        """
         matrix: csc_matrix = csc_matrix(diags_array(self.prior) @ self.matrix)
         matrix.eliminate_zeros()
         matrix.sort_indices()
@@ -48,8 +51,8 @@ class Posterior:
     def best(self) -> tuple[Ints, Doubles]:
         """Best guess at each output and its gain: argmax and max over x of prior(x) C(y|x).
 
-        Both (n_words,); -1 and 0 for impossible outputs. Ties go to the first row (the more frequent word in a
-        vocabulary sorted by frequency).
+        Both (n_words,); -1 and 0 for impossible outputs. Ties go to the first row (the more
+        frequent word in a vocabulary sorted by frequency).
         """
         joint = self.joint
         columns = np.repeat(np.arange(joint.shape[1]), self.candidates)
@@ -63,11 +66,15 @@ class Posterior:
 
     @property
     def vulnerability(self) -> float:
-        """Expected gain of the best guess, sum over y of max over x of prior(x) C(y|x) (Smith 2009, FoSSaCS)."""
+        """Expected gain of the best guess, sum over y of max over x of prior(x) C(y|x) (Smith 2009,
+        FoSSaCS).
+        """
         return float(self.best[1].sum())
 
     def single(self, types: int = 1) -> Mask:
-        """Return a mask of outputs with a single candidate, (n_words,); the last row counts as `types` words."""
+        """Return a mask of outputs with a single candidate, (n_words,); the last row counts as
+        `types` words.
+        """
         candidates = self.candidates
         if types > 1:
             candidates = candidates.copy()
@@ -79,21 +86,23 @@ class Posterior:
 class Channel:
     """A sparse row-stochastic matrix, used for sampling, exact privacy figures and all attacks.
 
-    Rows are inputs: row w for word w, and row `len(words)` for all unknown words. Columns are outputs.
-    A row is empty (the token is dropped) or sums to 1. The arrays are read-only.
+    Rows are inputs: row w for word w, and row `len(words)` for all unknown words. Columns are
+    outputs. A row is empty (the token is dropped) or sums to 1. The arrays are read-only.
 
     Attributes:
         words: the vocabulary, lookup forms.
-        indptr: (n_words + 2,) int64; indices: (n_entries,) int32; probabilities: (n_entries,) float64 in (0, 1].
+        indptr: (n_words + 2,) int64; indices: (n_entries,) int32; probabilities: (n_entries,)
+            float64 in (0, 1].
         eligible: (n_words,) bool, words that may be outputs (at or above the rare-word floor).
         mechanism, parameters: recorded in the manifest.
         kept: words left unchanged on request (`keep_words`).
         policy: how notes are written. Not part of the saved channel or its digest.
-        scopes: (n_words + 1,) uint8, substitution scope of each row (index in `policy.SCOPES`); None: `policy.scope`
-            for all rows.
+        scopes: (n_words + 1,) uint8, substitution scope of each row (index in `policy.SCOPES`);
+            None: `policy.scope` for all rows.
 
     Raises:
-        ValueError: a row does not sum to 1, an output is neither eligible nor kept, or scopes have the wrong shape.
+        ValueError: a row does not sum to 1, an output is neither eligible nor kept, or scopes have
+            the wrong shape.
     """
 
     words: Sequence[str] = field(repr=False)
@@ -184,14 +193,18 @@ class Channel:
 
     @cached_property
     def unchanged(self) -> Doubles:
-        """N_w, (n_words,): the probability that a word is replaced by itself (Feyisetan et al. 2020)."""
+        """N_w, (n_words,): the probability that a word is replaced by itself (Feyisetan et al.
+        2020).
+        """
         same = self.rows == self.indices
         summed = np.bincount(self.rows[same], self.probabilities[same], len(self.words) + 1)
         return read_only_view(np.asarray(summed[: len(self.words)], dtype=np.float64))
 
     @property
     def row_scopes(self) -> NDArray[np.uint8]:
-        """Substitution scope of each row, (n_words + 1,). Raises ValueError for scope "rare" without `scopes`."""
+        """Substitution scope of each row, (n_words + 1,). Raises ValueError for scope "rare"
+        without `scopes`.
+        """
         if self.scopes is not None:
             return self.scopes
         if self.policy.scope not in SCOPES:
@@ -207,7 +220,9 @@ class Channel:
 
     @cached_property
     def written(self) -> Mask:
-        """Possible outputs of known words, (n_words,) bool; pool words count only with background draws."""
+        """Possible outputs of known words, (n_words,) bool; pool words count only with background
+        draws.
+        """
         outputs = np.zeros(len(self.words), dtype=np.bool_)
         outputs[
             self.indices if self.policy.background else self.indices[self.rows < self.unknown]
@@ -216,12 +231,16 @@ class Channel:
 
     @cached_property
     def outputs_are_words(self) -> bool:
-        """Whether every output is a single word in lookup form; checked once per channel, as it reads all outputs."""
+        """Whether every output is a single word in lookup form; checked once per channel, as it
+        reads all outputs.
+        """
         return bool(usable([self.words[i] for i in np.unique(self.indices).tolist()]).all())
 
     @cached_property
     def settled(self) -> bool:
-        """Whether several draws disclose no more than one: known words that share an output have equal rows."""
+        """Whether several draws disclose no more than one: known words that share an output have
+        equal rows.
+        """
         known = self.rows < self.unknown
         rows = self.rows[known]
         outputs = self.indices[known]
@@ -234,7 +253,8 @@ class Channel:
         return bool((most - least < SUM_TOLERANCE).all())  # -inf for outputs that no row has
 
     def outputs(self, prior: NDArray[Any]) -> Doubles:
-        """Return the expected frequency of each output, (n_words,), for a prior of (n_words,) or (n_words + 1,).
+        """Return the expected frequency of each output, (n_words,), for a prior of (n_words,) or
+        (n_words + 1,).
 
         The unit is that of the prior: tokens for counts, shares for a distribution.
         """
@@ -247,7 +267,9 @@ class Channel:
         return np.pad(prior.astype(np.float64), (0, len(self.words) + 1 - len(prior)))
 
     def posterior(self, prior: NDArray[Any]) -> Posterior:
-        """Return what an attacker with the channel infers from one output, for a prior (n_words,) or (n_words + 1,)."""
+        """Return what an attacker with the channel infers from one output, for a prior (n_words,)
+        or (n_words + 1,).
+        """
         likeliest = np.argsort(-prior, kind="stable")[:LIKELIEST]
         return Posterior(self.mixed(likeliest), self._over_rows(prior))
 
@@ -257,7 +279,9 @@ class Channel:
         return self.indices[entries], self.probabilities[entries]
 
     def matrix(self) -> csr_matrix:
-        """Return the channel as a sorted SciPy CSR matrix, (n_words + 1, n_words), with read-only arrays."""
+        """Return the channel as a sorted SciPy CSR matrix, (n_words + 1, n_words), with read-only
+        arrays.
+        """
         matrix = csr_matrix(self._sorted, shape=(len(self.words) + 1, len(self.words)))
         matrix.has_canonical_format = True  # otherwise SciPy would check, and sort in place
         return matrix
@@ -275,14 +299,17 @@ class Channel:
 
     @property
     def pool(self) -> Doubles:
-        """Distribution of background draws, (n_words,): the row of unknown words, or zeros if it is empty."""
+        """Distribution of background draws, (n_words,): the row of unknown words, or zeros if it is
+        empty.
+        """
         return np.asarray(self.matrix()[self.unknown].toarray().ravel(), dtype=np.float64)
 
     def mixed(self, among: Ints) -> csr_matrix:
         """Return P(output | input) with the policy's background draws, (n_words + 1, n_words).
 
-        The result stays sparse: rows in `among` (the likeliest inputs) get the whole background distribution, other
-        rows get it only on their own outputs. Without background draws it is `matrix()`.
+        The result stays sparse: rows in `among` (the likeliest inputs) get the whole background
+        distribution, other rows get it only on their own outputs. Without background draws it is
+        `matrix()`.
         """
         matrix = self.matrix()
         share = self.policy.background
@@ -351,7 +378,9 @@ class Channel:
 
 
 def identity_channel(words: Sequence[str]) -> Channel:
-    """Return the channel that leaves these words unchanged and drops unknown ones: a control for attackers."""
+    """Return the channel that leaves these words unchanged and drops unknown ones: a control for
+    attackers.
+    """
     n = len(words)
     indptr = np.append(np.arange(n + 1), n)
     indices = np.arange(n, dtype=np.int32)
@@ -361,8 +390,8 @@ def identity_channel(words: Sequence[str]) -> Channel:
 def usable(words: Sequence[str]) -> Mask:
     """Return which words the tokenizer returns unchanged as one word, shape (n_words,).
 
-    Other words (`new_york`, `don't`, `covid19`, `The`, an empty one) occur in imported vectors. As outputs they would
-    be split or changed when the release is tokenized again.
+    Other words (`new_york`, `don't`, `covid19`, `The`, an empty one) occur in imported vectors. As
+    outputs they would be split or changed when the release is tokenized again.
     """
     return np.fromiter(
         (words_of(word) == [word] for word in words), dtype=np.bool_, count=len(words)

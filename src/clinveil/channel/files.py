@@ -23,7 +23,9 @@ SCOPES = "scopes"  # optional array
 
 
 def save_channel(channel: Channel, path: Path) -> None:
-    """Write a channel atomically; it is as secret as the vectors. Raises UsageError if the path exists."""
+    """Write a channel atomically; it is as secret as the vectors. Raises UsageError if the path
+    exists.
+    """
     with atomic(path) as folder:
         private_folder(folder)
         table = pa.table({"word": pa.array(channel.words, pa.string())})
@@ -60,7 +62,9 @@ def load_channel(path: Path, policy: Policy | None = None) -> Channel:
 
 
 def channel_digest(channel: Channel) -> str:
-    """Return the SHA-256 in hex of words, matrix, floor, mechanism and scopes, as in the manifest."""
+    """Return the SHA-256 in hex of words, matrix, floor, mechanism and scopes, as in the
+    manifest.
+    """
     digest = hashlib.sha256(
         json.dumps([_meta(channel), list(channel.words)], sort_keys=True).encode()
     )

@@ -1,9 +1,9 @@
 """The compiled token loop: UTF-8 bytes of notes to UTF-8 bytes of released notes in one pass.
 
-For each token it looks up the word's row, draws with a keyed pseudo-random function of (note, patient or corpus;
-position or word), and writes the output. Words are reordered afterwards (`order.py`). The slow reference
-implementation is `tests/channel/channel_reference.py`. Token boundaries are those of `core/tokens.py`; all functions
-assume valid UTF-8.
+For each token it looks up the word's row, draws with a keyed pseudo-random function of (note,
+patient or corpus; position or word), and writes the output. Words are reordered afterwards
+(`order.py`). The slow reference implementation is `tests/channel/channel_reference.py`. Token
+boundaries are those of `core/tokens.py`; all functions assume valid UTF-8.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from clinveil.core.types import Ints, SmallInts
 # Of a word: its start, its end, whether it is ASCII, its table hash.
 Token = tuple[int, int, bool, np.uint64]
 
-# Values of `core.tokens.Kind` (a test compares them); numba's cache detects changes in this file only.
+# Values of `core.tokens.Kind` (a test compares them); numba's cache detects changes in this file
+# only.
 _WORD = 1
 _NUMBER = 2
 _SPACE = 3
@@ -30,7 +31,8 @@ WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MAS
 THINNED, DOUBLED, RELEASED, COUNTERS = range(12, 16)
 # State of the loop: token counts, then bytes written, words released, non-ASCII words read.
 WRITTEN, ALIGNED, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 4)
-# Indices of a note's SipHash keys: draws by scope of the row (`policy.SCOPES`), then order and length.
+# Indices of a note's SipHash keys: draws by scope of the row (`policy.SCOPES`), then order and
+# length.
 OCCURRENCE, NOTE, PATIENT, CORPUS, ORDER, LENGTH = range(6)
 KEYS = 6
 _AGAIN = np.uint64(1 << 32)  # combined with a word's position for its second draw
@@ -103,7 +105,8 @@ def _finish(
 
 @helper
 def siphash_word(k0: np.uint64, k1: np.uint64, word: np.uint64) -> np.uint64:
-    """Return SipHash-2-4 of one 64-bit word (eight little-endian bytes) under the key (k0, k1); compiled.
+    """Return SipHash-2-4 of one 64-bit word (eight little-endian bytes) under the key (k0, k1);
+    compiled.
 
     Source: Aumasson and Bernstein, SipHash: a fast short-input PRF (INDOCRYPT 2012).
     """
@@ -115,7 +118,9 @@ def siphash_word(k0: np.uint64, k1: np.uint64, word: np.uint64) -> np.uint64:
 def siphash(
     k0: np.uint64, k1: np.uint64, data: Bytes, start: int, end: int, letters: Bytes
 ) -> np.uint64:
-    """Return SipHash-2-4 of letters[data[start:end]]; `letters`, (256,), is the identity or folds case; compiled."""
+    """Return SipHash-2-4 of letters[data[start:end]]; `letters`, (256,), is the identity or folds
+    case; compiled.
+    """
     v0 = k0 ^ _V0
     v1 = k1 ^ _V1
     v2 = k0 ^ _V2
@@ -145,7 +150,9 @@ def hash_strings(
 
 @kernel
 def numbered(keys: Words64, places: Ints) -> Words64:
-    """Return SipHash of 0, 1, … for the items of each note, (places[-1],), by `keys`, (n, 2); compiled."""
+    """Return SipHash of 0, 1, … for the items of each note, (places[-1],), by `keys`, (n, 2);
+    compiled.
+    """
     hashes = np.empty(places[places.size - 1], dtype=np.uint64)
     for note in range(places.size - 1):
         for i in range(places[note], places[note + 1]):
@@ -184,7 +191,9 @@ def _breaks_line(code: int) -> bool:
 def _word_end(
     text: Bytes, i: int, end: int, kinds: Bytes, lower: Bytes
 ) -> tuple[int, int, bool, np.uint64]:
-    """Return the word at byte i: end, number of code points, whether it is ASCII, and its table hash if so."""
+    """Return the word at byte i: end, number of code points, whether it is ASCII, and its table
+    hash if so.
+    """
     start = i
     beyond = 0
     value = _FNV_START
@@ -206,7 +215,9 @@ def _word_end(
 
 @helper
 def _run_end(text: Bytes, i: int, end: int, kinds: Bytes, kind: np.int64) -> tuple[int, int, bool]:
-    """Return the run of one kind at byte i: end, number of code points, whether it breaks a line."""
+    """Return the run of one kind at byte i: end, number of code points, whether it breaks a
+    line.
+    """
     points = 0
     breaks = False
     while i < end:
@@ -246,7 +257,9 @@ def _find(tables: Tables, text: Bytes, start: int, end: int, value: np.uint64) -
 def _look_up(
     notes: Notes, tables: Tables, token: Token, position: int, state: Ints
 ) -> tuple[int, int, np.uint64]:
-    """Return a word's row (-1 if unknown), its scope, and the input of the draw: position, or hash of its form."""
+    """Return a word's row (-1 if unknown), its scope, and the input of the draw: position, or hash
+    of its form.
+    """
     start, end, is_ascii, value = token
     place = state[NON_ASCII]
     if is_ascii:
@@ -275,7 +288,8 @@ def _draw(tables: Tables, row: int, bits: np.uint64) -> int:
     size = np.uint64(tables.indptr[row + 1] - tables.indptr[row])
     if size == 0:
         return -1
-    # bits * size in 128 bits: the high half selects the entry, the low half decides between its two outputs.
+    # bits * size in 128 bits: the high half selects the entry, the low half decides between its two
+    # outputs.
     low = (bits & _LOW) * size
     middle = (bits >> _32) * size + (low >> _32)
     entry = first + np.int64(middle >> _32)
@@ -287,7 +301,9 @@ def _draw(tables: Tables, row: int, bits: np.uint64) -> int:
 def _draw_mixed(
     tables: Tables, row: int, share: float, k0: np.uint64, k1: np.uint64, what: np.uint64
 ) -> int:
-    """Draw an output for a word: with probability `share` from the pool, unless that is the word itself."""
+    """Draw an output for a word: with probability `share` from the pool, unless that is the word
+    itself.
+    """
     known = (
         row < tables.offsets.size - 1
         and tables.indptr[row + 1] > tables.indptr[row]
@@ -306,7 +322,9 @@ def _draw_mixed(
 
 @helper
 def _copies(k0: np.uint64, k1: np.uint64, length: float, position: int) -> int:
-    """Return how often to write the word at a position, 0 to 2, under the length key of its note."""
+    """Return how often to write the word at a position, 0 to 2, under the length key of its
+    note.
+    """
     rate = length * (2.0 * (np.float64(siphash_word(k0, k1, _RATE) >> _11) * _UNIT) - 1.0)
     if np.float64(siphash_word(k0, k1, np.uint64(position)) >> _11) * _UNIT >= abs(rate):
         return 1
@@ -348,7 +366,8 @@ def _draw_word(
 def _read(
     text: Bytes, i: int, end: int, tables: Tables
 ) -> tuple[np.int64, int, int, bool, np.uint64]:
-    """Return the token at byte i: kind, end, number of code points, a flag, and the table hash of an ASCII word.
+    """Return the token at byte i: kind, end, number of code points, a flag, and the table hash of
+    an ASCII word.
 
     The flag: for white space, whether it breaks a line; for other tokens, whether it is ASCII.
     """
@@ -385,7 +404,9 @@ def _place(
 
 @helper
 def _mark(kind: np.int64, is_ascii: bool, how: Options, state: Ints) -> tuple[bool, bool]:
-    """Return whether a token that is not a word is masked, and whether it is copied; update the counts."""
+    """Return whether a token that is not a word is masked, and whether it is copied; update the
+    counts.
+    """
     masked = how.mask_numbers and kind == _NUMBER
     copied = how.keep_layout and kind == _PUNCT and is_ascii
     state[NUMBERS if kind == _NUMBER else PUNCT if kind == _PUNCT else OTHER] += 1
@@ -407,7 +428,9 @@ def _space(data: Bytes, written: np.int64, gap: int) -> np.int64:
 def _stop(
     text: Bytes, start: int, end: int, at_stop: bool, data: Bytes, written: np.int64, state: Ints
 ) -> np.int64:
-    """Write `.` if a sentence ends at the white space text[start:end]: after a stop, an empty line, or at the end."""
+    """Write `.` if a sentence ends at the white space text[start:end]: after a stop, an empty line,
+    or at the end.
+    """
     lines = 0 if start < end else 2
     for i in range(start, end):
         lines += text[i] == _LINE_SIGN

@@ -1,7 +1,8 @@
 """Base class of token mechanisms: settings that compile to a `Channel`.
 
-A mechanism is one file of `channel/mechanisms`, or any registered class; docs/extending.md has a complete example.
-Other distributions register their class in the entry point group `clinveil.mechanisms`.
+A mechanism is one file of `channel/mechanisms`, or any registered class; docs/extending.md has a
+complete example. Other distributions register their class in the entry point group
+`clinveil.mechanisms`.
 """
 
 from __future__ import annotations
@@ -97,10 +98,12 @@ class Mechanism(Settings):
 
 
 def common_pool(counts: Ints, eligible: Mask, size: int = POOL_WORDS) -> Pool:
-    """Return the most frequent eligible words with probabilities proportional to frequency; they replace unknown words.
+    """Return the most frequent eligible words with probabilities proportional to frequency; they
+    replace unknown words.
 
     Args:
-        counts: (n_words,) occurrences; if all are 0, the first eligible words with equal probabilities.
+        counts: (n_words,) occurrences; if all are 0, the first eligible words with equal
+            probabilities.
         eligible: (n_words,) bool, words that may be outputs.
         size: maximum number of words.
     """

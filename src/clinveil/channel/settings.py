@@ -14,7 +14,9 @@ from clinveil.core.settings import Settings, choice, flag, own_settings
 
 
 class NeighbourRange(BaseModel):
-    """Number of neighbours to draw from: a fixed N (low = high) or N drawn from low..high (paper A: 3-14)."""
+    """Number of neighbours to draw from: a fixed N (low = high) or N drawn from low..high (paper A:
+    3-14).
+    """
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
     low: int = Field(ge=1, le=1000)

@@ -44,7 +44,9 @@ def tables_of(channel: Channel, form_key: SipKey) -> Tables:
 
 @kernel
 def fill_slots(data: Bytes, offsets: Ints, slots: SmallInts) -> None:
-    """Insert words into an empty open-addressing table by FNV-1a of their bytes (RFC 9923); compiled."""
+    """Insert words into an empty open-addressing table by FNV-1a of their bytes (RFC 9923);
+    compiled.
+    """
     for row in range(offsets.size - 1):
         value = _START
         for i in range(offsets[row], offsets[row + 1]):
@@ -66,14 +68,18 @@ def ascii_lower() -> Bytes:
 
 
 def readonly(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Return a contiguous read-only view, like Arrow buffers: one argument type means one compilation."""
+    """Return a contiguous read-only view, like Arrow buffers: one argument type means one
+    compilation.
+    """
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
     return view
 
 
 def string_buffers(strings: pa.LargeStringArray) -> tuple[Bytes, Ints]:
-    """Return bytes and offsets, (n_strings + 1,), of an Arrow array of large strings as read-only views."""
+    """Return bytes and offsets, (n_strings + 1,), of an Arrow array of large strings as read-only
+    views.
+    """
     _, offsets, data = strings.buffers()
     if offsets is None or offsets.size == 0:
         places = np.zeros(1, dtype=np.int64)
@@ -104,8 +110,8 @@ def siphash_strings(key: SipKey, data: Bytes, offsets: Ints) -> Words64:
 def alias_tables(channel: Channel) -> tuple[Words64, SmallInts]:
     """Return `Tables.limits` and `Tables.others` of a channel, with an error below 2^-48.
 
-    Source: Walker's alias method; Vose, A linear algorithm for generating random numbers with a given distribution
-    (IEEE TSE 17, 1991).
+    Source: Walker's alias method; Vose, A linear algorithm for generating random numbers with a
+    given distribution (IEEE TSE 17, 1991).
     """
     limits = np.full(channel.indices.size, _FULL)
     others = channel.indices.copy()

@@ -18,13 +18,15 @@ class Tally:
         known, unknown: words with a row in the channel, and the others.
         numbers, punct, other: NUMBER, PUNCT and OTHER tokens read.
         replaced: words drawn from the channel, including self-replacements.
-        dropped: words not written: their row is empty, or they were dropped to hide the length (`subsampled`).
+        dropped: words not written: their row is empty, or they were dropped to hide the length
+            (`subsampled`).
         self_replaced: words that were replaced by themselves, kept words excluded.
         kept_words: words left unchanged on request.
         masked: numbers written as `#` shapes; the others are dropped.
-        copied: PUNCT tokens written: all ASCII ones (layout "keep"), or sentence ends as `.` (layout "sentences");
-            the others are dropped.
-        subsampled: words dropped to hide the note's length. doubled: words written twice for that (`Policy.length`).
+        copied: PUNCT tokens written: all ASCII ones (layout "keep"), or sentence ends as `.`
+            (layout "sentences"); the others are dropped.
+        subsampled: words dropped to hide the note's length. doubled: words written twice for that
+            (`Policy.length`).
         released: tokens written = replaced + kept_words + doubled + masked.
     """
 
@@ -78,7 +80,9 @@ class Tally:
 
 
 def tally_of(counts: list[int], notes: int, skipped: Counter[str]) -> Tally:
-    """Return the tally of one batch from the counts of the token loop, in the order of the fields."""
+    """Return the tally of one batch from the counts of the token loop, in the order of the
+    fields.
+    """
     names = [f.name for f in fields(Tally)][1:-1]
     return Tally(notes=notes, **dict(zip(names, counts, strict=True)), skipped=skipped)
 

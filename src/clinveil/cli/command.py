@@ -1,4 +1,5 @@
-"""Commands: a function of a `Run`, with its settings, its seed and its messages, becomes a command of the line.
+"""Commands: a function of a `Run`, with its settings, its seed and its messages, becomes a command
+of the line.
 
 A command lists which of its settings are flags. All settings are read from `--config` and `--set`.
 """
@@ -24,6 +25,7 @@ from clinveil.core.errors import ClinveilError, UsageError
 from clinveil.core.load_settings import load_settings
 from clinveil.core.locations import RemotePath
 from clinveil.core.settings import NotesSettings, Settings, flag_name
+from clinveil.core.words import first_paragraph
 
 FromSql = Annotated[
     str | None, typer.Option("--from-sql", help="Read notes with an SQL query instead of NOTES.")
@@ -37,7 +39,9 @@ COPY = "query"
 
 @contextmanager
 def with_notes(arguments: dict[str, Any], settings: object) -> Iterator[dict[str, Any]]:
-    """Yield arguments with the path of the notes, or of the rows of the query. Raises UsageError without either."""
+    """Yield arguments with the path of the notes, or of the rows of the query. Raises UsageError
+    without either.
+    """
     query = arguments.pop("from_sql", None)
     uri = arguments.pop("uri", None)
     if query is None and uri is None:
@@ -131,7 +135,9 @@ class Run(Generic[S]):
 
 
 class Command(Generic[S]):
-    """A function with its place on the command line; its parameters after the run are arguments and options."""
+    """A function with its place on the command line; its parameters after the run are arguments and
+    options.
+    """
 
     def __init__(
         self,
@@ -147,7 +153,7 @@ class Command(Generic[S]):
         self.settings = settings
         self.findings = findings
         self.panels = {"": flags} if isinstance(flags, str) else flags
-        self.help = (function.__doc__ or "").partition("\n")[0]
+        self.help = first_paragraph(function.__doc__)
         self.takes_config = settings is not None and not name.startswith(WITHOUT_CONFIG)
 
     def flags(self) -> dict[str, FieldInfo]:
@@ -261,7 +267,8 @@ def command(
     Args:
         name: as typed, such as `attack copies`; our own commands are in a file of the last word.
         settings: keys of `--set` and of the file that `--config` names.
-        flags: names of the settings that are flags too (default: all), or panel of the help page -> names.
+        flags: names of the settings that are flags too (default: all), or panel of the help page ->
+            names.
         findings: whether the command has findings to show, and so `--json`.
     """
 

@@ -107,7 +107,9 @@ def _texts(finding: Finding) -> Iterator[tuple[str, str, bool]]:
 
 
 def show_study(run: Run[S], results: Results, out: Path) -> None:
-    """Write findings to `--json`, print tables unless the findings go to stdout, and name the secret folder."""
+    """Write findings to `--json`, print tables unless the findings go to stdout, and name the
+    secret folder.
+    """
     from clinveil.study.tables import terminal
 
     if run.json:

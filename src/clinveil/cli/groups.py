@@ -1,4 +1,6 @@
-"""The tree of commands: a folder is a group, and a command's file is imported when the command is called."""
+"""The tree of commands: a folder is a group, and a command's file is imported when the command is
+called.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from clinveil.core.errors import UsageError
 from clinveil.core.registry import Registry
+from clinveil.core.words import first_paragraph
 
 PACKAGE = "clinveil.cli.commands"
 TOP = "demo inspect init-config deidentify validate review reidentify release compare verify publish report"
@@ -34,9 +37,13 @@ class Parsed(Protocol):
 
 
 COMMANDS: Registry[Parsed] = Registry("command", PACKAGE, first=tuple(TOP.split()))
-"""Commands and groups of the top level; other distributions add theirs as entry points of `clinveil.commands`."""
+"""Commands and groups of the top level; other distributions add theirs as entry points of
+`clinveil.commands`.
+"""
 GROUPS: dict[str, Registry[Parsed]] = {}
-"""The commands of each imported group; other distributions use entry points of `clinveil.attack_commands` etc."""
+"""The commands of each imported group; other distributions use entry points of
+`clinveil.attack_commands` etc.
+"""
 
 
 class Group:
@@ -91,11 +98,8 @@ def group_class(members: Registry[Parsed]) -> type[TyperGroup]:
             if spec is None or spec.origin is None:
                 summary = members.get(cmd_name).help
             else:
-                docstring = (
-                    ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8")))
-                    or ""
-                )
-                summary = docstring.partition("\n")[0].rpartition("`: ")[2]
+                tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+                summary = first_paragraph(ast.get_docstring(tree)).rpartition("`: ")[2]
             return TyperCommand(cmd_name, help=summary, short_help=summary)
 
         def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:

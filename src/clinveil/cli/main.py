@@ -103,7 +103,9 @@ def _print_warning(message: Warning | str, category: type[Warning], *_: Any, **_
 
 
 def _closed_output() -> int:
-    """Return the exit code for an output closed by its reader, as `head` does; discard what is still buffered."""
+    """Return the exit code for an output closed by its reader, as `head` does; discard what is
+    still buffered.
+    """
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141

@@ -1,4 +1,6 @@
-"""Options of the command line: those of several commands, and those made from fields of settings."""
+"""Options of the command line: those of several commands, and those made from fields of
+settings.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ Notes = Annotated[
 NotesOrQuery = Annotated[
     Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)
 ]
-"""The notes of a command that also takes `--from-sql`; the function always gets a path (`from_sql.py`)."""
+"""The notes of a command that also takes `--from-sql`; the function always gets a path
+(`from_sql.py`).
+"""
 Out = Annotated[
     Path,
     typer.Option(

@@ -1,4 +1,6 @@
-"""Refuse an unknown option: name the `--set` of a setting, suggest what a mistyped name or value meant."""
+"""Refuse an unknown option: name the `--set` of a setting, suggest what a mistyped name or value
+meant.
+"""
 
 from __future__ import annotations
 

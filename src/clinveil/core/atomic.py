@@ -16,10 +16,11 @@ from clinveil.core.files import OLD, PART, Maker, clear, clear_leftovers, refuse
 
 @contextmanager
 def workplace(out: Path) -> Iterator[Path]:
-    """Yield a new private folder next to OUT for unfinished output; it is always removed at the end.
+    """Yield a new private folder next to OUT for unfinished output; it is always removed at the
+    end.
 
-    It is named `.OUT.<8 hex digits>.part` and contains a locked file while the run is alive, so that `clear_leftovers`
-    recognizes the folder of a killed run.
+    It is named `.OUT.<8 hex digits>.part` and contains a locked file while the run is alive, so
+    that `clear_leftovers` recognizes the folder of a killed run.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     clear_leftovers(out)
@@ -35,7 +36,9 @@ def workplace(out: Path) -> Iterator[Path]:
 
 
 def _begun(folder: Path, out: Path) -> BinaryIO | None:
-    """Create and lock the folder; return None if another run took it for the folder of a killed run before that."""
+    """Create and lock the folder; return None if another run took it for the folder of a killed run
+    before that.
+    """
     folder.mkdir(mode=0o700)
     path = folder / f"{out.name}.lock"
     try:
@@ -58,9 +61,9 @@ def _begun(folder: Path, out: Path) -> BinaryIO | None:
 def atomic(out: Path, *, force: bool = False, maker: Maker | None = None) -> Iterator[Path]:
     """Yield a temporary path next to OUT that becomes OUT on success and is removed on failure.
 
-    The caller creates a file or a folder there; a folder gets the marker of `maker`. An existing OUT is refused, or
-    with `force` kept until success. The output is readable by its owner only. Raises UsageError like `refuse_existing`,
-    at the start or at the end.
+    The caller creates a file or a folder there; a folder gets the marker of `maker`. An existing
+    OUT is refused, or with `force` kept until success. The output is readable by its owner only.
+    Raises UsageError like `refuse_existing`, at the start or at the end.
     """
     refuse_existing(out, force=force, maker=maker)
     with workplace(out) as folder:

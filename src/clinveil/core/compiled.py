@@ -1,8 +1,10 @@
-"""Helpers for speed: loops compiled with numba, cached on disk and run without the GIL; cores; a paused collector.
+"""Helpers for speed: loops compiled with numba, cached on disk and run without the GIL; cores; a
+paused collector.
 
-numba caches machine code (never data, so no text and no key) next to the source, as Python does in `__pycache__`, or in
-the user's cache folder if the package folder is read-only. It checks for changes only in the file of the function.
-Therefore **a kernel uses only helpers and constants of its own file** (tested); others would stay compiled in.
+numba caches machine code (never data, so no text and no key) next to the source, as Python does in
+`__pycache__`, or in the user's cache folder if the package folder is read-only. It checks for
+changes only in the file of the function. Therefore **a kernel uses only helpers and constants of
+its own file** (tested); others would stay compiled in.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ def kernel(function: F) -> F:
 def helper(function: F) -> F:
     """Compile a function that only kernels call into those kernels, and cache it with them.
 
-    It must not allocate arrays. numba can then skip counting references to its arguments, which would dominate the
-    cost.
+    It must not allocate arrays. numba can then skip counting references to its arguments, which
+    would dominate the cost.
     """
     from numba import njit
 
@@ -61,9 +63,10 @@ def at_most_cores(workers: int) -> int:
 def uncollected(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function with garbage collection paused while it runs.
 
-    For short work that creates many small objects and few cycles: the collector would scan all loaded word lists
-    repeatedly and free almost nothing. Young cycles are collected at the end, so that they do not accumulate over
-    batches. The collector's previous state is restored, also after an error.
+    For short work that creates many small objects and few cycles: the collector would scan all
+    loaded word lists repeatedly and free almost nothing. Young cycles are collected at the end, so
+    that they do not accumulate over batches. The collector's previous state is restored, also after
+    an error.
     """
 
     @wraps(function)

@@ -1,7 +1,8 @@
 """Errors with exit codes, and interruption by signals.
 
-Every error has a one-line message for people and an exit code for programs; it never contains note text. An interrupt
-is recorded as well as raised, because libraries swallow an exception raised inside their callbacks.
+Every error has a one-line message for people and an exit code for programs; it never contains note
+text. An interrupt is recorded as well as raised, because libraries swallow an exception raised
+inside their callbacks.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ _INTERRUPTED = Event()
 class ClinveilError(Exception):
     """An error that the user can act on: one line with what is wrong, where, and how to fix it.
 
-    Messages may contain file names, row numbers, offsets and counts; never note text, not even one word.
+    Messages may contain file names, row numbers, offsets and counts; never note text, not even one
+    word.
     """
 
     exit_code = 1
@@ -72,13 +74,17 @@ class GateError(ClinveilError):
 
 
 class DiskError(ClinveilError):
-    """The output cannot be written (disk full or no permission); the run can be resumed (exit 5)."""
+    """The output cannot be written (disk full or no permission); the run can be resumed (exit
+    5).
+    """
 
     exit_code = 5
 
 
 class Incomplete(ClinveilError):
-    """Some parts of the input are damaged. The others are done, and the same command resumes the run (exit 5)."""
+    """Some parts of the input are damaged. The others are done, and the same command resumes the
+    run (exit 5).
+    """
 
     exit_code = 5
 
@@ -94,7 +100,8 @@ class LostWorkers(ClinveilError):
 
 
 class MissingExtra(ClinveilError):
-    """An optional library, or one of its requirements, is not installed (exit 6); the message contains the pip line.
+    """An optional library, or one of its requirements, is not installed (exit 6); the message
+    contains the pip line.
 
     `more`: other software to install, in words.
     """
@@ -120,7 +127,9 @@ def install_signal_handlers() -> None:
 
 
 def check_interrupt() -> None:
-    """Raise KeyboardInterrupt if a signal arrived earlier; call it before an output becomes final."""
+    """Raise KeyboardInterrupt if a signal arrived earlier; call it before an output becomes
+    final.
+    """
     if _INTERRUPTED.is_set():
         raise KeyboardInterrupt
 

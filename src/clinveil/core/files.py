@@ -1,7 +1,8 @@
 """Files and folders of a run: private modes, locks, and safe replacement.
 
-`--force` replaces only the output of the same command, and never a folder that contains foreign files. Each output
-folder contains a marker, a small JSON file with its command and files. A single file has no marker and is replaced.
+`--force` replaces only the output of the same command, and never a folder that contains foreign
+files. Each output folder contains a marker, a small JSON file with its command and files. A single
+file has no marker and is replaced.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ HINT = "use another path or move it; --force replaces only output of the same co
 
 @dataclass(frozen=True)
 class Maker:
-    """A command that writes folders, each with a marker that names the command and lists all other files."""
+    """A command that writes folders, each with a marker that names the command and lists all other
+    files.
+    """
 
     command: str
 
@@ -46,7 +49,9 @@ class Maker:
         (folder / MARKER).write_bytes(mark(self.command, sorted(files_in(folder))))
 
     def refuse_foreign(self, place: Path) -> None:
-        """Raise UsageError unless the folder is empty or contains only files that this command wrote."""
+        """Raise UsageError unless the folder is empty or contains only files that this command
+        wrote.
+        """
         if not place.is_dir():
             raise UsageError("the output folder exists as a file", where=place.name, hint=HINT)
         if not any(place.iterdir()):
@@ -68,7 +73,9 @@ def mark(command: str, files: list[str]) -> bytes:
 
 
 def files_in(folder: Path) -> set[str]:
-    """Return the relative names of all files below a folder; an empty folder is listed by its own name and a slash."""
+    """Return the relative names of all files below a folder; an empty folder is listed by its own
+    name and a slash.
+    """
     names = set()
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
@@ -80,7 +87,9 @@ def files_in(folder: Path) -> set[str]:
 
 
 def refuse_more(place: Path, files: Iterable[str], own: Iterable[str]) -> None:
-    """Raise UsageError, with the number of files, if a folder contains files that are not in `own`."""
+    """Raise UsageError, with the number of files, if a folder contains files that are not in
+    `own`.
+    """
     if more := len(set(files) - set(own)):
         what = f"{more} files" if more > 1 else "a file"
         hint = "move them elsewhere or use another path"
@@ -93,7 +102,8 @@ def refuse_more(place: Path, files: Iterable[str], own: Iterable[str]) -> None:
 def owner_only() -> Iterator[None]:
     """Create files for their owner only in this block, as the command line does.
 
-    The file mode mask belongs to the process: with runs in several threads, the last to end restores it.
+    The file mode mask belongs to the process: with runs in several threads, the last to end
+    restores it.
     """
     before = os.umask(0o077)
     try:
@@ -103,13 +113,17 @@ def owner_only() -> Iterator[None]:
 
 
 def default_vault(out: Path) -> Path:
-    """Return the default folder of secrets: OUT.vault next to OUT. Raises UsageError for an unusable name."""
+    """Return the default folder of secrets: OUT.vault next to OUT. Raises UsageError for an
+    unusable name.
+    """
     refuse_nameless(out)
     return out.with_name(out.name + ".vault")
 
 
 def refuse_nameless(out: Path) -> None:
-    """Raise UsageError for an OUT such as `.`, `..` or `/`, which has no siblings, or a name that is not UTF-8."""
+    """Raise UsageError for an OUT such as `.`, `..` or `/`, which has no siblings, or a name that
+    is not UTF-8.
+    """
     try:
         out.name.encode()
     except UnicodeEncodeError:
@@ -123,8 +137,9 @@ def refuse_nameless(out: Path) -> None:
 def private_folder(path: Path) -> Path:
     """Create a folder with mode 0700, and its parents; return it.
 
-    An existing folder must be empty or already private, because other users may need its contents. Raises UsageError
-    for any other folder, for one that everyone may write to (such as /tmp), for a file, and inside a release.
+    An existing folder must be empty or already private, because other users may need its contents.
+    Raises UsageError for any other folder, for one that everyone may write to (such as /tmp), for a
+    file, and inside a release.
     """
     if any((above / "manifest.sig").exists() for above in path.absolute().parents):
         raise UsageError(
@@ -163,7 +178,9 @@ def private_bytes(path: Path, content: bytes) -> None:
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array of one or more dimensions as `.npy`, in C order. Raises OSError like `write_array`."""
+    """Write an array of one or more dimensions as `.npy`, in C order. Raises OSError like
+    `write_array`.
+    """
     import numpy as np
 
     array = np.ascontiguousarray(array)
@@ -175,7 +192,8 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
 def write_array(file: BinaryIO, array: NDArray[Any]) -> None:
     """Write the bytes of an array, in C order.
 
-    Unlike with `numpy.save` and `tofile`, an error keeps its cause: OSError with ENOSPC on a full disk.
+    Unlike with `numpy.save` and `tofile`, an error keeps its cause: OSError with ENOSPC on a full
+    disk.
     """
     import numpy as np
 
@@ -183,7 +201,9 @@ def write_array(file: BinaryIO, array: NDArray[Any]) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file; None if it cannot be read or is not valid JSON, and for a pipe or device."""
+    """Return the content of a JSON file; None if it cannot be read or is not valid JSON, and for a
+    pipe or device.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     except (OSError, ValueError, RecursionError):
@@ -207,8 +227,8 @@ def remove(path: Path) -> None:
 def refuse_existing(out: Path, *, force: bool, maker: Maker | None = None) -> None:
     """Raise UsageError if OUT exists and `--force` is missing or may not replace it.
 
-    `maker`: the command, if OUT may be a folder; a folder is replaced only if the same command wrote all of it. What a
-    killed run left next to OUT is removed first.
+    `maker`: the command, if OUT may be a folder; a folder is replaced only if the same command
+    wrote all of it. What a killed run left next to OUT is removed first.
     """
     refuse_nameless(out)
     clear_leftovers(out)
@@ -223,14 +243,16 @@ def refuse_existing(out: Path, *, force: bool, maker: Maker | None = None) -> No
 
 
 def clear_leftovers(out: Path) -> None:
-    """Remove what killed runs left next to OUT (see `atomic.workplace`), and restore an earlier OUT from it.
+    """Remove what killed runs left next to OUT (see `atomic.workplace`), and restore an earlier OUT
+    from it.
 
-    Only a folder with such a name that belongs to this user, has mode 0700 and is empty or contains an unlocked lock
-    file is treated this way.
+    Only a folder with such a name that belongs to this user, has mode 0700 and is empty or contains
+    an unlocked lock file is treated this way.
     """
     pattern = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]{{8}}{re.escape(PART)}")
     for folder in [path for path in out.parent.glob(f".*{PART}") if pattern.fullmatch(path.name)]:
-        # A locked folder is in use; one that has disappeared belonged to another run, which has ended.
+        # A locked folder is in use; one that has disappeared belonged to another run, which has
+        # ended.
         with suppress(UsageError, OSError):
             status = folder.lstat()
             lock = folder / f"{out.name}.lock"
@@ -278,7 +300,8 @@ def refuse_nested(**places: Path | None) -> None:
 
 
 def _same(left: Path, right: Path) -> bool:
-    # The second test detects hard links, and names that differ only in case on a case-insensitive disk.
+    # The second test detects hard links, and names that differ only in case on a case-insensitive
+    # disk.
     return left == right or (left.exists() and right.exists() and left.samefile(right))
 
 
@@ -290,9 +313,11 @@ def refuse_places(
     vault: Path | None = None,
     read: Mapping[str, Path | None],
 ) -> None:
-    """Check all paths of a run with `refuse_nested` and `refuse_existing`, before it overwrites anything.
+    """Check all paths of a run with `refuse_nested` and `refuse_existing`, before it overwrites
+    anything.
 
-    `read`: the paths that the run reads, by their names in messages. `vault`: the folder of secrets.
+    `read`: the paths that the run reads, by their names in messages. `vault`: the folder of
+    secrets.
     """
     for name, path in read.items():
         refuse_nested(OUT=out, the_vault=vault, **{name: path})
@@ -301,12 +326,14 @@ def refuse_places(
 
 @contextmanager
 def locked(path: Path, of: Path | None = None, wait: float = 0.0) -> Iterator[None]:
-    """Hold a lock file against other processes while the block runs; the file is removed at the end.
+    """Hold a lock file against other processes while the block runs; the file is removed at the
+    end.
 
     wait: seconds to wait for another run.
 
-    Raises UsageError, with the name of `of` (default: the lock's folder), if another run holds the lock, if the file
-    system does not support locks, or if the lock file is a link or not empty, hence foreign.
+    Raises UsageError, with the name of `of` (default: the lock's folder), if another run holds the
+    lock, if the file system does not support locks, or if the lock file is a link or not empty,
+    hence foreign.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     place = (of or path.parent).absolute().name

@@ -1,7 +1,8 @@
 """`Finding`, one measured number, and the file format of findings.
 
-Privacy attacks and utility measures have the same interface: they take the release, the secret data and an explicit
-random generator, and return findings. They differ only in which direction is better.
+Privacy attacks and utility measures have the same interface: they take the release, the secret data
+and an explicit random generator, and return findings. They differ only in which direction is
+better.
 """
 
 from __future__ import annotations
@@ -35,19 +36,24 @@ class Finding:
         low, high: a 95 % interval unless `method` says otherwise.
         n: the number of cases, in `unit`s (tokens, notes, patients, pairs).
         chance: the score of guessing, computed for this case; `chance_is` describes the guess.
-        control: the score of the same measure on a case with a known answer; `control_is` describes it.
-        control_kind: "negative" if the control has no signal, "positive" if the attack must succeed on it.
+        control: the score of the same measure on a case with a known answer; `control_is` describes
+            it.
+        control_kind: "negative" if the control has no signal, "positive" if the attack must succeed
+            on it.
         better: the better direction.
         source: the paper and its table or equation, or the section of the documentation.
         count: the number of hits among the n, if the value is a share.
         p: a P value; `p_is` names the test.
         method: how low and high were computed, and their level.
-        question: the question that this finding answers, if the measure's description does not state it.
-        detail: additional numbers and labels of this measure; never note text, a word of a note, a path or an id.
+        question: the question that this finding answers, if the measure's description does not
+            state it.
+        detail: additional numbers and labels of this measure; never note text, a word of a note, a
+            path or an id.
 
     Raises:
-        ValueError: NaN or infinity, a P value outside 0 to 1, a null value without `detail["why"]`, low above high, a
-            negative n, a count outside 0 to n, a field of the wrong type, or a detail that duplicates a field.
+        ValueError: NaN or infinity, a P value outside 0 to 1, a null value without `detail["why"]`,
+            low above high, a negative n, a count outside 0 to n, a field of the wrong type, or a
+            detail that duplicates a field.
     """
 
     measure: str
@@ -116,7 +122,8 @@ class Finding:
     def from_dict(cls, data: Mapping[str, Any]) -> Finding:
         """Create a finding from a dictionary of `as_dict`.
 
-        Raises TypeError for unknown keys or a value that is not a dictionary, ValueError for invalid values.
+        Raises TypeError for unknown keys or a value that is not a dictionary, ValueError for
+        invalid values.
         """
         if not isinstance(data, Mapping) or not isinstance(data.get("detail", {}), Mapping):
             raise TypeError("a finding and its detail must be dictionaries")
@@ -158,7 +165,9 @@ _FIELDS = frozenset(
 
 
 def _number(value: Any, kind: type[float] | type[int], name: str) -> float | int:
-    """Convert a number or NumPy scalar to Python's type. Raises ValueError if its value would change."""
+    """Convert a number or NumPy scalar to Python's type. Raises ValueError if its value would
+    change.
+    """
     try:
         plain = kind(value)
     except (TypeError, ValueError, OverflowError):

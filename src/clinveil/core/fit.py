@@ -1,4 +1,5 @@
-"""The training loop of all neural networks; import it after `need_torch()`, and call it inside `seeded`.
+"""The training loop of all neural networks; import it after `need_torch()`, and call it inside
+`seeded`.
 
 A subclass of `Trainer` defines the batches, their loss and the loss on validation data.
 """
@@ -27,8 +28,8 @@ class Progress:
     """The state of a training.
 
     Attributes:
-        step: steps done. best: lowest validation loss so far, inf without one. best_look: number of the best
-            validation, from 1. looks: the loss of each validation.
+        step: steps done. best: lowest validation loss so far, inf without one. best_look: number of
+            the best validation, from 1. looks: the loss of each validation.
     """
 
     step: int = 0
@@ -41,13 +42,16 @@ class Trainer(ABC, Generic[N, B]):
     """Train one network.
 
     Attributes:
-        clip_norm, clip_value: largest norm of the gradient, or largest value in it; None for no limit.
+        clip_norm, clip_value: largest norm of the gradient, or largest value in it; None for no
+            limit.
         look_every: steps between validations; each epoch ends with one in any case.
         patience: validations without improvement before training ends.
         check_every: steps between checks of the training loss; a check makes a GPU wait.
-        seed: each step draws its dropout from (seed, step) alone; None uses the current state of PyTorch's generator.
+        seed: each step draws its dropout from (seed, step) alone; None uses the current state of
+            PyTorch's generator.
         precision: `float32` or `bfloat16`, inside `autocast`.
-        judged_by: name of the validation loss in messages. hint: how to fix a training that diverges.
+        judged_by: name of the validation loss in messages. hint: how to fix a training that
+            diverges.
         best: the weights of the best validation. stopped: why training ended early, or "".
     """
 
@@ -98,7 +102,9 @@ class Trainer(ABC, Generic[N, B]):
         return None
 
     def wins(self, lower: bool) -> bool:
-        """Return whether the weights of this validation are the best; `lower`: its loss is the lowest so far."""
+        """Return whether the weights of this validation are the best; `lower`: its loss is the
+        lowest so far.
+        """
         return lower
 
     def checked(self, value: float, batch: B) -> None:
@@ -148,7 +154,9 @@ class Trainer(ABC, Generic[N, B]):
         )
 
     def look(self) -> None:
-        """Measure the validation loss, store the weights if they are the best, and stop when patience is exhausted."""
+        """Measure the validation loss, store the weights if they are the best, and stop when
+        patience is exhausted.
+        """
         value = self.validate()
         if value is None:
             return

@@ -1,8 +1,9 @@
-"""The secret key of a release, the keyed streams for all its randomness, and the signature of its manifest.
+"""The secret key of a release, the keyed streams for all its randomness, and the signature of its
+manifest.
 
-Release randomness is a pseudo-random function of (key, purpose, note or patient, position or word). It does not depend
-on batch, order or worker count, and cannot be reproduced without the key. Training and measuring use an explicit
-`numpy.random.Generator` instead; the two are never mixed.
+Release randomness is a pseudo-random function of (key, purpose, note or patient, position or word).
+It does not depend on batch, order or worker count, and cannot be reproduced without the key.
+Training and measuring use an explicit `numpy.random.Generator` instead; the two are never mixed.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class Key:
 
     @classmethod
     def from_seed(cls, seed: int) -> Key:
-        """Return the key of a public seed; anyone can reproduce it, so never use it for a release."""
+        """Return the key of a public seed; anyone can reproduce it, so never use it for a
+        release.
+        """
         return cls(
             hashlib.blake2b(b"clinveil test seed %d" % seed, digest_size=KEY_BYTES).digest(),
             test_seed=seed,
@@ -71,7 +74,9 @@ class Key:
             ) from None
 
     def save(self, path: Path) -> None:
-        """Write the raw bytes with mode 0600, atomically. Raises FileExistsError for an existing file."""
+        """Write the raw bytes with mode 0600, atomically. Raises FileExistsError for an existing
+        file.
+        """
         if path.exists():
             raise FileExistsError(path.name)
         # A killed run leaves no empty key, with which it could not be resumed.
@@ -83,7 +88,9 @@ class Key:
         return hashlib.sha256(b"clinveil key commitment" + self._secret).hexdigest()
 
     def subkey(self, purpose: str, size: int = KEY_BYTES) -> bytes:
-        """Return `size` bytes (at most 64) derived for this purpose alone (keyed BLAKE2b, RFC 7693)."""
+        """Return `size` bytes (at most 64) derived for this purpose alone (keyed BLAKE2b, RFC
+        7693).
+        """
         subkey = self._known.get((purpose, size))
         if subkey is None:
             hashed = hashlib.blake2b(
@@ -176,7 +183,9 @@ class SigningKey:
 
     @classmethod
     def load(cls, path: Path) -> SigningKey:
-        """Read an unencrypted PEM file with an Ed25519 private key. Raises InputError for any other file."""
+        """Read an unencrypted PEM file with an Ed25519 private key. Raises InputError for any other
+        file.
+        """
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -226,7 +235,9 @@ def canonical_pem(public_pem: bytes) -> bytes:
 
 
 def fingerprint_of(public_pem: bytes) -> str:
-    """Return "SHA256:" and the unpadded Base64 SHA-256 of an Ed25519 public key (DER). Raises ValueError."""
+    """Return "SHA256:" and the unpadded Base64 SHA-256 of an Ed25519 public key (DER). Raises
+    ValueError.
+    """
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     der = _public_key(public_pem).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

@@ -1,4 +1,6 @@
-"""Read settings from a TOML file, from `--set key=value` and from flags, with one line for each mistake."""
+"""Read settings from a TOML file, from `--set key=value` and from flags, with one line for each
+mistake.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ S = TypeVar("S", bound=Settings)
 def load_settings(
     model: type[S], flags: Mapping[str, Any], config: Path | None = None, sets: Sequence[str] = ()
 ) -> S:
-    """Return settings from a TOML file, from `--set key=value`, and from flags; a later source wins.
+    """Return settings from a TOML file, from `--set key=value`, and from flags; a later source
+    wins.
 
     Raises UsageError with one line for the first mistake.
     """
@@ -87,7 +90,9 @@ Key = tuple[str, str, FieldInfo]
 
 
 def keys_of(model: type[Settings]) -> dict[str, Key]:
-    """Return all keys that a file or `--set` may use: names, `group.name`, `table.name`, and names of flags."""
+    """Return all keys that a file or `--set` may use: names, `group.name`, `table.name`, and names
+    of flags.
+    """
     keys: dict[str, Key] = {name: ("", name, field) for name, field in model.flags().items()}
     for group, kind in sections(model).items():
         keys |= {f"{group}.{name}": ("", name, field) for name, field in kind.flags().items()}
@@ -170,7 +175,9 @@ _KIND_HINT = "clinveil init-config lists the settings with their defaults"
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Return whether a TOML value has a field's type; a Boolean is not a number, and a table fits no field."""
+    """Return whether a TOML value has a field's type; a Boolean is not a number, and a table fits
+    no field.
+    """
     origin = get_origin(kind)
     parts = get_args(kind)
     if origin in (Union, UnionType):

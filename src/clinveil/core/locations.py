@@ -1,7 +1,9 @@
-"""Locations of input: local paths, patterns such as `notes/*.parquet`, and URLs such as `s3://bucket/notes/*.parquet`.
+"""Locations of input: local paths, patterns such as `notes/*.parquet`, and URLs such as
+`s3://bucket/notes/*.parquet`.
 
-A store is contacted only if the user passes its URL, through Arrow's own file systems (s3, gs, abfs, hdfs).
-Credentials come from the store's usual sources (environment, profile, role); a URL with a password is rejected.
+A store is contacted only if the user passes its URL, through Arrow's own file systems (s3, gs,
+abfs, hdfs). Credentials come from the store's usual sources (environment, profile, role); a URL
+with a password is rejected.
 """
 
 from __future__ import annotations
@@ -62,8 +64,8 @@ _ERRORS = (
 class RemotePath(type(Path())):  # type: ignore[misc]
     """A remote location, identified by its URL, that can be used like a `Path`.
 
-    It can be listed, opened for reading, and sent to another process. Code that treats it as a local file gets a
-    UsageError.
+    It can be listed, opened for reading, and sent to another process. Code that treats it as a
+    local file gets a UsageError.
 
     Attributes:
         url: as given; its query never appears in messages or records.
@@ -72,7 +74,9 @@ class RemotePath(type(Path())):  # type: ignore[misc]
     url: str
 
     def __new__(cls, url: str) -> RemotePath:
-        """Create from a URL. Raises UsageError, without quoting the URL, for a password or unknown options."""
+        """Create from a URL. Raises UsageError, without quoting the URL, for a password or unknown
+        options.
+        """
         self = super().__new__(cls, url)
         self.url = _checked(url)
         return self
@@ -107,7 +111,9 @@ class RemotePath(type(Path())):  # type: ignore[misc]
         return ()
 
     def exists(self, **_: Any) -> bool:
-        """Return whether an object of this name, or one below it, exists. Raises InputError if the store fails."""
+        """Return whether an object of this name, or one below it, exists. Raises InputError if the
+        store fails.
+        """
         return self._kind() != "NotFound"
 
     def is_dir(self, **_: Any) -> bool:
@@ -193,7 +199,9 @@ class RemotePath(type(Path())):  # type: ignore[misc]
 
 
 def place(given: str | Path) -> Path:
-    """Return the local or remote path that a user passed; `file://` is local. Raises UsageError like `RemotePath`."""
+    """Return the local or remote path that a user passed; `file://` is local. Raises UsageError
+    like `RemotePath`.
+    """
     if isinstance(given, str) and _URL.fullmatch(given):
         return (
             Path(given.removeprefix("file://"))
@@ -204,7 +212,9 @@ def place(given: str | Path) -> Path:
 
 
 def refuse_remote(path: Path) -> Path:
-    """Return a local path. Raises UsageError for a URL, from which `Path` would create a local folder."""
+    """Return a local path. Raises UsageError for a URL, from which `Path` would create a local
+    folder.
+    """
     if isinstance(path, RemotePath) or _COLLAPSED.match(str(path)):
         hint = "use a local path (clinveil publish uploads a finished release to an object store)"
         raise UsageError("a local path is required, but this is a URL", where=path.name, hint=hint)
@@ -212,7 +222,9 @@ def refuse_remote(path: Path) -> Path:
 
 
 def is_pattern(path: Path) -> bool:
-    """Return whether a path is a glob pattern (`*`, `?`, `[…]`, `**`) and not the name of an existing file."""
+    """Return whether a path is a glob pattern (`*`, `?`, `[…]`, `**`) and not the name of an
+    existing file.
+    """
     if isinstance(path, RemotePath):
         return path.pattern
     return has_magic(str(path)) and not path.exists()
@@ -233,7 +245,8 @@ def below(file: Path, root: Path) -> str:
 
 
 def files_of(place: Path) -> list[Path]:
-    """Return all files of a folder or pattern, sorted by path; a folder that matches contributes all of its files.
+    """Return all files of a folder or pattern, sorted by path; a folder that matches contributes
+    all of its files.
 
     Names that begin with `.` or `_` below the folder are skipped: they are not data.
     """
@@ -254,7 +267,9 @@ def files_of(place: Path) -> list[Path]:
 
 
 def _stored_files(place: RemotePath) -> list[tuple[RemotePath, int, int]]:
-    """Return the files of a remote folder or pattern, with size in bytes and time in ns, sorted by path."""
+    """Return the files of a remote folder or pattern, with size in bytes and time in ns, sorted by
+    path.
+    """
     from pyarrow.fs import FileSelector, FileType
 
     root = root_of(place) if place.pattern else place
@@ -306,7 +321,9 @@ def failing(where: str, *, writing: bool = False) -> Iterator[None]:
 
 
 def failure(error: BaseException, where: str, *, writing: bool = False) -> ClinveilError:
-    """Return our error for an error of a store; the original message may quote names in the store."""
+    """Return our error for an error of a store; the original message may quote names in the
+    store.
+    """
     kind: type[ClinveilError] = DiskError if writing else InputError
     text = f"{type(error).__name__} {error}"
     for pattern, what, hint in _ERRORS:
@@ -399,7 +416,9 @@ def _s3(fs: Any, bucket: str, options: Mapping[str, str]) -> Any:
 
 
 def _regex(pattern: str) -> str:
-    """Return a glob pattern as a regular expression; a folder that matches includes everything below it."""
+    """Return a glob pattern as a regular expression; a folder that matches includes everything
+    below it.
+    """
     translated = ""
     at = 0
     while at < len(pattern):

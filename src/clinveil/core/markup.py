@@ -1,22 +1,24 @@
-"""Notes in HTML or XML, or with character references: their text, with a map to offsets in the source.
+"""Notes in HTML or XML, or with character references: their text, with a map to offsets in the
+source.
 
-A note is markup if it contains a closing tag, a tag of HTML, an empty-element tag of XML, a comment,
-a declaration, a CDATA section, or a character reference that ends with a semicolon. `BP <120`, `H&P`
-and `<john@x.org>` are none of these.
+A note is markup if it contains a closing tag, a tag of HTML, an empty-element tag of XML, a
+comment, a declaration, a CDATA section, or a character reference that ends with a semicolon. `BP
+<120`, `H&P` and `<john@x.org>` are none of these.
 
 The text of a marked-up note has a main section and hidden lines. The main section is what a browser
 displays. Tags within a line leave no trace, tags of blocks start a line, cells of a table are
-separated by tabs, and references are decoded, also if they were escaped again (`&amp;nbsp;`). A line
-break of the source is a space if blocks structure the note. The name of an element that HTML does not
+separated by tabs, and references are decoded, also if they were escaped again (`&amp;nbsp;`). A
+line break of the source is a space if blocks structure the note. The name of an element that HTML
+does not
 define is written before its text: `<postalCode>44107</postalCode>` gives `"postalCode": "44107"`.
 
 The hidden lines follow, one per attribute value (`title: ...`; of XML, `<id extension="..."/>`),
 comment and declaration. Values that only describe the appearance are left out. Elements `script`
 and `style` are in neither section.
 
-The standard library's parser returns no offsets of attribute values, and takes quadratic time on some
-malformed notes. This scanner takes linear time: no pattern crosses a `<`, and none backtracks. What is
-not well formed is text.
+The standard library's parser returns no offsets of attribute values, and takes quadratic time on
+some malformed notes. This scanner takes linear time: no pattern crosses a `<`, and none backtracks.
+What is not well formed is text.
 """
 
 from __future__ import annotations
@@ -106,8 +108,8 @@ _GAP = "\n\0\n"  # between hidden lines; no detector crosses a NUL
 class Markup:
     """The text of a marked-up note, with a map to offsets in the note; its repr contains no text.
 
-    The map consists of segments of the text, each with a range of the source. Offsets within an exact segment differ
-    by a constant; each character of another segment has the whole range.
+    The map consists of segments of the text, each with a range of the source. Offsets within an
+    exact segment differ by a constant; each character of another segment has the whole range.
 
     Attributes:
         source: the note. text: main section and hidden lines. main: length of the main section.
@@ -148,7 +150,9 @@ class Markup:
         return offset, offset + 1
 
     def to_text(self, start: int, end: int) -> tuple[int, int]:
-        """Return the range in the text of a range in the note; an empty one if the text has none of it."""
+        """Return the range in the text of a range in the note; an empty one if the text has none of
+        it.
+        """
         found = self._within(0, self._hidden, start, end)
         return (
             found
@@ -181,7 +185,9 @@ class Markup:
         return "".join(tag for _, _, tag in self._tags[first:last])
 
     def escaped(self, start: int, text: str) -> str:
-        """Return a text as written at an offset of the note: with references, also for quotes in an attribute."""
+        """Return a text as written at an offset of the note: with references, also for quotes in an
+        attribute.
+        """
         return html.escape(text, quote=self._is_hidden(start))
 
     def _is_hidden(self, start: int) -> bool:
@@ -212,9 +218,11 @@ def visible_text(text: str) -> str:
 
 
 def _decoded(match: re.Match[str]) -> tuple[str, int]:
-    """Return the characters of a reference and its end in the note; nothing for an ampersand that is text.
+    """Return the characters of a reference and its end in the note; nothing for an ampersand that
+    is text.
 
-    A reference that was escaped again, once or several times (`&amp;amp;nbsp;`), gives the same characters.
+    A reference that was escaped again, once or several times (`&amp;amp;nbsp;`), gives the same
+    characters.
     """
     reference = match["reference"]
     end = match["end"]

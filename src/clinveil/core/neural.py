@@ -1,6 +1,7 @@
 """Helpers for all PyTorch code: availability, device, reproducible seeding.
 
-PyTorch is in the extra `[neural]`. Only the files listed in `pyproject.toml` import it, and only when needed.
+PyTorch is in the extra `[neural]`. Only the files listed in `pyproject.toml` import it, and only
+when needed.
 """
 
 from __future__ import annotations
@@ -22,13 +23,17 @@ T = TypeVar("T")
 
 
 def need_torch() -> None:
-    """Raise MissingExtra, with the pip line, if PyTorch is not installed. Call it before importing PyTorch code."""
+    """Raise MissingExtra, with the pip line, if PyTorch is not installed. Call it before importing
+    PyTorch code.
+    """
     if find_spec("torch") is None:
         raise MissingExtra("PyTorch", "neural")
 
 
 def found_in(registry: Registry[T], name: str) -> T:
-    """Return a registry's entry. Raises UsageError for an unknown name, MissingExtra if its file needs PyTorch."""
+    """Return a registry's entry. Raises UsageError for an unknown name, MissingExtra if its file
+    needs PyTorch.
+    """
     try:
         return registry.get(name)
     except ModuleNotFoundError:
@@ -37,7 +42,9 @@ def found_in(registry: Registry[T], name: str) -> T:
 
 
 def device_named(name: str) -> torch.device:
-    """Return the device of `--device`: `cpu`, `cuda` or `cuda:1`. Raises UsageError if it is unknown or not present."""
+    """Return the device of `--device`: `cpu`, `cuda` or `cuda:1`. Raises UsageError if it is
+    unknown or not present.
+    """
     need_torch()
     import torch
 
@@ -67,9 +74,10 @@ def device_named(name: str) -> torch.device:
 def seeded(seed: int, *, threads: int = 1) -> Iterator[None]:
     """Run a block with PyTorch's generator seeded and deterministic algorithms.
 
-    The generators' states, the number of threads and the settings are restored at the end. With one thread on a CPU the
-    same seed gives the same bits. Numbers below 1e-38 (denormals) are flushed to 0: vanishing gradients of an LSTM
-    reach that range, where processors are up to ten times slower.
+    The generators' states, the number of threads and the settings are restored at the end. With one
+    thread on a CPU the same seed gives the same bits. Numbers below 1e-38 (denormals) are flushed
+    to 0: vanishing gradients of an LSTM reach that range, where processors are up to ten times
+    slower.
     """
     need_torch()
     # cuBLAS is deterministic only with a fixed workspace.
@@ -85,7 +93,8 @@ def seeded(seed: int, *, threads: int = 1) -> Iterator[None]:
         torch.manual_seed(seed)
         torch.set_num_threads(at_most_cores(threads))
         torch.use_deterministic_algorithms(True)
-        # Filling every new tensor with NaN, a debugging aid, costs a twelfth of an LSTM's training time.
+        # Filling every new tensor with NaN, a debugging aid, costs a twelfth of an LSTM's training
+        # time.
         memory.fill_uninitialized_memory = False
         torch.set_flush_denormal(True)
         try:

@@ -27,14 +27,17 @@ class Showing(Protocol):
     def stage(
         self, name: str, number: int, n_stages: int, seconds: float | None = None
     ) -> AbstractContextManager[object]:
-        """Show a stage while it runs: its number (from 1) of all stages, and the seconds that it should take."""
+        """Show a stage while it runs: its number (from 1) of all stages, and the seconds that it
+        should take.
+        """
 
 
 class Countdown:
     """Estimate the remaining time of a piece of work from its progress.
 
-    The expected time counts down at first. As items are done, the measured time per item gets a growing weight: the
-    share of items done. Work that overruns its estimate has no remaining time until more items are done.
+    The expected time counts down at first. As items are done, the measured time per item gets a
+    growing weight: the share of items done. Work that overruns its estimate has no remaining time
+    until more items are done.
 
     Args:
         total: number of items, if known. seconds: expected time, if known. clock: returns seconds.
@@ -93,8 +96,8 @@ def track(
 ) -> Iterator[T]:
     """Yield the items; their number, or the sum of their sizes, is shown where `say` can show it.
 
-    An item of a list counts when its consumer asks for the next one, as the consumer does the work. An item of an
-    iterator counts when it arrives, as the iterator has done the work.
+    An item of a list counts when its consumer asks for the next one, as the consumer does the work.
+    An item of an iterator counts when it arrives, as the iterator has done the work.
 
     Args:
         what: what is counted, in the plural. total: their number, if known.

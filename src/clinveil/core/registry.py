@@ -15,15 +15,18 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Implementations of one protocol, by name; a file is imported when its name is first looked up.
+    """Implementations of one protocol, by name; a file is imported when its name is first looked
+    up.
 
-    An entry is a file of the registry's packages (hyphens for underscores; files that begin with an underscore are
-    ignored), a `register` call at run time, or an entry point of another distribution in the group `clinveil.KINDs`.
-    Built-in entries take precedence over entry points of the same name.
+    An entry is a file of the registry's packages (hyphens for underscores; files that begin with an
+    underscore are ignored), a `register` call at run time, or an entry point of another
+    distribution in the group `clinveil.KINDs`. Built-in entries take precedence over entry points
+    of the same name.
 
     Args:
         kind: the singular noun for an entry, used in messages and in the entry points' group.
-        packages: the packages with the built-in entries; each file calls `register` with its own name.
+        packages: the packages with the built-in entries; each file calls `register` with its own
+            name.
         first: names listed first, in this order; the others follow alphabetically.
     """
 

@@ -1,7 +1,9 @@
-"""The private folder of a run: one run at a time, resumed only for the same task, replaced only on request.
+"""The private folder of a run: one run at a time, resumed only for the same task, replaced only on
+request.
 
-There are two kinds of folders. A folder for one task (`asked`, see `run_hash`) belongs to one run: the same task
-resumes an interrupted run, another task is rejected, and `--force` keeps the old run until the new one has succeeded. A
+There are two kinds of folders. A folder for one task (`asked`, see `run_hash`) belongs to one run:
+the same task resumes an interrupted run, another task is rejected, and `--force` keeps the old run
+until the new one has succeeded. A
 folder without a task is cumulative: every run of its kind may add to it.
 """
 
@@ -49,10 +51,11 @@ _HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part")  # left by a killed run, see `
 
 
 def fingerprint(path: Path, over: Callable[..., Iterable[str]] = map) -> str:
-    """Return the SHA-256 of a file, or of the names and hashes of a folder's or pattern's files; "" if it is missing.
+    """Return the SHA-256 of a file, or of the names and hashes of a folder's or pattern's files; ""
+    if it is missing.
 
-    In an object store it covers the files' names, sizes and modification times; their content is not read.
-    `over`: map that reads the files.
+    In an object store it covers the files' names, sizes and modification times; their content is
+    not read. `over`: map that reads the files.
     """
     if isinstance(path, RemotePath):
         return hashlib.sha256("\n".join(listing(path)).encode()).hexdigest()
@@ -72,7 +75,9 @@ def _hashed(root: Path, paths: Iterable[Path], over: Callable[..., Iterable[str]
 
 @cache
 def code_version() -> str:
-    """Return the SHA-256 of our source files and word lists: a run is resumed only with the same code."""
+    """Return the SHA-256 of our source files and word lists: a run is resumed only with the same
+    code.
+    """
     package = Path(str(files("clinveil")))
     return _hashed(
         package, (path for path in package.rglob("*") if path.parent.name != "__pycache__")
@@ -80,7 +85,8 @@ def code_version() -> str:
 
 
 def run_hash(settings: Settings, *inputs: Path | str | None, free: Collection[str] = FREE) -> str:
-    """Hash everything that determines a run's output: the code, the relevant settings and the inputs (64 hex digits).
+    """Hash everything that determines a run's output: the code, the relevant settings and the
+    inputs (64 hex digits).
 
     Args:
         inputs: files and folders, hashed by content, or existing hashes.
@@ -100,11 +106,13 @@ class Kind:
     Attributes:
         what: their name in messages: "already exists and is not a WHAT".
         vault: their private folder with key, lock and state; "" for the whole folder.
-        own: relative names that a run may leave, including everything below them; other files are foreign.
+        own: relative names that a run may leave, including everything below them; other files are
+            foreign.
         notes: file name -> text, written into the vault at the start: explains what is secret.
-        scratch: folders created for each run and removed at exit. stale: names that a resumed run creates again.
-        known: whether a cumulative folder is of this kind; None for a folder of one task. It is called with whether
-            one of the `notes` is in the folder, and with the names of the rest.
+        scratch: folders created for each run and removed at exit. stale: names that a resumed run
+            creates again.
+        known: whether a cumulative folder is of this kind; None for a folder of one task. It is
+            called with whether one of the `notes` is in the folder, and with the names of the rest.
         costly: names of results that a failed run never removes.
     """
 
@@ -130,7 +138,9 @@ class Kind:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The open folder of one run; `resumed`: it contains output of an earlier run of the same task."""
+    """The open folder of one run; `resumed`: it contains output of an earlier run of the same
+    task.
+    """
 
     root: Path
     kind: Kind
@@ -147,7 +157,9 @@ class RunFolder:
         return self.root.with_name(f".{self.root.name}{ASIDE}")
 
     def key(self, seed: int | None = None) -> Key:
-        """Return the folder's key: from a public seed, the stored one, or a new one; it is stored for the next run."""
+        """Return the folder's key: from a public seed, the stored one, or a new one; it is stored
+        for the next run.
+        """
         path = self.vault / KEY
         if seed is None and path.exists():
             return Key.load(path)
@@ -157,7 +169,9 @@ class RunFolder:
         return key
 
     def finish(self, status: Status = "finished") -> None:
-        """Remove scratch, record the run's status and files, and remove the run that it replaced if it succeeded."""
+        """Remove scratch, record the run's status and files, and remove the run that it replaced if
+        it succeeded.
+        """
         for name in self.kind.scratch:
             remove(self.root / name)
         state = {
@@ -176,16 +190,17 @@ def run_folder(
 ) -> Iterator[RunFolder]:
     """Open a new or resumed folder for one run, locked against other runs.
 
-    A run that fails before its first output restores the previous content. So does a new run that fails with
-    `InputError` or `UsageError`, because it leaves nothing to resume, unless there are `costly` results.
+    A run that fails before its first output restores the previous content. So does a new run that
+    fails with `InputError` or `UsageError`, because it leaves nothing to resume, unless there are
+    `costly` results.
 
     Args:
         asked: the hash of the task; "" for a cumulative folder.
         force: replace a run of another task, or a finished one; the old one is kept until success.
 
     Raises:
-        UsageError: the folder is not such a run, belongs to another task or a finished run (without `force`), is in use
-            by another process, or (with `force`) contains foreign files.
+        UsageError: the folder is not such a run, belongs to another task or a finished run (without
+            `force`), is in use by another process, or (with `force`) contains foreign files.
     """
     refuse_nameless(root)
     if root.is_symlink() and not root.exists():
@@ -220,7 +235,9 @@ def run_folder(
 
 
 def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
-    """Prepare the folder; return whether the run is resumed. Raises UsageError if the folder may not be used."""
+    """Prepare the folder; return whether the run is resumed. Raises UsageError if the folder may
+    not be used.
+    """
     root = folder.root
     kind = folder.kind
     first = {kind.at(LOCK), *(f"{name}/" for name in (kind.vault, *kind.scratch))}
@@ -251,7 +268,8 @@ def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
     _refuse_foreign(root, kind, state)
     with locked(folder.vault / LOCK, of=root):
         """No other run is using the folder that is moved."""
-    # Keep the old run until the new one has succeeded; if an older one is already kept, keep that one instead.
+    # Keep the old run until the new one has succeeded; if an older one is already kept, keep that
+    # one instead.
     if not folder.aside.exists():
         root.replace(folder.aside)
     elif _state(folder.aside, kind):
@@ -285,7 +303,8 @@ def _marked(root: Path, kind: Kind) -> bool:
 def _begin(folder: RunFolder, asked: str) -> None:
     for path in [path for path in folder.root.rglob(f".*{PART}") if _HALF.fullmatch(path.name)]:
         remove(path)
-    # Output that an interrupted run published is created again: it must not remain if a gate now fails.
+    # Output that an interrupted run published is created again: it must not remain if a gate now
+    # fails.
     for name in (*folder.kind.stale, *folder.kind.scratch):
         remove(folder.root / name)
     for name in folder.kind.scratch:
@@ -305,7 +324,9 @@ def _discard(folder: Path, root: Path) -> None:
 
 
 def _undo(folder: RunFolder, before: set[str], *, new: bool, existed: bool) -> None:
-    """Restore the folder's previous content, unless there is output that the next run can resume from."""
+    """Restore the folder's previous content, unless there is output that the next run can resume
+    from.
+    """
     created = files_in(folder.root) - before
     if (
         new
@@ -328,7 +349,9 @@ def _undo(folder: RunFolder, before: set[str], *, new: bool, existed: bool) -> N
 
 
 def _refuse_foreign(root: Path, kind: Kind, state: Mapping[str, Any]) -> None:
-    """Raise UsageError if the folder contains files that its run did not write, since they would be deleted."""
+    """Raise UsageError if the folder contains files that its run did not write, since they would be
+    deleted.
+    """
     names = _kept(root)
     own = {*kind.own, *kind.scratch, *kind.stale}
     below = {

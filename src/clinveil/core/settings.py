@@ -1,8 +1,10 @@
-"""Settings of commands: one Pydantic model defines the TOML file, `--set`, the flags and the record of a run.
+"""Settings of commands: one Pydantic model defines the TOML file, `--set`, the flags and the record
+of a run.
 
-Each package defines its own settings. A command's settings combine them: a field of type `Settings` is a group. Its
-fields are addressed by their name (`dim`) or by group and name (`vectors.dim`). A command lists which of its settings
-are also flags (`clinveil.cli.command`). Settings shared by several commands are the constants at the end.
+Each package defines its own settings. A command's settings combine them: a field of type `Settings`
+is a group. Its fields are addressed by their name (`dim`) or by group and name (`vectors.dim`). A
+command lists which of its settings are also flags (`clinveil.cli.command`). Settings shared by
+several commands are the constants at the end.
 """
 
 from __future__ import annotations
@@ -35,10 +37,12 @@ def flag(default: Any, help: str, *, short: str = "", name: str = "", **constrai
 def choice(
     registry: Registry[Any], default: str | tuple[str, ...], help: str, *, name: str = ""
 ) -> Any:
-    """Define a setting that names one implementation of a registry, or several if the field is a tuple.
+    """Define a setting that names one implementation of a registry, or several if the field is a
+    tuple.
 
     Args:
-        name: the name on the command line, if it differs from the field's name (a Python keyword, such as `as`).
+        name: the name on the command line, if it differs from the field's name (a Python keyword,
+            such as `as`).
     """
     extra: Any = {"registry": registry, **({"flag": name} if name else {})}
     return Field(default, description=help, json_schema_extra=extra)
@@ -47,8 +51,9 @@ def choice(
 def own_settings(of: str, *, here: tuple[str, ...] = ()) -> Any:
     """Define a group with the settings of the implementation that the choice `of` names.
 
-    These are the fields of its `Settings` class, or of the implementation itself. They are refused if another
-    implementation is chosen. Fields that the class of the choice defines are shared by all implementations.
+    These are the fields of its `Settings` class, or of the implementation itself. They are refused
+    if another implementation is chosen. Fields that the class of the choice defines are shared by
+    all implementations.
 
     Args:
         of: the name of the choice.
@@ -60,12 +65,16 @@ def own_settings(of: str, *, here: tuple[str, ...] = ()) -> Any:
 
 
 def group(kind: type[Settings]) -> Any:
-    """Define a group: a field with fields that are settings of the command, with names unique in the command."""
+    """Define a group: a field with fields that are settings of the command, with names unique in
+    the command.
+    """
     return Field(default_factory=kind)
 
 
 def table(kind: type[Settings]) -> Any:
-    """Define a table: a field with fields that are always addressed by table and name (`lm.epochs`)."""
+    """Define a table: a field with fields that are always addressed by table and name
+    (`lm.epochs`).
+    """
     return Field(default_factory=kind, json_schema_extra={"table": True})
 
 
@@ -91,15 +100,19 @@ class Settings(BaseModel):
 
     @classmethod
     def flags(cls) -> dict[str, FieldInfo]:
-        """Return each setting's name and field, in order. Imports the implementations of choices with own settings."""
+        """Return each setting's name and field, in order. Imports the implementations of choices
+        with own settings.
+        """
         leaves = list(_leaves(cls, own=True))
         _refuse_twice(cls, [name for name, _ in leaves])
         return dict(leaves)
 
     def flat(self, without: Collection[str] = ()) -> Values:
-        """Return each setting's name and JSON value: the record of a run, which validates to the same settings.
+        """Return each setting's name and JSON value: the record of a run, which validates to the
+        same settings.
 
-        A table is one value, a dictionary. Settings of our implementations that were not chosen have their defaults.
+        A table is one value, a dictionary. Settings of our implementations that were not chosen
+        have their defaults.
         """
         return {name: value for name, value in _values(self, "json") if name not in without}
 
@@ -154,7 +167,9 @@ def _groups(model: type[Settings], *, tables: bool = False) -> dict[str, type[Se
 
 
 def sections(model: type[Settings], *, tables: bool = False) -> dict[str, type[Settings]]:
-    """Return the groups of a model with a name that is part of keys (`vectors` of `vectors.dim`), or its tables."""
+    """Return the groups of a model with a name that is part of keys (`vectors` of `vectors.dim`),
+    or its tables.
+    """
     return {
         name: kind
         for name, kind in _groups(model, tables=tables).items()
@@ -169,7 +184,9 @@ def _choices(model: type[Settings]) -> dict[str, str]:
 
 
 def _settings_of(model: type[Settings], choice: str, name: str) -> type[Settings]:
-    """Return the settings that an implementation adds to those of the model; an empty class if there are none."""
+    """Return the settings that an implementation adds to those of the model; an empty class if
+    there are none.
+    """
     registry = registry_of(model.model_fields[choice])
     if registry is None:
         raise TypeError(f"{choice} of {model.__name__} is not a choice")
@@ -251,7 +268,9 @@ def _values(settings: Settings, mode: Literal["json", "python"]) -> Iterator[tup
 
 
 def _grouped(model: type[Settings], values: Values) -> Values:
-    """Return values with those of each group nested. Raises ValueError for an unknown name of a choice."""
+    """Return values with those of each group nested. Raises ValueError for an unknown name of a
+    choice.
+    """
     choices = _choices(model)
     for name, field in model.model_fields.items():
         registry = registry_of(field)
@@ -287,7 +306,9 @@ def _gather(name: str, group: type[Settings], values: Values) -> None:
 
 
 def _refuse_others(model: type[Settings], choice: str, values: Values, own: type[Settings]) -> None:
-    """Remove settings of other implementations that have their default; raise ValueError for other values."""
+    """Remove settings of other implementations that have their default; raise ValueError for other
+    values.
+    """
     registry = registry_of(model.model_fields[choice])
     assert registry is not None
     for leaf, field in (
@@ -359,6 +380,8 @@ class NotesSettings(Settings):
 
 
 class LabelledNotesSettings(NotesSettings):
-    """How notes are read by a command without other use of labels: their column must exist, and is kept."""
+    """How notes are read by a command without other use of labels: their column must exist, and is
+    kept.
+    """
 
     label: tuple[str, ...] = LABEL

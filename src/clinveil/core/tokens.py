@@ -1,4 +1,5 @@
-"""The total, lossless tokenizer: every character of a note belongs to exactly one token of one class.
+"""The total, lossless tokenizer: every character of a note belongs to exactly one token of one
+class.
 
 WORD     letters and marks, including default-ignorable characters inside (zero-width, soft hyphen)
 NUMBER   digits and other numerals of any script
@@ -6,8 +7,9 @@ SPACE    white space
 PUNCT    punctuation and symbols
 OTHER    the rest: controls, private use, unassigned; never written out
 
-Text is split between a letter and a digit (`q4h`: q, 4, h) and at an apostrophe (`patient's`: patient, ', s).
-Words, numbers and runs of white space are one token each; every PUNCT and OTHER character is a separate token.
+Text is split between a letter and a digit (`q4h`: q, 4, h) and at an apostrophe (`patient's`:
+patient, ', s). Words, numbers and runs of white space are one token each; every PUNCT and OTHER
+character is a separate token.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ IGNORABLE = (
     (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
     (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
-"""Ranges of Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties, which unicodedata does not contain."""
+"""Ranges of Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties, which unicodedata does
+not contain.
+"""
 _MAJOR = {
     "L": Kind.WORD,
     "M": Kind.WORD,
@@ -77,9 +81,11 @@ class Token(NamedTuple):
     kind: Kind
 
 
-# Map ASCII letters to lower case and everything else to a space: a complete word tokenizer for ASCII text.
+# Map ASCII letters to lower case and everything else to a space: a complete word tokenizer for
+# ASCII text.
 _LETTERS = bytes(ord(chr(c).lower()) if chr(c).isalpha() and c < 128 else 32 for c in range(256))
-# A word never crosses an ASCII character that is not a letter, so each run between them is processed separately.
+# A word never crosses an ASCII character that is not a letter, so each run between them is
+# processed separately.
 _ASCII_WORD = re.compile("[A-Za-z]+")
 _RUN = re.compile("[A-Za-z\x80-\U0010ffff]+")
 _CACHED_RUN = 64
@@ -110,7 +116,8 @@ def tokens(text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 16)
 def lookup_form(word: str) -> str:
-    """Return the lookup form of a word: NFKC, ignorables stripped, case folded, word characters only.
+    """Return the lookup form of a word: NFKC, ignorables stripped, case folded, word characters
+    only.
 
     The result is empty for a word of ignorables or combining marks only; such a word is unknown.
     """
@@ -124,14 +131,18 @@ def lookup_form(word: str) -> str:
 
 
 def word_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end, in code points, of each WORD token in order, including those with an empty lookup form."""
+    """Yield start and end, in code points, of each WORD token in order, including those with an
+    empty lookup form.
+    """
     if text.isascii():
         return (match.span() for match in _ASCII_WORD.finditer(text))
     return ((token.start, token.end) for token in tokenize(text) if token.kind == Kind.WORD)
 
 
 def words(text: str) -> list[str]:
-    """Return the lookup forms of the WORD tokens of a text, in order. Vectors are trained on these."""
+    """Return the lookup forms of the WORD tokens of a text, in order. Vectors are trained on
+    these.
+    """
     if text.isascii():
         return text.encode().translate(_LETTERS).decode().split()
     forms: list[str] = []
@@ -146,7 +157,9 @@ def words(text: str) -> list[str]:
 
 
 def word_set(texts: Iterable[str]) -> frozenset[str]:
-    """Return the distinct words of some texts, in lookup form; for full names, the words that occur in any name."""
+    """Return the distinct words of some texts, in lookup form; for full names, the words that occur
+    in any name.
+    """
     return frozenset(form for text in texts for form in words(text))
 
 
@@ -158,7 +171,9 @@ def _run_words(run: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class WordIds:
-    """Map distinct words to numbers from `first` on; lower numbers are reserved, for example for padding."""
+    """Map distinct words to numbers from `first` on; lower numbers are reserved, for example for
+    padding.
+    """
 
     ids: Mapping[str, int] = field(repr=False)
     first: int
@@ -173,7 +188,9 @@ class WordIds:
         return len(self.ids) + self.first
 
     def encode(self, words: Iterable[str], *, unknown: int | None = None) -> list[int]:
-        """Return the numbers of words; a missing word becomes `unknown`, or is skipped if `unknown` is None."""
+        """Return the numbers of words; a missing word becomes `unknown`, or is skipped if `unknown`
+        is None.
+        """
         if unknown is None:
             return [self.ids[word] for word in words if word in self.ids]
         get = self.ids.get

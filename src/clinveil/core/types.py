@@ -27,7 +27,9 @@ def read_only_view(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 def hold_read_only(owner: Any, *names: str) -> None:
-    """Replace array fields of a frozen dataclass with read-only views; a field that is None stays None."""
+    """Replace array fields of a frozen dataclass with read-only views; a field that is None stays
+    None.
+    """
     for name in names:
         array = getattr(owner, name)
         if array is not None:

@@ -1,7 +1,8 @@
 """Upload local output to an object store, in an order that marks an unfinished upload.
 
-Object stores cannot rename. Therefore the marker `.clinveil.json`, which lists the files, is written first and
-`_SUCCESS` last. If `_SUCCESS` is missing, the upload was interrupted and the next one to the same place overwrites it.
+Object stores cannot rename. Therefore the marker `.clinveil.json`, which lists the files, is
+written first and `_SUCCESS` last. If `_SUCCESS` is missing, the upload was interrupted and the next
+one to the same place overwrites it.
 """
 
 from __future__ import annotations
@@ -41,9 +42,11 @@ def through(
     force: bool,
     say: Say,
 ) -> T | None:
-    """Create OUT locally, or for an object store in a private folder next to the vault, and then upload it.
+    """Create OUT locally, or for an object store in a private folder next to the vault, and then
+    upload it.
 
-    If the upload fails, the output stays in that folder. The same run then only uploads it and returns None.
+    If the upload fails, the output stays in that folder. The same run then only uploads it and
+    returns None.
 
     Args:
         make: creates the given path atomically.
@@ -95,8 +98,8 @@ def through(
 def ready(out: RemotePath, *, command: str, force: bool) -> None:
     """Check, before long work, that a store location is writable and contains no foreign files.
 
-    Raises UsageError for an existing location (`force` replaces output of the same command), DiskError for a store that
-    is not writable, InputError for one that is not readable.
+    Raises UsageError for an existing location (`force` replaces output of the same command),
+    DiskError for a store that is not writable, InputError for one that is not readable.
     """
     system, path = out.system()
     if out.pattern:
@@ -113,7 +116,9 @@ def ready(out: RemotePath, *, command: str, force: bool) -> None:
 
 
 def send(local: Path, out: RemotePath, *, command: str, force: bool) -> None:
-    """Upload a file or a folder to a store; `_SUCCESS` of a folder is written last. Raises like `ready`."""
+    """Upload a file or a folder to a store; `_SUCCESS` of a folder is written last. Raises like
+    `ready`.
+    """
     system, path = out.system()
     with failing(out.name, writing=True):
         if local.is_file():
@@ -140,7 +145,9 @@ def send(local: Path, out: RemotePath, *, command: str, force: bool) -> None:
 
 
 def _refuse_foreign(system: Any, path: str, where: str, command: str, *, force: bool) -> None:
-    """Raise UsageError for a store folder that this command did not write, or, without `force`, a finished one."""
+    """Raise UsageError for a store folder that this command did not write, or, without `force`, a
+    finished one.
+    """
     with failing(where):
         names = _below(system, path)
         marker = _read(system, f"{path}/{MARKER}") if MARKER in names else {}

@@ -20,7 +20,8 @@ class MeasureText:
 
     Attributes:
         title, asked, means: heading, question and meaning; `short` is the name in tables.
-        kind: number format; `kinds` and `rows` are formats and labels by the rest of a finding's name.
+        kind: number format; `kinds` and `rows` are formats and labels by the rest of a finding's
+            name.
         chance, control: what these two columns contain.
     """
 
@@ -48,3 +49,8 @@ def read_words(path: Path) -> Mapping[str, MeasureText]:
     """The texts of a TOML file, by the dotted names of their measures."""
     entries = tomllib.loads(path.read_text(encoding="utf-8"))
     return MappingProxyType({name: MeasureText(**entry) for name, entry in entries.items()})
+
+
+def first_paragraph(docstring: str | None) -> str:
+    """Return the first paragraph of a docstring on one line."""
+    return " ".join((docstring or "").partition("\n\n")[0].split())

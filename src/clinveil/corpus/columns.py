@@ -1,11 +1,12 @@
-"""Assign column roles: given by the user, by a preset, or guessed if exactly one common name is in the header.
+"""Assign column roles: given by the user, by a preset, or guessed if exactly one common name is in
+the header.
 
-Presets are common sources, recognised by their headers: MIMIC-III NOTEEVENTS (Johnson et al. 2016), MIMIC-IV-Note
-(Johnson et al. 2023) and the NOTE table of the OMOP common data model (v5.4). OMOP's NOTE_NLP is rejected, because it
-contains terms extracted from notes.
+Presets are common sources, recognised by their headers: MIMIC-III NOTEEVENTS (Johnson et al. 2016),
+MIMIC-IV-Note (Johnson et al. 2023) and the NOTE table of the OMOP common data model (v5.4). OMOP's
+NOTE_NLP is rejected, because it contains terms extracted from notes.
 
-Column names may be data: the first line of a file without header, or keys of JSON lines. Therefore an error message
-lists only common names and those that the user gave.
+Column names may be data: the first line of a file without header, or keys of JSON lines. Therefore
+an error message lists only common names and those that the user gave.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Preset:
 
     Attributes:
         note_id, patient_id, text: column names in lower case.
-        error_flag: a column with the value 1 for a note entered in error; such rows are skipped and counted.
+        error_flag: a column with the value 1 for a note entered in error; such rows are skipped and
+            counted.
     """
 
     name: str
@@ -76,7 +78,8 @@ PRESETS = (
 
 
 def find_preset(names: Sequence[str], wanted: str, where: str) -> Preset | None:
-    """Return the requested preset, or the one with its columns in the header; None if there is none.
+    """Return the requested preset, or the one with its columns in the header; None if there is
+    none.
 
     Args:
         names: the columns of the file.
@@ -122,7 +125,9 @@ _KNOWN = frozenset((*_COMMON, *_OF_PRESETS, *(name for names in USUAL.values() f
 
 
 def candidates(names: Sequence[str], given: Collection[str] = ()) -> str:
-    """Return the columns that an error may list: common names and those in `given`, and the positions of others."""
+    """Return the columns that an error may list: common names and those in `given`, and the
+    positions of others.
+    """
     shown = [name for name in names if name in given or bare(name) in _KNOWN]
     others = [str(position) for position, name in enumerate(names, 1) if name not in shown]
     more = [f"{len(shown) - _SHOWN} more"] * (len(shown) > _SHOWN)
@@ -172,11 +177,12 @@ def resolve(
         settings: the roles that the user gave.
         where: base name of the file.
         label, keep: columns to keep, including the labels.
-        optional_keys: columns that some rows lack; their names may be data, so dropped ones are counted, not listed.
+        optional_keys: columns that some rows lack; their names may be data, so dropped ones are
+            counted, not listed.
 
     Raises:
-        InputError: a missing column, a role without column or with several candidates, one column in two roles, or a
-            kept column that has the name of another column's role.
+        InputError: a missing column, a role without column or with several candidates, one column
+            in two roles, or a kept column that has the name of another column's role.
     """
     preset = find_preset(names, settings.preset, where)
     assert not isinstance(settings.text, tuple)  # `several_texts.single`

@@ -41,8 +41,8 @@ class Columns:
         labels: columns that utility is measured on.
         dropped: names of the source columns that are left out.
         order: all written columns in source order, for the writer.
-        other_dropped: number of additional dropped columns that are not listed, because optional keys of JSON lines may
-            be data, such as a name.
+        other_dropped: number of additional dropped columns that are not listed, because optional
+            keys of JSON lines may be data, such as a name.
     """
 
     text: str
@@ -56,14 +56,17 @@ class Columns:
 
     @property
     def has_patients(self) -> bool:
-        """Whether there is a patient column; if not, each note is a separate patient and callers warn."""
+        """Whether there is a patient column; if not, each note is a separate patient and callers
+        warn.
+        """
         return self.patient_id is not None
 
 
 class Corpus(Protocol):
     """A restartable stream of notes: iterating twice gives the same rows in the same order.
 
-    Batches have the fields of `ROLE_FIELDS`, then `columns.keep` under their own names; a null text is null.
+    Batches have the fields of `ROLE_FIELDS`, then `columns.keep` under their own names; a null text
+    is null.
     """
 
     @property
@@ -118,7 +121,9 @@ def rows(source: Corpus | Iterable[pa.RecordBatch]) -> Iterator[Note]:
 def rows_with(
     source: Corpus | Iterable[pa.RecordBatch], *columns: str
 ) -> Iterator[tuple[Note, tuple[Any, ...]]]:
-    """Yield notes like `rows`, each with its values in additional columns. Raises KeyError for a missing column."""
+    """Yield notes like `rows`, each with its values in additional columns. Raises KeyError for a
+    missing column.
+    """
     for batch in source if isinstance(source, Iterable) else source.batches():
         ids = batch.column(NOTE_ID).to_pylist()
         texts = batch.column(TEXT).to_pylist()
@@ -180,7 +185,9 @@ class Rebatcher:
 
 
 def rebatch(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in batches of about `BATCH_ROWS` rows and at most about `BATCH_BYTES` of text."""
+    """Yield the same rows in batches of about `BATCH_ROWS` rows and at most about `BATCH_BYTES` of
+    text.
+    """
     rebatcher = Rebatcher()
     for batch in batches:
         yield from rebatcher.push(batch)

@@ -1,8 +1,8 @@
 """Estimate the time and memory of a release, from the rates of a reference machine.
 
-The reference machine has two hyperthreads of an AMD EPYC (November 2026). All rates are in one table, `RATES`.
-`python benchmarks/estimates.py NOTES` runs a release and prints, for each row, the estimate, the measured seconds and
-the rate to put into the table.
+The reference machine has two hyperthreads of an AMD EPYC (November 2026). All rates are in one
+table, `RATES`. `python benchmarks/estimates.py NOTES` runs a release and prints, for each row, the
+estimate, the measured seconds and the rate to put into the table.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from typing import Literal, NamedTuple
 
 from clinveil.core.compiled import at_most_cores
 
-# Relative seconds per million words on one core: one pass with up to 100 dimensions, and what each word
-# of the window adds to it (benchmarks/vectors.md). The row "vectors" of RATES is in units of these.
+# Relative seconds per million words on one core: one pass with up to 100 dimensions, and what each
+# word of the window adds to it (benchmarks/vectors.md). The row "vectors" of RATES is in units of
+# these.
 PASS = {"cbow": (0.9, 0.022), "skipgram": (0.5, 0.07), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
-# Above this many words, training and measuring use a sample (settings `train-words`, `measure-words`).
+# Above this many words, training and measuring use a sample (settings `train-words`,
+# `measure-words`).
 TRAIN_WORDS = 4_000_000
 MEASURE_WORDS = 2_000_000
 # Small corpora need more passes: this many words of training, in this many passes.
@@ -30,7 +32,8 @@ class Rate(NamedTuple):
 
     Attributes:
         stage: the stage of a plan that the step belongs to.
-        fixed: seconds per release. each: seconds per unit. unit: what is counted; a "pass" is in seconds of `PASS`.
+        fixed: seconds per release. each: seconds per unit. unit: what is counted; a "pass" is in
+            seconds of `PASS`.
         shared: whether the workers divide the units among them.
     """
 
@@ -41,7 +44,8 @@ class Rate(NamedTuple):
     shared: bool = False
 
 
-# Keys are the step names of the manifest (`releases/stage_timer.py`). Fitted by benchmarks/estimates.py, November 2026.
+# Keys are the step names of the manifest (`releases/stage_timer.py`). Fitted by
+# benchmarks/estimates.py, November 2026.
 RATES: Mapping[str, Rate] = {
     "identifiers": Rate("replace PHI", 6.0, 12.0, "million words", shared=True),
     "vocabulary": Rate("read and count", 0.0, 0.6, "million words", shared=True),
@@ -62,8 +66,9 @@ STAGES = (
 )
 CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
 HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
-# Libraries and buffers; then per word type the two float32 matrices of training, a dictionary (measured: 1,200 bytes at
-# 100 dimensions), a copy for the neighbour search, and 14 neighbours of 8 bytes.
+# Libraries and buffers; then per word type the two float32 matrices of training, a dictionary
+# (measured: 1,200 bytes at 100 dimensions), a copy for the neighbour search, and 14 neighbours of 8
+# bytes.
 FIXED_BYTES = 700e6
 FLOATS_PER_TYPE = 3
 DICTIONARY_PER_TYPE = 400 + 14 * 8
@@ -128,8 +133,9 @@ def estimate(
     Args:
         n_types: word types, for the memory; expected from the words if None.
         epochs: training passes; `passes` decides if None. train: False if vectors are given.
-        more_words: words of additional training text. train_words: maximum number of words of the notes to train on;
-            0: all. measure_words: maximum number of words of the notes that attacks read; 0: all.
+        more_words: words of additional training text. train_words: maximum number of words of the
+            notes to train on; 0: all. measure_words: maximum number of words of the notes that
+            attacks read; 0: all.
     """
     at_once = at_most_cores(workers)
     trained_words = min(n_words, train_words or n_words) + more_words

@@ -1,6 +1,8 @@
-"""Input and output formats of notes: one file of `formats/` each, selected by the file name's suffix.
+"""Input and output formats of notes: one file of `formats/` each, selected by the file name's
+suffix.
 
-To add a format, register a `FileFormat` in a new file there or in an entry point of the group `clinveil.file_formats`.
+To add a format, register a `FileFormat` in a new file there or in an entry point of the group
+`clinveil.file_formats`.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class Source(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the given columns, from the start.
 
-        If the format has no column types, `ids` are numbers or text, `texts` are text, and `kept` have any type.
+        If the format has no column types, `ids` are numbers or text, `texts` are text, and `kept`
+        have any type.
         """
 
 
@@ -75,9 +78,11 @@ class FileFormat:
     Attributes:
         suffixes: ends of file names, in lower case; "" is a folder.
         source: opens a path. Raises InputError if it is empty or damaged.
-        sink: creates a file for a schema and a suffix. Raises InputError for types that it cannot store.
+        sink: creates a file for a schema and a suffix. Raises InputError for types that it cannot
+            store.
         folder: whether it is a folder with one file per note.
-        agree: gives each of the given columns one type in several sources; None for a format with a header.
+        agree: gives each of the given columns one type in several sources; None for a format with a
+            header.
     """
 
     suffixes: tuple[str, ...]
@@ -103,7 +108,9 @@ def folder_suffixes() -> tuple[str, ...]:
 
 
 def suffix_of(path: Path) -> str:
-    """Return the supported suffix of a file name, in lower case; "" for any other name, which means a folder."""
+    """Return the supported suffix of a file name, in lower case; "" for any other name, which means
+    a folder.
+    """
     name = path.name.lower()
     return next((s for s in sorted(suffixes(), key=len, reverse=True) if name.endswith(s)), "")
 
@@ -111,10 +118,11 @@ def suffix_of(path: Path) -> str:
 def open_source(
     path: Path, encoding: str, row_bytes: int = ROW_BYTES, delimiter: str = "auto"
 ) -> tuple[Source, str]:
-    """Open a path; return its source and suffix. A folder contains .txt or .xml files, or our own `notes.parquet`.
+    """Open a path; return its source and suffix. A folder contains .txt or .xml files, or our own
+    `notes.parquet`.
 
-    Raises InputError if it does not exist, is empty or damaged, or has a row of more than `row_bytes` (not checked for
-    Parquet).
+    Raises InputError if it does not exist, is empty or damaged, or has a row of more than
+    `row_bytes` (not checked for Parquet).
     """
     if not path.exists():
         raise InputError("no such file or folder", where=path.name, hint="check the path")
@@ -135,7 +143,9 @@ def open_source(
 
 
 def format_of(suffix: str) -> FileFormat:
-    """Return the format of a suffix ("" for a folder of .txt). Raises UsageError for an unknown suffix."""
+    """Return the format of a suffix ("" for a folder of .txt). Raises UsageError for an unknown
+    suffix.
+    """
     for _, file_format in formats:
         if suffix in file_format.suffixes:
             return file_format

@@ -1,11 +1,11 @@
 """Read gold spans from JSON lines, BRAT standoff or i2b2/n2c2 XML, and convert them to our spans.
 
-JSON lines are `{"note_id": …, "start": …, "end": …, "label": …}`; other keys are ignored. A line with only a note_id
-records a note that was annotated and has no spans.
+JSON lines are `{"note_id": …, "start": …, "end": …, "label": …}`; other keys are ignored. A line
+with only a note_id records a note that was annotated and has no spans.
 
-BRAT has lines `T1<tab>NAME 5 9<tab>text` in a .ann file next to each note's .txt file. A discontinuous span
-(`NAME 5 9;14 20`) becomes one span per fragment. Lines that mark no text (relations, events, attributes, notes) are
-skipped. Source: https://brat.nlplab.org/standoff.html.
+BRAT has lines `T1<tab>NAME 5 9<tab>text` in a .ann file next to each note's .txt file. A
+discontinuous span (`NAME 5 9;14 20`) becomes one span per fragment. Lines that mark no text
+(relations, events, attributes, notes) are skipped. Source: https://brat.nlplab.org/standoff.html.
 
 i2b2 XML has `<TEXT>` and `<TAGS>`, one file per note; see `formats.folders`.
 """
@@ -45,7 +45,8 @@ class Mark:
 
     Attributes:
         start, end: in the unit of the annotation tool. where: file and line or tag, for messages.
-        text: the annotated text as repeated in the file, or None. The repr shows neither label nor text.
+        text: the annotated text as repeated in the file, or None. The repr shows neither label nor
+            text.
     """
 
     start: int
@@ -60,8 +61,10 @@ class Scheme:
     """The conversion of marks to spans.
 
     Attributes:
-        offsets: the unit of the annotation tool: code points, UTF-8 bytes, or UTF-16 units (Java, browsers).
-        labels: additional label names of the tool -> ours, or "" for labels that are not identifiers.
+        offsets: the unit of the annotation tool: code points, UTF-8 bytes, or UTF-16 units (Java,
+            browsers).
+        labels: additional label names of the tool -> ours, or "" for labels that are not
+            identifiers.
     """
 
     offsets: Offsets = "codepoints"
@@ -71,8 +74,8 @@ class Scheme:
         """Return the spans of a note: sorted, with known labels, within the text, without overlaps.
 
         Raises:
-            InputError: a mark outside the text or within a character, an empty, negative or overlapping one, an unknown
-                label, or a repeated text that differs from the note.
+            InputError: a mark outside the text or within a character, an empty, negative or
+                overlapping one, an unknown label, or a repeated text that differs from the note.
         """
         positions = offset_map(text, self.offsets)
         pairs = list[tuple[Span, Mark]]()
@@ -128,7 +131,9 @@ def _inside(mark: Mark, positions: Sequence[int]) -> tuple[int, int]:
 
 
 def offset_map(text: str, offsets: Offsets) -> Sequence[int]:
-    """Return the offset before each code point of a text, and at its end, in the given unit: (len(text) + 1,)."""
+    """Return the offset before each code point of a text, and at its end, in the given unit:
+    (len(text) + 1,).
+    """
     if offsets == "codepoints" or text.isascii():
         return range(len(text) + 1)
     if offsets == "bytes":
@@ -151,7 +156,9 @@ def known_labels() -> Mapping[str, str]:
 
 
 def read_labels(path: Path) -> Mapping[str, str]:
-    """Read a TOML file of THEIRS = "OURS" or "". Raises InputError for invalid TOML, UsageError for unknown labels."""
+    """Read a TOML file of THEIRS = "OURS" or "". Raises InputError for invalid TOML, UsageError for
+    unknown labels.
+    """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -178,7 +185,9 @@ class GoldSpans:
     scheme: Scheme = field(default_factory=Scheme)
 
     def of(self, note_id: str, text: str) -> list[Span]:
-        """Return the spans of a note, sorted. Raises InputError for marks that do not match its text."""
+        """Return the spans of a note, sorted. Raises InputError for marks that do not match its
+        text.
+        """
         return self.scheme.spans(text, self.marks.get(note_id, ()))
 
     def refuse_unknown(self, note_ids: Iterable[str]) -> None:
@@ -204,7 +213,9 @@ def read_spans(path: str | Path, scheme: Scheme | None = None) -> GoldSpans:
 def spans_of(
     spans: Mapping[str, Sequence[tuple[int, int, str]]], name: str = "the spans"
 ) -> GoldSpans:
-    """Return the spans of a mapping from note ids to (start, end, label). Raises InputError for other shapes."""
+    """Return the spans of a mapping from note ids to (start, end, label). Raises InputError for
+    other shapes.
+    """
     try:
         marks = {
             str(note_id): [Mark(int(start), int(end), str(label), name) for start, end, label in of]

@@ -26,7 +26,8 @@ class PatientSubset:
     """The notes of a corpus by patient; a note without a patient id is a patient of its own.
 
     Attributes:
-        patients: patient ids. inside: whether the notes of these patients, or all others, are in the subset.
+        patients: patient ids. inside: whether the notes of these patients, or all others, are in
+            the subset.
     """
 
     corpus: Corpus
@@ -69,7 +70,8 @@ class HeldOutPatients:
 
     Attributes:
         patients: source ids of the test patients. training: those of all others.
-        unread: whether it is known that no model of the release has read notes of the test patients.
+        unread: whether it is known that no model of the release has read notes of the test
+            patients.
     """
 
     patients: frozenset[str] = field(repr=False)
@@ -100,7 +102,9 @@ class HeldOutPatients:
 
     @classmethod
     def read(cls, vault: Path) -> HeldOutPatients | None:
-        """Return the split of a vault; None if it has none. Raises InputError if it cannot be read."""
+        """Return the split of a vault; None if it has none. Raises InputError if it cannot be
+        read.
+        """
         if not (vault / TABLE).exists():
             return None
         try:

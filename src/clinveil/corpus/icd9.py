@@ -1,12 +1,13 @@
 """Label tables over ICD-9-CM diagnosis codes: ranges of the first level, and single codes (leaves).
 
-This is the task of paper A's MIMIC experiment, as in the code that it cites (reference 28). Its table of ranges has two
-gaps, which `published` keeps: 280-289 (blood) counts as 290-319, and 740-759 (congenital anomalies) as 760-779; V and E
-codes have no label. `corrected` has a class for each of these.
+This is the task of paper A's MIMIC experiment, as in the code that it cites (reference 28). Its
+table of ranges has two gaps, which `published` keeps: 280-289 (blood) counts as 290-319, and
+740-759 (congenital anomalies) as 760-779; V and E codes have no label. `corrected` has a class for
+each of these.
 
-The diagnoses come from MIMIC's DIAGNOSES_ICD table, with the columns `HADM_ID`, `SUBJECT_ID` and `ICD9_CODE`
-(MIMIC-III), or `icd_code` and `icd_version` (MIMIC-IV), in any letter case. Rows with an ICD version other than 9 are
-skipped.
+The diagnoses come from MIMIC's DIAGNOSES_ICD table, with the columns `HADM_ID`, `SUBJECT_ID` and
+`ICD9_CODE` (MIMIC-III), or `icd_code` and `icd_version` (MIMIC-IV), in any letter case. Rows with
+an ICD version other than 9 are skipped.
 """
 
 from __future__ import annotations
@@ -62,15 +63,19 @@ class LabelTable:
 
 
 def plain_code(written: str) -> str | None:
-    """Return an ICD-9-CM code without its dot, in upper case (`038.9` -> `0389`); None for anything else."""
+    """Return an ICD-9-CM code without its dot, in upper case (`038.9` -> `0389`); None for anything
+    else.
+    """
     code = written.strip().upper()
     return code.replace(".", "") if _CODE.fullmatch(code) else None
 
 
 def first_level(table: Literal["corrected", "published"] = "corrected") -> LabelTable:
-    """Return the table of ranges: a code's label is the first range that does not end before its three-digit category.
+    """Return the table of ranges: a code's label is the first range that does not end before its
+    three-digit category.
 
-    Both tables keep 790-796, 797, 798 and 799 separate, as published. Source: the code of reference 28.
+    Both tables keep 790-796, 797, 798 and 799 separate, as published. Source: the code of reference
+    28.
     """
     ranges = PUBLISHED if table == "published" else tuple(sorted(PUBLISHED + HOLES))
     ends = [name[-3:] for name in ranges]
@@ -135,7 +140,8 @@ class Diagnoses:
         """Yield all diagnoses with an ICD-9 code, in the order of the file."""
         self.skipped.clear()
         names = self._columns()
-        # In JSON lines only ids may be numbers; a code stored as a number has lost its leading zeros.
+        # In JSON lines only ids may be numbers; a code stored as a number has lost its leading
+        # zeros.
         ids = [name for name in names if name != names[2]]
         codes = names[2]
         for raw in self._source.read(ids, (codes,)):
@@ -158,7 +164,9 @@ class Diagnoses:
                 yield Diagnosis(admission, patient, code)
 
     def most_common(self, top: int) -> tuple[str, ...]:
-        """Return the codes with the most patients, ties by code; supplementary codes (V, E) are excluded."""
+        """Return the codes with the most patients, ties by code; supplementary codes (V, E) are
+        excluded.
+        """
         patients: dict[str, set[str]] = {}
         for row in self.rows():
             if row.code[0] not in "VE":
@@ -186,13 +194,15 @@ class Diagnoses:
 
 @dataclass
 class LabelledNotes:
-    """Notes of admissions with labels, as a stream with an added `column`: labels in the table's order, joined by `;`.
+    """Notes of admissions with labels, as a stream with an added `column`: labels in the table's
+    order, joined by `;`.
 
     Attributes:
         admission: the column of the notes' admission, which the corpus must keep.
         labels: what `Diagnoses.by_admission` gave.
         only: column -> value: other notes are left out (surrounding blanks are ignored).
-        skipped: notes that the last pass left out, by reason. counts: notes of each label in the last pass.
+        skipped: notes that the last pass left out, by reason. counts: notes of each label in the
+            last pass.
     """
 
     corpus: Corpus
@@ -252,6 +262,8 @@ class LabelledNotes:
 
 
 def column(source: Source, name: str) -> str | None:
-    """Return the source's name of a column, ignoring case; None if there is no match or more than one."""
+    """Return the source's name of a column, ignoring case; None if there is no match or more than
+    one.
+    """
     matches = [original for original in source.names if original.lower() == name]
     return matches[0] if len(matches) == 1 else None

@@ -28,8 +28,10 @@ class Inspection:
         rows: notes read. skipped: rows that the source's preset leaves out, by reason.
         patients: distinct patients; without a patient column, the number of notes.
         null, empty, wordless: notes with a null text, an empty text, and a text without words.
-        marked_up: notes in HTML or XML, or with character references. not_english: notes in another language.
-        words: running words. types: distinct ones (lookup forms). rare_types: those of fewer than 5 patients.
+        marked_up: notes in HTML or XML, or with character references. not_english: notes in another
+            language.
+        words: running words. types: distinct ones (lookup forms). rare_types: those of fewer than 5
+            patients.
         exact_duplicates: notes with the same text as an earlier note (empty ones excluded).
         columns: the roles. guessed: roles with a guessed column. preset: the known source, or None.
         estimate: time and memory of a release.
@@ -53,7 +55,9 @@ class Inspection:
     estimate: Estimate
 
     def findings(self) -> list[Finding]:
-        """Return the counts as findings of the group `corpus`, with column names and stages in their details."""
+        """Return the counts as findings of the group `corpus`, with column names and stages in
+        their details.
+        """
         columns = self.columns
         roles = {
             "text": columns.text,

@@ -1,4 +1,6 @@
-"""`open_corpus`: open notes in a file or in part files as a restartable stream with known column roles."""
+"""`open_corpus`: open notes in a file or in part files as a restartable stream with known column
+roles.
+"""
 
 from __future__ import annotations
 
@@ -72,12 +74,14 @@ class NotesCorpus:
     """Notes in a file or folder; a pass needs 8 bytes of memory per note, to detect duplicate ids.
 
     Attributes:
-        columns: the roles of the source's columns; without a patient column each note is a separate patient.
+        columns: the roles of the source's columns; without a patient column each note is a separate
+            patient.
         suffix: ".parquet", ".csv.gz", … or "" for a folder of .txt.
         name: base name of the file or folder, for messages.
         guessed: the roles with a guessed column.
         preset: name of the known source, or None.
-        skipped: rows that the last pass left out, by reason; filled during a pass, cleared when the next one starts.
+        skipped: rows that the last pass left out, by reason; filled during a pass, cleared when the
+            next one starts.
         seen: rows of the last pass that `screened` notes may not have.
     """
 
@@ -100,7 +104,8 @@ class NotesCorpus:
         """Yield all rows, from the start, in source order.
 
         Raises:
-            InputError: invalid rows, with the row number; a duplicate id is detected at the end of a pass.
+            InputError: invalid rows, with the row number; a duplicate id is detected at the end of
+                a pass.
         """
         return rebatch(self._checked())
 
@@ -160,7 +165,8 @@ class NotesCorpus:
         return replace(self, skipped=Counter(), seen=Screened(), _without_markup=True)
 
     def screened(self, language: str) -> NotesCorpus:
-        """Return a corpus without the notes that the detectors cannot read; after a pass, `seen` may refuse it.
+        """Return a corpus without the notes that the detectors cannot read; after a pass, `seen`
+        may refuse it.
 
         Args:
             language: `english`, or `any` to keep notes in all languages.
@@ -236,9 +242,10 @@ class PartedCorpus:
     """A corpus of part files, sorted by path.
 
     Attributes:
-        parts: corpora with the same columns that can be sent to other processes. Reading a damaged part raises its
-            error, so that the other parts can be processed.
-        columns, suffix, guessed, preset: the same for every part. name: of the folder or pattern, for messages.
+        parts: corpora with the same columns that can be sent to other processes. Reading a damaged
+            part raises its error, so that the other parts can be processed.
+        columns, suffix, guessed, preset: the same for every part. name: of the folder or pattern,
+            for messages.
         skipped: rows that the last pass left out, by reason.
     """
 
@@ -265,13 +272,17 @@ class PartedCorpus:
         )
 
     def screened(self, language: str) -> PartedCorpus:
-        """Return a corpus without the notes that the detectors cannot read, like `NotesCorpus.screened`."""
+        """Return a corpus without the notes that the detectors cannot read, like
+        `NotesCorpus.screened`.
+        """
         return replace(
             self, skipped=Counter(), parts=tuple(part.screened(language) for part in self.parts)
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of all parts, in order. Raises InputError for a duplicate id, within or across parts."""
+        """Yield all rows of all parts, in order. Raises InputError for a duplicate id, within or
+        across parts.
+        """
         self.skipped.clear()
         ids: list[Hashes] = []
         for part in self.parts:
@@ -313,16 +324,19 @@ def open_corpus(
     label: tuple[str, ...] = (),
     keep: tuple[str, ...] = (),
 ) -> OpenedCorpus:
-    """Open notes: Parquet, CSV, TSV, JSONL (gzip or zstd by name), part files of one of these, or a folder of .txt.
+    """Open notes: Parquet, CSV, TSV, JSONL (gzip or zstd by name), part files of one of these, or a
+    folder of .txt.
 
     Args:
-        path: a file, a folder, or a pattern such as `notes/*.parquet`; or its URL, `s3://bucket/notes/`.
-        settings: column roles and encoding. The roles of notes in a release folder are those of its manifest.
+        path: a file, a folder, or a pattern such as `notes/*.parquet`; or its URL,
+            `s3://bucket/notes/`.
+        settings: column roles and encoding. The roles of notes in a release folder are those of its
+            manifest.
         label, keep: columns to keep; utility is measured on labels.
 
     Raises:
-        InputError: missing, damaged or empty files, an unknown file type, missing or ambiguous columns, or parts with
-            different columns.
+        InputError: missing, damaged or empty files, an unknown file type, missing or ambiguous
+            columns, or parts with different columns.
         UsageError: an unknown encoding.
 
     Warns with InputWarning about skipped files.
@@ -341,7 +355,9 @@ def open_corpus(
 
 
 def _of_release(path: Path, settings: NotesSettings) -> tuple[Path, NotesSettings]:
-    """Return the notes of a release folder and their roles, per the manifest; other notes as given."""
+    """Return the notes of a release folder and their roles, per the manifest; other notes as
+    given.
+    """
     if isinstance(path, RemotePath):
         return path, settings
     folder = path if (path / MANIFEST).is_file() else path.parent
@@ -369,8 +385,8 @@ def _open_parts(
 ) -> PartedCorpus:
     """Open part files as one corpus; column roles are assigned once for all.
 
-    Raises InputError for missing or ambiguous columns, for a part with other columns than the first, or without any
-    intact part.
+    Raises InputError for missing or ambiguous columns, for a part with other columns than the
+    first, or without any intact part.
     """
     opened = {file.name: _opened(file, settings) for file in files}
     intact = {name: source for name, source in opened.items() if not isinstance(source, NoRows)}
@@ -409,9 +425,11 @@ def _opened(file: PartFile, settings: NotesSettings) -> Source:
 
 
 def open_text(path: Path) -> Corpus:
-    """Open text for training: notes in any supported format, or lines (.txt, also compressed), one text per line.
+    """Open text for training: notes in any supported format, or lines (.txt, also compressed), one
+    text per line.
 
-    Raises InputError for a missing, empty or damaged file, or invalid UTF-8; for lines when they are read.
+    Raises InputError for a missing, empty or damaged file, or invalid UTF-8; for lines when they
+    are read.
     """
     if path.is_dir() or not path.name.lower().endswith(LINES):
         return open_corpus(path, NotesSettings()).without_markup()

@@ -46,9 +46,11 @@ def all_columns(sources: Collection[Source]) -> NoRows:
 
 @dataclass(frozen=True)
 class WithConstants:
-    """A source with columns that have one value in all rows; they are added, or replace columns of the source.
+    """A source with columns that have one value in all rows; they are added, or replace columns of
+    the source.
 
-    These are the keys of folders (`key=value`), columns that a part lacks, and untyped columns of nulls.
+    These are the keys of folders (`key=value`), columns that a part lacks, and untyped columns of
+    nulls.
     """
 
     source: Source
@@ -113,7 +115,9 @@ def refuse_other_names(names: Mapping[str, Source]) -> None:
 
 
 def refuse_missing(sources: Mapping[str, Source], columns: Columns) -> None:
-    """Raise InputError for the first JSON lines part without the text, id or patient column of the others."""
+    """Raise InputError for the first JSON lines part without the text, id or patient column of the
+    others.
+    """
     roles = {"text": columns.text, "id": columns.note_id, "patient": columns.patient_id}
     for name, source in sources.items():
         if lacks := [
@@ -124,7 +128,9 @@ def refuse_missing(sources: Mapping[str, Source], columns: Columns) -> None:
 
 
 def typed(sources: Mapping[str, Source], suffix: str, kept: Sequence[str]) -> dict[str, Source]:
-    """Return the sources with one type for each kept column. Raises InputError for a part with another type."""
+    """Return the sources with one type for each kept column. Raises InputError for a part with
+    another type.
+    """
     agree = format_of(suffix).agree
     if agree is not None and kept:
         agree([s.source if isinstance(s, WithConstants) else s for s in sources.values()], kept)
@@ -152,7 +158,9 @@ def typed(sources: Mapping[str, Source], suffix: str, kept: Sequence[str]) -> di
 
 
 def _types(source: Source, kept: Sequence[str]) -> dict[str, pa.DataType]:
-    """Return the types of the kept columns as used in a corpus, as far as they are known before reading."""
+    """Return the types of the kept columns as used in a corpus, as far as they are known before
+    reading.
+    """
     own, added = (
         (source.source, source.constants) if isinstance(source, WithConstants) else (source, {})
     )

@@ -1,4 +1,6 @@
-"""Check part files before processing: each must be readable, and note ids must be unique across parts."""
+"""Check part files before processing: each must be readable, and note ids must be unique across
+parts.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class PartFacts:
 
     Attributes:
         name: for messages. rows: number of rows.
-        digest: hash of its content, 64 hex digits; changes with the file, the columns or the settings.
+        digest: hash of its content, 64 hex digits; changes with the file, the columns or the
+            settings.
         ids: (n_rows,) hashes of its note ids. seen: rows that the detectors cannot read.
     """
 
@@ -44,7 +47,9 @@ class PartFacts:
 def part_facts(
     part: NotesCorpus, also: Callable[[pa.RecordBatch], None] = lambda _: None
 ) -> PartFacts:
-    """Read a part completely; `also` is called with each batch. Raises InputError if the part is damaged."""
+    """Read a part completely; `also` is called with each batch. Raises InputError if the part is
+    damaged.
+    """
     ids = []
     for batch in part.batches():
         ids.append(hashes(batch.column(NOTE_ID).to_pylist()))
@@ -95,7 +100,9 @@ def digest_of(facts: Sequence[PartFacts]) -> str:
 
 
 def names_of(corpus: PartedCorpus) -> list[str]:
-    """Return an output file name for each part: its own if all are distinct and have the right suffix, else numbers."""
+    """Return an output file name for each part: its own if all are distinct and have the right
+    suffix, else numbers.
+    """
     names = [part.name for part in corpus.parts]
     usable = all(
         Path(name).name == name and suffix_of(Path(name)) == corpus.suffix for name in names
@@ -106,5 +113,7 @@ def names_of(corpus: PartedCorpus) -> list[str]:
 
 
 def as_parts(corpus: Corpus, out: Path) -> TypeGuard[PartedCorpus]:
-    """Return whether notes are written part by part: the input has part files and OUT is not a single file."""
+    """Return whether notes are written part by part: the input has part files and OUT is not a
+    single file.
+    """
     return isinstance(corpus, PartedCorpus) and not suffix_of(out)

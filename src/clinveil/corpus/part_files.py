@@ -1,7 +1,9 @@
-"""Find the part files of a folder, a pattern or a Delta table, and the columns encoded in their folder names.
+"""Find the part files of a folder, a pattern or a Delta table, and the columns encoded in their
+folder names.
 
-Folders named `key=value` (Hive partitioning, as written by Spark and Arrow) add a column to their rows. The parts of a
-Delta table are the files of its current version; its other files belong to earlier versions.
+Folders named `key=value` (Hive partitioning, as written by Spark and Arrow) add a column to their
+rows. The parts of a Delta table are the files of its current version; its other files belong to
+earlier versions.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class PartFile:
         path: its location. suffix: its format.
         name: its name in messages, without folders, because their names may be data.
         keys: column -> value from the folder names, the same for all rows.
-        fills: columns that may be missing, with their types; they are null then (Delta tables gain columns over time).
+        fills: columns that may be missing, with their types; they are null then (Delta tables gain
+            columns over time).
     """
 
     path: Path
@@ -49,11 +52,12 @@ class PartFile:
 def part_files(path: Path) -> tuple[PartFile, ...]:
     """Return the part files of a folder or a pattern, sorted by path; empty for anything else.
 
-    A folder with one file per note (.txt, .xml) has none, and neither has a folder with our own `notes.parquet`.
+    A folder with one file per note (.txt, .xml) has none, and neither has a folder with our own
+    `notes.parquet`.
 
     Raises:
-        InputError: no file matches the pattern, files of several formats, folder names with different keys or not in
-            UTF-8, a link that leaves the folder.
+        InputError: no file matches the pattern, files of several formats, folder names with
+            different keys or not in UTF-8, a link that leaves the folder.
 
         Warns with InputWarning about files of other types, which are skipped.
     """
@@ -90,7 +94,9 @@ def is_delta(folder: Path) -> bool:
 
 
 def _refuse_delta(files: Sequence[Path], root: Path, where: str) -> None:
-    """Raise InputError for files inside a Delta table: only its log tells which ones are current."""
+    """Raise InputError for files inside a Delta table: only its log tells which ones are
+    current.
+    """
     inside = {below(file, root).rpartition("/")[0] for file in files}
     # A table's root is above its `key=value` folders.
     plain = {
@@ -153,11 +159,13 @@ def decoded(escaped: str) -> str:
 
 
 def delta_files(table: Path) -> tuple[PartFile, ...]:
-    """Return the part files of a table's current version, with its partition columns, sorted by path.
+    """Return the part files of a table's current version, with its partition columns, sorted by
+    path.
 
     Raises:
         MissingExtra: the library that determines the current files is not installed.
-        InputError: an unreadable log, an empty table, deleted rows still in the files, or renamed columns.
+        InputError: an unreadable log, an empty table, deleted rows still in the files, or renamed
+            columns.
     """
     opened = _delta_table(table)
     if (

@@ -1,8 +1,8 @@
 """Known patients and diagnosis codes: input for PHI removal, and ground truth for attacks.
 
-`patients.parquet` has the columns `patient_id`, `name` (full name, space-separated tokens) and `codes` (list of
-strings), and optionally the lists `record_number`, `phone`, `email`, `address`, `birth_date`, and `date_shift`, the
-days by which the patient's dates move.
+`patients.parquet` has the columns `patient_id`, `name` (full name, space-separated tokens) and
+`codes` (list of strings), and optionally the lists `record_number`, `phone`, `email`, `address`,
+`birth_date`, and `date_shift`, the days by which the patient's dates move.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Patient:
 
     Attributes:
         name: the tokens of the full name, in order.
-        codes: diagnosis codes. record_numbers, phones, emails, addresses: as on file; each may be empty.
+        codes: diagnosis codes. record_numbers, phones, emails, addresses: as on file; each may be
+            empty.
         birth_date: or None. date_shift: days by which the dates move, or None for those of the key.
     """
 
@@ -86,7 +87,9 @@ def patients_batch(patients: Sequence[Patient]) -> pa.RecordBatch:
 
 
 def write_patients(patients: Iterable[Patient], path: Path) -> int:
-    """Write patients.parquet as a stream; return the number of patients. The caller ensures an atomic, private file."""
+    """Write patients.parquet as a stream; return the number of patients. The caller ensures an
+    atomic, private file.
+    """
     rest = iter(patients)
     written = 0
     with pq.ParquetWriter(path, PATIENTS_SCHEMA, compression="zstd") as writer:
@@ -157,8 +160,8 @@ def read_patients(path: Path) -> Patients:
     """Read the known patients of a file by patient id, in the order of the file.
 
     Raises:
-        InputError: not a Parquet or CSV file, a missing or mistyped column, a null or repeated patient id, or an empty
-            name.
+        InputError: not a Parquet or CSV file, a missing or mistyped column, a null or repeated
+            patient id, or an empty name.
     """
     patients = _checked(path)
     batches = list(iter(lambda: patients_batch(list(islice(patients, ROWS))), patients_batch([])))
@@ -228,7 +231,9 @@ def _csv(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _known(present: Sequence[str], path: Path) -> list[str]:
-    """Return the columns of patients among those of a file. Raises InputError if a required one is missing."""
+    """Return the columns of patients among those of a file. Raises InputError if a required one is
+    missing.
+    """
     if missing := [column for column in REQUIRED if column not in present]:
         hint = "patient_id and name are required; the other columns are optional"
         raise InputError(f"the column {missing[0]} is missing", where=path.name, hint=hint)
@@ -310,7 +315,9 @@ _NO_TABLE = "name a table of patients .csv or .parquet; otherwise write one full
 
 
 def _shifts(batch: pa.RecordBatch, path: Path) -> list[int | None]:
-    """Return the days by which dates move. Raises InputError for other values than whole numbers of days."""
+    """Return the days by which dates move. Raises InputError for other values than whole numbers of
+    days.
+    """
     if "date_shift" not in batch.schema.names:
         return [None] * batch.num_rows
     try:
@@ -323,12 +330,15 @@ def _shifts(batch: pa.RecordBatch, path: Path) -> list[int | None]:
 
 
 def read_names(path: Path) -> list[tuple[str, ...]]:
-    """Read full names as tokens from a table of patients (.parquet, .csv) or a text file with one full name per line.
+    """Read full names as tokens from a table of patients (.parquet, .csv) or a text file with one
+    full name per line.
 
-    A table returns the name of each patient, so that namesakes stay separate. Repeated lines are returned once.
+    A table returns the name of each patient, so that namesakes stay separate. Repeated lines are
+    returned once.
 
     Raises:
-        InputError: an empty file, one that is not UTF-8, a table without its columns, or text that looks like a table.
+        InputError: an empty file, one that is not UTF-8, a table without its columns, or text that
+            looks like a table.
     """
     if path.suffix.lower() in TABLES:
         return [patient.name for patient in _read_table(path).values()]
@@ -353,7 +363,9 @@ _SEPARATOR = re.compile(r"[,;|\t]")
 
 
 def _read_table(path: Path) -> Patients:
-    """Read a table of patients. Raises InputError, with the other form that a list of names may have."""
+    """Read a table of patients. Raises InputError, with the other form that a list of names may
+    have.
+    """
     try:
         return read_patients(path)
     except InputError as error:
@@ -364,10 +376,12 @@ def _read_table(path: Path) -> Patients:
 
 
 def read_codes(path: Path) -> dict[str, str]:
-    """Read code -> description (1 to 3 words) from a `codes.csv` with the columns `code` and `description`.
+    """Read code -> description (1 to 3 words) from a `codes.csv` with the columns `code` and
+    `description`.
 
     Raises:
-        InputError: a missing column, a row without code or description, a repeated code, invalid UTF-8.
+        InputError: a missing column, a row without code or description, a repeated code, invalid
+            UTF-8.
     """
     codes: dict[str, str] = {}
     hint = "write a CSV file in UTF-8 with a header: code,description"

@@ -1,4 +1,5 @@
-"""Convert a source's columns to those of a corpus: check types, nulls and encoding, and remove all metadata.
+"""Convert a source's columns to those of a corpus: check types, nulls and encoding, and remove all
+metadata.
 
 Also select rows by the value of a column, for `--only COLUMN=VALUE`.
 """
@@ -23,16 +24,18 @@ _WHOLE = re.compile(r"([0-9]+)\.0+")  # a whole number that a table library wrot
 def to_roles(
     raw: pa.RecordBatch, columns: Columns, where: str, rows: int, per_row: int = 1
 ) -> pa.RecordBatch:
-    """Return a batch with the fields of `ROLE_FIELDS`, then the kept columns, reduced to plain values.
+    """Return a batch with the fields of `ROLE_FIELDS`, then the kept columns, reduced to plain
+    values.
 
     Args:
         raw: the source's columns.
         where: base name of the file.
-        rows: number of preceding notes, for messages. per_row: number of notes of a row of the file.
+        rows: number of preceding notes, for messages. per_row: number of notes of a row of the
+            file.
 
     Raises:
-        InputError: a text column that is not text; an id that is null, empty or neither text nor whole number; a kept
-            column that cannot be converted to plain values; invalid UTF-8.
+        InputError: a text column that is not text; an id that is null, empty or neither text nor
+            whole number; a kept column that cannot be converted to plain values; invalid UTF-8.
     """
     place = _Place(where, rows, per_row)
     note_ids = place.ids(raw.column(columns.note_id), columns.note_id)
@@ -169,7 +172,9 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_array(column: pa.Array) -> pa.Array:
-    """Return the same values with the type of `plain_type`. Raises TypeError if they cannot be converted."""
+    """Return the same values with the type of `plain_type`. Raises TypeError if they cannot be
+    converted.
+    """
     wanted = plain_type(column.type)
     try:
         column = pc.cast(_plain(column), wanted)
@@ -181,7 +186,9 @@ def plain_array(column: pa.Array) -> pa.Array:
 
 
 def selection(only: Sequence[str]) -> dict[str, str]:
-    """Parse `COLUMN=VALUE` items; blanks around a value are ignored. Raises UsageError for any other form."""
+    """Parse `COLUMN=VALUE` items; blanks around a value are ignored. Raises UsageError for any
+    other form.
+    """
     wanted = {name: value.strip() for name, _, value in (item.partition("=") for item in only)}
     if len(wanted) < len(only) or not all(wanted) or not all(wanted.values()):
         hint = "use for example --only CATEGORY=Report"
@@ -190,7 +197,9 @@ def selection(only: Sequence[str]) -> dict[str, str]:
 
 
 def selected(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> list[bool]:
-    """Return for each row whether all columns have the wanted values. Raises InputError like `as_text`."""
+    """Return for each row whether all columns have the wanted values. Raises InputError like
+    `as_text`.
+    """
     rows = [True] * batch.num_rows
     for name, value in wanted.items():
         cells = as_text(batch.column(name))

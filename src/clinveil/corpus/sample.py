@@ -1,4 +1,6 @@
-"""One-pass samples of the keys of a stream (notes or patients), independent of the stream's order."""
+"""One-pass samples of the keys of a stream (notes or patients), independent of the stream's
+order.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class KeyedShare:
 
 
 class KeySample(Generic[V]):
-    """At most `limit` keys (notes or patients), those with the smallest salted hashes, each with collected data.
+    """At most `limit` keys (notes or patients), those with the smallest salted hashes, each with
+    collected data.
 
     A key that is dropped never returns, so the data of a sampled key are complete.
 
@@ -53,7 +56,9 @@ class KeySample(Generic[V]):
         self.left_out = False
 
     def offer(self, key: str, make: Callable[[], V]) -> V | None:
-        """Return the key's data, created by `make` for a new key; None if the key is not in the sample."""
+        """Return the key's data, created by `make` for a new key; None if the key is not in the
+        sample.
+        """
         if key in self.values:
             return self.values[key]
         rank = -_salted(key, self._salt)

@@ -35,7 +35,8 @@ class Screened:
     """Rows of a pass by reason; those of several parts add up.
 
     Attributes:
-        notes: notes read. counts: number of rows by reason. first: file and number of the first rows by reason.
+        notes: notes read. counts: number of rows by reason. first: file and number of the first
+            rows by reason.
     """
 
     notes: int = 0
@@ -58,7 +59,9 @@ class Screened:
         return self
 
     def refuse(self) -> None:
-        """Raise InputError for notes in RTF or with encoded blocks, and for many notes in another language."""
+        """Raise InputError for notes in RTF or with encoded blocks, and for many notes in another
+        language.
+        """
         if self.counts.get(RTF):
             hint = (
                 "convert them to plain text or HTML first, for example with pandoc or LibreOffice"

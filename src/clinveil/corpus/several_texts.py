@@ -1,8 +1,8 @@
 """Several text columns of one row as several notes of one patient.
 
-Each row gives one note per text column, in the order in which the columns were given. The id of a note is the id of the
-row, a hyphen and the name of the column; the column `text_column` has this name. Without a patient column, all notes of
-a row belong to one patient with the id of the row.
+Each row gives one note per text column, in the order in which the columns were given. The id of a
+note is the id of the row, a hyphen and the name of the column; the column `text_column` has this
+name. Without a patient column, all notes of a row belong to one patient with the id of the row.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class SeveralTexts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The other columns of the source, then the text, the name of its column and the id of its row."""
+        """The other columns of the source, then the text, the name of its column and the id of its
+        row.
+        """
         others = (name for name in self.source.names if name not in self.texts and name != TEXT)
         return (*others, TEXT, TEXT_COLUMN, ROW)
 

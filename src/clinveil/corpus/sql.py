@@ -1,7 +1,8 @@
 """Notes from a database: the rows of one query as a stream, sorted by id.
 
-Postgres is read through ADBC, DuckDB and SQLite through their Python libraries. Databases are opened read-only, by file
-mode or transaction. A database's error message may quote data, so it is replaced with one of our own messages.
+Postgres is read through ADBC, DuckDB and SQLite through their Python libraries. Databases are
+opened read-only, by file mode or transaction. A database's error message may quote data, so it is
+replaced with one of our own messages.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class SqlSource:
         names: its columns. order: the column to sort by.
 
     Raises:
-        UsageError: an unsupported URI, or one with a password. MissingExtra: its driver is not installed.
+        UsageError: an unsupported URI, or one with a password. MissingExtra: its driver is not
+            installed.
         InputError: the database rejects the query; the message is ours.
     """
 
@@ -133,7 +135,9 @@ class QueryPath(type(Path())):  # type: ignore[misc]
 
 
 def sql_source(query: str, uri: str, settings: NotesSettings) -> SqlSource:
-    """Return the rows of a query sorted by id. Raises like `SqlSource`, and InputError without an id column."""
+    """Return the rows of a query sorted by id. Raises like `SqlSource`, and InputError without an
+    id column.
+    """
     source = SqlSource(query, uri)
     several = settings.text
     one_text = settings.but(text=several[0]) if isinstance(several, tuple) else settings
@@ -141,7 +145,8 @@ def sql_source(query: str, uri: str, settings: NotesSettings) -> SqlSource:
 
 
 def copy_notes(source: SqlSource, folder: Path) -> None:
-    """Write all rows as part files in one pass over the database; the same rows give the same files.
+    """Write all rows as part files in one pass over the database; the same rows give the same
+    files.
 
     Raises InputError for an empty result, and like `SqlSource`.
     """
@@ -184,7 +189,9 @@ def _quoted(name: str) -> str:
 
 
 def _translated(action: Callable[[], Any]) -> Any:
-    """Return the result of an action; turn a database's errors into InputError with our messages."""
+    """Return the result of an action; turn a database's errors into InputError with our
+    messages.
+    """
     try:
         return action()
     except ClinveilError:
@@ -267,7 +274,9 @@ def _as_text(names: list[str], cursor: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _file(uri: str) -> Path:
-    """Return the file of a database: `sqlite:///notes.db` is relative, `sqlite:////data/notes.db` absolute."""
+    """Return the file of a database: `sqlite:///notes.db` is relative, `sqlite:////data/notes.db`
+    absolute.
+    """
     parts = _parts(uri)
     path = Path(parts["host"] + parts["path"] if parts["host"] else parts["path"][1:])
     if not path.is_file():

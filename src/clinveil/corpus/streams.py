@@ -37,7 +37,9 @@ def codec_name(encoding: str) -> str:
 
 
 def row_limit(note_bytes: int) -> int:
-    """Return the longest row for a note of this many bytes, with space for quotes, escapes and other columns."""
+    """Return the longest row for a note of this many bytes, with space for quotes, escapes and
+    other columns.
+    """
     return min(ROW_BYTES, 3 * note_bytes + (1 << 20))
 
 
@@ -54,9 +56,11 @@ def wrong_encoding(where: str, encoding: str) -> InputError:
 
 
 class ByteReader:
-    """Read a file as a stream of UTF-8 bytes: decompressed, without byte order mark, transcoded if requested.
+    """Read a file as a stream of UTF-8 bytes: decompressed, without byte order mark, transcoded if
+    requested.
 
-    UTF-8 input is passed on unchecked, because the parser knows the row number of an error and this class does not.
+    UTF-8 input is passed on unchecked, because the parser knows the row number of an error and this
+    class does not.
 
     Raises:
         InputError: unreadable, truncated or damaged, or invalid bytes in another encoding.
@@ -128,7 +132,9 @@ class ByteReader:
 
 
 def byte_lines(path: Path, encoding: str = "utf-8", row_bytes: int = ROW_BYTES) -> Iterator[bytes]:
-    """Yield the lines of a file in UTF-8, without line ends. Raises InputError like `ByteReader`, and for long ones."""
+    """Yield the lines of a file in UTF-8, without line ends. Raises InputError like `ByteReader`,
+    and for long ones.
+    """
     rest = b""
     with ByteReader(path, encoding) as stream:
         while data := stream.read():
@@ -160,7 +166,9 @@ def open_input(path: Path) -> pa.NativeFile:
 
 
 def create_bytes(path: Path, suffix: str) -> pa.NativeFile:
-    """Create a file for bytes, compressed according to the suffix, without file name or time in its header."""
+    """Create a file for bytes, compressed according to the suffix, without file name or time in its
+    header.
+    """
     kind = next((kind for end, kind in _COMPRESSION.items() if suffix.endswith(end)), None)
     file = pa.OSFile(str(path), "wb")
     return pa.CompressedOutputStream(file, kind) if kind else file

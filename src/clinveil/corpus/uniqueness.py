@@ -1,4 +1,6 @@
-"""Find duplicates in a stream by 64-bit hashes, with 8 bytes of memory per value; the same in every process."""
+"""Find duplicates in a stream by 64-bit hashes, with 8 bytes of memory per value; the same in every
+process.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def repeated(
 
     Args:
         batches: the hashes of all ids.
-        again: returns the ids again, one list per batch, in order; called only if two hashes are equal.
+        again: returns the ids again, one list per batch, in order; called only if two hashes are
+            equal.
     """
     keys = np.sort(joined(batches))
     suspects = keys[1:][keys[1:] == keys[:-1]]

@@ -16,7 +16,8 @@ from clinveil.corpus.file_format import Sink, format_of, suffix_of
 
 @dataclass
 class Writer:
-    """Write the batches of a corpus as a file or folder with the source's layout; use it in a `with` statement.
+    """Write the batches of a corpus as a file or folder with the source's layout; use it in a
+    `with` statement.
 
     It writes directly to its path; use `core.atomic` for atomic output.
 
@@ -26,7 +27,8 @@ class Writer:
         rows: number of rows so far.
 
         Raises:
-            InputError: content that the format does not support (lists in CSV, kept columns in a folder of .txt).
+            InputError: content that the format does not support (lists in CSV, kept columns in a
+                folder of .txt).
     """
 
     path: Path
@@ -54,7 +56,9 @@ class Writer:
         )
 
     def close(self) -> None:
-        """Write the remaining rows and finish the file; a file without rows still gets its header."""
+        """Write the remaining rows and finish the file; a file without rows still gets its
+        header.
+        """
         for full in self._rebatcher.flush():
             self._put(full)
         if self._sink is None:
@@ -90,9 +94,11 @@ def source_names(columns: Columns, suffix: str) -> dict[str, str]:
 
 
 def place_in(part: Path, out: Path, own: str) -> tuple[Path, str]:
-    """Return the path and format of notes inside the temporary OUT: a single file if OUT has a known suffix.
+    """Return the path and format of notes inside the temporary OUT: a single file if OUT has a
+    known suffix.
 
-    Otherwise OUT is a folder: with one file per note if the source format `own` is such a folder, else with one file.
+    Otherwise OUT is a folder: with one file per note if the source format `own` is such a folder,
+    else with one file.
     """
     if suffix_of(out) or format_of(own).folder:
         return part, suffix_of(out) or own

@@ -1,1 +1,3 @@
-"""Word lists (names with frequencies, eponyms, clinical and common words, places), loaded on first use."""
+"""Word lists (names with frequencies, eponyms, clinical and common words, places), loaded on first
+use.
+"""

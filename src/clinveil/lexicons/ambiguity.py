@@ -1,7 +1,9 @@
-"""Classify a word as first name, surname, ordinary word or eponym, with a measure of how common it is as a name.
+"""Classify a word as first name, surname, ordinary word or eponym, with a measure of how common it
+is as a name.
 
-Nearly every eponym and many common words are also surnames (May, Rose, Pain, Foley), so list membership alone is weak
-evidence. PhysioNet's deid (Neamatullah et al., BMC Med Inform Decis Mak 2008) splits its lists for the same reason.
+Nearly every eponym and many common words are also surnames (May, Rose, Pain, Foley), so list
+membership alone is weak evidence. PhysioNet's deid (Neamatullah et al., BMC Med Inform Decis Mak
+2008) splits its lists for the same reason.
 """
 
 from __future__ import annotations
@@ -54,9 +56,10 @@ class LexicalClass:
 def lexical_classes(word: str) -> int:
     """Return all classes of one word (or hyphenated name), ignoring case.
 
-    A hyphenated word is a name if one component is only a name and the others may be names (`Shea-Porter`,
-    `Al-Khatib`).
-    If all components are both words and familiar surnames, the result is both word and name (`White-Young`).
+    A hyphenated word is a name if one component is only a name and the others may be names
+    (`Shea-Porter`, `Al-Khatib`).
+    If all components are both words and familiar surnames, the result is both word and name
+    (`White-Young`).
     """
     if "-" in word:
         return _hyphenated([part for part in word.split("-") if part])
@@ -91,7 +94,9 @@ def _hyphenated(parts: list[str]) -> int:
 
 
 def is_not_word(word: str) -> bool:
-    """Return whether a word is not an ordinary word. A listed name of this kind is unambiguous, unlike May."""
+    """Return whether a word is not an ordinary word. A listed name of this kind is unambiguous,
+    unlike May.
+    """
     return not lexical_classes(word) & LexicalClass.WORD
 
 
@@ -153,7 +158,8 @@ def _other_classes(form: str, classes: int) -> int:
     listed = form in word_list("eponyms") or (plural and form[:-1] in word_list("eponyms"))
     eponym = listed and all_given_names().get(form, 0.0) < CHIEFLY_GIVEN
     other = LexicalClass.EPONYM if eponym else LexicalClass.NOTHING
-    # Inflection rules apply only to rare names: Roberts is not an inflected form of a verb "robert".
+    # Inflection rules apply only to rare names: Roberts is not an inflected form of a verb
+    # "robert".
     exact = form in _tables().words
     usual = classes & LexicalClass.USUAL_GIVEN or surnames().get(form, 0.0) >= FAMILIAR_FAMILY
     return other | (

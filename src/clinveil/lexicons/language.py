@@ -30,7 +30,9 @@ _WORD = re.compile(rf"[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+(?:['’][^\W\d_]+)?")
 
 
 def is_english(text: str) -> bool:
-    """Return whether a note is in English, too short to tell, or in no language (codes, measurements)."""
+    """Return whether a note is in English, too short to tell, or in no language (codes,
+    measurements).
+    """
     found = word_shares(text)
     return found is None or found.english >= LOWEST_SHARE or found.foreign < FOREIGN_SHARE
 
@@ -79,7 +81,9 @@ def _is_foreign(word: str) -> bool:
 
 
 def _sampled(text: str) -> str:
-    """Return a long text as passages at equal distances, so that a note of any length takes the same time."""
+    """Return a long text as passages at equal distances, so that a note of any length takes the
+    same time.
+    """
     if len(text) <= _PASSAGES * _PASSAGE:
         return text
     step = len(text) // _PASSAGES

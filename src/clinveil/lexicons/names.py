@@ -1,10 +1,11 @@
 """First names and surnames with their frequencies, and the normalised form used for look-ups.
 
-Source: the United States census of 1990, as distributed in the package `names` (US Census Bureau, frequently occurring
-surnames and first names, public domain): 88,799 surnames, 4,275 female and 1,219 male first names. A frequency is a
-percentage of the population. Names of other cultures come from the locale lists of the package Faker (MIT), which are
-read as data; nothing is generated. Only names in Latin script are used. If Faker cannot import one of its locales, the
-installation is broken and the error propagates.
+Source: the United States census of 1990, as distributed in the package `names` (US Census Bureau,
+frequently occurring surnames and first names, public domain): 88,799 surnames, 4,275 female and
+1,219 male first names. A frequency is a percentage of the population. Names of other cultures come
+from the locale lists of the package Faker (MIT), which are read as data; nothing is generated. Only
+names in Latin script are used. If Faker cannot import one of its locales, the installation is
+broken and the error propagates.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _PIECE = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 @lru_cache(maxsize=1 << 14)
 def name_form(word: str) -> str:
-    """Return the normalised form of a name, letters only: `José` -> jose, `O'Brien` -> obrien, `NUÑEZ` -> nunez.
+    """Return the normalised form of a name, letters only: `José` -> jose, `O'Brien` -> obrien,
+    `NUÑEZ` -> nunez.
 
     All spellings of a name share one form, so surrogates keyed by the form are consistent.
     """
@@ -115,7 +117,9 @@ def _pieces(names: Iterator[str]) -> Iterator[str]:
 
 @cache
 def nicknames() -> Mapping[str, frozenset[str]]:
-    """Return form -> forms of the same first name: William -> bill, billy, will, …, and Billy -> william, bill."""
+    """Return form -> forms of the same first name: William -> bill, billy, will, …, and Billy ->
+    william, bill.
+    """
     text = files("clinveil.lexicons").joinpath("data", "nicknames.txt").read_text(encoding="utf-8")
     groups = [line.split("/") for line in text.partition("\n")[2].split()]
     variants: dict[str, set[str]] = {}
@@ -128,7 +132,8 @@ def nicknames() -> Mapping[str, frozenset[str]]:
 
 @lru_cache(maxsize=1 << 16)
 def held_out(name: str) -> bool:
-    """Return whether a name belongs to the fifth reserved for tests; models trained on names never use these.
+    """Return whether a name belongs to the fifth reserved for tests; models trained on names never
+    use these.
 
     It depends only on the normalised form.
 

@@ -1,7 +1,9 @@
-"""Word lists, most of them written for clinveil: common and clinical words, eponyms and their nouns, places.
+"""Word lists, most of them written for clinveil: common and clinical words, eponyms and their
+nouns, places.
 
-The first line of each file in `data/` states its source. The rest are words separated by white space, with `_` for a
-space inside an entry. The lists contain base forms; `is_word` handles the usual endings.
+The first line of each file in `data/` states its source. The rest are words separated by white
+space, with `_` for a space inside an entry. The lists contain base forms; `is_word` handles the
+usual endings.
 """
 
 from __future__ import annotations
@@ -39,14 +41,18 @@ _LEARNED = re.compile(
 
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """Return the words of one list: `common`, `clinical`, `shorthand`, `usual`, `brands`, `eponyms`, `function`, …"""
+    """Return the words of one list: `common`, `clinical`, `shorthand`, `usual`, `brands`,
+    `eponyms`, `function`, …
+    """
     text = files("clinveil.lexicons").joinpath("data", f"{name}.txt").read_text(encoding="utf-8")
     return frozenset(word.replace("_", " ") for word in text.partition("\n")[2].split())
 
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """Return common, clinical and usual words, words of ICD titles, brands, and Faker's common English words."""
+    """Return common, clinical and usual words, words of ICD titles, brands, and Faker's common
+    English words.
+    """
     from faker.providers.lorem.en_US import Provider
 
     usual = {word.lower() for word in Provider.word_list if word.islower()}
@@ -55,7 +61,9 @@ def vocabulary() -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 14)
 def is_word(form: str) -> bool:
-    """Return whether a lower-case form is a common or clinical word, alone or with a usual ending."""
+    """Return whether a lower-case form is a common or clinical word, alone or with a usual
+    ending.
+    """
     known = vocabulary()
     if form in known or _LEARNED.fullmatch(form):
         return True

@@ -1,4 +1,5 @@
-"""Language models of notes: vocabularies, a unigram, an n-gram, an LSTM and a small GPT; training and sampling.
+"""Language models of notes: vocabularies, a unigram, an n-gram, an LSTM and a small GPT; training
+and sampling.
 
 All text is in MedText's form (`corpus.medtext`): one sentence per line, one space between tokens.
 """

@@ -50,7 +50,8 @@ def save_model(model: LanguageModel, folder: Path, about: Mapping[str, Any]) -> 
 def load_model(folder: Path, *, device: str = "cpu") -> tuple[LanguageModel, dict[str, Any]]:
     """Return a model that `save_model` wrote, and its `about`.
 
-    Raises InputError: no such folder, damaged files, or weights of another vocabulary. MissingExtra: no PyTorch.
+    Raises InputError: no such folder, damaged files, or weights of another vocabulary.
+    MissingExtra: no PyTorch.
     """
     meta = _json(folder, "model.json")
     hint = "create one with clinveil release --as synthetic"

@@ -1,7 +1,8 @@
-"""Groups of notes with similar words, given their labels, and classes of tokens with similar neighbours.
+"""Groups of notes with similar words, given their labels, and classes of tokens with similar
+neighbours.
 
-A written note draws a group and keeps it, so that sex, type of note and topic change less often within the note than
-n-grams alone allow. A group has at least `4 * min_patients` patients.
+A written note draws a group and keeps it, so that sex, type of note and topic change less often
+within the note than n-grams alone allow. A group has at least `4 * min_patients` patients.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ PRIOR = 5.0  # occurrences of each token, as expected, added to each group
 def groups_of(
     notes: EncodedNotes, frequencies: Doubles, labels: Ints, patients: Ints, fewest: int
 ) -> tuple[Ints, Doubles]:
-    """Fit groups by EM, starting from random groups; a fixed seed, so the result depends on the notes only.
+    """Fit groups by EM, starting from random groups; a fixed seed, so the result depends on the
+    notes only.
 
     Args:
         frequencies: (n_labels, size) of the tokens of each label. labels: (n_notes,), all known.
         fewest: patients of a group at least.
 
-    Returns the group of each note, (n_notes,), and the log ratio of each group's token frequencies to those of its
-    labels, (n_groups, size).
+    Returns the group of each note, (n_notes,), and the log ratio of each group's token frequencies
+    to those of its labels, (n_groups, size).
     """
     size = frequencies.shape[1]
     n = len(notes)
@@ -62,7 +64,9 @@ def groups_of(
 
 
 def classes_of(notes: EncodedNotes, size: int) -> Ints:
-    """Return the class of each token, (size,): tokens of a class are followed and preceded by similar tokens."""
+    """Return the class of each token, (size,): tokens of a class are followed and preceded by
+    similar tokens.
+    """
     following = csr_matrix((notes.weights[1:], (notes.ids[:-1], notes.ids[1:])), shape=(size, size))
     both = hstack([normalize(following.sqrt()), normalize(following.T.tocsr().sqrt())]).tocsr()
     axes = min(AXES, size - 1)

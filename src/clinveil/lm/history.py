@@ -1,4 +1,6 @@
-"""What notes contain so far: their last tokens, their sections, and the place in the section and the sentence."""
+"""What notes contain so far: their last tokens, their sections, and the place in the section and
+the sentence.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,11 @@ def hashed(*parts: Ints) -> Ints:
 
 
 def marks_of(vocabulary: Vocabulary, *, plain: bool) -> Ints:
-    """Return the marks of the pieces, and the piece that stands for each in contexts, (2, size); see `layout`.
+    """Return the marks of the pieces, and the piece that stands for each in contexts, (2, size);
+    see `layout`.
 
-    `plain`: without sections, and each piece stands for itself: an attacker's model tells numbers of one shape apart.
+    `plain`: without sections, and each piece stands for itself: an attacker's model tells numbers
+    of one shape apart.
     """
     if isinstance(vocabulary, LayoutVocabulary) and not plain:
         return np.stack([vocabulary.marks, vocabulary.shapes])
@@ -38,9 +42,12 @@ class History:
     """The histories of several notes.
 
     Attributes:
-        window: (longest, lanes) last tokens, the last one first; END before the first token and NONE before that.
-        sections: (3, lanes) last headings, the last one first; END for none. lines: begun since the last heading.
-        sentences: ended in this line. place: words of this sentence. opening: hash of its first two words.
+        window: (longest, lanes) last tokens, the last one first; END before the first token and
+            NONE before that.
+        sections: (3, lanes) last headings, the last one first; END for none. lines: begun since the
+            last heading.
+        sentences: ended in this line. place: words of this sentence. opening: hash of its first two
+            words.
         earlier: hash of the first two words of the sentence before, or number of the heading.
     """
 

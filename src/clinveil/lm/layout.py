@@ -1,8 +1,10 @@
-"""A vocabulary that keeps layout: words with their case and the space before them, line breaks, punctuation, numbers.
+"""A vocabulary that keeps layout: words with their case and the space before them, line breaks,
+punctuation, numbers.
 
-Only pieces of `min_patients` patients or more are in it, so a model cannot write a rare word or invent one. A rarer
-spelling of a shared word becomes its usual spelling, a rarer number becomes its shape, whose digits are drawn when it
-is written, and a rare word becomes a slot, in which a shared word of the same form is written. Headings are one piece.
+Only pieces of `min_patients` patients or more are in it, so a model cannot write a rare word or
+invent one. A rarer spelling of a shared word becomes its usual spelling, a rarer number becomes its
+shape, whose digits are drawn when it is written, and a rare word becomes a slot, in which a shared
+word of the same form is written. Headings are one piece.
 """
 
 from __future__ import annotations
@@ -30,16 +32,19 @@ SLOT = "\ue002"  # of a rare word; its kind follows
 _HEADING = re.compile(rf"(?<![^\n,])[^\W\d_][^\n\d:;,.{DIGIT}{GAP}{SLOT}{OPEN}{CLOSE}]{{1,60}}:")
 _BREAKS = ("\n\n", "\n")
 _ENDINGS = (("ing",), ("ed",), ("ly",), ("al", "ic", "ous", "ive", "ar", "ary"), ("s",))
-# Marks of pieces. A period after a short piece (abbreviation, letter, number) does not end a sentence.
+# Marks of pieces. A period after a short piece (abbreviation, letter, number) does not end a
+# sentence.
 SHORT, WORD, BLANK, PUNCTUATION, COMMA, ENDS, LINE, HEADING = range(-1, 7)
 _ABBREVIATIONS = frozenset({"mr", "mrs", "ms", "miss", "dr", "prof", "st", "vs", "no"})
 _WRITTEN = frozenset({Kind.WORD, Kind.NUMBER, Kind.PUNCT, Kind.SPACE})
 
 
 def pieces_of(text: str, headings: Container[str] = frozenset()) -> list[str]:
-    """Return the pieces of a text: a single space belongs to the piece after it, other white space is a piece.
+    """Return the pieces of a text: a single space belongs to the piece after it, other white space
+    is a piece.
 
-    Each of the `headings` is one piece at the start of a line, or after a comma without a space (MTSamples).
+    Each of the `headings` is one piece at the start of a line, or after a comma without a space
+    (MTSamples).
     """
 
     def plain(part: str) -> list[str]:
@@ -62,7 +67,9 @@ def _around(
 
 
 def slot_of(piece: str) -> str:
-    """Return the slot of a rare word: the space before it, its case, and its ending; nothing for other pieces."""
+    """Return the slot of a rare word: the space before it, its case, and its ending; nothing for
+    other pieces.
+    """
     bare = piece.strip()
     if not bare.isalpha():
         return ""
@@ -99,7 +106,8 @@ class LayoutVocabulary:
             piece for piece in self.pieces if SLOT not in piece and OPEN not in piece
         )
         self.headings = frozenset(filter(_HEADING.fullmatch, self.pieces))
-        # By lookup form: the first, and therefore commonest, spelling after a space and without one.
+        # By lookup form: the first, and therefore commonest, spelling after a space and without
+        # one.
         self._usual: dict[tuple[bool, str], int] = {}
         for piece, row in self._ids.items():
             if form := _form(piece):
@@ -117,7 +125,9 @@ class LayoutVocabulary:
 
     @cached_property
     def shapes(self) -> Ints:
-        """The piece that stands for each piece in contexts, (size,): numbers of one shape are one piece."""
+        """The piece that stands for each piece in contexts, (size,): numbers of one shape are one
+        piece.
+        """
         first = dict[str, int]()
         shapes = (piece if OPEN in piece else re.sub(r"\d", DIGIT, piece) for piece in self.pieces)
         found = [first.setdefault(shape, row) if shape else row for row, shape in enumerate(shapes)]
@@ -125,7 +135,8 @@ class LayoutVocabulary:
 
     @cached_property
     def slots(self) -> dict[int, Ints]:
-        """Words that can be written in each slot: of its kind, not among the commonest quarter of pieces if possible.
+        """Words that can be written in each slot: of its kind, not among the commonest quarter of
+        pieces if possible.
 
         A name has no spelling in lower case.
         """
@@ -152,7 +163,9 @@ class LayoutVocabulary:
 
     @cached_property
     def edges(self) -> tuple[SmallInts, SmallInts]:
-        """Token classes of the first and last character of each piece, (size,) each; -1 for pieces without text."""
+        """Token classes of the first and last character of each piece, (size,) each; -1 for pieces
+        without text.
+        """
         # A placeholder is like a word.
         texts = (
             PLACEHOLDER.sub(lambda match: match[0][: match.start("inner") - 1] + "x", row)
@@ -171,7 +184,9 @@ class LayoutVocabulary:
         return np.array([*(row for row in rows if row != END), END], dtype=np.int32)
 
     def _nearest(self, piece: str) -> int:
-        """Return the shared piece that stands for a rare one; END for white space that is left out."""
+        """Return the shared piece that stands for a rare one; END for white space that is left
+        out.
+        """
         bare = piece.strip()
         if not bare:
             options: tuple[str, ...] = _BREAKS[piece.count("\n") < 2 :] if "\n" in piece else ()
@@ -217,7 +232,9 @@ class LayoutVocabulary:
         )
 
     def knows(self, piece: str) -> bool:
-        """Return whether a piece, in any case, is written as it is, with or without a space before it."""
+        """Return whether a piece, in any case, is written as it is, with or without a space before
+        it.
+        """
         form = lookup_form(piece)
         return form in self.words or piece in self._ids or f" {piece}" in self._ids
 
@@ -231,7 +248,9 @@ class LayoutVocabulary:
 
 
 def _form(piece: str) -> str:
-    """Return the lookup form; of a placeholder its kind, so that a rare number or form becomes the commonest one."""
+    """Return the lookup form; of a placeholder its kind, so that a rare number or form becomes the
+    commonest one.
+    """
     return (
         f"{OPEN}{inner['inner'].split()[0]}"
         if (inner := PLACEHOLDER.fullmatch(piece))
@@ -242,7 +261,9 @@ def _form(piece: str) -> str:
 def _with_context(
     pieces: Iterable[str], known: Container[str]
 ) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield each piece with the two before it; a number is "0" there, and a piece that is not known ""."""
+    """Yield each piece with the two before it; a number is "0" there, and a piece that is not known
+    "".
+    """
     before = "", ""
     for piece in pieces:
         yield before, piece
@@ -250,7 +271,9 @@ def _with_context(
 
 
 def _options(piece: str) -> tuple[str, ...]:
-    """Return a number of three digits or more and its shapes, from special to general; nothing for other pieces."""
+    """Return a number of three digits or more and its shapes, from special to general; nothing for
+    other pieces.
+    """
     return (piece, *_shapes(piece)) if len(piece.strip()) > 2 and piece.strip().isdigit() else ()
 
 
@@ -283,7 +306,9 @@ def _mark(piece: str) -> int:
 def train_layout(
     texts: Sequence[str], patients: Sequence[str], min_patients: int
 ) -> LayoutVocabulary:
-    """Collect the pieces, spellings and shapes of numbers that `min_patients` patients or more have."""
+    """Collect the pieces, spellings and shapes of numbers that `min_patients` patients or more
+    have.
+    """
     headings = _shared_by(min_patients, patients, (set(_HEADING.findall(text)) for text in texts))
     by_patient: dict[str, set[str]] = defaultdict(set)
     for patient, text in zip(patients, texts, strict=True):

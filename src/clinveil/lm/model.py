@@ -32,23 +32,31 @@ class LanguageModel(Protocol):
         """Name in the registry."""
 
     def score(self, notes: Sequence[Ids]) -> list[Logs]:
-        """Return the log-probability of each token of each note, including the first one and the end."""
+        """Return the log-probability of each token of each note, including the first one and the
+        end.
+        """
 
     def stream(self, lanes: int) -> Stream:
         """Return a stream that writes `lanes` notes at once."""
 
     def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
-        """Return a context for writing or scoring many notes; `double` converts a network to double precision."""
+        """Return a context for writing or scoring many notes; `double` converts a network to double
+        precision.
+        """
 
     def save(self, folder: Path, vocabulary_sha256: str) -> dict[str, Any]:
         """Write the parameters; return the entries for `model.json`."""
 
 
 class Stream(Protocol):
-    """Several notes being written; the probabilities of a lane depend on its tokens since the last reset."""
+    """Several notes being written; the probabilities of a lane depend on its tokens since the last
+    reset.
+    """
 
     def probabilities(self) -> Doubles:
-        """Return the probabilities of the next token, (lanes, size); rows sum to 1 up to rounding."""
+        """Return the probabilities of the next token, (lanes, size); rows sum to 1 up to
+        rounding.
+        """
 
     def push(self, ids: Ints) -> None:
         """Append one token to every lane."""
@@ -64,7 +72,9 @@ def keeps_layout(model: Any) -> bool:
 
 @dataclass(frozen=True)
 class Fit:
-    """Fit of a model to notes: (n_notes,) log-probability in nats, tokens and characters of each note."""
+    """Fit of a model to notes: (n_notes,) log-probability in nats, tokens and characters of each
+    note.
+    """
 
     totals: Logs = field(repr=False)
     tokens: Ints = field(repr=False)
@@ -72,9 +82,11 @@ class Fit:
 
     @property
     def perplexity(self) -> float:
-        """exp of the mean -ln P per token, with ends of lines and notes and `<unk>` (paper C, Table 2), or infinity.
+        """exp of the mean -ln P per token, with ends of lines and notes and `<unk>` (paper C, Table
+        2), or infinity.
 
-        Comparable only between models with the same vocabulary: a smaller vocabulary is easier to predict.
+        Comparable only between models with the same vocabulary: a smaller vocabulary is easier to
+        predict.
         """
         with np.errstate(over="ignore"):
             return float(np.exp(-self.totals.sum() / self.tokens.sum()))

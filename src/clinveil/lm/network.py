@@ -1,4 +1,6 @@
-"""Base classes of neural language models, and their weights in files; import it after `need_torch()`."""
+"""Base classes of neural language models, and their weights in files; import it after
+`need_torch()`.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ PIECE = 64  # tokens scored at once, which limits the memory of the scores
 class Network(nn.Module):
     """A network that scores the next token.
 
-    input, output: (size, width) vectors of tokens; the same parameter if tied. bias: (size,) of the output.
+    input, output: (size, width) vectors of tokens; the same parameter if tied. bias: (size,) of the
+    output.
     """
 
     def __init__(self, size: int, recipe: Recipe, init_range: float) -> None:
@@ -54,7 +57,9 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def forward(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return the hidden values (window, lanes, width) of tokens (window, lanes), and the state after them."""
+        """Return the hidden values (window, lanes, width) of tokens (window, lanes), and the state
+        after them.
+        """
         raise NotImplementedError
 
     def scores(self, hidden: Tensor) -> Tensor:
@@ -66,7 +71,9 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the natural log-probabilities of the targets, (longest, lanes), computed in pieces."""
+        """Return the natural log-probabilities of the targets, (longest, lanes), computed in
+        pieces.
+        """
         state = self.start(inputs.shape[1])
         pieces = []
         for start in range(0, len(inputs), PIECE):
@@ -75,17 +82,20 @@ class Network(nn.Module):
         return torch.cat(pieces)
 
     def gathered(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Return the natural log-probabilities of the targets, with the softmax in single precision or better."""
+        """Return the natural log-probabilities of the targets, with the softmax in single precision
+        or better.
+        """
         scores = self.scores(hidden)
         scores = scores.float() if scores.dtype == torch.bfloat16 else scores
         return torch.log_softmax(scores, dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
 class Windowed(Network):
-    """A network without a state: windows are independent, and so are the notes of a window, each started by an end.
+    """A network without a state: windows are independent, and so are the notes of a window, each
+    started by an end.
 
-    When a note is scored, windows overlap by half: every token after the first half has half a window of context.
-    `shortest`: window in which notes are scored at least.
+    When a note is scored, windows overlap by half: every token after the first half has half a
+    window of context. `shortest`: window in which notes are scored at least.
     """
 
     shortest = 1
@@ -95,7 +105,9 @@ class Windowed(Network):
         return ()
 
     def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the log-probabilities by windows that overlap by half; later windows contribute their second half."""
+        """Return the log-probabilities by windows that overlap by half; later windows contribute
+        their second half.
+        """
         window = max(self.recipe.window, self.shortest)
         pieces = []
         for start in range(0, max(len(inputs) - window // 2, 1), window // 2):
@@ -109,9 +121,11 @@ class Windowed(Network):
 
 
 def notes_apart(inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Return, for (window, lanes) tokens, what attends to what and the position of each token in its note.
+    """Return, for (window, lanes) tokens, what attends to what and the position of each token in
+    its note.
 
-    Returns: (lanes, 1, window, window) bool, the earlier tokens of the same note; (lanes, window) positions.
+    Returns: (lanes, 1, window, window) bool, the earlier tokens of the same note; (lanes, window)
+    positions.
     """
     begins = (inputs == END).t()
     steps = torch.arange(len(inputs), device=inputs.device)
@@ -158,7 +172,9 @@ class Decoder(Stream):
         """Append one token to each of these lanes."""
 
     def probabilities(self) -> Doubles:
-        """Return the probabilities of the next token, (lanes, size), with the softmax in double precision."""
+        """Return the probabilities of the next token, (lanes, size), with the softmax in double
+        precision.
+        """
         with torch.inference_mode():
             found: Doubles = torch.softmax(self._scores().double(), dim=-1).cpu().numpy()
         return found
@@ -169,7 +185,9 @@ class Decoder(Stream):
 
 
 class NeuralModel:
-    """A trained network as a `LanguageModel`; `prefixes`: tokens before each note in training, by label."""
+    """A trained network as a `LanguageModel`; `prefixes`: tokens before each note in training, by
+    label.
+    """
 
     def __init__(
         self, vocabulary: Vocabulary, network: Network, prefixes: Sequence[Sequence[int]] = ()
@@ -229,9 +247,11 @@ class NeuralModel:
         return decoder
 
     def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
-        """Return a context with this number of threads; its steps are too small to profit from more.
+        """Return a context with this number of threads; its steps are too small to profit from
+        more.
 
-        `double` converts the network to double precision; then notes are the same for any number of lanes.
+        `double` converts the network to double precision; then notes are the same for any number of
+        lanes.
         """
         if double:
             self.network.double()

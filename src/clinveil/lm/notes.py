@@ -1,4 +1,6 @@
-"""Notes in MedText's form, their encoding, and fingerprints, by which training notes are recognised."""
+"""Notes in MedText's form, their encoding, and fingerprints, by which training notes are
+recognised.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ ODD = 0x9E3779B97F4A7C15  # of hashes modulo 2^64
 
 @dataclass(frozen=True)
 class PlainNotes:
-    """Notes with their ids, patients and numbers of labels (if any), in source order; `repr` shows none of these."""
+    """Notes with their ids, patients and numbers of labels (if any), in source order; `repr` shows
+    none of these.
+    """
 
     texts: tuple[str, ...] = field(repr=False)
     note_ids: tuple[str, ...] = field(repr=False)
@@ -54,7 +58,8 @@ class PlainNotes:
 
 
 def read_notes(corpus: Corpus, *, prepared: bool = False, layout: bool = False) -> PlainNotes:
-    """Return the notes of a corpus in MedText's form, without empty notes. Raises InputError if all are empty.
+    """Return the notes of a corpus in MedText's form, without empty notes. Raises InputError if all
+    are empty.
 
     `prepared`: the texts already have this form. `layout`: return the texts unchanged.
     """
@@ -68,7 +73,9 @@ def read_notes(corpus: Corpus, *, prepared: bool = False, layout: bool = False) 
 
 @dataclass(frozen=True)
 class SyntheticNote:
-    """One written note: number of its patient, position among the patient's notes, values by column, and text."""
+    """One written note: number of its patient, position among the patient's notes, values by
+    column, and text.
+    """
 
     patient: int
     position: int
@@ -78,7 +85,8 @@ class SyntheticNote:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a model of shared n-grams is conditioned on: (n_notes,) number of patient and of label (-1: none).
+    """What a model of shared n-grams is conditioned on: (n_notes,) number of patient and of label
+    (-1: none).
 
     `min_patients`: n-grams of fewer patients are left out.
     """
@@ -97,7 +105,8 @@ class Conditions:
 
 @dataclass(frozen=True)
 class EncodedNotes:
-    """Encoded notes: tokens of all notes with their ends, (n_tokens,), and the start of each note, (n_notes + 1,).
+    """Encoded notes: tokens of all notes with their ends, (n_tokens,), and the start of each note,
+    (n_notes + 1,).
 
     `characters`: (n_notes,) characters of each note with ends of lines, for bits per character.
     `conditions`: patients and labels, where the model uses them.
@@ -124,8 +133,9 @@ class EncodedNotes:
     def weights(self) -> Doubles:
         """How much each token counts, (n_tokens,); 1 without conditions.
 
-        Five tokens that a patient repeats count at most as often as for the `min_patients`-th patient, so that a note
-        of one patient does not dominate by repetition. The first four of a note count as its fifth.
+        Five tokens that a patient repeats count at most as often as for the `min_patients`-th
+        patient, so that a note of one patient does not dominate by repetition. The first four of a
+        note count as its fifth.
         """
         found = np.ones(self.ids.size)
         if (given := self.conditions) is None:
@@ -177,5 +187,7 @@ def joined(notes: Sequence[Ids], characters: Ints) -> EncodedNotes:
 
 
 def fingerprint(text: str) -> str:
-    """Return a 64-bit hash of a note in MedText's form, in hex; secret, because guesses can be looked up."""
+    """Return a 64-bit hash of a note in MedText's form, in hex; secret, because guesses can be
+    looked up.
+    """
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

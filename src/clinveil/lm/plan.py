@@ -1,8 +1,9 @@
 """Layout of training tokens in batches, determined by the lengths of the notes and the seed only.
 
-`Rows`: each note is processed in one lane, window by window, from a state of zeros. `Packed`: for networks without a
-state, notes follow each other in full rows. In both a note affects training only through its own loss, so leaving it
-out is a weight of 0. `Columns`: one continuous text, as in paper C.
+`Rows`: each note is processed in one lane, window by window, from a state of zeros. `Packed`: for
+networks without a state, notes follow each other in full rows. In both a note affects training only
+through its own loss, so leaving it out is a weight of 0. `Columns`: one continuous text, as in
+paper C.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ class Batch:
     """One training step: (window, lanes) tokens, and weights of the loss, 1 or 0.
 
     Attributes:
-        reset: (lanes,) whether the state of the lane starts from zeros. normaliser: divisor of the summed loss, the
-            tokens of the batch including masked ones, so that masking changes nothing else.
+        reset: (lanes,) whether the state of the lane starts from zeros. normaliser: divisor of the
+            summed loss, the tokens of the batch including masked ones, so that masking changes
+            nothing else.
     """
 
     inputs: Ids = field(repr=False)
@@ -104,7 +106,9 @@ def rows_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, se
 
 
 def _order(encoded: EncodedNotes, epochs: int, seed: int) -> Ints:
-    """Return the notes of all epochs, each epoch in a random order. Raises InputError if there are none."""
+    """Return the notes of all epochs, each epoch in a random order. Raises InputError if there are
+    none.
+    """
     if not len(encoded):
         raise InputError("no note to train on")
     orders = (
@@ -116,12 +120,14 @@ def _order(encoded: EncodedNotes, epochs: int, seed: int) -> Ints:
 
 @dataclass(frozen=True)
 class Packed:
-    """Notes one after another in rows of `window` tokens; a note continues in the next row without its context.
+    """Notes one after another in rows of `window` tokens; a note continues in the next row without
+    its context.
 
     An end among the inputs marks the start of a note.
 
     Attributes:
-        order: (n,) note of each place in the text of all epochs. ends: (n,) its end in this text. masked: as in `Rows`.
+        order: (n,) note of each place in the text of all epochs. ends: (n,) its end in this text.
+            masked: as in `Rows`.
     """
 
     encoded: EncodedNotes
@@ -143,7 +149,9 @@ class Packed:
         return -(-self.steps // self.epochs)
 
     def batch(self, step: int) -> Batch:
-        """Return one batch; only the last one has idle positions, which contain ends of notes with weight 0."""
+        """Return one batch; only the last one has idle positions, which contain ends of notes with
+        weight 0.
+        """
         size = self.window * self.lanes
         places = np.arange(step * size, min((step + 1) * size, self.ends[-1]))
         row = np.searchsorted(self.ends, places, side="right")
@@ -179,7 +187,9 @@ def packed_plan(
 
 @dataclass(frozen=True)
 class Columns:
-    """One continuous text in columns of equal length, (rows, lanes); the rest is dropped (paper C's code)."""
+    """One continuous text in columns of equal length, (rows, lanes); the rest is dropped (paper C's
+    code).
+    """
 
     text: Ids = field(repr=False)
     window: int

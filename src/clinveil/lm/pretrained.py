@@ -1,7 +1,8 @@
-"""Public causal language models: opened without network access, and converted to the pieces of a vocabulary.
+"""Public causal language models: opened without network access, and converted to the pieces of a
+vocabulary.
 
-Only safetensors and the configuration are read from a folder; no code of it runs. Source of the conversion: Gee et al.
-2022 (Fast Vocabulary Transfer).
+Only safetensors and the configuration are read from a folder; no code of it runs. Source of the
+conversion: Gee et al. 2022 (Fast Vocabulary Transfer).
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ AT_ONCE = 16  # texts scored at once
 
 
 def files_of(init: str) -> tuple[Path, ...]:
-    """Return the files with the weights. Raises InputError for an unsuitable folder, MissingExtra without libraries."""
+    """Return the files with the weights. Raises InputError for an unsuitable folder, MissingExtra
+    without libraries.
+    """
     need_torch()
     for library in (
         "transformers",
@@ -90,7 +93,9 @@ class PublicModel:
 
     @classmethod
     def open(cls, init: str) -> PublicModel:
-        """Read a folder, or SmolLM2. Raises InputError for an unsuitable folder, MissingExtra without libraries."""
+        """Read a folder, or SmolLM2. Raises InputError for an unsuitable folder, MissingExtra
+        without libraries.
+        """
         files = files_of(init)
         os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
         import torch
@@ -184,8 +189,9 @@ class PublicModel:
     ) -> Pretrained:
         """Return a network over the pieces of a vocabulary; call it inside `seeded`.
 
-        The input vector of a piece is the mean of its subwords' vectors. Its score is that of its first subword plus
-        the log of its share among the pieces with the same first subword, in the notes `counted`.
+        The input vector of a piece is the mean of its subwords' vectors. Its score is that of its
+        first subword plus the log of its share among the pieces with the same first subword, in the
+        notes `counted`.
         """
         import torch
 

@@ -1,4 +1,6 @@
-"""Kinds of language models, the recipe of a network and its training, and the settings that define it."""
+"""Kinds of language models, the recipe of a network and its training, and the settings that define
+it.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +35,26 @@ Size = Literal["tiny", "small", "base", "paper"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """Full description of a neural language model and its training; recipe, seed and notes determine the result.
+    """Full description of a neural language model and its training; recipe, seed and notes
+    determine the result.
 
     Attributes:
-        kind: of a network. layers, width: number of layers and units of each. heads: attention heads (gpt).
-        dropout: on inputs, between layers and before the output. tied: input and output share their vectors.
-        optimizer: `sgd` or `adamw`. rate: initial learning rate. schedule: `fixed` (warm-up, then a linear decay to a
-            tenth) or `annealed` (divided by `backoff` after an epoch whose validation perplexity is not `gain` below
-            the best, but never below `rate_floor`; the weights of the best epoch are kept).
-        clip: largest norm of the gradient. window: tokens of back-propagation. lanes: rows of a batch.
-        epochs: passes over the notes. plan: `rows` (independent notes, each from a state of zeros) or `stream` (paper
-            C: one continuous text in as many columns as lanes). precision: `float32` or `bfloat16` (autocast).
-        rank, origin, config (pretrained): rank of the trained update of each layer, or 0 to train all weights; SHA-256
+        kind: of a network. layers, width: number of layers and units of each. heads: attention
+            heads (gpt).
+        dropout: on inputs, between layers and before the output. tied: input and output share their
+            vectors.
+        optimizer: `sgd` or `adamw`. rate: initial learning rate. schedule: `fixed` (warm-up, then a
+            linear decay to a tenth) or `annealed` (divided by `backoff` after an epoch whose
+            validation perplexity is not `gain` below the best, but never below `rate_floor`; the
+            weights of the best epoch are kept).
+        clip: largest norm of the gradient. window: tokens of back-propagation. lanes: rows of a
+            batch.
+        epochs: passes over the notes. plan: `rows` (independent notes, each from a state of zeros)
+            or `stream` (paper
+            C: one continuous text in as many columns as lanes). precision: `float32` or `bfloat16`
+                (autocast).
+        rank, origin, config (pretrained): rank of the trained update of each layer, or 0 to train
+        all weights; SHA-256
             of the public weights; and their architecture.
     """
 
@@ -95,7 +105,8 @@ class Recipe:
 
 @dataclass(frozen=True)
 class CountedKind:
-    """A language model of counts: its description for the card of synthetic notes, its training and its loader.
+    """A language model of counts: its description for the card of synthetic notes, its training and
+    its loader.
 
     `load` gets the folder, the vocabulary and `model.json`.
     """
@@ -113,7 +124,8 @@ class NeuralKind:
         about: description for the card of synthetic notes. network: subclass of `network.Network`.
         sizes: recipe of each `--size`, without `kind` and `precision`.
         layer_weights: weights of a layer, in units of its width squared.
-        check: raises UsageError for an invalid recipe. packed: rows of training are filled with several notes.
+        check: raises UsageError for an invalid recipe. packed: rows of training are filled with
+            several notes.
     """
 
     about: str
@@ -143,7 +155,9 @@ def neural_kind(name: str) -> NeuralKind:
 
 
 class TrainingSettings(Settings):
-    """Settings of a language model of a given vocabulary and its training; `size` sets the defaults."""
+    """Settings of a language model of a given vocabulary and its training; `size` sets the
+    defaults.
+    """
 
     model: str = choice(
         language_models, "lstm", "unigram, ngram, lstm (paper C's), gpt or pretrained."
@@ -187,7 +201,9 @@ class TrainingSettings(Settings):
         return isinstance(kind_of(self.model), NeuralKind)
 
     def recipe(self) -> Recipe:
-        """Return the recipe. Raises UsageError for an invalid recipe or a model that is not a network."""
+        """Return the recipe. Raises UsageError for an invalid recipe or a model that is not a
+        network.
+        """
         kind = neural_kind(self.model)
         if self.size not in kind.sizes:
             sizes = ", ".join(kind.sizes)

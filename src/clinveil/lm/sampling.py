@@ -1,8 +1,9 @@
 """Write synthetic notes, many at once, each with its own keyed stream of random numbers.
 
-The random numbers of note k depend on (key, k) only, so the note is the same for any number of lanes. A word is the
-first one whose cumulative probability exceeds the random number. With probabilities in double precision, another batch
-shape moves this limit by about 1e-16, which practically never changes a word.
+The random numbers of note k depend on (key, k) only, so the note is the same for any number of
+lanes. A word is the first one whose cumulative probability exceeds the random number. With
+probabilities in double precision, another batch shape moves this limit by about 1e-16, which
+practically never changes a word.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ class Steering:
     """How the label of a note changes each step: the scores of the tokens get a bias.
 
     Attributes:
-        bias: (n_rows, size) added to log-probabilities. shares: (n_labels, n_groups) of notes; a row
-            for each group of each label.
-        vocabulary: of layout, or None. Then a word or number never follows another without something between, which
-            would make a new word, and shared words are written in the places of rare ones (`filled`).
-        once: headings that do not occur twice in the notes of `min_patients` patients; they are not repeated.
+        bias: (n_rows, size) added to log-probabilities. shares: (n_labels, n_groups) of notes; a
+            row for each group of each label.
+        vocabulary: of layout, or None. Then a word or number never follows another without
+            something between, which would make a new word, and shared words are written in the
+            places of rare ones (`filled`).
+        once: headings that do not occur twice in the notes of `min_patients` patients; they are not
+            repeated.
     """
 
     bias: Doubles = field(repr=False)
@@ -48,8 +51,8 @@ class Steering:
     def of(cls, notes: EncodedNotes, vocabulary: Vocabulary, weight: float) -> Steering:
         """Return a row for each label and group of notes.
 
-        Its bias is `weight` times the smoothed log ratio of the label's token frequencies to those of all notes, plus
-        the log ratio of the group's.
+        Its bias is `weight` times the smoothed log ratio of the label's token frequencies to those
+        of all notes, plus the log ratio of the group's.
         """
         given = notes.conditions
         size = vocabulary.size
@@ -95,13 +98,17 @@ class Steering:
 
     @cached_property
     def words(self) -> Mask:
-        """Which pieces are words, the rare word included, (size,): labels and rare words change only these."""
+        """Which pieces are words, the rare word included, (size,): labels and rare words change
+        only these.
+        """
         found: Mask = self.edges[1] == Kind.WORD
         found[[*(self.vocabulary.slots if self.vocabulary else ())]] = True
         return found
 
     def applied(self, probabilities: Doubles, rows: Ints, tails: Ints) -> Doubles:
-        """Return the changed probabilities, not normalized; `tails`: class of the last character of each lane."""
+        """Return the changed probabilities, not normalized; `tails`: class of the last character of
+        each lane.
+        """
         changed = probabilities * self.factors[rows] if len(self.factors) else probabilities.copy()
         if self.vocabulary is None:
             return changed
@@ -122,7 +129,9 @@ class Steering:
         return int(options[drawn(probabilities[options][None] + 1e-12, np.array([uniform]))[0]])
 
     def tail(self, before: int, token: int) -> int:
-        """Return the class of the last character after a token; one without text changes nothing."""
+        """Return the class of the last character after a token; one without text changes
+        nothing.
+        """
         last = int(self.edges[1][token]) if self.vocabulary else -1
         return before if last < 0 else last
 
@@ -145,8 +154,10 @@ class SamplingConfig:
     """Settings of sampling.
 
     Attributes:
-        batch_size: notes written at once. max_new_tokens: maximum tokens of a note; longer notes are truncated.
-        temperature: 1 samples from the unchanged model. steering: how labels change the probabilities.
+        batch_size: notes written at once. max_new_tokens: maximum tokens of a note; longer notes
+            are truncated.
+        temperature: 1 samples from the unchanged model. steering: how labels change the
+            probabilities.
     """
 
     batch_size: int = 64
@@ -173,7 +184,9 @@ class GeneratedNote:
 
 
 def batch_size_for(notes: int, most: int = 64) -> int:
-    """Return the batch size for about this many notes; unfinished notes are discarded at the end."""
+    """Return the batch size for about this many notes; unfinished notes are discarded at the
+    end.
+    """
     return max(1, min(most, notes // 4))
 
 
@@ -200,7 +213,9 @@ def generate(
     first: int = 0,
     labels: Iterable[int] = repeat(0),
 ) -> Iterator[GeneratedNote]:
-    """Yield notes without end, in the order of their numbers from `first` on; `labels`: of each note."""
+    """Yield notes without end, in the order of their numbers from `first` on; `labels`: of each
+    note.
+    """
     stream = model.stream(config.batch_size)
     coming = zip(count(first), labels)
     number = first
@@ -264,7 +279,9 @@ def _steered(probabilities: Doubles, lanes: Sequence[_Lane], config: SamplingCon
 
 
 def drawn(probabilities: Doubles, uniform: Doubles) -> Ints:
-    """Return one word per row, (lanes,), by inverting the cumulative probabilities at uniform numbers."""
+    """Return one word per row, (lanes,), by inverting the cumulative probabilities at uniform
+    numbers.
+    """
     sums = np.cumsum(probabilities, axis=1)
     above = sums > (uniform * sums[:, -1])[:, None]
     words = above.argmax(axis=1)

@@ -1,8 +1,8 @@
 """Labels of synthetic patients: how many notes a patient has, and the label of each, in order.
 
-Nothing that fewer than `floor` patients have is drawn: a real patient's complete sequence of labels is used if enough
-patients share it. Otherwise its length is drawn among shared lengths, and each label from the shared transitions after
-the label before it, or from the shared labels.
+Nothing that fewer than `floor` patients have is drawn: a real patient's complete sequence of labels
+is used if enough patients share it. Otherwise its length is drawn among shared lengths, and each
+label from the shared transitions after the label before it, or from the shared labels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ RARE = -1  # instead of a label that too few patients have
 
 @dataclass(frozen=True)
 class PlannedNote:
-    """A note to be written: number of its patient, position among the patient's notes, and number of its label."""
+    """A note to be written: number of its patient, position among the patient's notes, and number
+    of its label.
+    """
 
     patient: int
     position: int
@@ -41,7 +43,8 @@ class LabelSequences:
 
     Attributes:
         complete: patients by shared sequence. others: number of patients with another sequence.
-        lengths, labels: patients by shared length and by shared label. after: the same by label before (START: none).
+        lengths, labels: patients by shared length and by shared label. after: the same by label
+            before (START: none).
     """
 
     complete: Mapping[tuple[int, ...], int] = field(repr=False)
@@ -52,7 +55,9 @@ class LabelSequences:
 
     @classmethod
     def of(cls, patients: Sequence[str], labels: Sequence[int], floor: int) -> LabelSequences:
-        """Count the sequences of notes in source order. Raises InputError if no label has `floor` patients."""
+        """Count the sequences of notes in source order. Raises InputError if no label has `floor`
+        patients.
+        """
         by_patient: dict[str, list[int]] = defaultdict(list)
         for patient, label in zip(patients, labels, strict=True):
             by_patient[patient].append(label)
@@ -79,7 +84,9 @@ class LabelSequences:
         )
 
     def draw(self, rng: Generator, uniform: tuple[float, float]) -> tuple[int, ...]:
-        """Draw the labels of one patient; `uniform`: numbers for the complete sequence and for the first label."""
+        """Draw the labels of one patient; `uniform`: numbers for the complete sequence and for the
+        first label.
+        """
         options = [*self.complete, None]
         chosen = _draw(
             dict(zip(options, [*self.complete.values(), self.others], strict=True)), uniform[0]
@@ -92,9 +99,11 @@ class LabelSequences:
         return tuple(row)
 
     def plan(self, key: Key) -> Iterator[PlannedNote]:
-        """Yield the notes of patient after patient without end; a patient's labels depend on key and number only.
+        """Yield the notes of patient after patient without end; a patient's labels depend on key
+        and number only.
 
-        First labels are drawn from a sequence of low discrepancy (Roberts 2018, R2), so that rare ones are not absent.
+        First labels are drawn from a sequence of low discrepancy (Roberts 2018, R2), so that rare
+        ones are not absent.
         """
         first = key.stream("synthetic labels")
         start = first.uniform(), first.uniform()

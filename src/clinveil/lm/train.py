@@ -1,4 +1,6 @@
-"""Train language models: vocabulary, resumable training of networks, and estimates of time and memory."""
+"""Train language models: vocabulary, resumable training of networks, and estimates of time and
+memory.
+"""
 
 from __future__ import annotations
 
@@ -73,8 +75,10 @@ class NeuralTask:
     """One training of a network.
 
     Attributes:
-        validation: notes to measure perplexity on after each epoch. state: file of the training state, for resuming.
-        start: returns the initial network, if it is not random. prefixes: tokens before each note, by label.
+        validation: notes to measure perplexity on after each epoch. state: file of the training
+            state, for resuming.
+        start: returns the initial network, if it is not random. prefixes: tokens before each note,
+            by label.
         private: patients, noise and samples of a differentially private training.
     """
 
@@ -92,7 +96,9 @@ class NeuralTask:
 
     @property
     def identity(self) -> str:
-        """Hash of everything that the training depends on: notes, validation notes, vocabulary, recipe and seed."""
+        """Hash of everything that the training depends on: notes, validation notes, vocabulary,
+        recipe and seed.
+        """
         question = None if self.private is None else self.private.random.question
         described = json.dumps(
             [digest(self.vocabulary), self.recipe.as_dict(), self.seed, question], sort_keys=True
@@ -105,8 +111,8 @@ class NeuralTask:
     def run(self, say: Say = lambda line: None) -> tuple[NeuralModel, dict[str, Any]]:
         """Train, and return the model and its history: losses and perplexities by epoch.
 
-        Raises InputError if the loss is not finite (the last state is kept), memory is too small, or the state belongs
-        to another training.
+        Raises InputError if the loss is not finite (the last state is kept), memory is too small,
+        or the state belongs to another training.
         """
         from clinveil.core.neural import seeded
         from clinveil.lm.network import NeuralModel
@@ -139,7 +145,9 @@ class NeuralTask:
         return NeuralModel(self.vocabulary, network, self.prefixes), training.history
 
     def training(self, plan: Plan | None = None) -> Training:
-        """Return the training at its first step; call it inside `seeded`. `plan`: replaces the plan of all notes."""
+        """Return the training at its first step; call it inside `seeded`. `plan`: replaces the plan
+        of all notes.
+        """
         from clinveil.core.neural import device_named
         from clinveil.lm.network import NeuralModel
         from clinveil.lm.training import Training
@@ -217,7 +225,9 @@ def parameters(size: int, recipe: Recipe) -> int:
 
 
 def memory_needed(size: int, recipe: Recipe) -> int:
-    """Return the approximate memory of training in bytes: weights, gradients, moments, and scores of a batch."""
+    """Return the approximate memory of training in bytes: weights, gradients, moments, and scores
+    of a batch.
+    """
     copies = 2 if recipe.optimizer == "sgd" else 4
     return 4 * copies * parameters(size, recipe) + 4 * 4 * size * recipe.window * recipe.lanes
 

@@ -1,7 +1,8 @@
 """Train a network on tokens, resumable with bitwise equal results; import it after `need_torch()`.
 
-Dropout masks depend on (seed, step) only. Two trainings with one seed have the same masks at the same step, whichever
-notes are left out, and a resumed training needs no state of a random generator.
+Dropout masks depend on (seed, step) only. Two trainings with one seed have the same masks at the
+same step, whichever notes are left out, and a resumed training needs no state of a random
+generator.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ Validate = Callable[[Network], float]  # returns the perplexity of validation no
 
 @dataclass
 class TokenProgress(Progress):
-    """Progress with the annealed rate, the mean loss (nats per token) of each epoch, and sums of the current epoch."""
+    """Progress with the annealed rate, the mean loss (nats per token) of each epoch, and sums of
+    the current epoch.
+    """
 
     rate: float = 0.0
     losses: list[float] = field(default_factory=list)
@@ -62,7 +65,9 @@ class TokenProgress(Progress):
 
 
 class Training(Trainer[Network, Batch]):
-    """One training, over a vocabulary of `size`; call all methods inside `seeded`. `start`: makes the first network."""
+    """One training, over a vocabulary of `size`; call all methods inside `seeded`. `start`: makes
+    the first network.
+    """
 
     progress: TokenProgress
     plan: Plan | PatientPlan
@@ -154,7 +159,8 @@ class Training(Trainer[Network, Batch]):
     def after_epoch(self) -> None:
         """Record the mean loss. Raises InputError if a weight is not finite."""
         now = self.progress
-        # A loss is computed before the update of its step, so the last update has not been checked yet.
+        # A loss is computed before the update of its step, so the last update has not been checked
+        # yet.
         if not all(bool(torch.isfinite(weights).all()) for weights in self.network.parameters()):
             raise self.diverged("a weight is not finite", now.step - 1)
         now.losses.append(now.loss_sum / max(now.loss_tokens, 1.0))
@@ -165,7 +171,9 @@ class Training(Trainer[Network, Batch]):
         return None if self._perplexity is None else self._perplexity(self.network)
 
     def wins(self, lower: bool) -> bool:
-        """Select the lowest perplexity; annealed (paper C's code): lower the rate unless the gain is large enough."""
+        """Select the lowest perplexity; annealed (paper C's code): lower the rate unless the gain
+        is large enough.
+        """
         recipe = self.recipe
         now = self.progress
         gained = now.best - now.looks[-1] >= recipe.gain
@@ -182,7 +190,8 @@ class Training(Trainer[Network, Batch]):
 def _optimizer(network: Network, recipe: Recipe) -> torch.optim.Optimizer:
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(network.parameters(), lr=recipe.rate, foreach=False)
-    # Weight decay applies to matrices of the layers only: it would shrink the rarely updated vectors of rare words.
+    # Weight decay applies to matrices of the layers only: it would shrink the rarely updated
+    # vectors of rare words.
     token = {id(network.input), id(network.output)}
     matrices = [p for p in network.parameters() if p.dim() > 1 and id(p) not in token]
     others = [p for p in network.parameters() if p.dim() <= 1 or id(p) in token]
@@ -213,7 +222,8 @@ def save_training(training: Training, path: Path, identity: str) -> None:
 def load_training(training: Training, path: Path, identity: str) -> None:
     """Restore the state of a training.
 
-    Raises InputError: the file is damaged, or belongs to another training (notes, vocabulary, recipe or seed differ).
+    Raises InputError: the file is damaged, or belongs to another training (notes, vocabulary,
+    recipe or seed differ).
     """
     tensors, about = read_tensors(path)
     if about.get("identity") != identity:

@@ -47,7 +47,9 @@ class WordVocabulary:
         return len(self.words)
 
     def encode(self, text: str) -> Ids:
-        """Return the numbers of a note: words, 1 at the end of each line, 0 at the end of the note."""
+        """Return the numbers of a note: words, 1 at the end of each line, 0 at the end of the
+        note.
+        """
         numbers = []
         for line in text.split("\n"):
             numbers += [*self.numbers.encode(line.split(), unknown=UNKNOWN), LINE_END]
@@ -70,9 +72,11 @@ class WordVocabulary:
 
 
 class BytePairs:
-    """Byte pair encoding over bytes with the library `tokenizers`: no unknown words, and a small softmax.
+    """Byte pair encoding over bytes with the library `tokenizers`: no unknown words, and a small
+    softmax.
 
-    `model`: JSON from `train_byte_pairs`. Raises InputError for other data, MissingExtra without `tokenizers`.
+    `model`: JSON from `train_byte_pairs`. Raises InputError for other data, MissingExtra without
+    `tokenizers`.
     """
 
     kind = "bytes"
@@ -110,7 +114,8 @@ class BytePairs:
 
 
 def train_byte_pairs(texts: Iterable[str], size: int = 8_000) -> BytePairs:
-    """Train a byte pair vocabulary of at most `size` pieces, with pairs that occur twice or more; deterministic.
+    """Train a byte pair vocabulary of at most `size` pieces, with pairs that occur twice or more;
+    deterministic.
 
     Raises ValueError for a size below 257, MissingExtra if `tokenizers` is not installed.
     """
@@ -145,7 +150,9 @@ Vocabulary = WordVocabulary | BytePairs | LayoutVocabulary
 
 
 def bare(text: str, end: str | None = None) -> str:
-    """Normalize white space: one space between words, no empty lines; lines end as in `str.splitlines` or at `end`."""
+    """Normalize white space: one space between words, no empty lines; lines end as in
+    `str.splitlines` or at `end`.
+    """
     lines = (
         " ".join(line.split()) for line in (text.splitlines() if end is None else text.split(end))
     )

@@ -1,10 +1,12 @@
-"""Name index: a name detected once is searched for, in all its variants, in all notes of the same patient.
+"""Name index: a name detected once is searched for, in all its variants, in all notes of the same
+patient.
 
-Names with a score of `SURE` or more are searched for word by word: exact, partial, nickname, misspelling, user name,
-initials. A name that is also an ordinary word or an eponym (White, May, Foley) is accepted only next to another name,
-before a verb such as "reports", or capitalised inside a sentence and not before a noun. People named with a title or a
-credential, or as signers, are staff: their unambiguous, capitalised names are searched for in the notes of all
-patients.
+Names with a score of `SURE` or more are searched for word by word: exact, partial, nickname,
+misspelling, user name, initials. A name that is also an ordinary word or an eponym (White, May,
+Foley) is accepted only next to another name, before a verb such as "reports", or capitalised inside
+a sentence and not before a noun. People named with a title or a
+credential, or as signers, are staff: their unambiguous, capitalised names are searched for in the
+notes of all patients.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ from clinveil.phi.name_variants import (
 )
 
 SURE = 0.85
-SCORE = 0.8  # of spans added by the index: less than `SURE`, so that their text does not enter the index
+# of spans added by the index: less than `SURE`, so that their text does not enter the index
+SCORE = 0.8
 PROPAGATED = "heard"  # detector name in outputs, which must not change
 _SHORTEST = 3
 _SHORTEST_STAFF = 4
@@ -97,7 +100,8 @@ class NameIndex:
         patients: patient id -> full names found in the patient's notes, as name forms.
         staff: name forms of staff, from all notes.
         vocabulary: words, not names, that occur in lower case in the notes of several patients.
-        date_orders: patient id -> what the numeric dates of all notes show of their order (`dates.order_shown`).
+        date_orders: patient id -> what the numeric dates of all notes show of their order
+            (`dates.order_shown`).
     """
 
     patients: Mapping[str, frozenset[Name]] = field(default_factory=dict, repr=False)
@@ -137,7 +141,8 @@ def _listed(word: str) -> bool:
 
 
 def unlisted(note: NoteView, spans: Sequence[Span], *, acronyms: bool = False) -> Iterator[str]:
-    """Yield the lower-case words of a note outside all spans that are neither listed words nor names.
+    """Yield the lower-case words of a note outside all spans that are neither listed words nor
+    names.
 
     Args:
         acronyms: also yield words of two to five capitals that are not usual names, in capitals.
@@ -218,7 +223,8 @@ def mentions(
     """Yield spans of names of the note's patient and of staff that no span covers yet.
 
     Args:
-        names: full names of the note's patient. staff: name forms of staff. found: sorted spans of the detectors.
+        names: full names of the note's patient. staff: name forms of staff. found: sorted spans of
+            the detectors.
     """
     if not names and not staff:
         return
@@ -239,7 +245,9 @@ def mentions(
 
 
 def _parts(pattern: re.Pattern[str], word: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the lower-case parts of a word that can be names, and those that are not `exact_match_only`."""
+    """Return the lower-case parts of a word that can be names, and those that are not
+    `exact_match_only`.
+    """
     parts = tuple(part.lower().removesuffix("'s") for part in pattern.findall(word))
     return parts, tuple(filterfalse(exact_match_only, parts))
 
@@ -323,7 +331,9 @@ class _Lookup:
         return self._within_sentence(word, index)
 
     def _after_patient(self, index: int) -> bool:
-        """Whether `pt` or `patient` precedes a word in lower case that no verb of a person follows: `Pt will need`."""
+        """Whether `pt` or `patient` precedes a word in lower case that no verb of a person follows:
+        `Pt will need`.
+        """
         patient = index > 0 and self.words.lowers[index - 1] in _PATIENT
         return patient and _PERSON_VERB.match(self.text, self.words[index].end) is None
 
@@ -345,7 +355,9 @@ class _Lookup:
         return span is not None and span.label == "NAME" and not word.classes & _AMBIGUOUS
 
     def _within_sentence(self, word: Word, index: int) -> bool:
-        """Whether a capitalised word is inside a sentence, not before a noun; eponyms only after `with`, `saw` etc."""
+        """Whether a capitalised word is inside a sentence, not before a noun; eponyms only after
+        `with`, `saw` etc.
+        """
         if not index or word.lower in _MONTHS:
             return False
         previous = self.words[index - 1]

@@ -1,8 +1,8 @@
 """Name index on disk, so that memory does not grow with the number of patients.
 
-A store without a path is an unnamed temporary SQLite file, removed by the system when the process ends. A store with a
-path is in the scratch folder of a vault, where workers read it. All contents are sets, so the result does not depend on
-order, batch size or number of workers.
+A store without a path is an unnamed temporary SQLite file, removed by the system when the process
+ends. A store with a path is in the scratch folder of a vault, where workers read it. All contents
+are sets, so the result does not depend on order, batch size or number of workers.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from clinveil.core.errors import InputError
 from clinveil.phi.name_index import NameIndex, without_words
 from clinveil.phi.name_variants import Name
 
-# Number of patients with a lower-case use of an unlisted word from which it is not a name, and from which the
-# include-list (`include_list.py`) accepts it.
+# Number of patients with a lower-case use of an unlisted word from which it is not a name, and from
+# which the include-list (`include_list.py`) accepts it.
 USUAL = 3
 COMMON = 4
 _QUERY_SIZE = 500  # parameters of one query
@@ -29,7 +29,8 @@ CREATE TABLE IF NOT EXISTS staff (form TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS lower (word TEXT, patient TEXT, PRIMARY KEY (word, patient)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS date_orders (patient TEXT, shown INTEGER, PRIMARY KEY (patient, shown)) WITHOUT ROWID;
 """
-# A store is scratch data and is rebuilt after a crash, so it needs no journal. The page cache is 16 MiB.
+# A store is scratch data and is rebuilt after a crash, so it needs no journal. The page cache is 16
+# MiB.
 _PRAGMAS = ("journal_mode=OFF", "synchronous=OFF", "cache_size=-16384", "temp_store=FILE")
 
 
@@ -56,7 +57,8 @@ class NameIndexStore:
         """Add the names of a batch.
 
         Args:
-            lower: unlisted word in lower case -> ids of patients with a note that contains it (not necessarily all).
+            lower: unlisted word in lower case -> ids of patients with a note that contains it (not
+                necessarily all).
         """
         names = (
             (patient, " ".join(name)) for patient, found in index.patients.items() for name in found
@@ -97,7 +99,9 @@ class NameIndexStore:
             self._file.close()
 
     def index(self) -> NameIndex:
-        """Return the index of all batches; the names of a patient are read from disk when they are requested."""
+        """Return the index of all batches; the names of a patient are read from disk when they are
+        requested.
+        """
         return _index(self._file)
 
 
@@ -106,7 +110,9 @@ def _opened(path: str, *, uri: bool = False) -> sqlite3.Connection:
 
 
 def _index(file: sqlite3.Connection) -> NameIndex:
-    """Return the index of a store, without unlisted names that the notes of several patients write in lower case."""
+    """Return the index of a store, without unlisted names that the notes of several patients write
+    in lower case.
+    """
     query = "SELECT word FROM lower GROUP BY word HAVING count(*) >= ?"
     usual, common = (
         frozenset(word for (word,) in file.execute(query, (count,))) for count in (USUAL, COMMON)
@@ -164,7 +170,9 @@ class _DateOrders(Mapping[str, int]):
 
 @lru_cache(maxsize=2)
 def open_name_index(path: Path, modified: int) -> NameIndex:
-    """Return the index of a closed store, opened once per process; `modified`: its modification time in ns."""
+    """Return the index of a closed store, opened once per process; `modified`: its modification
+    time in ns.
+    """
     try:
         return _index(_opened(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True))
     except sqlite3.Error:
@@ -175,7 +183,9 @@ def open_name_index(path: Path, modified: int) -> NameIndex:
 
 @contextmanager
 def _database_errors() -> Iterator[None]:
-    """Translate SQLite errors to OSError (ENOSPC if the disk is full), without words of notes in the message."""
+    """Translate SQLite errors to OSError (ENOSPC if the disk is full), without words of notes in
+    the message.
+    """
     try:
         yield
     except sqlite3.Error as error:

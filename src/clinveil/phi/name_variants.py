@@ -1,7 +1,8 @@
 """`NameVariants`: the possible spellings of the names of some people, for look-up by word.
 
-A word can be a name itself, its hyphenated part, a nickname, a user name or a misspelling. Particles (van, de) and
-single letters are not variants on their own; they count only next to one. Misspellings are looked up by the beginning
+A word can be a name itself, its hyphenated part, a nickname, a user name or a misspelling.
+Particles (van, de) and single letters are not variants on their own; they count only next to one.
+Misspellings are looked up by the beginning
 and the end of a word: one edit leaves the first two or the last two letters unchanged.
 """
 
@@ -48,7 +49,8 @@ class NameVariants:
 
     Attributes:
         exact: name forms of the tokens and of their hyphenated parts.
-        initials: initials of each name of several tokens, at least two letters. firsts: their first letters.
+        initials: initials of each name of several tokens, at least two letters. firsts: their first
+            letters.
         particles: particles that occur in the names.
     """
 
@@ -81,7 +83,9 @@ class NameVariants:
         return NameVariants(names)
 
     def why(self, word: str) -> str:
-        """Return the kind of variant that a word (lower case, no possessive ending) is; empty if it is none."""
+        """Return the kind of variant that a word (lower case, no possessive ending) is; empty if it
+        is none.
+        """
         form = name_form(word)
         if form in self.exact or (
             "-" in word and any(name_form(part) in self.exact for part in word.split("-"))
@@ -103,14 +107,18 @@ class NameVariants:
         return {word: why for word in (words & self._others) | odd if (why := self.why(word))}
 
     def misspelt(self, form: str) -> str | None:
-        """Return the alphabetically first name that a form misspells; None if the form is a word or a usual name."""
+        """Return the alphabetically first name that a form misspells; None if the form is a word or
+        a usual name.
+        """
         if len(form) < SHORTEST_MISSPELLED or lexical_classes(form) & _OTHER:
             return None
         near = {name for end in _ends(form) for name in self._near.get(end, ())}
         return min((name for name in near if is_near(form, name)), default=None)
 
     def initialled(self, text: str, *, bare: bool) -> list[tuple[int, int]]:
-        """Return the ranges of `J.S.` and `J. S.` in a text; with `bare`, also of `JS` after with, by, per or for."""
+        """Return the ranges of `J.S.` and `J. S.` in a text; with `bare`, also of `JS` after with,
+        by, per or for.
+        """
         if not self.initials:
             return []
         letters = [item.upper() for item in sorted(self.initials)]
@@ -132,7 +140,8 @@ class NameVariants:
 def _dotted_end(text: str, offset: int, letters: str) -> int:
     """Return the end of letters separated by dots that begin at an offset; 0 if they do not match.
 
-    This is not a regular expression because compiling one per patient takes longer than the comparison.
+    This is not a regular expression because compiling one per patient takes longer than the
+    comparison.
     """
     for number, letter in enumerate(letters, 1):
         if text[offset : offset + 1] != letter:
@@ -150,14 +159,18 @@ def _dotted_end(text: str, offset: int, letters: str) -> int:
 
 @lru_cache(maxsize=1 << 13)
 def exact_match_only(word: str) -> bool:
-    """Whether a word can only be an exact variant, not a misspelling or part of one; true for most words."""
+    """Whether a word can only be an exact variant, not a misspelling or part of one; true for most
+    words.
+    """
     if "-" in word or name_form(word) != word:
         return False
     return len(word) < SHORTEST_MISSPELLED or bool(lexical_classes(word) & _OTHER)
 
 
 def is_met(text: str, start: int) -> bool:
-    """Whether the text before an offset introduces a person (`spoke with`, `Mr.`), so that lower case can be a name."""
+    """Whether the text before an offset introduces a person (`spoke with`, `Mr.`), so that lower
+    case can be a name.
+    """
     return _MEETING.search(text, max(0, start - 40), start) is not None
 
 
@@ -173,8 +186,8 @@ def _user_names(name: list[str]) -> Iterator[str]:
 def _by_ends(forms: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return an index of the names by the beginnings and ends that their misspellings preserve.
 
-    Two edits are allowed only in long names with an unchanged first letter. A transposition in the middle of four
-    letters preserves one letter at each end.
+    Two edits are allowed only in long names with an unchanged first letter. A transposition in the
+    middle of four letters preserves one letter at each end.
     """
     found: dict[str, tuple[str, ...]] = {}
     for form in forms:
@@ -188,18 +201,24 @@ def _by_ends(forms: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _ends(form: str) -> tuple[str, str, str, str]:
-    """Return the first letter, the last one, the first two and the last two, with a sign for the side."""
+    """Return the first letter, the last one, the first two and the last two, with a sign for the
+    side.
+    """
     return f"{form[:1]}<", f">{form[-1:]}", f"{form[:2]}<", f">{form[-2:]}"
 
 
 def is_near(form: str, name: str) -> bool:
-    """Whether a form misspells a name: one edit, or two in a name of nine letters with the same first letter."""
+    """Whether a form misspells a name: one edit, or two in a name of nine letters with the same
+    first letter.
+    """
     long = len(name) >= SHORTEST_TWO_EDITS and form[0] == name[0]
     return within_one_edit(form, name) or (long and _edits(form, name) == 2)
 
 
 def within_one_edit(first: str, second: str) -> bool:
-    """Whether two words differ by at most one insertion, deletion, substitution or transposition."""
+    """Whether two words differ by at most one insertion, deletion, substitution or
+    transposition.
+    """
     if abs(len(first) - len(second)) > 1:
         return False
     shorter, longer = sorted((first, second), key=len)

@@ -85,7 +85,9 @@ class PhiSettings(Settings):
     @field_validator("second_opinion")
     @classmethod
     def _resolved(cls, value: str) -> str:
-        """Return on or off, which enters the identity of a run: none is continued with another answer."""
+        """Return on or off, which enters the identity of a run: none is continued with another
+        answer.
+        """
         if value == "auto":
             value = os.environ.get(SECOND_OPINION, "") or ("on" if installed() else "off")
         if value not in ("on", "off"):
@@ -111,7 +113,9 @@ class PhiSettings(Settings):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Files that detection and treatment depend on: lists, the policy and its words, a tagger, decisions."""
+        """Files that detection and treatment depend on: lists, the policy and its words, a tagger,
+        decisions.
+        """
         named = (self.patients, self.staff, self.phi_policy, self.tagger)
         words = self.policy().files[1:]
         return (*(path for path in named if path is not None), *words, *self.decisions)
@@ -125,7 +129,9 @@ class PhiSettings(Settings):
         return tuple(name for name in keep if name not in self.shift)
 
     def policy(self) -> Policy:
-        """Return the policy for each class of identifier. Raises UsageError for an invalid policy file."""
+        """Return the policy for each class of identifier. Raises UsageError for an invalid policy
+        file.
+        """
         if self.phi_policy:
             return Policy.read(self.phi_policy)
         return (

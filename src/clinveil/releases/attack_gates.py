@@ -1,11 +1,12 @@
 """Gates on what adversaries recover and link, and on which files leave.
 
-Gates judge recipients (without vectors, with shadow vectors, with 1 and 20 known pairs). 200 known pairs are reported;
-stolen vectors too, unless a limit is set for them.
+Gates judge recipients (without vectors, with shadow vectors, with 1 and 20 known pairs). 200 known
+pairs are reported; stolen vectors too, unless a limit is set for them.
 
-A gate on an estimate refuses a release if the estimate is above the limit and there are enough cases that a release at
-half the limit is refused in at most 5 % of runs. With fewer cases it refuses only if the whole interval is above the
-limit; otherwise it has no power. So a small hospital is not refused for lack of data, and a clear breach always is.
+A gate on an estimate refuses a release if the estimate is above the limit and there are enough
+cases that a release at half the limit is refused in at most 5 % of runs. With fewer cases it
+refuses only if the whole interval is above the limit; otherwise it has no power. So a small
+hospital is not refused for lack of data, and a clear breach always is.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
 LINKAGE_WARNED = 0.05  # points above chance
 # Above chance; measured: benchmarks/adversaries.md.
 MOST_BY_NOTES = 0.75  # linked by the patient's other notes
-MOST_BY_SHADOW = 0.30  # linked by ten words, with shadow vectors trained on hundreds of other notes of the source
+# linked by ten words, with shadow vectors trained on hundreds of other notes of the source
+MOST_BY_SHADOW = 0.30
 SINGLE = "attack.channel_single"
 LINKAGE = "attack.linkage"
 KEPT_UNIQUE = "attack.kept_columns_unique"
@@ -53,7 +55,9 @@ PART = re.compile(r"part-[0-9a-f]+\.(?!npy$|npz$|arrow$|bin$|vec$)[a-z0-9.]+")
 def adversary_gates(
     findings: Sequence[Finding], names: float, linkage: float, stolen: float | None = None
 ) -> list[Gate]:
-    """Return all gates on what adversaries recover and link; the limits are those of the functions below."""
+    """Return all gates on what adversaries recover and link; the limits are those of the functions
+    below.
+    """
     return [
         *reading_gates(findings, names),
         *linkage_gates(findings, linkage),
@@ -64,8 +68,9 @@ def adversary_gates(
 def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     """Return a gate on names and one on planted names, as far as adversaries attacked them.
 
-    They judge recipients: without vectors, with shadow vectors, with 1 and with 20 known pairs. The decisive attack is
-    the one furthest above chance (always naming the most frequent name, which needs no release).
+    They judge recipients: without vectors, with shadow vectors, with 1 and with 20 known pairs. The
+    decisive attack is the one furthest above chance (always naming the most frequent name, which
+    needs no release).
 
     Args:
         most: share recovered at most, above chance; with 1 the gates are listed as switched off.
@@ -81,12 +86,13 @@ def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
 def linkage_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     """Return a gate for each kind of knowledge by which recipients were tried to link notes.
 
-    Judged are ten words in a row of a note, public texts about the patients, and the patient's other notes. Other
-    notes state the same diagnoses, which a useful release keeps, so their limit is higher: it refuses notes that are
-    identified almost as well as in plain text. Shadow vectors need hundreds of other notes of the same source, which
-    few recipients have, so their limit is higher too (about one note in four is linked by ten words; without
-    background one in two). Linkage by the whole text is a warning (`linkage_warnings`): an attacker with the text
-    learns nothing else from the release.
+    Judged are ten words in a row of a note, public texts about the patients, and the patient's
+    other notes. Other notes state the same diagnoses, which a useful release keeps, so their limit
+    is higher: it refuses notes that are identified almost as well as in plain text. Shadow vectors
+    need hundreds of other notes of the same source, which few recipients have, so their limit is
+    higher too (about one note in four is linked by ten words; without background one in two).
+    Linkage by the whole text is a warning (`linkage_warnings`): an attacker with the text learns
+    nothing else from the release.
 
     Args:
         most: share linked at most, above chance; with 1 the gates are listed as switched off.
@@ -115,10 +121,11 @@ def linkage_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
 
 
 def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
-    """Return gates on an attacker with the vault's vectors; none unless a limit is set (`--max-stolen`).
+    """Return gates on an attacker with the vault's vectors; none unless a limit is set
+    (`--max-stolen`).
 
-    They judge names, planted names, linkage by ten words, and names with an output of their own: the attacker
-    needs the channel to know such an output, so a recipient gains nothing by it.
+    They judge names, planted names, linkage by ten words, and names with an output of their own:
+    the attacker needs the channel to know such an output, so a recipient gains nothing by it.
 
     Args:
         most: share recovered or linked at most, above chance; None or 1: no gate.
@@ -139,7 +146,9 @@ def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
 
 
 def _decisive(of: str, tried: Sequence[Finding], most: float, **fill: object) -> Gate:
-    """Return the gate of a failing attack, else of the strongest with enough cases, else of the strongest."""
+    """Return the gate of a failing attack, else of the strongest with enough cases, else of the
+    strongest.
+    """
     gates = list[Gate]()
     for finding in sorted(tried, key=above_chance, reverse=True):
         attack = (method_of(finding) or "an attack").replace("_", " ")
@@ -173,7 +182,9 @@ def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
 
 
 def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
-    """Return the gate of one estimate; `most` is a share above chance, and 1 switches the gate off."""
+    """Return the gate of one estimate; `most` is a share above chance, and 1 switches the gate
+    off.
+    """
     value = finding.value or 0.0
     cases = effective(finding)
     limit = min(1.0, (finding.chance or 0.0) + most)
@@ -196,7 +207,9 @@ def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
 
 
 def refused_from(most: float, cases: float) -> float:
-    """Return the smallest share refused with 95 % probability from this many cases (normal approximation)."""
+    """Return the smallest share refused with 95 % probability from this many cases (normal
+    approximation).
+    """
     # solves p - z sqrt(p (1 - p) / n) = most for p
     z = ONE_SIDED
     n = max(cases, 1.0)
@@ -206,7 +219,8 @@ def refused_from(most: float, cases: float) -> float:
 
 
 def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
-    """Return the gate on names with an output of their own, which only an attacker with the channel knows.
+    """Return the gate on names with an output of their own, which only an attacker with the channel
+    knows.
 
     Exact, so always with power; with `most` = 1 there is no gate.
     """
@@ -219,10 +233,12 @@ def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
 
 
 def kept_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
-    """Return the gates on kept columns: few unique values, and no own identifier; exact, so always with power.
+    """Return the gates on kept columns: few unique values, and no own identifier; exact, so always
+    with power.
 
     Args:
-        most: allowed share of notes with a combination of kept values of a single patient; 1: no limit.
+        most: allowed share of notes with a combination of kept values of a single patient; 1: no
+            limit.
     """
     values = {f.measure: f for f in findings if f.value is not None}
     gates = []
@@ -250,7 +266,8 @@ def contents_gate(folder: Path, notes: str, columns: Columns) -> Gate:
     """Return the gate that only notes in the requested columns leave: no vectors, tables or models.
 
     Args:
-        folder: the staged release, before card, manifest and report are written. notes: name of the notes in it.
+        folder: the staged release, before card, manifest and report are written. notes: name of the
+            notes in it.
     """
     asked = {columns.text, columns.note_id, columns.patient_id, *columns.keep}
     faults = sum(1 for _ in _foreign(folder, notes)) + len({*_columns(folder / notes)} - asked)
@@ -289,13 +306,16 @@ def _columns(notes: Path) -> Sequence[str]:
 def patient_gates(
     findings: Sequence[Finding], *, digits: bool = True, shuffled: bool = False
 ) -> list[Gate]:
-    """Return the gates on patients' own identifiers in their released notes; empty without a known-patient list.
+    """Return the gates on patients' own identifiers in their released notes; empty without a
+    known-patient list.
 
     Identifiers that the list does not contain have no gate; the report warns about them.
 
     Args:
-        digits: whether the release can contain digits; otherwise gates on numbers hold by construction.
-        shuffled: whether the words of every note are in random order, so that the chance of coincidence is known.
+        digits: whether the release can contain digits; otherwise gates on numbers hold by
+            construction.
+        shuffled: whether the words of every note are in random order, so that the chance of
+            coincidence is known.
     """
     gates = list[Gate]()
     own = [f for f in findings if f.measure.startswith("attack.own_")]
@@ -334,7 +354,9 @@ def _none(finding: Finding, *, certain: bool) -> Gate:
 
 
 def _met(finding: Finding) -> Gate:
-    """Return the gate of a permutation test: no more hits than random word orders of each note explain."""
+    """Return the gate of a permutation test: no more hits than random word orders of each note
+    explain.
+    """
     expected, alone = (
         float(finding.detail.get(name) or 0.0) for name in ("expected", "one_refused_below")
     )
@@ -363,12 +385,16 @@ def _searched(finding: Finding) -> tuple[str, str]:
 
 
 def _many(people: int) -> str:
-    """Return a number for a sentence of the external report; small numbers are in the findings only."""
+    """Return a number for a sentence of the external report; small numbers are in the findings
+    only.
+    """
     return f"{people:,}" if people >= SMALL else f"Fewer than {SMALL}"
 
 
 def _own_name(finding: Finding) -> Gate:
-    """Return the gate on own names: a test if it could refuse one leak; with fewer patients, any leak fails."""
+    """Return the gate on own names: a test if it could refuse one leak; with fewer patients, any
+    leak fails.
+    """
     if not has_power(finding.n):
         count = int(finding.detail.get("alone") or 0)
         return gate(

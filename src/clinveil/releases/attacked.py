@@ -1,7 +1,7 @@
 """Build the input of attacks from a release, its vault and its source notes.
 
-The notes that entered the channel are recomputed in memory from the key. Attackers that train vectors write words to
-the vault only.
+The notes that entered the channel are recomputed in memory from the key. Attackers that train
+vectors write words to the vault only.
 """
 
 from __future__ import annotations
@@ -45,11 +45,14 @@ def attacked_release(
     """Return the input of attacks on words.
 
     Args:
-        released: folder of a release, or its notes. vault: of the same run. original: the source notes.
-        others: notes of another source. patients: known patients, if the release was made with them.
+        released: folder of a release, or its notes. vault: of the same run. original: the source
+            notes.
+        others: notes of another source. patients: known patients, if the release was made with
+            them.
 
     Raises:
-        InputError: the arguments do not belong together. UsageError: the known patients are missing.
+        InputError: the arguments do not belong together. UsageError: the known patients are
+            missing.
     """
     manifest = read_manifest(vault)
     settings = settings_of(manifest, vault)
@@ -94,7 +97,9 @@ def attacked_release(
 
 
 def _released_notes(released: Path, vault: Path, manifest: Mapping[str, Any]) -> Corpus:
-    """Open the released notes. Raises InputError if the vault has no channel or is that of another release."""
+    """Open the released notes. Raises InputError if the vault has no channel or is that of another
+    release.
+    """
     if not (vault / "channel").exists():
         what = f"is the vault of a {manifest['kind']} release, which has no channel"
         raise InputError(

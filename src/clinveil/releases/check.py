@@ -32,11 +32,15 @@ class OutputCheck:
 
     Attributes:
         notes: released notes. words: released words.
-        compared: released words with a known source word. self_replaced: those equal to it, without kept words.
+        compared: released words with a known source word. self_replaced: those equal to it, without
+            kept words.
         kept: words left unchanged on request.
-        out_of_vocabulary: released words not in the channel. below_floor: words of too few patients.
-        stray: released characters that the policy does not allow (digits, foreign punctuation, controls).
-        unmatched: released notes without a source note, and written source notes without a released one.
+        out_of_vocabulary: released words not in the channel. below_floor: words of too few
+            patients.
+        stray: released characters that the policy does not allow (digits, foreign punctuation,
+            controls).
+        unmatched: released notes without a source note, and written source notes without a released
+            one.
         unaligned: notes with words that could not be aligned with the source.
         outputs: frequency of each released word.
     """
@@ -106,15 +110,17 @@ def check_output(
     alignment: Iterable[pa.RecordBatch] = (),
     over: Map = serial,
 ) -> OutputCheck:
-    """Compare released notes with the notes that entered the channel, row by row; all streams are in source order.
+    """Compare released notes with the notes that entered the channel, row by row; all streams are
+    in source order.
 
     Args:
         entered: notes under source ids; some may not have been written.
         crosswalk: one row per written note: source ids and released ids.
         released: notes of the release, under released ids.
-        channel: the channel that they were drawn from; None for notes that should be copies of those that entered.
-        alignment: one row per written note with the offsets of its source words; needed if words were dropped,
-            doubled or reordered.
+        channel: the channel that they were drawn from; None for notes that should be copies of
+            those that entered.
+        alignment: one row per written note with the offsets of its source words; needed if words
+            were dropped, doubled or reordered.
         over: executor; does not change the counts.
     """
     sources = _ById(entered, TEXT)
@@ -265,7 +271,8 @@ def _note(
 def _inputs(source: str, n_outputs: int, place: Ints | None, policy: Policy) -> list[str] | None:
     """Return the source word of each released word, or None if it cannot be determined.
 
-    An alignment is accepted only if it refers to source words, each at most once (twice if words are doubled).
+    An alignment is accepted only if it refers to source words, each at most once (twice if words
+    are doubled).
     """
     inputs = source_words(source)
     if policy.keeps_order and not policy.length and (len(inputs) <= n_outputs or place is None):

@@ -74,10 +74,11 @@ class ReleaseContext(PreparedInput):
     Attributes:
         held_out: the test patients. source_sha256: hash of the source.
         earlier: releases of the same notes under another key.
-        pairs: files of word pairs with human scores. public: public texts about the same patients. Both are for the
-            measures only.
+        pairs: files of word pairs with human scores. public: public texts about the same patients.
+            Both are for the measures only.
         residues: counts of the residues of identifier treatment, once it has run.
-        date_orders: number of notes with numeric dates by the order in which they were read, likewise.
+        date_orders: number of notes with numeric dates by the order in which they were read,
+            likewise.
     """
 
     folder: Places
@@ -104,7 +105,9 @@ class ReleaseContext(PreparedInput):
 
     @property
     def over_all(self) -> Map:
-        """Map for quick work on all notes: `over_parts`, or processes here for many words of a single file."""
+        """Map for quick work on all notes: `over_parts`, or processes here for many words of a
+        single file.
+        """
         return (
             self.over_parts if self.facts else over_words(self.found.tokens, self.settings.workers)
         )
@@ -116,13 +119,17 @@ class ReleaseContext(PreparedInput):
 
     @property
     def treatment_key(self) -> Path:
-        """The key file under which identifiers are replaced; for a given model, the one of its training."""
+        """The key file under which identifiers are replaced; for a given model, the one of its
+        training.
+        """
         source = self.settings.synthetic.source
         before = source.parent / KEY if source else None
         return before if before and before.is_file() else self.folder.vault / KEY
 
     def deidentifier(self, index: NameIndex | None = None) -> Deidentifier | None:
-        """Return the deidentifier, with an index of names from other notes; None with `phi=false`."""
+        """Return the deidentifier, with an index of names from other notes; None with
+        `phi=false`.
+        """
         if not self.settings.phi:
             return None
         own = self.treatment_key.parent == self.folder.vault

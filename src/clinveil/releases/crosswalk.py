@@ -1,8 +1,8 @@
 """New ids for released notes and patients, the crosswalk back to source ids, and sorting by new id.
 
-The crosswalk stays in the vault. A release is sorted by its new ids. These are a keyed function of the source ids, so
-the order discloses nothing about the source order, does not group a patient's notes, and does not depend on batches,
-workers or source order.
+The crosswalk stays in the vault. A release is sorted by its new ids. These are a keyed function of
+the source ids, so the order discloses nothing about the source order, does not group a patient's
+notes, and does not depend on batches, workers or source order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Renamer:
     """Assigns new ids, and returns the crosswalk rows of each batch."""
 
     def __init__(self, key: Key, *, patients: bool) -> None:
-        """`patients`: whether the source has patient ids; otherwise the note id is used for both."""
+        """`patients`: whether the source has patient ids; otherwise the note id is used for
+        both.
+        """
         self._new_ids = NewIds(key, patients=patients)
 
     def __call__(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -67,7 +69,9 @@ class TableWriter:
 
 @dataclass(frozen=True)
 class VaultTable:
-    """The file of `crosswalk` or `alignment` in a vault, or a folder with one file per part, in source order."""
+    """The file of `crosswalk` or `alignment` in a vault, or a folder with one file per part, in
+    source order.
+    """
 
     path: Path
 
@@ -84,7 +88,9 @@ class VaultTable:
 
 
 def source_notes(vault: Path) -> dict[str, str]:
-    """Return the source note id by released note id. Raises InputError if the vault has no crosswalk."""
+    """Return the source note id by released note id. Raises InputError if the vault has no
+    crosswalk.
+    """
     try:
         notes, _ = id_maps(VaultTable(vault / "crosswalk.parquet").batches())
     except (OSError, ValueError, pa.ArrowException):
@@ -96,7 +102,8 @@ def source_notes(vault: Path) -> dict[str, str]:
 
 
 def source_ids(vault: Path) -> SourceIds:
-    """Return the source note ids with the test patients of the run; synthetic notes have test patients only.
+    """Return the source note ids with the test patients of the run; synthetic notes have test
+    patients only.
 
     Raises InputError if the vault has neither.
     """
@@ -144,7 +151,9 @@ def by_new_id(batch: pa.RecordBatch) -> Ranks:
 
 
 def by_source(crosswalk: Iterable[pa.RecordBatch]) -> Callable[[pa.RecordBatch], Ranks]:
-    """Return a rank function that sorts released notes as the crosswalk; unknown ids come last. 16 bytes per note."""
+    """Return a rank function that sorts released notes as the crosswalk; unknown ids come last. 16
+    bytes per note.
+    """
     ids = np.concatenate([np.zeros(0, dtype=np.uint64), *map(by_new_id, crosswalk)])
     order = np.argsort(ids, kind="stable")
     ids, step = np.sort(ids), np.uint64((2**64 - 1) // (ids.size + 1))
@@ -175,7 +184,9 @@ def reordered(
 
 
 def _sorted(ranked: Iterable[pa.RecordBatch], folder: Path, shift: int) -> Iterator[pa.RecordBatch]:
-    """Yield rows sorted by rank, given equal bits above `shift`; split again what exceeds the memory limit."""
+    """Yield rows sorted by rank, given equal bits above `shift`; split again what exceeds the
+    memory limit.
+    """
     for name in _partition(ranked, folder, shift):
         path = folder / str(name)
         if path.stat().st_size > MOST and shift >= _BITS:

@@ -1,7 +1,8 @@
-"""Gates: conditions that must hold before a release may leave. After a failed gate no `release/` is created.
+"""Gates: conditions that must hold before a release may leave. After a failed gate no `release/` is
+created.
 
-This module judges the notes as written: contents, accounting, variety, and copies in synthetic notes. `attack_gates.py`
-judges what attacks find. The text of every gate is in `gates.toml`.
+This module judges the notes as written: contents, accounting, variety, and copies in synthetic
+notes. `attack_gates.py` judges what attacks find. The text of every gate is in `gates.toml`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ from clinveil.report.record import Gate
 from clinveil.stats.refusals import ALPHA, fisher_from
 
 SKIPPED_SHARE = 0.01
-# Below this number of different words, or effective number of words, a release retains almost nothing.
+# Below this number of different words, or effective number of words, a release retains almost
+# nothing.
 FEWEST_WORDS = 20
 FEWEST_EFFECTIVE = 8
 LABEL_TASKS = frozenset({"utility.transfer", "utility.within"})
@@ -51,7 +53,8 @@ NO_POWER = "No power: no pair of known name parts, real or invented, occurs in t
 SHARED = "The model has no sequence of fewer than --min-patients patients, and limits repetition by one patient."
 UNSEEN = "No gate on copies could detect a copy on these notes."
 SEE = "Hold out more patients (--set test_share), or add patients or longer notes."
-# Rows left out by rule (entered in error, released before, not in English), not because of a failure.
+# Rows left out by rule (entered in error, released before, not in English), not because of a
+# failure.
 PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE, NOT_ENGLISH})
 
 
@@ -93,7 +96,8 @@ def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gat
 
 
 def variety_gates(check: OutputCheck, findings: Sequence[Finding]) -> list[Gate]:
-    """Return the gates on variety: enough different words, and utility above chance where it was measured.
+    """Return the gates on variety: enough different words, and utility above chance where it was
+    measured.
 
     The effective number of words is exp(entropy) of the released words' frequencies.
     """
@@ -143,13 +147,17 @@ def _above_chance(detail: Detail) -> float:
 
 
 def effective_number(counts: Mapping[str, int]) -> float:
-    """Return exp(entropy) of a frequency table: the size of a uniform vocabulary with equal entropy; 0 if empty."""
+    """Return exp(entropy) of a frequency table: the size of a uniform vocabulary with equal
+    entropy; 0 if empty.
+    """
     total = sum(counts.values())
     return exp(-sum(n / total * log(n / total) for n in counts.values() if n)) if total else 0.0
 
 
 def accounting_gates(rows: Accounting, check: OutputCheck, *, balanced: bool = True) -> list[Gate]:
-    """Return the gates that every note is accounted for and few failed; `balanced`: so is every token."""
+    """Return the gates that every note is accounted for and few failed; `balanced`: so is every
+    token.
+    """
     lost = abs(rows.read - rows.written - sum(rows.skipped.values()))
     foreign = check.unmatched + abs(check.notes - rows.written)
     failed = sum(n for reason, n in rows.skipped.items() if reason not in PLANNED)
@@ -162,7 +170,8 @@ def accounting_gates(rows: Accounting, check: OutputCheck, *, balanced: bool = T
 
 
 def residue_gates(tally: ResidueTally, limit: float) -> list[Gate]:
-    """Return the gate on text that looks like an identifier and is unchanged by treatment; none without treatment.
+    """Return the gate on text that looks like an identifier and is unchanged by treatment; none
+    without treatment.
 
     Args:
         limit: allowed share of the notes, rounded up to a number of notes; 1: no limit.
@@ -221,8 +230,8 @@ def examine(
     """Compare written notes with the training notes.
 
     Args:
-        expected: number of generated notes. vocabulary: None for notes of public words. span: consecutive words that
-            count as a copy. feed: known patients.
+        expected: number of generated notes. vocabulary: None for notes of public words. span:
+            consecutive words that count as a copy. feed: known patients.
     """
     spans = tuple(sorted({*SPANS, span}))
     # Rare words are left out on all sides: a word that no model can write would split a copy.
@@ -247,7 +256,9 @@ def examine(
 
 
 def _below(written: PlainNotes, vocabulary: Vocabulary, invented: Sequence[frozenset[str]]) -> int:
-    """Count the words that are not in the vocabulary, which has only words of enough patients, and not invented."""
+    """Count the words that are not in the vocabulary, which has only words of enough patients, and
+    not invented.
+    """
     allowed = vocabulary.words if isinstance(vocabulary, LayoutVocabulary) else frozenset[str]()
     pairs = zip_longest(written.texts, invented, fillvalue=frozenset[str]())
     return sum(
@@ -257,7 +268,9 @@ def _below(written: PlainNotes, vocabulary: Vocabulary, invented: Sequence[froze
 
 @dataclass(frozen=True)
 class _Rule:
-    """Training patients copied (`count`), the number allowed (`may`), and the smallest number refused (`least`)."""
+    """Training patients copied (`count`), the number allowed (`may`), and the smallest number
+    refused (`least`).
+    """
 
     what: str
     count: int
@@ -300,7 +313,9 @@ def _nearly_copied(found: Sequence[Finding]) -> Gate:
 
 
 def _test(what: str, hits: tuple[int, int, int], finding: Finding, level: float) -> _Rule:
-    """Run Fisher's exact test on (training patients copied, held-out patients copied, training patients visible)."""
+    """Run Fisher's exact test on (training patients copied, held-out patients copied, training
+    patients visible).
+    """
     copied, by_chance, visible = hits
     least = fisher_from(
         visible, finding.n, _whole(finding.detail, "held_out_patients"), by_chance, level
@@ -372,7 +387,9 @@ def _seeing(gates: list[Gate]) -> list[Gate]:
 
 
 def memory_gate(finding: Finding | None) -> Gate:
-    """Return the gate that no training patient is remembered; None: a model of shared word sequences only."""
+    """Return the gate that no training patient is remembered; None: a model of shared word
+    sequences only.
+    """
     if finding is None:
         return gate("memory", passed=True, value=0, threshold=0, by_construction=True, power=SHARED)
     detail = finding.detail
@@ -400,11 +417,14 @@ def audit_gate(audit: Audit, epsilon: float) -> Gate:
 
 
 def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
-    """Return `attack.known_names`: full names of known patients, compared with invented pairs of the same parts."""
+    """Return `attack.known_names`: full names of known patients, compared with invented pairs of
+    the same parts.
+    """
     names = [person.name for person in read_patients(feed).values()]
     index = NameIndex(names, rng)
     hits = index.find([words(text) for text in written.texts])
-    # Shuffled pairs can be real names, often so with few names; counting these would hide the worst leak.
+    # Shuffled pairs can be real names, often so with few names; counting these would hide the worst
+    # leak.
     known = np.isin(hits.code, np.concatenate([index.real.whole, index.real.ends]))
     by_set = np.bincount(
         hits.replicate[(hits.replicate == 0) | ~known], minlength=index.replicates + 1

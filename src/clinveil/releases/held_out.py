@@ -1,16 +1,21 @@
-"""Test patients: held out of everything that a release learns, and the only test set of its utility figures.
+"""Test patients: held out of everything that a release learns, and the only test set of its utility
+figures.
 
-About `test_share` of the patients are drawn with the key, in the same proportion from each value of the first label.
-Texts that are near-duplicates are on one side. The rules, in this order:
+About `test_share` of the patients are drawn with the key, in the same proportion from each value of
+the first label. Texts that are near-duplicates are on one side. The rules, in this order:
 
-- A patient, or a group of patients with near-duplicate notes, with more than half as many notes as the share is for
-  training.
-- Labels of fewer than ten patients are drawn from together. Each label, and these together, keeps at least half of its
-  patients for training; where a model writes notes of a label, at least as many as that needs.
-- A label has at least five test patients where this is possible, as long as at most 30 % of all patients are held out.
-- Patients of an earlier run stay, if its vault is reused, on their side; new patients are drawn by the same rules.
+- A patient, or a group of patients with near-duplicate notes, with more than half as many notes as
+  the share is for training.
+- Labels of fewer than ten patients are drawn from together. Each label, and these together, keeps
+  at least half of its patients for training; where a model writes notes of a label, at least as
+  many as that needs.
+- A label has at least five test patients where this is possible, as long as at most 30 % of all
+  patients are held out.
+- Patients of an earlier run stay, if its vault is reused, on their side; new patients are drawn by
+  the same rules.
 
-With differential privacy each patient is drawn independently, because a draw must not depend on other patients.
+With differential privacy each patient is drawn independently, because a draw must not depend on
+other patients.
 """
 
 from __future__ import annotations
@@ -40,7 +45,9 @@ MINHASH_SEED = 20260101  # public: which texts are alike is not secret
 
 @dataclass(frozen=True)
 class SplitRows:
-    """What a split needs of some notes: (n,) patient ids and first labels, (n, n_hashes) MinHash signatures."""
+    """What a split needs of some notes: (n,) patient ids and first labels, (n, n_hashes) MinHash
+    signatures.
+    """
 
     patients: pa.Array = field(repr=False)
     labels: pa.Array = field(repr=False)
@@ -71,7 +78,8 @@ class _Group:
     """Patients that are on one side.
 
     Attributes:
-        notes: number of their notes. labels: patients by label. limits: patients by everything that limits a draw.
+        notes: number of their notes. labels: patients by label. limits: patients by everything that
+            limits a draw.
     """
 
     patients: list[str] = field(default_factory=list, repr=False)
@@ -92,7 +100,8 @@ def draw_held_out(
 
     Args:
         rows: of all notes. share: of the patients. salt: secret of the draw.
-        floor: patients that each label keeps for training where it has as many. before: sides of an earlier run.
+        floor: patients that each label keeps for training where it has as many. before: sides of an
+            earlier run.
 
     With fewer than four patients none is held out.
     """
@@ -113,7 +122,9 @@ def draw_held_out(
 def draw_independently(
     rows: Sequence[SplitRows], share: float, salt: bytes, before: HeldOutPatients | None = None
 ) -> HeldOutPatients:
-    """Draw each patient with this probability, independently of all others (differential privacy)."""
+    """Draw each patient with this probability, independently of all others (differential
+    privacy).
+    """
     drawn = KeyedShare(share, salt)
     everyone = set(_patients(rows).unique().to_pylist())
     known = before.patients | before.training if before else frozenset[str]()
@@ -186,13 +197,16 @@ class _Draw:
             )
         for stratum, n in self.strata.items():
             self._spare[stratum] = n - ceil(n / 2)
-        # Groups of more notes than this are for training; three times the mean of a patient is always allowed.
+        # Groups of more notes than this are for training; three times the mean of a patient is
+        # always allowed.
         n_notes = sum(group.notes for group in groups)
         self._largest = max(share * n_notes / 2, 3 * n_notes / max(1, self.n_patients))
         self._most = max(share, MOST) * self.n_patients
 
     def settle(self, group: _Group, before: HeldOutPatients | None) -> None:
-        """Keep the patients of an earlier run on their side; a group with one of its training patients is too."""
+        """Keep the patients of an earlier run on their side; a group with one of its training
+        patients is too.
+        """
         if before is None:
             return
         if not before.training.isdisjoint(group.patients):
@@ -202,7 +216,9 @@ class _Draw:
             self._choose(group)
 
     def fill(self, stratum: str, wanted: int) -> None:
-        """Choose groups of a stratum until it has this many test patients, or no group may be chosen."""
+        """Choose groups of a stratum until it has this many test patients, or no group may be
+        chosen.
+        """
         for group in self._in_stratum[stratum]:
             if self._taken[stratum] >= wanted:
                 return

@@ -1,4 +1,5 @@
-"""The record of a run and its `manifest.json`, for every kind of release; verification of a release folder.
+"""The record of a run and its `manifest.json`, for every kind of release; verification of a release
+folder.
 
 The public edition contains no path, host, user or source identifier.
 """
@@ -73,9 +74,12 @@ class Account:
     Attributes:
         kind: kind of release.
         notes: the notes file. read: rows of the source, the denominator of shares in gates.
-        settings: settings that a recipient may see. public_seeds: what was derived from a public seed.
-        entries: manifest entries of this kind. private_entries: further entries of the internal edition.
-        nth: number of this release under its key. signing_key: of the custodian, else derived from the key.
+        settings: settings that a recipient may see. public_seeds: what was derived from a public
+            seed.
+        entries: manifest entries of this kind. private_entries: further entries of the internal
+            edition.
+        nth: number of this release under its key. signing_key: of the custodian, else derived from
+            the key.
     """
 
     kind: str
@@ -104,7 +108,9 @@ class Account:
         return f"{self.created[:10]}-{self.key.commitment[:8]}{more}"
 
     def manifest(self, edition: Edition, files: Mapping[str, str]) -> dict[str, Any]:
-        """Return the manifest of an edition; `files` are SHA-256 by name. "external" hides what the report hides."""
+        """Return the manifest of an edition; `files` are SHA-256 by name. "external" hides what the
+        report hides.
+        """
         outward = edition == "external"
         values = (outward_value(gate, self.read) if outward else gate.value for gate in self.gates)
         gates = [{name: getattr(gate, name) for name in GATE_FIELDS} for gate in self.gates]
@@ -129,7 +135,9 @@ class Account:
 
 
 def canonical(document: Mapping[str, Any]) -> str:
-    """Return the JSON text whose hash the manifest contains: sorted keys, no spaces, without that hash."""
+    """Return the JSON text whose hash the manifest contains: sorted keys, no spaces, without that
+    hash.
+    """
     rest = {k: v for k, v in document.items() if k != "self_sha256"}
     return json.dumps(
         rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -146,7 +154,9 @@ def sealed(document: Mapping[str, Any]) -> str:
 
 
 def contents(folder: Path) -> tuple[set[str], set[str]]:
-    """Return the relative names of a folder's regular files, and of all else: links, pipes, empty folders."""
+    """Return the relative names of a folder's regular files, and of all else: links, pipes, empty
+    folders.
+    """
     regular = set[str]()
     other = set[str]()
 
@@ -168,7 +178,9 @@ def contents(folder: Path) -> tuple[set[str], set[str]]:
 
 
 def released_files(folder: Path, over: Callable[..., Iterable[str]] = map) -> dict[str, str]:
-    """Return the SHA-256 of all regular files of a release except the list of sums; `over`: map that reads them."""
+    """Return the SHA-256 of all regular files of a release except the list of sums; `over`: map
+    that reads them.
+    """
     names = sorted(contents(folder)[0] - {SUMS})
     return dict(zip(names, over(sha256, [folder / name for name in names]), strict=True))
 
@@ -185,7 +197,9 @@ def _sums(files: Mapping[str, str]) -> str:
 def write_companions(
     folder: Path, card: str, report: str, account: Account, over: Callable[..., Iterable[str]] = map
 ) -> dict[str, str]:
-    """Write card, report, signed manifest and sums. Returns the SHA-256 of the files that the manifest lists."""
+    """Write card, report, signed manifest and sums. Returns the SHA-256 of the files that the
+    manifest lists.
+    """
     (folder / CARD).write_text(card, encoding="utf-8")
     (folder / REPORT).write_text(report, encoding="utf-8")
     listed = released_files(folder, over)
@@ -210,8 +224,9 @@ def verify(folder: Path, public_key: str | Path | None = None) -> list[Check]:
     """Run all checks of a release folder.
 
     Args:
-        public_key: the custodian's public key, a PEM file or its fingerprint ("SHA256:…"), received by another way
-            than the release. Without it, anyone could have made and signed the release.
+        public_key: the custodian's public key, a PEM file or its fingerprint ("SHA256:…"), received
+            by another way than the release. Without it, anyone could have made and signed the
+            release.
 
     Raises:
         InputError: the folder does not exist or is no release, or the public key cannot be read.

@@ -1,8 +1,9 @@
 """Choose what attacks and utility are measured on: all notes, or a keyed sample of patients.
 
-Beyond `--measure-words`, more notes improve the figures little but cost time. Then patients are sampled up to about
-this many words, and all versions of their notes are copied to the vault's scratch folder. Checks that need every note
-(output check, own identifiers, unique layouts and kept values) still use all. Findings on a sample state so.
+Beyond `--measure-words`, more notes improve the figures little but cost time. Then patients are
+sampled up to about this many words, and all versions of their notes are copied to the vault's
+scratch folder. Checks that need every note (output check, own identifiers, unique layouts and kept
+values) still use all. Findings on a sample state so.
 """
 
 from __future__ import annotations
@@ -79,8 +80,10 @@ def measured(
 
     Args:
         whole: source and released notes, channel and counts, without id maps.
-        vault: with the crosswalk, and the alignment if there is one. words: approximate maximum; 0: all.
-        salt: secret of the sampling. scratch: folder in the vault; replaced. over: map that reads part files.
+        vault: with the crosswalk, and the alignment if there is one. words: approximate maximum; 0:
+            all.
+        salt: secret of the sampling. scratch: folder in the vault; replaced. over: map that reads
+            part files.
     """
     assert whole.counts is not None
     n_words = whole.counts.n_tokens
@@ -140,7 +143,9 @@ def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, ove
 def _drawn_ids(
     share: KeyedShare, known: bool, crosswalk: pa.RecordBatch
 ) -> tuple[int, Hashes, pa.RecordBatch, dict[str, str]]:
-    """Return the number of notes, hashes of their patients, the sampled rows, and for known patients all their ids."""
+    """Return the number of notes, hashes of their patients, the sampled rows, and for known
+    patients all their ids.
+    """
     source, released = (crosswalk.column(name) for name in ("source_patient_id", "patient_id"))
     ids = dict(zip(released.to_pylist(), source.to_pylist(), strict=True)) if known else {}
     owners = np.unique(hashes(source.unique().to_pylist()))
@@ -155,7 +160,9 @@ def _in_share(share: KeyedShare, patients: pa.Array) -> pa.Array:
 
 
 def _of_share(share: KeyedShare, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the source notes of sampled patients; a note without a patient id is its own patient."""
+    """Return the source notes of sampled patients; a note without a patient id is its own
+    patient.
+    """
     return batch.filter(
         _in_share(share, pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID)))
     )
@@ -182,9 +189,11 @@ UNITS = frozenset({"notes", "patients", "words", "tokens", "pairs"})
 
 
 def _safe_text(attack: type[Attack], finding: Finding) -> Finding:
-    """Return the finding; of a third-party attack the numbers only, as its texts might contain words of a note.
+    """Return the finding; of a third-party attack the numbers only, as its texts might contain
+    words of a note.
 
-    Findings are part of the external manifest and report. Raises ValueError for a measure without a text of the
+    Findings are part of the external manifest and report. Raises ValueError for a measure without a
+    text of the
     attack: its name would be free text too.
     """
     if attack.__module__.startswith("clinveil.attacks."):

@@ -1,4 +1,6 @@
-"""Read the notes of a synthetic release as its model read them: identifiers replaced again, split into both sides."""
+"""Read the notes of a synthetic release as its model read them: identifiers replaced again, split
+into both sides.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,8 @@ def sides_of_model(
 ) -> TrainHoldoutSplit:
     """Return the training and held-out notes of a model, as it read them.
 
-    In the vault of a release, identifiers of the source notes are replaced again under the key of the vault. Any other
-    model must have read the notes as they are.
+    In the vault of a release, identifiers of the source notes are replaced again under the key of
+    the vault. Any other model must have read the notes as they are.
 
     Args:
         notes: the file that the release read. split: the entry of `about` of the model.
@@ -75,7 +77,9 @@ def _treated(notes: Path, vault: Path, roles: NotesSettings, workers: int) -> Pl
 
 
 def _deidentifier(settings: ReleaseSettings, vault: Path) -> Deidentifier:
-    """Return the deidentifier of the release. Raises InputError if its list of patients is missing."""
+    """Return the deidentifier of the release. Raises InputError if its list of patients is
+    missing.
+    """
     listed = settings.identifiers.patients
     known = dict[str, Any]()
     if listed is not None:

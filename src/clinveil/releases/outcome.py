@@ -1,7 +1,8 @@
-"""Folders of a run, and its last step: write reports, card, manifests and sums, and publish the release atomically.
+"""Folders of a run, and its last step: write reports, card, manifests and sums, and publish the
+release atomically.
 
-`OUT/vault/` contains all secrets; `OUT/release/` exists only if all gates passed. Temporary text is in
-`OUT/vault/work/`, which is removed at exit.
+`OUT/vault/` contains all secrets; `OUT/release/` exists only if all gates passed. Temporary text is
+in `OUT/vault/work/`, which is removed at exit.
 """
 
 from __future__ import annotations
@@ -126,7 +127,8 @@ def finish(
 ) -> Outcome:
     """Write all results of a run, and publish the release if all gates passed.
 
-    A release with a test seed is kept in `vault/refused/`; after another failed gate only the evidence is kept.
+    A release with a test seed is kept in `vault/refused/`; after another failed gate only the
+    evidence is kept.
 
     Args:
         record: internal edition. enter: adds the release to the ledger just before it is published.
@@ -161,7 +163,9 @@ def finish(
 
 
 def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -> Path:
-    """Write the report of one edition and return its path. Raises InputError for a missing or damaged record."""
+    """Write the report of one edition and return its path. Raises InputError for a missing or
+    damaged record.
+    """
     place = run / KIND.vault / RECORD
     if not place.is_file():
         raise InputError(
@@ -180,7 +184,8 @@ def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
     """Send `OUT/release` of a finished run after verification; a refusal writes nothing.
 
     Raises:
-        InputError: no release, or verification failed. UsageError: the target exists, or is a local path.
+        InputError: no release, or verification failed. UsageError: the target exists, or is a local
+            path.
         DiskError: writing to the store failed; a retry resumes.
     """
     if not isinstance(to, RemotePath):

@@ -1,7 +1,9 @@
-"""The pipeline of `clinveil release`: from notes to release, vault and report, for every kind of release.
+"""The pipeline of `clinveil release`: from notes to release, vault and report, for every kind of
+release.
 
-A producer makes the notes of one kind; notes that are added to an earlier release have a producer of their own.
-A release of one file and a release of part files differ only in how stages spread their work (`treatment`, `writing`).
+A producer makes the notes of one kind; notes that are added to an earlier release have a producer
+of their own. A release of one file and a release of part files differ only in how stages spread
+their work (`treatment`, `writing`).
 """
 
 from __future__ import annotations
@@ -86,10 +88,12 @@ def release(
         vectors: pretrained word vectors to use instead of training on the notes.
         base: the release to add to; only settings that may differ from it are used.
         pairs: files of word pairs with human scores, for a measure of word vectors.
-        public: public texts about the same patients, by source patient id, for a measure of linkage.
+        public: public texts about the same patients, by source patient id, for a measure of
+            linkage.
 
     Raises:
-        InputError: invalid notes or vectors. UsageError: OUT exists. Failed gates raise nothing: see `Outcome`.
+        InputError: invalid notes or vectors. UsageError: OUT exists. Failed gates raise nothing:
+            see `Outcome`.
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
     producer, settings = _producer(settings, vectors, base)
@@ -171,7 +175,8 @@ def _held_out(
     base: ParentRelease | None,
     vectors: Path | None,
 ) -> HeldOutPatients:
-    """Draw the test patients, and store them in the vault; those of a reused vault or interrupted run stay.
+    """Draw the test patients, and store them in the vault; those of a reused vault or interrupted
+    run stay.
 
     Given vectors may have read any notes, except those of a run with the same test patients.
 
@@ -250,7 +255,8 @@ def _announce(job: ReleaseContext, producer: Producer) -> None:
 def _earlier(
     ledger: Ledger, hashes: Hashes, key: Key, settings: ReleaseSettings, say: Say
 ) -> list[Earlier]:
-    """Return earlier releases of the same notes under another key; raise UsageError for them without `--again`.
+    """Return earlier releases of the same notes under another key; raise UsageError for them
+    without `--again`.
 
     A release with a test seed never leaves, so it is neither refused nor entered.
     """
@@ -267,10 +273,11 @@ def _earlier(
 
 
 def _enter(job: ReleaseContext, ledger: Ledger, left: Entry | None, run: str) -> None:
-    """Enter a release into the ledger; `left` is the entry of what was released under its key before.
+    """Enter a release into the ledger; `left` is the entry of what was released under its key
+    before.
 
-    Raises GateError if the same notes were released while this run was in progress, except if both are private: the
-    later one has counted what the other spent.
+    Raises GateError if the same notes were released while this run was in progress, except if both
+    are private: the later one has counted what the other spent.
     """
     hashes = job.found.hashes
     vault = job.folder.vault

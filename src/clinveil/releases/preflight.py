@@ -56,7 +56,8 @@ class Preflight:
     Attributes:
         rows: notes read. characters: code points in total.
         skipped: rows left out by the preset of the source, by reason.
-        notes: `text_hashes` of each batch, for the ledger. owners: hashes of the patient ids of each batch.
+        notes: `text_hashes` of each batch, for the ledger. owners: hashes of the patient ids of
+            each batch.
         split: what the draw of test patients needs of each batch.
     """
 
@@ -121,7 +122,8 @@ def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
 def preflight_parts(
     corpus: PartedCorpus, over: Map, say: Say, broken: Broken
 ) -> tuple[PartedCorpus, Preflight, tuple[PartFacts, ...]]:
-    """Run `preflight` on the readable parts with rows; return these parts, the totals, and facts per part.
+    """Run `preflight` on the readable parts with rows; return these parts, the totals, and facts
+    per part.
 
     Args:
         broken: collects unreadable parts.
@@ -179,7 +181,9 @@ class PreparedInput:
 
     @property
     def over_parts(self) -> Map:
-        """Executor for quick work on parts; of few words it is done here, because starting processes takes seconds."""
+        """Executor for quick work on parts; of few words it is done here, because starting
+        processes takes seconds.
+        """
         return self.over if self.found.tokens >= MANY_WORDS else serial
 
 

@@ -1,7 +1,8 @@
 """A kind of release: its defaults, its settings, and how it produces the released notes.
 
-Each kind is one file of `releases/producers`, which registers a `Producer` under its name. The pipeline does what all
-kinds share (preflight, run folder, ledger, attacks, gates, manifest, report) and asks the producer for a `Product`.
+Each kind is one file of `releases/producers`, which registers a `Producer` under its name. The
+pipeline does what all kinds share (preflight, run folder, ledger, attacks, gates, manifest, report)
+and asks the producer for a `Product`.
 """
 
 from __future__ import annotations
@@ -42,9 +43,11 @@ class Producer(ABC):
 
     Attributes:
         uses: settings and groups of this kind that not all kinds use.
-        defaults: settings that differ from those of `ChannelSettings`. profiles: the same per `--profile`.
+        defaults: settings that differ from those of `ChannelSettings`. profiles: the same per
+            `--profile`.
         adds: whether notes can be added to an earlier release of this kind (`--add`).
-        learns: vault contents that a resumed run reuses. keeps_markup: whether tags of HTML and XML are released.
+        learns: vault contents that a resumed run reuses. keeps_markup: whether tags of HTML and XML
+            are released.
     """
 
     uses: ClassVar[frozenset[str]] = frozenset()
@@ -67,7 +70,9 @@ class Producer(ABC):
         return corpus
 
     def refuse_early(self, settings: ReleaseSettings) -> None:  # noqa: B027
-        """Raise MissingExtra, UsageError or InputError for errors detectable before reading the notes."""
+        """Raise MissingExtra, UsageError or InputError for errors detectable before reading the
+        notes.
+        """
 
     def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:  # noqa: B027
         """Raise InputError for notes that cannot be released as this kind."""
@@ -91,9 +96,11 @@ class Product(ABC):
         path: of the notes. columns: their column roles.
         rows: rows read, written and skipped. check: result of reading the notes back.
         tokens, types: words and different words of the source.
-        patients: number of patients. found: identifiers detected, by label; None if detection did not run.
+        patients: number of patients. found: identifiers detected, by label; None if detection did
+            not run.
         digests: SHA-256 of vault contents, by name.
-        judged: targets of adversaries that gates of this kind judge. varied: whether variety is required.
+        judged: targets of adversaries that gates of this kind judge. varied: whether variety is
+            required.
     """
 
     judged: ClassVar[Collection[Target]] = TARGETS
@@ -143,7 +150,9 @@ class Product(ABC):
         return {}
 
     def jointly(self, findings: list[Finding]) -> tuple[list[Finding], list[Gate]]:
-        """Return the findings together with earlier releases under the same key, and the gates on them."""
+        """Return the findings together with earlier releases under the same key, and the gates on
+        them.
+        """
         return findings, []
 
     def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
@@ -151,7 +160,9 @@ class Product(ABC):
         yield from ()
 
     def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
-        """Return some of the measured source notes aligned with their released versions, for the internal report."""
+        """Return some of the measured source notes aligned with their released versions, for the
+        internal report.
+        """
         return []
 
     @property
@@ -188,7 +199,9 @@ producers: Registry[Producer] = Registry(
 
 
 def kinds_with(names: Collection[str], kind: str) -> list[str]:
-    """Return the kinds that use one of these settings or groups; empty if `kind`, or every kind, uses it."""
+    """Return the kinds that use one of these settings or groups; empty if `kind`, or every kind,
+    uses it.
+    """
     using = [name for name, producer in producers if producer.uses & set(names)]
     return [] if kind in using else using
 

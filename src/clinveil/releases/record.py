@@ -37,7 +37,8 @@ from clinveil.report.record import (
 )
 
 TITLE = "Release of clinical notes"
-# Settings that contain paths of the custodian; the public edition states only whether they were given.
+# Settings that contain paths of the custodian; the public edition states only whether they were
+# given.
 _PLACES = (
     "patients",
     "phi_policy",
@@ -129,7 +130,9 @@ def _private_entries(product: Product) -> dict[str, Any]:
 
 
 def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
-    """Return the settings that a recipient may see: those of the kind, without paths of the custodian."""
+    """Return the settings that a recipient may see: those of the kind, without paths of the
+    custodian.
+    """
     record = settings.flat()
     others = settings.of_other_kinds()
     used = {*mechanism_of(settings.channel).flags(), *Policy.__dataclass_fields__}

@@ -1,4 +1,6 @@
-"""Sample notes for the reports: released excerpts, and source notes aligned with their released versions."""
+"""Sample notes for the reports: released excerpts, and source notes aligned with their released
+versions.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ WORDS = 25
 
 @dataclass(frozen=True)
 class Source:
-    """One note as pieces: (source text, text that entered the channel, whether it was an identifier)."""
+    """One note as pieces: (source text, text that entered the channel, whether it was an
+    identifier).
+    """
 
     note_id: str
     patient_id: str
@@ -105,8 +109,8 @@ def _tokens(
 ) -> Iterator[AlignedToken]:
     """Yield the source tokens in order, each with its released text; an identifier is one token.
 
-    A long note is cut only after treatment, so that the shown text is what was released. Reordered words are shown at
-    their source; a word written twice is shown twice.
+    A long note is cut only after treatment, so that the shown text is what was released. Reordered
+    words are shown at their source; a word written twice is shown twice.
     """
     written: dict[int, str] = {}
     for start, word in zip(starts, words(released), strict=True):
@@ -144,7 +148,9 @@ def _plain(
 
 
 def excerpts(released: Corpus, key: Key) -> list[str]:
-    """Return about 25 words each of three released notes, chosen by the key; long notes are cut at sentences."""
+    """Return about 25 words each of three released notes, chosen by the key; long notes are cut at
+    sentences.
+    """
     drawn = (
         (key.digest("excerpt", note.note_id), note.text)
         for note in rows(released)

@@ -55,12 +55,16 @@ class ReleaseChannelSettings(ChannelSettings):
 
     @property
     def label_floor(self) -> int:
-        """Patients that must share the value of a label of synthetic notes: the patient floor, at most 5."""
+        """Patients that must share the value of a label of synthetic notes: the patient floor, at
+        most 5.
+        """
         return LABEL_PATIENTS if self.min_patients == "auto" else min(LABEL_PATIENTS, self.floor)
 
     @property
     def floor(self) -> int:
-        """The patient floor. Raises ValueError for `auto`, which `ReleaseSettings.resolved` replaces."""
+        """The patient floor. Raises ValueError for `auto`, which `ReleaseSettings.resolved`
+        replaces.
+        """
         if not isinstance(self.min_patients, int):
             raise ValueError("the patient floor is known only after counting the patients")
         return self.min_patients
@@ -186,7 +190,9 @@ class ReleaseSettings(Settings):
     @model_validator(mode="wrap")
     @classmethod
     def _presets(cls, values: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
-        """Apply the defaults of kind and profile; they do not count as given (`model_fields_set`)."""
+        """Apply the defaults of kind and profile; they do not count as given
+        (`model_fields_set`).
+        """
         if (
             not isinstance(values, Mapping)
             or (kind := values.get("kind", "obfuscated")) not in producers

@@ -48,7 +48,9 @@ VALIDATION = 0.1  # of the training patients
 
 @dataclass(frozen=True)
 class TrainHoldoutSplit:
-    """Training notes, notes of test patients, and notes of further patients that validate the training of a network."""
+    """Training notes, notes of test patients, and notes of further patients that validate the
+    training of a network.
+    """
 
     training: PlainNotes = field(repr=False)
     held_out: PlainNotes = field(repr=False)
@@ -69,7 +71,8 @@ def sides_of(
     """Return the notes of training and of test patients.
 
     Args:
-        seed: of the draw of validation patients. validate: take a tenth of the training patients to validate a network.
+        seed: of the draw of validation patients. validate: take a tenth of the training patients to
+            validate a network.
 
     Raises InputError if a side has fewer than two patients.
     """
@@ -111,7 +114,9 @@ def refuse_few(patients: int) -> None:
 
 
 def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSplit:
-    """Return the split of a trained model, verified: with other notes, floor and gates would be wrong."""
+    """Return the split of a trained model, verified: with other notes, floor and gates would be
+    wrong.
+    """
     unknown = UsageError(
         "has no record of its split", where=name, hint="pass the model of a synthetic release"
     )
@@ -148,7 +153,8 @@ class Trained:
     """A trained model and its split.
 
     Attributes:
-        seed: of validation patients and training; secret unless `public_seed`. before: trained by an earlier run.
+        seed: of validation patients and training; secret unless `public_seed`. before: trained by
+            an earlier run.
     """
 
     model: LanguageModel = field(repr=False)
@@ -167,7 +173,9 @@ class Trained:
 def load_trained(
     place: Path, notes: PlainNotes, settings: ReleaseSettings, labels: LabelColumns, *, before: bool
 ) -> Trained:
-    """Load a model. Raises InputError or UsageError if it was trained on other notes or labels, or has no split."""
+    """Load a model. Raises InputError or UsageError if it was trained on other notes or labels, or
+    has no split.
+    """
     model, about = load_model(place, device=settings.lm.device)
     split: Any = about.get("split")
     sides = split_as_before(notes, split, place.name)
@@ -245,7 +253,9 @@ MOST_EMPTY = 1_000  # notes in a row without a word
 
 @dataclass
 class Counts:
-    """Counts of generated notes: notes and words written, truncated notes, empty notes (left out)."""
+    """Counts of generated notes: notes and words written, truncated notes, empty notes (left
+    out).
+    """
 
     notes: int = 0
     words: int = 0
@@ -257,8 +267,8 @@ class Counts:
 class Checked:
     """What the gates need of each written note.
 
-    drawn: its text before rare words were replaced and placeholders filled, as `shared_text` returns it. invented: the
-    words of its surrogates.
+    drawn: its text before rare words were replaced and placeholders filled, as `shared_text`
+    returns it. invented: the words of its surrogates.
     """
 
     drawn: list[str] = field(default_factory=list, repr=False)
@@ -277,7 +287,8 @@ def draw_notes(
     *,
     marked: bool = False,
 ) -> Iterator[SyntheticNote]:
-    """Yield the planned notes, without empty ones, until `enough` is true; update `counts` and `checked`.
+    """Yield the planned notes, without empty ones, until `enough` is true; update `counts` and
+    `checked`.
 
     marked: write tags around the surrogates that fill placeholders.
 
@@ -322,7 +333,8 @@ def _text(model: LanguageModel, note: GeneratedNote, key: Key) -> str:
 def shared_text(notes: PlainNotes, vocabulary: Vocabulary) -> PlainNotes:
     """Return notes as a model with a perfect memory would write them.
 
-    They have no rare words and no placeholders, which keep nothing of a patient, and digits of rare numbers are 0.
+    They have no rare words and no placeholders, which keep nothing of a patient, and digits of rare
+    numbers are 0.
     """
     return replace(
         notes, texts=tuple(_shared(vocabulary, vocabulary.encode(text)) for text in notes.texts)

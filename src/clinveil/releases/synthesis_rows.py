@@ -1,4 +1,6 @@
-"""Columns of synthetic notes: read the label columns of the source, and write notes under the source's column names."""
+"""Columns of synthetic notes: read the label columns of the source, and write notes under the
+source's column names.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,10 @@ class LabelColumns:
     """The label columns of the source.
 
     Attributes:
-        fields: of each column, in order. values: by column name, the source's value of each text value.
-        labels: shared combinations of values, by number. of_note: number of the label by note id, or RARE.
+        fields: of each column, in order. values: by column name, the source's value of each text
+            value.
+        labels: shared combinations of values, by number. of_note: number of the label by note id,
+            or RARE.
     """
 
     fields: tuple[pa.Field, ...]
@@ -45,8 +49,8 @@ class LabelColumns:
 
         apart: test patients, who do not count for the patient floor of a combination of values.
 
-        Raises InputError for a column with empty values, lists, too many values, or values of fewer than `floor`
-        patients.
+        Raises InputError for a column with empty values, lists, too many values, or values of fewer
+        than `floor` patients.
         """
         names = corpus.columns.keep
         fields = dict[str, pa.Field]()
@@ -78,7 +82,9 @@ class LabelColumns:
         )
 
     def notes(self, corpus: Corpus, *, placeholders: bool) -> PlainNotes:
-        """Return the notes of the treated corpus with their labels; without `placeholders`, their marks are removed."""
+        """Return the notes of the treated corpus with their labels; without `placeholders`, their
+        marks are removed.
+        """
         plain = read_notes(corpus, layout=True)
         texts = (
             plain.texts if placeholders else tuple(text.translate(NO_MARKS) for text in plain.texts)
@@ -91,7 +97,9 @@ class LabelColumns:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of names and values in order, for a model that has the numbers of the labels only."""
+        """SHA-256 of names and values in order, for a model that has the numbers of the labels
+        only.
+        """
         return sha256(repr(([one.name for one in self.fields], self.labels)).encode()).hexdigest()
 
     def named(self, label: int) -> dict[str, str]:

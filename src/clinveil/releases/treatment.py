@@ -1,7 +1,8 @@
 """Replace identifiers in the notes of a release, and count the words of the result.
 
-One file is treated batch by batch. Part files are treated by one task per part, whose detected spans are kept in the
-vault's `tasks`, so that an interrupted run can resume; treated text is recomputed.
+One file is treated batch by batch. Part files are treated by one task per part, whose detected
+spans are kept in the vault's `tasks`, so that an interrupted run can resume; treated text is
+recomputed.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class Treated:
 
 
 def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
-    """Return the notes with identifiers treated, or with placeholders; unchanged with `phi=false`."""
+    """Return the notes with identifiers treated, or with placeholders; unchanged with
+    `phi=false`.
+    """
     settings = job.settings
     removal = (
         f"find identifiers, policy {settings.identifiers.policy().name}"
@@ -163,7 +166,9 @@ def _residues_of(part: Path) -> Path:
 
 
 def _report(job: ReleaseContext, counts: Counts) -> None:
-    """Keep counts for gate and report, and print what the patient list and the second check leave open."""
+    """Keep counts for gate and report, and print what the patient list and the second check leave
+    open.
+    """
     job.residues.add_counts(counts.residues)
     job.date_orders.update(counts.date_orders)
     job.say(counts.residues.line())
@@ -172,7 +177,9 @@ def _report(job: ReleaseContext, counts: Counts) -> None:
 
 
 def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:
-    """Count the words of notes and the patients who use them; part files are counted where they are read."""
+    """Count the words of notes and the patients who use them; part files are counted where they are
+    read.
+    """
     with job.timer.stage("vocabulary", "words and the patients who use them"):
         return count_words(
             entered, job.folder.work, over=job.over_all, say=job.say, total=job.found.rows

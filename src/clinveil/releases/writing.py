@@ -1,8 +1,9 @@
-"""Write the notes of a release under new ids, drawn through a channel or unchanged, and read them back.
+"""Write the notes of a release under new ids, drawn through a channel or unchanged, and read them
+back.
 
-A single file is written in this process. Of part files, one task per part writes and checks; finished parts are kept
-in the vault's `tasks` until the release is finished. A released part is named by a keyed hash of its source name, so
-the order of parts is independent of the source.
+A single file is written in this process. Of part files, one task per part writes and checks;
+finished parts are kept in the vault's `tasks` until the release is finished. A released part is
+named by a keyed hash of its source name, so the order of parts is independent of the source.
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ class Target:
         return tally
 
     def check(self, entered: Corpus, channel: Channel | None, over: Map = serial) -> OutputCheck:
-        """Read the written notes back and compare them with the notes that entered the channel, if there is one."""
+        """Read the written notes back and compare them with the notes that entered the channel, if
+        there is one.
+        """
         crosswalk, alignment = (
             VaultTable(self.vault / f"{name}.parquet").batches() for name in TABLES
         )
@@ -135,7 +138,9 @@ def opened(path: Path, columns: Columns) -> Corpus:
 def write_notes(
     job: ReleaseContext, entered: Corpus, channel: Channel | None
 ) -> tuple[Tally, OutputCheck, Path]:
-    """Write every note into staging, drawn through the channel if there is one, and read the notes back."""
+    """Write every note into staging, drawn through the channel if there is one, and read the notes
+    back.
+    """
     what = f"replace every word, {mechanism_of(job.settings.channel).description}"
     stage = ("write", "new ids, keyed order") if channel is None else ("obfuscate", what)
     with job.timer.stage(*stage, "keyed"):
@@ -177,12 +182,15 @@ def _results(
 
 @dataclass(frozen=True)
 class WritePart:
-    """Write one part with new ids, through the channel if its digest is not empty, and read it back.
+    """Write one part with new ids, through the channel if its digest is not empty, and read it
+    back.
 
     Attributes:
-        part: the part as it is released or enters the channel. entered: hash of everything that it depends on.
+        part: the part as it is released or enters the channel. entered: hash of everything that it
+            depends on.
         vault: folder of key and channel. channel: digest of the channel. commitment: of the key.
-        scratch: folder in the vault. columns, suffix: of source and release. order: keyed or source.
+        scratch: folder in the vault. columns, suffix: of source and release. order: keyed or
+            source.
     """
 
     part: NotesCorpus = field(repr=False)
@@ -235,7 +243,9 @@ def _obfuscator(vault: Path, policy: Policy, channel: str, commitment: str) -> O
 def _write_parts(
     job: ReleaseContext, entered: Corpus, channel: Channel | None
 ) -> tuple[Tally, OutputCheck, Path]:
-    """Write every part: notes to staging, crosswalk and alignment to the vault, one file per part."""
+    """Write every part: notes to staging, crosswalk and alignment to the vault, one file per
+    part.
+    """
     assert isinstance(entered, PartedCorpus)
     # A task depends on the part, on the detection in all parts, and on the key.
     of = (
@@ -273,7 +283,9 @@ def _write_parts(
 
 
 def _link(source: Path, target: Path) -> None:
-    """Create a hard link, or a copy if the file system does not support hard links; replace the target."""
+    """Create a hard link, or a copy if the file system does not support hard links; replace the
+    target.
+    """
     remove(target)
     try:
         os.link(source, target)

@@ -1,4 +1,6 @@
-"""Convert findings to printable cells, for the terminal, the report, the card and the tables of studies."""
+"""Convert findings to printable cells, for the terminal, the report, the card and the tables of
+studies.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,12 @@ class Row:
     """One finding as printable cells.
 
     Attributes:
-        label: of the row. variants: parts of the label. ends: interval. n, unit: number of cases and their unit.
+        label: of the row. variants: parts of the label. ends: interval. n, unit: number of cases
+            and their unit.
         p: P value; a dash where there is none.
         beside: companions of the value by the keys of `measures.COMPANIONS`, count and P included.
-        remarks: texts that must be read with the number, by type. more: all other figures (internal edition only).
+        remarks: texts that must be read with the number, by type. more: all other figures (internal
+            edition only).
         hidden: whether this edition hides the value because it is, or discloses, a small count.
         finding: the finding itself.
     """
@@ -97,7 +101,9 @@ def sentence(text: str) -> str:
 
 
 def remarks(finding: Finding) -> dict[str, str]:
-    """Return texts that must be read with the number: warnings, unchecked assumptions, reasons for a missing value."""
+    """Return texts that must be read with the number: warnings, unchecked assumptions, reasons for
+    a missing value.
+    """
     return {key: str(finding.detail[key]) for key in REMARKS if finding.detail.get(key)}
 
 
@@ -114,8 +120,8 @@ def direction(finding: Finding) -> str:
 class Block:
     """One measure: its text, and a row for each of its findings.
 
-    `chance`, `control`, `p` and `methods` describe these columns in words; `questions` are asked by single rows only;
-    `remarks` must be read with the numbers.
+    `chance`, `control`, `p` and `methods` describe these columns in words; `questions` are asked by
+    single rows only; `remarks` must be read with the numbers.
     """
 
     name: str

@@ -18,7 +18,9 @@ PEOPLE = frozenset(
 
 
 def external_edition(record: ReleaseRecord) -> ReleaseRecord:
-    """Return the record of what may leave: without source notes, internal facts and values that look like a path."""
+    """Return the record of what may leave: without source notes, internal facts and values that
+    look like a path.
+    """
     return replace(
         record,
         edition="external",
@@ -30,7 +32,9 @@ def external_edition(record: ReleaseRecord) -> ReleaseRecord:
 
 
 def hidden(count: float | None, unit: str, edition: Edition) -> bool:
-    """Whether this edition may not print a count of people or notes because it is small; zero is printed."""
+    """Whether this edition may not print a count of people or notes because it is small; zero is
+    printed.
+    """
     counted = unit.startswith("own ") or any(word in PEOPLE for word in unit.split())
     return edition == "external" and counted and count is not None and 0 < count < SMALL
 
@@ -108,7 +112,8 @@ def outward_value(gate: Gate, rows: int) -> Plain:
 
 
 def _outward(facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    # A value may look like a path or an address: false positives are acceptable, false negatives are not.
+    # A value may look like a path or an address: false positives are acceptable, false negatives
+    # are not.
     kept = (
         (fact, isinstance(fact.value, str) and set("/\\~@") & set(fact.value)) for fact in facts
     )

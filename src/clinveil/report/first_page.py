@@ -1,4 +1,6 @@
-"""The first page of the report: what leaves, utility, risks, gates. It must fit one printed A4 page."""
+"""The first page of the report: what leaves, utility, risks, gates. It must fit one printed A4
+page.
+"""
 
 from __future__ import annotations
 
@@ -70,10 +72,12 @@ _MEMBERSHIP = ("membership",)
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One utility figure: score of the release between floor and ceiling, or the reason why no share is printed.
+    """One utility figure: score of the release between floor and ceiling, or the reason why no
+    share is printed.
 
-    `share` is the share of the gap between floor and ceiling, `of_real` the score divided by the ceiling; both with
-    their interval. `of` is the number of findings of this task; the lowest share is shown.
+    `share` is the share of the gap between floor and ceiling, `of_real` the score divided by the
+    ceiling; both with their interval. `of` is the number of findings of this task; the lowest share
+    is shown.
     """
 
     task: str
@@ -152,7 +156,9 @@ class FirstPage:
 
     @property
     def judged(self) -> tuple[Risk, ...]:
-        """The risks that the headline counts: those of the table, and the others that were measured."""
+        """The risks that the headline counts: those of the table, and the others that were
+        measured.
+        """
         return self.risks + self.others
 
     @property
@@ -162,7 +168,9 @@ class FirstPage:
 
     @property
     def not_better(self) -> int:
-        """Number of risks above the threshold although the attack does not exceed chance or its control."""
+        """Number of risks above the threshold although the attack does not exceed chance or its
+        control.
+        """
         return sum(bool(risk.not_above) for risk in self.judged)
 
     @property
@@ -205,7 +213,9 @@ def first_page(record: ReleaseRecord) -> FirstPage:
 
 
 def clipped(text: str, length: int) -> str:
-    """Return the text on one line, cut at a word end to at most `length` characters plus an ellipsis."""
+    """Return the text on one line, cut at a word end to at most `length` characters plus an
+    ellipsis.
+    """
     line = " ".join(text.split())
     if len(line) <= length:
         return line
@@ -321,7 +331,9 @@ def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:
 
 
 def risk_bar(shown: Row, threshold: float, above: bool) -> Markup:
-    """Return a bar of a risk with its interval and the threshold; empty where the number is hidden."""
+    """Return a bar of a risk with its interval and the threshold; empty where the number is
+    hidden.
+    """
     if shown.hidden or shown.value.value is None:
         return Markup("")
     high = shown.ends[1].value if shown.ends else None

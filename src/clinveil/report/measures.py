@@ -1,7 +1,8 @@
 """Look up the text of each measure, and sort the keys of a finding's detail.
 
-Some keys distinguish rows of one measure (`VARIANTS`), some are printed next to the value (`COMPANIONS`), some are
-remarks (`REMARKS`). All other keys are printed in the internal edition only.
+Some keys distinguish rows of one measure (`VARIANTS`), some are printed next to the value
+(`COMPANIONS`), some are remarks (`REMARKS`). All other keys are printed in the internal edition
+only.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ UNKNOWN = MeasureText(
 
 @cache
 def _files() -> tuple[Mapping[str, MeasureText], frozenset[str]]:
-    """Texts in TOML files next to attacks and utility measures and in `measures.toml`; names of these files."""
+    """Texts in TOML files next to attacks and utility measures and in `measures.toml`; names of
+    these files.
+    """
     package = Path(str(files("clinveil")))
     merged = dict[str, MeasureText]()
     names = set[str]()
@@ -48,14 +51,18 @@ def _files() -> tuple[Mapping[str, MeasureText], frozenset[str]]:
 
 
 def catalogue() -> Mapping[str, MeasureText]:
-    """Return all texts by the dotted name of their measure, those that an attack class defines included."""
+    """Return all texts by the dotted name of their measure, those that an attack class defines
+    included.
+    """
     known, names = _files()
     more = (attacks.get(name) for name in attacks.names() if name.replace("-", "_") not in names)
     return MappingProxyType({**{k: v for attack in more for k, v in attack.words.items()}, **known})
 
 
 def find(measure: str) -> tuple[str, MeasureText]:
-    """Return name and text of the entry with the longest name that the measure begins with, or `UNKNOWN`."""
+    """Return name and text of the entry with the longest name that the measure begins with, or
+    `UNKNOWN`.
+    """
     fits = [
         name
         for name in catalogue()
@@ -144,7 +151,9 @@ def _variant(key: str, finding: Finding) -> str:
 
 
 def beside(finding: Finding, kind: Kind) -> dict[str, Number]:
-    """The companions of the value by the keys of `COMPANIONS`; count and P are fields of the finding."""
+    """The companions of the value by the keys of `COMPANIONS`; count and P are fields of the
+    finding.
+    """
     found: Mapping[str, object] = {**finding.detail, "count": finding.count, "p": finding.p}
     made = {key: found.get(key) for key in COMPANIONS}
     return {
@@ -155,7 +164,9 @@ def beside(finding: Finding, kind: Kind) -> dict[str, Number]:
 
 
 def more(finding: Finding) -> dict[str, Number]:
-    """All other figures and labels of the detail by the words of their keys: so everything has a reader."""
+    """All other figures and labels of the detail by the words of their keys: so everything has a
+    reader.
+    """
     shown: dict[str, Number] = {}
     for key, value in finding.detail.items():
         if key in {*COMPANIONS, *VARIANTS, *REMARKS}:

@@ -1,7 +1,8 @@
-"""Format counts, shares, scores and intervals, for the report, the terminal (`terse`) and studies (`bare`, `decimals`).
+"""Format counts, shares, scores and intervals, for the report, the terminal (`terse`) and studies
+(`bare`, `decimals`).
 
-A `Number` stores the exact value with its text; the page contains both, so that a program can check it against the
-record. Rounding never returns 0 % or 100 % for a share that is neither.
+A `Number` stores the exact value with its text; the page contains both, so that a program can check
+it against the record. Rounding never returns 0 % or 100 % for a share that is neither.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ Write = Callable[[float, Kind], str]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A formatted number; `value` is exact, or None where nothing was measured or the number is hidden."""
+    """A formatted number; `value` is exact, or None where nothing was measured or the number is
+    hidden.
+    """
 
     text: str
     value: float | int | None = None
@@ -33,7 +36,9 @@ def number(value: float | int | None, kind: Kind, write: Write | None = None) ->
 
 
 def text(value: float | int, kind: Kind) -> str:
-    """Return a number as text: shares as per cent, counts with separators, scores with three decimals."""
+    """Return a number as text: shares as per cent, counts with separators, scores with three
+    decimals.
+    """
     if kind == "share":
         return share(value)
     if kind == "p":
@@ -50,7 +55,9 @@ def text(value: float | int, kind: Kind) -> str:
 
 
 def share(value: float) -> str:
-    """Return a share in [0, 1] as per cent, with more decimals below 1 %; 0 and 100 only where exact."""
+    """Return a share in [0, 1] as per cent, with more decimals below 1 %; 0 and 100 only where
+    exact.
+    """
     percent = 100 * value
     if value in (0, 1):
         return f"{percent:.0f}{SPACE}%"
@@ -69,14 +76,18 @@ def p_value(p: float) -> str:
 
 
 def terse(value: float | int, kind: Kind = "number") -> str:
-    """Return a number for the terminal: four decimals, or three digits where these would be zero."""
+    """Return a number for the terminal: four decimals, or three digits where these would be
+    zero.
+    """
     if kind == "count" and float(value).is_integer():
         return f"{round(value):,}"
     return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.2e}"
 
 
 def bare(value: float | int, kind: Kind) -> str:
-    """Return a number for a column with the heading %: shares without the sign, differences with two digits."""
+    """Return a number for a column with the heading %: shares without the sign, differences with
+    two digits.
+    """
     if kind in ("share", "count"):
         percent = 100 * value
         return f"{percent:.1f}" if percent == 0 or percent >= 0.05 else f"{percent:.2g}"
@@ -100,7 +111,9 @@ def between(value: float | None, low: float | None, high: float | None, digits: 
 def interval(
     low: float | None, high: float | None, kind: Kind, write: Write | None = None
 ) -> tuple[Number, Number] | None:
-    """Return both ends of an interval, or None where there is none or it is a point (the number is exact)."""
+    """Return both ends of an interval, or None where there is none or it is a point (the number is
+    exact).
+    """
     if low is None or high is None or low == high:
         return None
     return number(low, kind, write), number(high, kind, write)

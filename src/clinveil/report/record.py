@@ -1,7 +1,8 @@
 """Define `ReleaseRecord`: everything that a report shows, as typed values.
 
-The record is stored in the vault so that the report can be rendered again without the run. It may contain source
-text (`notes`), so it is secret. `external_edition(record)` in `edition.py` derives the record that may leave.
+The record is stored in the vault so that the report can be rendered again without the run. It may
+contain source text (`notes`), so it is secret. `external_edition(record)` in `edition.py` derives
+the record that may leave.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ def _finite(value: Plain) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A label and its value. `internal` ones (paths, hosts, hashes of source files) never reach the external edition.
+    """A label and its value. `internal` ones (paths, hosts, hashes of source files) never reach the
+    external edition.
 
-    `unit` names what a number counts ("patients", "notes", …): counts of people and notes are hidden when small.
+    `unit` names what a number counts ("patients", "notes", …): counts of people and notes are
+    hidden when small.
     """
 
     label: str
@@ -59,10 +62,12 @@ class Gate:
         passed: whether the release may leave as far as this gate is concerned.
         value, threshold: measured value and limit, in `unit`; the threshold may be text.
         meaning: one sentence that explains the outcome; hint: how to fix a failure.
-        power: smallest breach that the gate can detect on this data, or a statement that it can detect none.
+        power: smallest breach that the gate can detect on this data, or a statement that it can
+            detect none.
         by_construction: the gate can fail only through a program error; not counted as tested.
         blind: the gate could not have failed on this data; not counted as tested.
-        switched_off: the settings disabled the gate; `passed` is true and `value` is still what was measured.
+        switched_off: the settings disabled the gate; `passed` is true and `value` is still what was
+            measured.
     """
 
     name: str
@@ -108,7 +113,9 @@ def tally(outcomes: Iterable[str]) -> str:
 
 
 def all_clear(gates: Sequence[Gate]) -> bool:
-    """Whether there are gates, none of them failed and none is switched off: the condition for a green headline."""
+    """Whether there are gates, none of them failed and none is switched off: the condition for a
+    green headline.
+    """
     return bool(gates) and all(gate.passed and not gate.switched_off for gate in gates)
 
 
@@ -134,9 +141,11 @@ class TokenRow:
 
     Attributes:
         seen: all of them, the denominator: the sum of the four fates that follow.
-        replaced: written as a random draw. masked: numbers written as #-shapes. dropped: not written.
+        replaced: written as a random draw. masked: numbers written as #-shapes. dropped: not
+            written.
         kept: written as they were.
-        unknown: of all, the words that the channel has no row for (drawn from a pool of common words, or dropped).
+        unknown: of all, the words that the channel has no row for (drawn from a pool of common
+            words, or dropped).
         self_replaced: of those replaced, how many came out as the word that went in.
         doubled: of those written, how many were written twice.
 
@@ -185,7 +194,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class CorpusFacts:
-    """The data in numbers. `patients` is None where the source names no patients (each note is then its own).
+    """The data in numbers. `patients` is None where the source names no patients (each note is then
+    its own).
 
     Raises:
         ValueError: rows read do not equal notes written and rows skipped.
@@ -209,7 +219,9 @@ class CorpusFacts:
 
 @dataclass(frozen=True, slots=True)
 class PhiCount:
-    """Spans of one PHI label that the detectors found, what the label means, and how they were treated."""
+    """Spans of one PHI label that the detectors found, what the label means, and how they were
+    treated.
+    """
 
     label: str
     what: str
@@ -219,7 +231,9 @@ class PhiCount:
 
 @dataclass(frozen=True, slots=True)
 class AlignedToken:
-    """A source token and the released one at its place; "" where there is none. A source "\\n" breaks the line."""
+    """A source token and the released one at its place; "" where there is none. A source "\\n"
+    breaks the line.
+    """
 
     source: str
     released: str
@@ -239,14 +253,17 @@ class ReleaseRecord:
     """Everything that a report of one release shows.
 
     Attributes:
-        title, run, created, version: name of the release, run id, ISO 8601 time, clinveil's version.
+        title, run, created, version: name of the release, run id, ISO 8601 time, clinveil's
+            version.
         accounting: counts of tokens by class; empty for kinds that do not replace every token.
         phi: identifiers detected, by label; None where no identifier detection ran.
         notes: sampled notes, aligned with the source; internal edition only.
-        kind: "obfuscated", "coded", "deidentified" or "synthetic". about: what the notes are, or "".
+        kind: "obfuscated", "coded", "deidentified" or "synthetic". about: what the notes are, or
+            "".
         excerpts: passages of released text, about 25 words each, shown in both editions.
         provenance: hashes, key commitment, determinism, versions of clinveil and of Python.
-        warnings, not_tried: one sentence each. test_seed: whether the key was derived from a public seed.
+        warnings, not_tried: one sentence each. test_seed: whether the key was derived from a public
+            seed.
         signing_key: fingerprint of the public key that signed the manifest.
         risk_threshold: the largest risk for a patient that the privacy officer accepts, in [0, 1].
         earlier: other releases of the same notes under another key: run and kind of each.
@@ -304,7 +321,9 @@ def to_json(record: ReleaseRecord) -> str:
 
 
 def from_json(text: Any, where: str = "") -> ReleaseRecord:
-    """The record of `to_json`. Raises InputError, without a word of the content, if it is not one of this version."""
+    """The record of `to_json`. Raises InputError, without a word of the content, if it is not one
+    of this version.
+    """
     try:
         data = json.loads(text)
         if data.pop("schema") != SCHEMA:

@@ -1,6 +1,7 @@
 """Render a record as one self-contained HTML page and as a release card (`README.md`).
 
-The page has no script and makes no request. It works in print, in dark mode and with a screen reader.
+The page has no script and makes no request. It works in print, in dark mode and with a screen
+reader.
 """
 
 from __future__ import annotations
@@ -118,7 +119,9 @@ def seconds(value: float | None) -> Number:
 
 
 def plain(value: Plain, unit: str = "", edition: str = "internal") -> Markup:
-    """Return a fact's value: yes or no, a dash for nothing, numbers as `<data>` (hidden where small)."""
+    """Return a fact's value: yes or no, a dash for nothing, numbers as `<data>` (hidden where
+    small).
+    """
     if value is None or value == "":
         return Markup("<span>–</span>")
     if isinstance(value, bool):
@@ -140,7 +143,9 @@ def plain(value: Plain, unit: str = "", edition: str = "internal") -> Markup:
 
 
 def gate_number(gate: Gate, record: ReleaseRecord) -> Markup:
-    """Return what a gate measured; a small count, or a share of the rows that discloses one, is hidden."""
+    """Return what a gate measured; a small count, or a share of the rows that discloses one, is
+    hidden.
+    """
     if hidden_gate(gate, record.corpus.read, record.edition):
         return data_element(small())
     unit = "share" if gate.unit.split(" ")[0] == "share" else gate.unit
@@ -162,7 +167,9 @@ def _p_sign(gate: Gate, relation: str) -> Markup:
 
 
 def success(row: Row) -> Markup:
-    """Return the value of a row; a hidden one is a count, printed with the number of cases and their unit."""
+    """Return the value of a row; a hidden one is a count, printed with the number of cases and
+    their unit.
+    """
     value = data_element(row.value)
     return (
         value + Markup(" of {} {}").format(data_element(row.n), row.unit) if row.hidden else value

@@ -1,6 +1,8 @@
-"""Arrange findings about risk: what each adversary achieved on each target, and whether it is above the threshold.
+"""Arrange findings about risk: what each adversary achieved on each target, and whether it is above
+the threshold.
 
-Also the three criteria of the Article 29 Working Party, and legal rules with their evidence, from `rules.toml`.
+Also the three criteria of the Article 29 Working Party, and legal rules with their evidence, from
+`rules.toml`.
 Source: Article 29 Working Party, Opinion 05/2014 (WP216); EMA/90915/2016 (Policy 0070), chapter 3.
 """
 
@@ -50,9 +52,11 @@ TARGETS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """One risk: the strongest judged adversary, its figure and the verdict; without a figure the reason why.
+    """One risk: the strongest judged adversary, its figure and the verdict; without a figure the
+    reason why.
 
-    `adversary` is the one who got the figure, with the method. `limit` is the threshold on the scale of the figure.
+    `adversary` is the one who got the figure, with the method. `limit` is the threshold on the
+    scale of the figure.
     """
 
     target: str
@@ -64,7 +68,9 @@ class Risk:
 
     @property
     def not_above(self) -> str:
-        """What a risk above the threshold does not exceed: chance, or the control where chance is unknown; or ""."""
+        """What a risk above the threshold does not exceed: chance, or the control where chance is
+        unknown; or "".
+        """
         if self.row is None or self.verdict != "above the threshold":
             return ""
         found = self.row.finding
@@ -87,10 +93,11 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one adversary achieved on one target; `row` is None where nothing was measured, with `why` if known.
+    """What one adversary achieved on one target; `row` is None where nothing was measured, with
+    `why` if known.
 
-    `method` is the attack that got the figure. `by` is the weaker adversary who got it, if the attacks that need more
-    do not recover more; otherwise "".
+    `method` is the attack that got the figure. `by` is the weaker adversary who got it, if the
+    attacks that need more do not recover more; otherwise "".
     """
 
     adversary: str
@@ -138,7 +145,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The table: labels of its adversaries, its lines, and why cells have no figure, each reason once."""
+    """The table: labels of its adversaries, its lines, and why cells have no figure, each reason
+    once.
+    """
 
     adversaries: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -153,10 +162,11 @@ def _range(numbers: Sequence[Number]) -> str:
 def strongest(
     findings: Iterable[Finding], targets: Collection[str], threshold: float
 ) -> Finding | None:
-    """Return the strongest finding on these targets among adversaries that gates judge; measured ones come first.
+    """Return the strongest finding on these targets among adversaries that gates judge; measured
+    ones come first.
 
-    For one target, as in the table, it is the one furthest above chance. Among targets, one above the threshold comes
-    first, so that "below the threshold" is true of all of them.
+    For one target, as in the table, it is the one furthest above chance. Among targets, one above
+    the threshold comes first, so that "below the threshold" is true of all of them.
     """
     tops: dict[str, Finding] = {}
     for finding in findings:
@@ -226,13 +236,16 @@ def _is_area(finding: Finding) -> bool:
 def limit_of(finding: Finding, threshold: float) -> float:
     """Return the threshold on the scale of a finding.
 
-    For an area under the curve A, 2 A - 1 is the success above guessing, so the limit is (1 + threshold) / 2.
+    For an area under the curve A, 2 A - 1 is the success above guessing, so the limit is (1 +
+    threshold) / 2.
     """
     return (1 + threshold) / 2 if _is_area(finding) else threshold
 
 
 def table(record: ReleaseRecord) -> Table:
-    """Return the table of a record: a column for each adversary who got a figure, a line for each target with one."""
+    """Return the table of a record: a column for each adversary who got a figure, a line for each
+    target with one.
+    """
     entries = {
         (str(entry.target), entry.adversary): entry for entry in adversary_table(record.findings)
     }
@@ -271,8 +284,9 @@ def _cell(holding: Holding, entry: threats.Row | None, record: ReleaseRecord) ->
 def verdict(finding: Finding, threshold: float) -> Verdict:
     """Compare a share with the threshold; its interval decides.
 
-    Above: the interval lies above the threshold, or the estimate does and there are enough cases. Below: the interval
-    lies below it. A number without an interval is taken as exact. Raises ValueError for a finding without a value.
+    Above: the interval lies above the threshold, or the estimate does and there are enough cases.
+    Below: the interval lies below it. A number without an interval is taken as exact. Raises
+    ValueError for a finding without a value.
     """
     if finding.value is None:
         raise ValueError("a finding without a value has no verdict")
@@ -286,7 +300,9 @@ def verdict(finding: Finding, threshold: float) -> Verdict:
 
 
 def enough(limit: float, chance: float = 0.0) -> float:
-    """Return the number of cases from which a release halfway between chance and limit is refused in 5 % at most."""
+    """Return the number of cases from which a release halfway between chance and limit is refused
+    in 5 % at most.
+    """
     half = max(limit - chance, 1e-9) / 2
     share = chance + half
     return (ONE_SIDED / half) ** 2 * share * (1 - share)
@@ -324,7 +340,9 @@ def criteria(record: ReleaseRecord) -> list[tuple[str, str, Risk]]:
 
 
 def rules(record: ReleaseRecord) -> list[dict[str, Any]]:
-    """Return the map of rules; `measured` is false where none of the targets that the evidence needs was measured."""
+    """Return the map of rules; `measured` is false where none of the targets that the evidence
+    needs was measured.
+    """
     measured = {f.detail.get("target") for f in record.findings if f.value is not None}
     return [
         {**e, "measured": not e["targets"] or bool(measured & set(e["targets"]))}

@@ -1,7 +1,8 @@
 """Executors: local processes, or Ray and Spark in one file of `executors/` each.
 
-An executor opens a `Map`: results in the order of the items, equal for all executors and numbers of workers. A task
-whose worker was killed is retried; an error raised by the function is raised by the map.
+An executor opens a `Map`: results in the order of the items, equal for all executors and numbers of
+workers. A task whose worker was killed is retried; an error raised by the function is raised by the
+map.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from clinveil.core.settings import Settings, choice, flag
 from clinveil.scale.local import Map, processes, threads
 
 Opener = Callable[[int, str | None, int | None, int | None], AbstractContextManager[Map]]
-"""The function that an executor's file registers; its arguments are workers, address, tasks and ahead."""
+"""The function that an executor's file registers; its arguments are workers, address, tasks and
+ahead.
+"""
 executors: Registry[Opener] = Registry("executor", "clinveil.scale.executors", first=("local",))
 
 
@@ -44,7 +47,9 @@ class ExecutorSettings(Settings):
 @executors.register("local")
 @contextmanager
 def local(workers: int, address: str | None, tasks: int | None, ahead: int | None) -> Iterator[Map]:
-    """Open a map over local processes; address and tasks are for clusters (`ExecutorSettings` refuses them here)."""
+    """Open a map over local processes; address and tasks are for clusters (`ExecutorSettings`
+    refuses them here).
+    """
     yield processes(workers, ahead=ahead)
 
 
@@ -54,7 +59,8 @@ def opened_for(
     """Open the map that a command's settings ask for.
 
     Args:
-        workers: processes to start on this machine, if the executor starts any; never more than it has cores.
+        workers: processes to start on this machine, if the executor starts any; never more than it
+            has cores.
         ahead: number of items read ahead; two per worker or core if None.
         threaded: use threads for local work, for functions that release the GIL.
 

@@ -28,7 +28,9 @@ Sent = TypeVar("Sent")
 
 
 class Map(Protocol):
-    """Apply a function to items; results come in the order of the items, and few items are read ahead."""
+    """Apply a function to items; results come in the order of the items, and few items are read
+    ahead.
+    """
 
     def __call__(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]:
         """Yield function(item) for each item, in order."""
@@ -54,10 +56,12 @@ def threads(workers: int) -> Map:
 
 
 def processes(workers: int, *, ahead: int | None = None) -> Map:
-    """Return a map over spawned processes (forked children hang after faiss, torch or numba were used).
+    """Return a map over spawned processes (forked children hang after faiss, torch or numba were
+    used).
 
-    The items of a killed process are retried. Raises LostWorkers if that happens repeatedly. `ahead`: number of items
-    read ahead, by default two per worker; increase it for few tasks of different length, so that no worker is idle.
+    The items of a killed process are retried. Raises LostWorkers if that happens repeatedly.
+    `ahead`: number of items read ahead, by default two per worker; increase it for few tasks of
+    different length, so that no worker is idle.
     """
     at_once = at_most_cores(workers)
     if at_once == 1:
@@ -152,7 +156,9 @@ def _end_with(parent: int) -> None:
 def in_order(
     sent: Iterable[Sent], result: Callable[[Sent], R], cancel: Callable[[Sent], object], ahead: int
 ) -> Iterator[R]:
-    """Yield the results of submitted items in order, after submitting up to `ahead` more; cancel others at the end."""
+    """Yield the results of submitted items in order, after submitting up to `ahead` more; cancel
+    others at the end.
+    """
     window: deque[Sent] = deque()
     try:
         for item in _behind(sent, window, ahead):

@@ -1,4 +1,6 @@
-"""Apply a function to parts, or to each batch of a source; a damaged part is recorded, the others are processed."""
+"""Apply a function to parts, or to each batch of a source; a damaged part is recorded, the others
+are processed.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Broken:
         return tuple(part for index, part in enumerate(parts) if index not in self.errors)
 
     def refuse(self) -> None:
-        """Raise Incomplete, with the number of damaged parts and the first messages, if there are any."""
+        """Raise Incomplete, with the number of damaged parts and the first messages, if there are
+        any.
+        """
         if self.errors:
             messages = list(self.errors.values())[:NAMED]
             rest = len(self.errors) - NAMED
@@ -54,7 +58,8 @@ def each(
     The function runs in the working folder of this process and creates private files.
 
     Args:
-        broken: records the parts for which the function raised InputError; its `refuse` may be called later.
+        broken: records the parts for which the function raised InputError; its `refuse` may be
+            called later.
 
     Raises:
         Incomplete: at the end, if there are damaged parts and `broken` is None.
@@ -71,14 +76,17 @@ def each(
 
 
 class Batched(Protocol[Item_co]):
-    """A source of batches, such as a corpus; `parts`, if it has any, are such sources that workers can open."""
+    """A source of batches, such as a corpus; `parts`, if it has any, are such sources that workers
+    can open.
+    """
 
     def batches(self) -> Iterator[Item_co]:
         """Yield all batches, from the start."""
 
 
 def each_batch(over: Map, function: Callable[[T], R], source: Batched[T]) -> Iterator[R]:
-    """Yield the function's result for each batch of a source, in order; parts are read where the map runs.
+    """Yield the function's result for each batch of a source, in order; parts are read where the
+    map runs.
 
     Raises Incomplete at the end if the map's workers cannot read some parts.
     """
@@ -103,7 +111,8 @@ def _try(function: Callable[[T], R], folder: Path, part: T) -> tuple[R | None, s
 
 
 def shared(value: T, path: Path) -> Callable[[], T]:
-    """Write a value to a file that all workers can read; return a function that returns it in any process.
+    """Write a value to a file that all workers can read; return a function that returns it in any
+    process.
 
     The workers of a machine map its arrays into memory, so they share one copy.
     """

@@ -1,7 +1,9 @@
 """Tasks of a study: named by a hash of their inputs, run once, and resumed after an interruption.
 
-A task's folder contains its output, `result.json` and finally `done`, which lists the files. A folder without `done`
-was interrupted: it is removed and the task starts over. Running the same command again therefore resumes the study.
+A task's folder contains its output, `result.json` and finally `done`, which lists the files. A
+folder without `done`
+was interrupted: it is removed and the task starts over. Running the same command again therefore
+resumes the study.
 """
 
 from __future__ import annotations
@@ -40,17 +42,23 @@ how well the attacks work on these notes; some of them show a note.
 
 
 class Work(Protocol):
-    """One task: it can be sent to another process, and lists everything that its result depends on."""
+    """One task: it can be sent to another process, and lists everything that its result depends
+    on.
+    """
 
     @property
     def title(self) -> str:
         """A description of the task."""
 
     def identity(self) -> Mapping[str, Any]:
-        """Return everything that the result depends on, JSON-serialisable; for another task its name."""
+        """Return everything that the result depends on, JSON-serialisable; for another task its
+        name.
+        """
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Run the task: write files to the folder; the JSON-serialisable return value goes to `result.json`."""
+        """Run the task: write files to the folder; the JSON-serialisable return value goes to
+        `result.json`.
+        """
 
 
 def name_of(work: Work) -> str:
@@ -76,7 +84,9 @@ class Store:
         return (self.folder(work) / "done").exists()
 
     def result(self, work: Work) -> Result:
-        """Return the result of a finished task. Raises InputError if it is missing or unreadable."""
+        """Return the result of a finished task. Raises InputError if it is missing or
+        unreadable.
+        """
         try:
             result: Result = json.loads(
                 (self.folder(work) / "result.json").read_text(encoding="utf-8")
@@ -90,7 +100,9 @@ class Store:
 
 
 def perform(store: Store, work: Work) -> Result:
-    """Run a task unless it is done; return its result. Linear algebra uses one thread, for reproducible bits."""
+    """Run a task unless it is done; return its result. Linear algebra uses one thread, for
+    reproducible bits.
+    """
     from threadpoolctl import threadpool_limits
 
     if not store.done(work):
@@ -134,7 +146,8 @@ def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Ite
         secret: the text of `SECRET.txt`.
 
     Raises:
-        UsageError: the folder is not a study's, contains foreign files, or is in use by another run.
+        UsageError: the folder is not a study's, contains foreign files, or is in use by another
+            run.
     """
     kind = Kind(
         "study folder",

@@ -10,16 +10,21 @@ from clinveil.core.types import Ints
 from clinveil.stats.intervals import clopper_pearson, share_by_patient, share_method
 
 NO_EVIDENCE = "no evidence"
-"""How the reason for a missing value begins where cases are too few, or the score is not above chance."""
+"""How the reason for a missing value begins where cases are too few, or the score is not above
+chance.
+"""
 
 
 def is_no_evidence(finding: Finding) -> bool:
-    """Return whether a finding has no value because its cases are too few or its score is not above chance."""
+    """Return whether a finding has no value because its cases are too few or its score is not above
+    chance.
+    """
     return finding.value is None and str(finding.detail["why"]).startswith(NO_EVIDENCE)
 
 
 def proportion(measure: str, count: int, n: int, *, over: str, **more: Any) -> Finding:
-    """Return the share `count / n` of independent cases with its exact 95 % interval; lower is better.
+    """Return the share `count / n` of independent cases with its exact 95 % interval; lower is
+    better.
 
     Args:
         over: name of the cases. more: other fields of the finding; the default unit is `over`.
@@ -31,10 +36,12 @@ def proportion(measure: str, count: int, n: int, *, over: str, **more: Any) -> F
 
 
 def clustered_share(measure: str, counts: Ints, *, over: str, **more: Any) -> Finding:
-    """Return a share of clustered cases, with the 95 % interval of `share_by_patient`; lower is better.
+    """Return a share of clustered cases, with the 95 % interval of `share_by_patient`; lower is
+    better.
 
     Args:
-        counts: (n_clusters, 2) hits and cases of each cluster. over: name of the clusters ("patients").
+        counts: (n_clusters, 2) hits and cases of each cluster. over: name of the clusters
+            ("patients").
         more: other fields of the finding.
     """
     count, n = counts.sum(axis=0).tolist()

@@ -1,7 +1,8 @@
 """Random groups of diagnoses compared with a patient's own: how often do they deviate as much?
 
-Draws are streamed and not stored. Every patient has a separate random stream, so the counts do not depend on threads or
-order. `distances` are between names (rows) and diagnoses (columns); `has` is True where a patient has a diagnosis.
+Draws are streamed and not stored. Every patient has a separate random stream, so the counts do not
+depend on threads or order. `distances` are between names (rows) and diagnoses (columns); `has` is
+True where a patient has a diagnosis.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ _GOLDEN, _MIX1, _MIX2 = (
 def uniform_counts(
     distances: Doubles, has: Mask, draws: int, rng: Generator, *, threads: int = 2
 ) -> Ints:
-    """Count how many of `draws` groups of equal size deviate as much as a patient's own diagnoses, (n_patients,).
+    """Count how many of `draws` groups of equal size deviate as much as a patient's own diagnoses,
+    (n_patients,).
 
-    All groups of one size are equally likely. The test is two-sided: a group deviates by |in - out|, 0 on average.
+    All groups of one size are equally likely. The test is two-sided: a group deviates by |in -
+    out|, 0 on average.
 
     Source: JMIR 2020;22(7):e18055, Experiment 2b.
     """
@@ -67,7 +70,8 @@ def _uniform(
             if has[p, code]:
                 own += row[code]
                 size += 1
-        # in - out is a rising function of the in-group's sum, and 0 at its mean over all groups of this size.
+        # in - out is a rising function of the in-group's sum, and 0 at its mean over all groups of
+        # this size.
         centre = total * size / n_codes
         bar = abs(own - centre) - _TIE * (abs(own) + abs(centre))
         few = min(size, n_codes - size)  # drawing the out-group instead deviates as much

@@ -9,10 +9,11 @@ from clinveil.core.types import Doubles
 
 
 def permutation_p(observed: float, permuted: ArrayLike) -> float:
-    """Return the one-sided P that a permuted statistic is at least as large as the observed one: (count + 1) / (n + 1).
+    """Return the one-sided P that a permuted statistic is at least as large as the observed one:
+    (count + 1) / (n + 1).
 
-    P is never 0, because the observed order is one of the permutations. For the other side, negate both arguments.
-    Raises ValueError for NaN or no permutation.
+    P is never 0, because the observed order is one of the permutations. For the other side, negate
+    both arguments. Raises ValueError for NaN or no permutation.
     Source: Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9:39.
     """
     null = np.asarray(permuted, dtype=np.float64)
@@ -47,7 +48,8 @@ def benjamini_hochberg(p: ArrayLike) -> Doubles:
 
 
 def hypergeometric_tail(k: int, population: int, marked: int, drawn: int) -> float:
-    """Return P of at least k marked ones among `drawn` of a population, without replacement (Fisher's one-sided test).
+    """Return P of at least k marked ones among `drawn` of a population, without replacement
+    (Fisher's one-sided test).
 
     Raises ValueError for counts that cannot be.
     Source: Fisher 1935, J. R. Stat. Soc. 98:39.
@@ -60,7 +62,8 @@ def hypergeometric_tail(k: int, population: int, marked: int, drawn: int) -> flo
 
 
 def wilcoxon_p(values: Doubles) -> float:
-    """Return the two-sided P of Wilcoxon's signed-rank test that values are symmetric around zero; 1 if all are zero.
+    """Return the two-sided P of Wilcoxon's signed-rank test that values are symmetric around zero;
+    1 if all are zero.
 
     Zeros are excluded. Source: Wilcoxon 1945, Biometrics Bulletin 1:80.
     """
@@ -71,7 +74,8 @@ def wilcoxon_p(values: Doubles) -> float:
 
 
 def rank_biserial(values: Doubles) -> float:
-    """Return the matched-pairs rank-biserial correlation: (positive - negative rank sum) / total rank sum.
+    """Return the matched-pairs rank-biserial correlation: (positive - negative rank sum) / total
+    rank sum.
 
     It is in [-1, 1]; 0 if all values are zero. Source: Kerby 2014, Comprehensive Psychology 3:1.
     """

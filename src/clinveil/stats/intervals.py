@@ -28,7 +28,8 @@ def wilson(k: int, n: int) -> Interval:
     """Return the score interval of a share k/n.
 
     Raises ValueError for k outside [0, n] or n < 1.
-    Source: Wilson 1927, J. Am. Stat. Assoc. 22:209; recommended by Brown, Cai & DasGupta 2001, Stat. Sci. 16:101.
+    Source: Wilson 1927, J. Am. Stat. Assoc. 22:209; recommended by Brown, Cai & DasGupta 2001,
+    Stat. Sci. 16:101.
     """
     from scipy.stats import binomtest  # slow import: half a second
 
@@ -36,11 +37,12 @@ def wilson(k: int, n: int) -> Interval:
 
 
 def clopper_pearson(k: float, n: float) -> Interval:
-    """Return the exact (conservative) interval of a share k/n, from the beta distribution; k and n may be fractions.
+    """Return the exact (conservative) interval of a share k/n, from the beta distribution; k and n
+    may be fractions.
 
     Raises ValueError for k outside [0, n], or n of 0.
-    Source: Clopper & Pearson 1934, Biometrika 26:404; effective numbers of cases: Korn & Graubard 1998, Surv. Methodol.
-    24:193.
+    Source: Clopper & Pearson 1934, Biometrika 26:404; effective numbers of cases: Korn & Graubard
+    1998, Surv. Methodol. 24:193.
     """
     if not (0 <= k <= n and n > 0):
         raise ValueError(f"invalid share: {k:g} of {n:g}")
@@ -51,10 +53,11 @@ def clopper_pearson(k: float, n: float) -> Interval:
 
 
 def weighted_poisson(weights: ArrayLike, *, most: float = 1.0) -> Interval:
-    """Return the interval of the expected sum of weights of rare events; `weights` has one entry per observed event.
+    """Return the interval of the expected sum of weights of rare events; `weights` has one entry
+    per observed event.
 
-    With weights of 1 it is the exact interval of a Poisson count (Garwood 1936); unequal weights widen it.
-    `most`: the largest possible weight of an event.
+    With weights of 1 it is the exact interval of a Poisson count (Garwood 1936); unequal weights
+    widen it. `most`: the largest possible weight of an event.
 
     Raises ValueError for a weight of 0 or less.
     Source: Fay & Feuer 1997, Stat. Med. 16:791.
@@ -92,10 +95,13 @@ def sum_of_intervals(values: ArrayLike, intervals: ArrayLike) -> Interval:
 def ratio_of_intervals(
     top: float, of_top: Interval, bottom: float, of_bottom: Interval
 ) -> Interval:
-    """Return the interval of the ratio of two independent non-negative estimates, from their intervals.
+    """Return the interval of the ratio of two independent non-negative estimates, from their
+    intervals.
 
-    The upper end is infinite if the interval of `bottom` contains 0. Raises ValueError if `bottom` is 0.
-    Source: method of variance estimates recovery, Donner & Zou 2012, Stat. Methods Med. Res. 21:347.
+    The upper end is infinite if the interval of `bottom` contains 0. Raises ValueError if `bottom`
+    is 0.
+    Source: method of variance estimates recovery, Donner & Zou 2012, Stat. Methods Med. Res.
+    21:347.
     """
     if bottom <= 0 or top < 0:
         raise ValueError("a ratio needs a numerator of at least 0 and a denominator above 0")
@@ -129,11 +135,12 @@ def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
 def bootstrap_weights(
     n_clusters: int, statistic: Callable[[Ints], float], rng: Generator, *, draws: int = DRAWS
 ) -> Interval:
-    """Return the percentile bootstrap interval of a statistic, with clusters (patients) drawn with replacement.
+    """Return the percentile bootstrap interval of a statistic, with clusters (patients) drawn with
+    replacement.
 
     Args:
-        statistic: maps weights, shape (n_clusters,), the number of times each patient was drawn, to a number, or to NaN
-            for draws to be excluded.
+        statistic: maps weights, shape (n_clusters,), the number of times each patient was drawn, to
+            a number, or to NaN for draws to be excluded.
 
     Raises InputError for no cluster, or if all draws give NaN.
     Source: Efron 1979, Ann. Stat. 7:1; of clusters: Davison & Hinkley 1997, section 3.8.
@@ -176,21 +183,26 @@ def bootstrap_clusters(
 
 
 def ratio(values: NDArray[Any]) -> float:
-    """Return the sum of column 1 over the sum of column 2, shape (n_patients, 2); NaN if the second is 0."""
+    """Return the sum of column 1 over the sum of column 2, shape (n_patients, 2); NaN if the second
+    is 0.
+    """
     top = values[:, 0].sum()
     bottom = values[:, 1].sum()
     return float(top / bottom) if bottom else float("nan")
 
 
 def share_by_patient(values: NDArray[Any]) -> Interval:
-    """Return the interval of a share with cases clustered by patient, from hits and cases per patient, (n_patients, 2).
+    """Return the interval of a share with cases clustered by patient, from hits and cases per
+    patient, (n_patients, 2).
 
-    Clopper-Pearson with the effective number of cases: the number of independent cases with the same variance. If few
-    patients have most of the hits, that variance is uncertain and has fewer degrees of freedom: 2n / (kurtosis - 1). If
-    none or all cases are hits, there is no variance and the number of patients is used.
+    Clopper-Pearson with the effective number of cases: the number of independent cases with the
+    same variance. If few patients have most of the hits, that variance is uncertain and has fewer
+    degrees of freedom: 2n / (kurtosis - 1). If none or all cases are hits, there is no variance and
+    the number of patients is used.
 
     Hits may be fractions. Raises ValueError if there are no cases.
-    Source: Korn & Graubard 1998, Surv. Methodol. 24:193; degrees of freedom: O'Neill 2014, Am. Stat. 68:282.
+    Source: Korn & Graubard 1998, Surv. Methodol. 24:193; degrees of freedom: O'Neill 2014, Am.
+    Stat. 68:282.
     """
     hits = values[:, 0].astype(np.float64)
     cases = values[:, 1].astype(np.float64)
@@ -216,7 +228,9 @@ def _effective(residuals: Doubles, share: float, cases: float) -> float:
 
 
 def _freedom(residuals: Doubles) -> float:
-    """Return the degrees of freedom of the residuals' variance; fewer if few patients dominate it."""
+    """Return the degrees of freedom of the residuals' variance; fewer if few patients dominate
+    it.
+    """
     n = len(residuals)
     square = float(residuals @ residuals)
     if not square:
@@ -226,7 +240,9 @@ def _freedom(residuals: Doubles) -> float:
 
 
 def share_method(values: NDArray[Any], of: str) -> str:
-    """Describe the method of `share_by_patient` for these values, for a finding; `of`: the unit ("patients")."""
+    """Describe the method of `share_by_patient` for these values, for a finding; `of`: the unit
+    ("patients").
+    """
     if _all_alike(values):
         return f"exact where 0 or 1, for as many {of} (Clopper-Pearson), 95 %"
     return f"Korn-Graubard by {of}, 95 %"
@@ -240,13 +256,15 @@ def _all_alike(values: NDArray[Any]) -> bool:
 def jackknife_t(values: NDArray[Any], statistic: Callable[[NDArray[Any]], float]) -> Interval:
     """Return the jackknife interval of a smooth function of sums (ratio, difference of ratios).
 
-    Student's t around the statistic of all patients, with the degrees of freedom of `share_by_patient`.
+    Student's t around the statistic of all patients, with the degrees of freedom of
+    `share_by_patient`.
 
     Args:
         values: each patient's contributions to the sums, (n_patients, n_sums).
         statistic: maps the sums, (n_sums,), to a number.
 
-    Raises InputError for fewer than two patients, or if the statistic is undefined without one of them.
+    Raises InputError for fewer than two patients, or if the statistic is undefined without one of
+    them.
     Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 11; t: Tukey 1958.
     """
     if (n := len(values)) < 2:

@@ -1,7 +1,8 @@
 """Test whether phrases occur more often than in a random order of each note's words.
 
-The words of a note are fixed; only their order is random. A phrase with a missing word cannot occur. A phrase left in
-clear is distinguished from chance more reliably the longer the phrase and the note are.
+The words of a note are fixed; only their order is random. A phrase with a missing word cannot
+occur. A phrase left in clear is distinguished from chance more reliably the longer the phrase and
+the note are.
 
 Source: inclusion and exclusion, Feller 1968, An Introduction to Probability Theory, chapter 4.
 """
@@ -20,7 +21,8 @@ from clinveil.stats.refusals import ALPHA
 
 SELDOM = 0.01  # chance of an address of two words in a note of 100 words
 SURE = 20.0  # with this many expected occurrences, a phrase is missing once in 10^8 notes
-SINGLE = 0.8  # share of the level for single phrases; the count's tail is steep, so it needs only the rest
+# share of the level for single phrases; the count's tail is steep, so it needs only the rest
+SINGLE = 0.8
 P_IS = "random orders of each note's words: a phrase this unlikely, or this many phrases, at levels of 4 to 1"
 
 
@@ -47,7 +49,8 @@ class PhraseOdds:
         return cls(tuple(needs), tuple(needs.values()), len(phrase), overlaps)
 
     def times(self, held: Sequence[int], n: int, often: int = 1) -> float:
-        """Return the expected number of sets of `often` occurrences of the phrase in a random order of n words.
+        """Return the expected number of sets of `often` occurrences of the phrase in a random order
+        of n words.
 
         Args:
             held: count of each of `words` among the n.
@@ -58,7 +61,8 @@ class PhraseOdds:
         return comb(n - often * (self.size - 1), often) * ways / perm(n, often * self.size)
 
     def chance(self, held: Sequence[int], n: int) -> float:
-        """Return P that a random order of n words contains the phrase: exact, or an upper bound for overlapping
+        """Return P that a random order of n words contains the phrase: exact, or an upper bound for
+        overlapping
         phrases.
 
         Args:
@@ -80,16 +84,20 @@ class PhraseOdds:
 
 
 def found_p(chances: Doubles, found: Mask, patients: Ints) -> float:
-    """Return P that random orders produce a phrase this unlikely, or this many phrases, at levels of 4 to 1.
+    """Return P that random orders produce a phrase this unlikely, or this many phrases, at levels
+    of 4 to 1.
 
-    The first part is the expected number of phrases that are at most as likely as the least likely one found. The
-    second compares the number of patients with a found phrase to a Poisson distribution of the expected number, whose
-    tail is an upper bound. Phrases of one patient may be dependent.
+    The first part is the expected number of phrases that are at most as likely as the least likely
+    one found. The second compares the number of patients with a found phrase to a Poisson
+    distribution of the expected number, whose tail is an upper bound. Phrases of one patient may be
+    dependent.
 
     Args:
-        chances: (n,) P of each phrase in its patient's notes. found: (n,) whether it occurs. patients: (n,) patient.
+        chances: (n,) P of each phrase in its patient's notes. found: (n,) whether it occurs.
+            patients: (n,) patient.
 
-    Source: Hoeffding 1956, Ann. Math. Statist. 27:713; Anderson & Samuels 1967, Proc. Fifth Berkeley Symp. 1:1.
+    Source: Hoeffding 1956, Ann. Math. Statist. 27:713; Anderson & Samuels 1967, Proc. Fifth
+    Berkeley Symp. 1:1.
     """
     if not found.any():
         return 1.0
@@ -107,7 +115,8 @@ def _so_many(count: int, expected: float) -> float:
 
 
 def found_refused_from(expected: float) -> int:
-    """Return the smallest number of patients, at least two, that is rejected with one phrase of chance < `SELDOM` each.
+    """Return the smallest number of patients, at least two, that is rejected with one phrase of
+    chance < `SELDOM` each.
 
     Args:
         expected: number of phrases expected by chance.
@@ -119,7 +128,9 @@ def found_refused_from(expected: float) -> int:
 
 
 def one_refused_below(chances: Doubles) -> float:
-    """Return the chance below which one additional phrase is rejected, among phrases with these chances."""
+    """Return the chance below which one additional phrase is rejected, among phrases with these
+    chances.
+    """
     ordered = np.concatenate([[0.0], np.sort(chances)])
     remaining = ALPHA * SINGLE - np.cumsum(ordered)
     last = int(np.flatnonzero(ordered < remaining)[-1])  # the first is 0 and always qualifies

@@ -1,8 +1,10 @@
-"""Tests of the gates: hits compared with those by chance (Fisher's exact test), and own names with other names.
+"""Tests of the gates: hits compared with those by chance (Fisher's exact test), and own names with
+other names.
 
-Each patient's notes contain certain names. The test permutes names between patients, and asks how often a patient's
-notes contain their own name. If no two finds share a patient or a name, P has a formula; otherwise owners are permuted.
-A single leak has P = 1/n, so with 100 patients or fewer no test can reject it.
+Each patient's notes contain certain names. The test permutes names between patients, and asks how
+often a patient's notes contain their own name. If no two finds share a patient or a name, P has a
+formula; otherwise owners are permuted. A single leak has P = 1/n, so with 100 patients or fewer no
+test can reject it.
 
 Source: Fisher 1935, The Design of Experiments.
 """
@@ -29,9 +31,10 @@ EXACT = "all permutations of owners (no two finds share a patient or a name)"
 def allowed(training: int, held_out: int, by_chance: int) -> int:
     """Return how many training patients may be copied if some held-out patients are hit by chance.
 
-    The result is 0 if no held-out patient is hit, or if the test has no power. It is at most the share among held-out
-    patients or a tenth, whichever is larger: otherwise one hit among few held-out patients would excuse most training
-    patients.
+    The result is 0 if no held-out patient is hit, or if the test has no power. It is at most the
+    share among held-out
+    patients or a tenth, whichever is larger: otherwise one hit among few held-out patients would
+    excuse most training patients.
     """
     if not by_chance:
         return 0
@@ -46,13 +49,16 @@ def allowed(training: int, held_out: int, by_chance: int) -> int:
 def fisher_from(
     most: int, training: int, held_out: int, by_chance: int, level: float
 ) -> int | None:
-    """Return the smallest number of training patients, up to `most`, that Fisher's exact test rejects, or None."""
+    """Return the smallest number of training patients, up to `most`, that Fisher's exact test
+    rejects, or None.
+    """
     both = training + held_out
     return _first(most, lambda k: hypergeometric_tail(k, both, k + by_chance, training) < level)
 
 
 def copies_refused_from(training: int, visible: int, may: int) -> int | None:
-    """Return the smallest number of completely copied patients that is rejected with 95 % power, or None.
+    """Return the smallest number of completely copied patients that is rejected with 95 % power, or
+    None.
 
     Args:
         visible: number of training patients for whom a copy of all their notes would be detected.
@@ -75,7 +81,8 @@ def own_name_p(
     """Return P that permuted owners give at least as many own names, and a description of the test.
 
     Args:
-        patient, name: (n_finds,) the patient of the notes and the owner of the name, each pair once; 0 to n - 1.
+        patient, name: (n_finds,) the patient of the notes and the owner of the name, each pair
+            once; 0 to n - 1.
     """
     count = int((patient == name).sum())
     if np.unique(patient).size == np.unique(name).size == patient.size:
@@ -99,18 +106,23 @@ def _fixed_points(count: int, finds: int, n: int) -> float:
 
 
 def alone(patient: Ints, name: Ints, n: int) -> int:
-    """Count own names that occur in the notes of fewer than two other patients, which chance does not explain."""
+    """Count own names that occur in the notes of fewer than two other patients, which chance does
+    not explain.
+    """
     holders = np.bincount(name, minlength=n)
     return int((holders[name[patient == name]] <= ORDINARY).sum())
 
 
 def has_power(n: int) -> bool:
-    """Return whether the test could reject one leaked name among n patients, if no other name were found."""
+    """Return whether the test could reject one leaked name among n patients, if no other name were
+    found.
+    """
     return n > 0 and 1 / n < ALPHA
 
 
 def leaks_refused_from(n: int, expected: float) -> int:
-    """Return the smallest number of leaked names that is rejected with 95 % power, given own names by chance.
+    """Return the smallest number of leaked names that is rejected with 95 % power, given own names
+    by chance.
 
     Args:
         expected: expected number of own names by chance (Poisson).

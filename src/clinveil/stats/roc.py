@@ -44,21 +44,24 @@ class RocScores:
 
     @cached_property
     def placements(self) -> tuple[Scores, Scores]:
-        """Share of non-members below each member, and of members above each non-member; ties count half.
+        """Share of non-members below each member, and of members above each non-member; ties count
+        half.
 
-        Source: DeLong, DeLong & Clarke-Pearson 1988, Biometrics 44:837, their structural components.
+        Source: DeLong, DeLong & Clarke-Pearson 1988, Biometrics 44:837, their structural
+        components.
         """
         return _below(self.members, self.others), 1 - _below(self.others, self.members)
 
     def auc_interval(self) -> Interval:
-        """Return the 95 % interval: DeLong's variance on the logit scale, t with Brunner and Munzel's degrees of
+        """Return the 95 % interval: DeLong's variance on the logit scale, t with Brunner and
+        Munzel's degrees of
         freedom.
 
-        If that variance is 0 (complete separation, ties only) or a side has one patient, return the Clopper-Pearson
-        interval for the number of patients on the smaller side.
+        If that variance is 0 (complete separation, ties only) or a side has one patient, return the
+        Clopper-Pearson interval for the number of patients on the smaller side.
 
-        Source: logit: Qin & Hotilovac 2008, Stat. Methods Med. Res. 17:207; degrees of freedom: Brunner & Munzel 2000,
-        Biom. J. 42:17.
+        Source: logit: Qin & Hotilovac 2008, Stat. Methods Med. Res. 17:207; degrees of freedom:
+        Brunner & Munzel 2000, Biom. J. 42:17.
         """
         spread = _spread(*self.placements)
         if spread is None:
@@ -80,15 +83,17 @@ class RocScores:
         return fpr * self.others.size >= FALSE_POSITIVES - 1e-9
 
     def tpr_at_fpr(self, fpr: float) -> tuple[float, Interval]:
-        """Return the share of members above the threshold that at most `fpr` of non-members exceed, and its 95 %
+        """Return the share of members above the threshold that at most `fpr` of non-members exceed,
+        and its 95 %
         interval.
 
-        The threshold is an order statistic of the non-members. Its exact interval gives a smallest and a largest share;
-        these errors and those of the share at the threshold (Clopper-Pearson) are squared and added.
+        The threshold is an order statistic of the non-members. Its exact interval gives a smallest
+        and a largest share; these errors and those of the share at the threshold (Clopper-Pearson)
+        are squared and added.
 
         Raises InputError if fewer than five false positives are expected.
-        Source: threshold: Conover 1999, Practical Nonparametric Statistics, 3.2; sum of errors: Zou & Donner 2008,
-        Stat. Med. 27:1693.
+        Source: threshold: Conover 1999, Practical Nonparametric Statistics, 3.2; sum of errors: Zou
+        & Donner 2008, Stat. Med. 27:1693.
         """
         from scipy.stats import binom  # slow import: half a second
 

@@ -1,10 +1,13 @@
-"""Permutations within strata: a null distribution that preserves confounders of names and diagnoses.
+"""Permutations within strata: a null distribution that preserves confounders of names and
+diagnoses.
 
-Vectors of frequent and rare names differ, and patients with more diseases are mentioned more often. Therefore names are
-permuted only among patients with similar name frequency and number of diagnoses. Unrestricted permutation rejects far
-too often if frequency correlates with the burden of disease.
+Vectors of frequent and rare names differ, and patients with more diseases are mentioned more often.
+Therefore names are permuted only among patients with similar name frequency and number of
+diagnoses. Unrestricted permutation rejects far too often if frequency correlates with the burden of
+disease.
 
-`distances` are between names (rows) and diagnoses (columns); `has` is True where a patient (row) has a diagnosis.
+`distances` are between names (rows) and diagnoses (columns); `has` is True where a patient (row)
+has a diagnosis.
 """
 
 from __future__ import annotations
@@ -22,14 +25,18 @@ _BLOCK = 256
 
 
 def differences(distances: Doubles, has: Mask) -> Doubles:
-    """Return in-group minus out-group mean per patient, (n_patients,); all must have some but not all diagnoses."""
+    """Return in-group minus out-group mean per patient, (n_patients,); all must have some but not
+    all diagnoses.
+    """
     sizes = has.sum(axis=1)
     inside = np.einsum("ij,ij->i", distances, has)
     return np.asarray(inside / sizes - (distances.sum(axis=1) - inside) / (has.shape[1] - sizes))
 
 
 def pairwise_differences(distances: Doubles, has: Mask) -> Doubles:
-    """Return `differences` of every patient's diagnoses (rows) with every name (columns), (n_patients, n_names)."""
+    """Return `differences` of every patient's diagnoses (rows) with every name (columns),
+    (n_patients, n_names).
+    """
     sizes = has.sum(axis=1)[:, None]
     inside = has.astype(np.float64) @ distances.T
     return np.asarray(
@@ -40,8 +47,9 @@ def pairwise_differences(distances: Doubles, has: Mask) -> Doubles:
 def strata(sizes: Ints, frequency: Doubles | None, smallest: int = SMALLEST) -> list[Ints]:
     """Return strata of similar number of diagnoses and name frequency, as arrays of rows.
 
-    Adjacent numbers of diagnoses are merged until there are `smallest` patients; each group is then split by frequency
-    into parts of at least this size. Without frequencies the groups are not split.
+    Adjacent numbers of diagnoses are merged until there are `smallest` patients; each group is then
+    split by frequency into parts of at least this size. Without frequencies the groups are not
+    split.
 
     Args:
         sizes: (n,) diagnoses of each patient. frequency: (n,) or None.
@@ -68,7 +76,9 @@ def _of_similar_size(sizes: Ints, smallest: int) -> list[Ints]:
 
 
 def permuted(parts: Sequence[Ints], rng: Generator) -> Ints:
-    """Return one permutation within strata, shape (n,): the row that provides each patient's name."""
+    """Return one permutation within strata, shape (n,): the row that provides each patient's
+    name.
+    """
     order = np.empty(sum(map(len, parts)), dtype=np.int64)
     for rows in parts:
         order[rows] = rng.permutation(rows)
@@ -80,8 +90,8 @@ class NamePermutations:
     """`differences` under permutations of names within strata.
 
     Attributes:
-        expected: (n_patients,) each patient's exact mean over all permutations. expected_absolute: of its absolute
-            value.
+        expected: (n_patients,) each patient's exact mean over all permutations. expected_absolute:
+            of its absolute value.
         means: (draws,) mean over patients. absolute: (draws,) mean of the absolute values.
     """
 
@@ -116,10 +126,11 @@ def permute_names(
 def name_ranks(
     distances: Doubles, has: Mask, frequency: Doubles | None, smallest: int = SMALLEST
 ) -> Doubles:
-    """Return P values, (n_patients,): the share of names at least as extreme for a patient's diagnoses as their own.
+    """Return P values, (n_patients,): the share of names at least as extreme for a patient's
+    diagnoses as their own.
 
-    A name's extremeness is its difference's distance from the mean of names with similar frequency, in their standard
-    deviations. The smallest P is 1 / n_patients.
+    A name's extremeness is its difference's distance from the mean of names with similar frequency,
+    in their standard deviations. The smallest P is 1 / n_patients.
     """
     n = len(distances)
     parts = strata(np.zeros(n, dtype=np.int64), frequency, smallest)

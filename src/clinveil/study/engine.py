@@ -1,4 +1,5 @@
-"""The engine of all studies: tasks with content-based names, the order of their stages, and collected results.
+"""The engine of all studies: tasks with content-based names, the order of their stages, and
+collected results.
 
 A study consists of tasks, tables, and `paper.toml` with texts and the printed numbers of the paper.
 """
@@ -46,7 +47,9 @@ class CommonSettings(Settings):
         return {**cls.PROFILES.get(size, {}), **values}
 
     def for_page(self) -> dict[str, str]:
-        """Return the settings that affect the results, for the page, without paths and column names."""
+        """Return the settings that affect the results, for the page, without paths and column
+        names.
+        """
         hidden = {"notes", "label", "workers", "quiet", "force", "executor"}
         texts: dict[str, str] = {}
         for name, value in self:
@@ -57,7 +60,9 @@ class CommonSettings(Settings):
 
 
 def choices(values: tuple[str, ...], known: Sequence[str]) -> tuple[str, ...]:
-    """Return the given names in the order of the known ones. Raises ValueError for none or for unknown names."""
+    """Return the given names in the order of the known ones. Raises ValueError for none or for
+    unknown names.
+    """
     if not values or set(values) - set(known):
         raise ValueError("must be one or several of " + ", ".join(known))
     return tuple(name for name in known if name in values)
@@ -66,9 +71,9 @@ def choices(values: tuple[str, ...], known: Sequence[str]) -> tuple[str, ...]:
 class Task:
     """One step of a study: a frozen dataclass that is called once, with a folder and the store.
 
-    Its name is a hash of its fields, so a change of any input changes the name; fields with `compare=False` (such as
-    paths) are not part of it. `name_of` adds the version of the code. Tasks of one `stage` are independent; `template`
-    is the title, with fields in braces.
+    Its name is a hash of its fields, so a change of any input changes the name; fields with
+    `compare=False` (such as paths) are not part of it. `name_of` adds the version of the code.
+    Tasks of one `stage` are independent; `template` is the title, with fields in braces.
     """
 
     stage: ClassVar[str] = ""
@@ -168,7 +173,9 @@ class Results:
 
 
 def stages(wanted: Iterable[Task]) -> dict[str, list[Task]]:
-    """Return tasks and all tasks that they need by stage, in order; tasks of one stage are independent."""
+    """Return tasks and all tasks that they need by stage, in order; tasks of one stage are
+    independent.
+    """
     tasks: dict[str, list[Task]] = {}
     after: dict[str, set[str]] = {}
     known: set[Task] = set()
@@ -190,7 +197,9 @@ def stages(wanted: Iterable[Task]) -> dict[str, list[Task]]:
 
 @dataclass(frozen=True)
 class Bench:
-    """Environment of a study: the store of its tasks, the map that runs them, and the receiver of messages."""
+    """Environment of a study: the store of its tasks, the map that runs them, and the receiver of
+    messages.
+    """
 
     store: Store
     over: Map

@@ -1,4 +1,6 @@
-"""Inputs of studies: files and notes identified by content, and word vectors trained on the notes of a task."""
+"""Inputs of studies: files and notes identified by content, and word vectors trained on the notes
+of a task.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,9 @@ class Train(Task):
 
 
 def trained(folder: Path, result: Result) -> Vectors:
-    """Return the vectors in the folder of a task with this result. Raises InputError if training failed."""
+    """Return the vectors in the folder of a task with this result. Raises InputError if training
+    failed.
+    """
     if why := result.get("why"):
         raise InputError(why)
     return load_vectors(folder / VECTORS)

@@ -1,7 +1,8 @@
-"""Tables and outputs of a study: texts and the paper's printed numbers from `paper.toml`, and measured findings.
+"""Tables and outputs of a study: texts and the paper's printed numbers from `paper.toml`, and
+measured findings.
 
-A column defines the measure and its format, and a row defines the details; together they identify a finding. All
-outputs are secret.
+A column defines the measure and its format, and a row defines the details; together they identify a
+finding. All outputs are secret.
 """
 
 from __future__ import annotations
@@ -43,8 +44,10 @@ class Table:
     """One table, ready to print.
 
     Attributes:
-        ident: name in `paper.toml`. title: number and subject. asks: the question that the table answers.
-        columns: headings. rows: cells, the first of which is the heading of the row. remarks: sentences below.
+        ident: name in `paper.toml`. title: number and subject. asks: the question that the table
+            answers.
+        columns: headings. rows: cells, the first of which is the heading of the row. remarks:
+            sentences below.
         printed: whether the terminal shows it; not for long tables or words of the notes.
     """
 
@@ -83,7 +86,9 @@ def _held_out(finding: Finding) -> float | None:
 
 
 def _without_evidence(finding: Finding, digits: int) -> str:
-    """Return the text of a correlation that is not evidence, with its figure if there is one; "" for any other."""
+    """Return the text of a correlation that is not evidence, with its figure if there is one; ""
+    for any other.
+    """
     if not is_no_evidence(finding):
         return ""
     figure = finding.detail.get("correlation")
@@ -125,7 +130,9 @@ def figure(value: float | None, kind: str) -> str:
 
 
 def cell(finding: Finding | None, kind: str) -> str:
-    """Return the cell of a finding with its interval, chance, control and P; `count` is shown as n (%)."""
+    """Return the cell of a finding with its interval, chance, control and P; `count` is shown as n
+    (%).
+    """
     if finding is None or finding.value is None:
         return NONE
     adjusted = finding.detail.get("p_over_models")
@@ -189,7 +196,8 @@ class Spec:
         """Return the table.
 
         Args:
-            remarks: additional remarks. heads: headings that replace those of the file. fill: values of the {braces}.
+            remarks: additional remarks. heads: headings that replace those of the file. fill:
+                values of the {braces}.
         """
         asks = self.asks.format(**fill)
         own = [text for remark in self.remarks if (text := remark.format(**fill))]
@@ -241,7 +249,9 @@ class Study(ABC):
 
     @abstractmethod
     def perform(self, bench: Bench) -> Results:
-        """Run unfinished tasks and collect the results; `facts["lead"]` fills the braces of the paper's lead."""
+        """Run unfinished tasks and collect the results; `facts["lead"]` fills the braces of the
+        paper's lead.
+        """
 
     @abstractmethod
     def tables(self, results: Results) -> Sequence[Table]:

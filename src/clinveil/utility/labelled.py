@@ -96,16 +96,17 @@ def read_labelled(
     merge: bool = False,
     tested: frozenset[str] | None = None,
 ) -> Labelled:
-    """Return the notes that have a label, without small classes and classes of one patient, and count the others.
+    """Return the notes that have a label, without small classes and classes of one patient, and
+    count the others.
 
     Args:
         label: the column.
         limit: maximum number of labelled notes, sampled at random by id.
         separator: separator of several labels of one note; None: one label per note.
-        merge: merge classes of fewer than `min_class` notes or `MERGED_PATIENTS` patients into one class (with one
-            label per note only).
-        tested: test patients. Then the classes that are merged, or left out if they are still too small, are those of
-            fewer than `MERGED_PATIENTS` test patients or other patients.
+        merge: merge classes of fewer than `min_class` notes or `MERGED_PATIENTS` patients into one
+            class (with one label per note only).
+        tested: test patients. Then the classes that are merged, or left out if they are still too
+            small, are those of fewer than `MERGED_PATIENTS` test patients or other patients.
 
     Raises WrongNotes: no such column. InputError: fewer than two classes are left.
     """
@@ -137,7 +138,9 @@ def read_labelled(
 
 
 def _merge(rows: Sequence[_Row], small_of: Callable[[Sequence[_Row]], set[str]]) -> dict[str, Any]:
-    """Give the notes of small classes one label, in place; return the counts of classes and of merged classes."""
+    """Give the notes of small classes one label, in place; return the counts of classes and of
+    merged classes.
+    """
     small = small_of(rows)
     n_classes = len({name for row in rows for name in row.labels})
     for row in rows:
@@ -217,7 +220,8 @@ def texts_of(
     released: Iterable[pa.RecordBatch],
     crosswalk: Mapping[str, str] | None = None,
 ) -> list[str | None]:
-    """Return the released texts in the order of the labelled notes; None for a note that was not released.
+    """Return the released texts in the order of the labelled notes; None for a note that was not
+    released.
 
     `crosswalk`: released note id -> source id; None if the ids are equal.
     Raises WrongNotes: a released id is not in the crosswalk. InputError: no note in common.
@@ -235,7 +239,9 @@ def texts_of(
 def by_source(
     released: Iterable[pa.RecordBatch], crosswalk: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield source id and text of released notes. Raises WrongNotes for an id that is not in the crosswalk."""
+    """Yield source id and text of released notes. Raises WrongNotes for an id that is not in the
+    crosswalk.
+    """
     for note in rows(released):
         if crosswalk is not None and note.note_id not in crosswalk:
             raise WrongNotes(
@@ -253,7 +259,8 @@ def paired(labelled: Labelled, released: Sequence[str | None]) -> tuple[Labelled
 
 
 def parts_of(labelled: Labelled, rng: Generator) -> Parts:
-    """Return a split: a quarter for testing, a fifth of the rest for validation; patients and near-duplicates together.
+    """Return a split: a quarter for testing, a fifth of the rest for validation; patients and
+    near-duplicates together.
 
     Raises InputError if there are too few independent notes, or all training notes have one class.
     """
@@ -261,7 +268,8 @@ def parts_of(labelled: Labelled, rng: Generator) -> Parts:
 
 
 def held_out_parts(labelled: Labelled, tested: frozenset[str], rng: Generator) -> Parts:
-    """Return the split by test patients; a fifth of the other notes is for validation, patients together.
+    """Return the split by test patients; a fifth of the other notes is for validation, patients
+    together.
 
     Raises InputError if there are too few training patients, or all training notes have one class.
     """
@@ -281,7 +289,9 @@ def held_out_parts(labelled: Labelled, tested: frozenset[str], rng: Generator) -
 
 
 def folds_of(labelled: Labelled, rng: Generator, folds: int) -> list[Parts]:
-    """Return splits like `parts_of` for cross-validation: each patient is tested in one fold. Raises InputError."""
+    """Return splits like `parts_of` for cross-validation: each patient is tested in one fold.
+    Raises InputError.
+    """
     return list(_parts(labelled, rng, folds))
 
 

@@ -50,9 +50,11 @@ class PairList:
 
 
 def read_pairs(path: Path) -> PairList:
-    """Read a list from CSV or tab-separated text, with named columns or three columns: two terms and a score.
+    """Read a list from CSV or tab-separated text, with named columns or three columns: two terms
+    and a score.
 
-    Column names: term1, term2 (or word1, word2) and score, mean, rating, similarity, or physicians and coders.
+    Column names: term1, term2 (or word1, word2) and score, mean, rating, similarity, or physicians
+    and coders.
 
     Raises:
         InputError: missing, not UTF-8, unknown columns, a blank term, or a score that is not a
@@ -135,9 +137,11 @@ def _number(cell: str) -> float | None:
 
 @dataclass(frozen=True)
 class TermVectors:
-    """Vectors of all terms of a list, (n_terms, dim), zeros for missing ones; `one` and `other`: rows of each pair.
+    """Vectors of all terms of a list, (n_terms, dim), zeros for missing ones; `one` and `other`:
+    rows of each pair.
 
-    `partial`: (n_terms,) whether only some words of a term have a vector, of which the mean is taken.
+    `partial`: (n_terms,) whether only some words of a term have a vector, of which the mean is
+    taken.
     """
 
     matrix: Doubles
@@ -147,7 +151,9 @@ class TermVectors:
     other: Ints
 
     def cosines(self) -> Doubles:
-        """Return the cosine of each pair, (n_pairs,); NaN if a term has no vector or a zero vector."""
+        """Return the cosine of each pair, (n_pairs,); NaN if a term has no vector or a zero
+        vector.
+        """
         norms = np.linalg.norm(self.matrix, axis=1)
         length = norms[self.one] * norms[self.other]
         product = np.einsum("ij,ij->i", self.matrix[self.one], self.matrix[self.other])
@@ -169,8 +175,8 @@ class TermVectors:
 class PairVectors:
     """Vectors of both terms of every pair.
 
-    Pairs without vectors in `own`, the measured vectors, are compared in `subword`, fastText vectors; `from_subwords`,
-    (n_pairs,), marks these pairs.
+    Pairs without vectors in `own`, the measured vectors, are compared in `subword`, fastText
+    vectors; `from_subwords`, (n_pairs,), marks these pairs.
     """
 
     own: TermVectors
@@ -201,10 +207,12 @@ class PairVectors:
 def pair_vectors(
     vectors: Vectors, pairs: PairList, protocol: Protocol = "jamia", subwords: Vectors | None = None
 ) -> PairVectors:
-    """Return the vectors of the terms of a list: the mean over words (jamia), or single words only (clinicalnlp).
+    """Return the vectors of the terms of a list: the mean over words (jamia), or single words only
+    (clinicalnlp).
 
-    `subwords`: fastText vectors of the same text, for unknown words (jamia only). Both terms of a pair with an unknown
-    word are compared in these, because the axes of two trainings are unrelated; the protocol does not specify this.
+    `subwords`: fastText vectors of the same text, for unknown words (jamia only). Both terms of a
+    pair with an unknown word are compared in these, because the axes of two trainings are
+    unrelated; the protocol does not specify this.
 
     Raises InputError if `subwords` has no subword vectors.
     """
@@ -271,7 +279,8 @@ def _terms(pairs: PairList, dim: int, known: Callable[[str], list[Floats]]) -> T
 
 
 def prepared(rows: Doubles, statistic: Statistic) -> Doubles:
-    """Return values or ranks of each row scaled to mean 0 and length 1, so that correlations are dot products.
+    """Return values or ranks of each row scaled to mean 0 and length 1, so that correlations are
+    dot products.
 
     Constant rows become NaN.
     """
@@ -303,7 +312,8 @@ class Correlated:
 
     Attributes:
         cosines: (n_pairs,) NaN where missing. scores: (n_pairs,).
-        random: replace missing similarities with uniform draws from [-1, 1) in each use; otherwise with 0.
+        random: replace missing similarities with uniform draws from [-1, 1) in each use; otherwise
+            with 0.
     """
 
     cosines: Doubles
@@ -312,17 +322,23 @@ class Correlated:
     random: bool = False
 
     def value(self, rng: Generator) -> float:
-        """Return the correlation (with random similarities the mean of 100); NaN if one side is constant."""
+        """Return the correlation (with random similarities the mean of 100); NaN if one side is
+        constant.
+        """
         return float(products(self._mean(rng), self._prepared_scores())[0])
 
     def of(self, cosines: Doubles, rng: Generator) -> Doubles:
-        """Return the correlation of other similarities (n_rows, n_pairs) with the scores, (n_rows,)."""
+        """Return the correlation of other similarities (n_rows, n_pairs) with the scores,
+        (n_rows,).
+        """
         return products(
             prepared(self._filled(cosines, rng), self.statistic), self._prepared_scores()
         )
 
     def permuted(self, rng: Generator) -> Doubles:
-        """Return the correlations with permuted scores, (999,), with one set of random similarities."""
+        """Return the correlations with permuted scores, (999,), with one set of random
+        similarities.
+        """
         mean = self._mean(rng)[0]
         scores = self._prepared_scores()[0]
 
@@ -334,7 +350,8 @@ class Correlated:
         return in_blocks(PERMUTATIONS, scores.size, shuffled)
 
     def resampled(self, rng: Generator, draws: int) -> Doubles:
-        """Return the correlations over pairs drawn with replacement, without constant draws, (at most draws,).
+        """Return the correlations over pairs drawn with replacement, without constant draws, (at
+        most draws,).
 
         With random similarities each draw is the mean of ten.
         """
@@ -351,7 +368,9 @@ class Correlated:
         return values[~np.isnan(values)]
 
     def _drawn(self, rows: Ints, rng: Generator) -> Doubles:
-        """Return prepared similarities of drawn pairs; a missing pair that is drawn twice has one similarity."""
+        """Return prepared similarities of drawn pairs; a missing pair that is drawn twice has one
+        similarity.
+        """
         filled = self._filled(np.tile(self.cosines, (len(rows), 1)), rng)
         return prepared(np.take_along_axis(filled, rows, axis=1), self.statistic)
 
@@ -359,7 +378,9 @@ class Correlated:
         return self.random and bool(np.isnan(self.cosines).any())
 
     def _mean(self, rng: Generator) -> Doubles:
-        """Return prepared similarities averaged over random draws, (1, n_pairs), which averages the correlations."""
+        """Return prepared similarities averaged over random draws, (1, n_pairs), which averages the
+        correlations.
+        """
         fills = REPETITIONS if self._gaps() else 1
         rows = prepared(self._filled(np.tile(self.cosines, (fills, 1)), rng), self.statistic)
         return np.asarray(rows.mean(axis=0, keepdims=True), dtype=np.float64)

@@ -1,4 +1,6 @@
-"""Scores of classifiers: micro- and macro-F1 and accuracy, with intervals over test patients and paired differences."""
+"""Scores of classifiers: micro- and macro-F1 and accuracy, with intervals over test patients and
+paired differences.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ SOURCE = "paper A, Table 4 and Figure 2: classification of protected text"
 
 
 def f1_sums(truth: Classes, guess: Classes, n_classes: int) -> Doubles:
-    """Return the contributions of each item to F1, (n, 3 n_classes): correct, true and predicted by class."""
+    """Return the contributions of each item to F1, (n, 3 n_classes): correct, true and predicted by
+    class.
+    """
     if truth.ndim == 2:
         return np.concatenate([truth & guess, truth, guess], axis=1).astype(np.float64)
     sums = np.zeros((len(truth), 3 * n_classes))
@@ -32,7 +36,9 @@ def f1_sums(truth: Classes, guess: Classes, n_classes: int) -> Doubles:
 
 
 def macro_f1(sums: Doubles) -> Doubles:
-    """Return the mean F1 of the classes that are true or predicted, from sums of `f1_sums`; NaN if there are none."""
+    """Return the mean F1 of the classes that are true or predicted, from sums of `f1_sums`; NaN if
+    there are none.
+    """
     right, true, predicted = np.split(sums, 3, axis=-1)
     live = true + predicted > 0
     each = 2 * right / np.where(live, true + predicted, 1)
@@ -41,14 +47,18 @@ def macro_f1(sums: Doubles) -> Doubles:
 
 
 def micro_f1(sums: Doubles) -> Doubles:
-    """Return F1 over all decisions; with one class per note it is the accuracy. NaN if there are none."""
+    """Return F1 over all decisions; with one class per note it is the accuracy. NaN if there are
+    none.
+    """
     right, true, predicted = (part.sum(axis=-1) for part in np.split(sums, 3, axis=-1))
     with np.errstate(invalid="ignore"):
         return np.asarray(2 * right / (true + predicted))
 
 
 def permuted_f1(sums: Doubles) -> Doubles:
-    """Return the expected macro-F1 of the same predictions over all permutations of the true labels: a fair chance."""
+    """Return the expected macro-F1 of the same predictions over all permutations of the true
+    labels: a fair chance.
+    """
     _, true, predicted = np.split(sums, 3, axis=-1)
     n = np.maximum(true.sum(axis=-1, keepdims=True), 1)
     return macro_f1(np.concatenate([true * predicted / n, true, predicted], axis=-1))
@@ -76,7 +86,9 @@ def score(metric: str, truth: Classes, guess: Classes) -> float:
 
 
 class Scores:
-    """Makes findings of predictions on the test notes; several runs (seeds) of one model are averaged."""
+    """Makes findings of predictions on the test notes; several runs (seeds) of one model are
+    averaged.
+    """
 
     def __init__(
         self, truth: Classes, patients: Sequence[str], majority: Classes, detail: Mapping[str, Any]
@@ -111,7 +123,9 @@ class Scores:
         rng: Generator,
         detail: Mapping[str, Any] | None = None,
     ) -> Finding:
-        """Return the score of one side, with the majority class as chance and shuffled labels as control."""
+        """Return the score of one side, with the majority class as chance and shuffled labels as
+        control.
+        """
         mean = self._scores(metric, guesses)
         low, high = bootstrap_weights(self._patients, mean, rng)
         # All correct: the bootstrap has no variance, so use the exact interval of the patients.
@@ -160,15 +174,16 @@ class Scores:
         )
 
 
-# The grid of the code that paper A's MIMIC task follows, which tuned the threshold on the reported test notes.
+# The grid of the code that paper A's MIMIC task follows, which tuned the threshold on the reported
+# test notes.
 THRESHOLDS = (0.02, 0.03, 0.04, 0.05, 0.055, 0.058, 0.06, 0.08, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 
 
 def choose(truth: Classes, probabilities: Doubles) -> tuple[float, float]:
     """Return the validation score that models are selected by, and the threshold of all labels.
 
-    With several labels per note the score is micro-F1 at the best threshold (the largest of equal ones), otherwise
-    macro-F1 of the likeliest classes; 0 if undefined.
+    With several labels per note the score is micro-F1 at the best threshold (the largest of equal
+    ones), otherwise macro-F1 of the likeliest classes; 0 if undefined.
     """
     if truth.ndim == 1:
         return float(
@@ -180,7 +195,9 @@ def choose(truth: Classes, probabilities: Doubles) -> tuple[float, float]:
 
 
 def decided(probabilities: Doubles, threshold: float, *, several: bool) -> Classes:
-    """Return the predicted classes: all with a probability of at least the threshold, or the likeliest one."""
+    """Return the predicted classes: all with a probability of at least the threshold, or the
+    likeliest one.
+    """
     return probabilities >= threshold if several else probabilities.argmax(axis=1).astype(np.int64)
 
 
@@ -194,7 +211,8 @@ def log_loss(truth: Classes, probabilities: Doubles) -> float:
 
 
 def majority_of(targets: Classes, n: int) -> Classes:
-    """Return a constant guess for n notes: the most frequent class, or with several labels the k most frequent.
+    """Return a constant guess for n notes: the most frequent class, or with several labels the k
+    most frequent.
 
     k has the best micro-F1 on the given targets. Source: paper A's reference 28, "predict top 4".
     """

@@ -1,4 +1,6 @@
-"""Scores as a share of the gap between a floor and a ceiling, with a paired bootstrap over patients."""
+"""Scores as a share of the gap between a floor and a ceiling, with a paired bootstrap over
+patients.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ Score = Callable[[Doubles], Doubles]
 class Arms:
     """The score of each arm, and its value in every draw of a bootstrap that all arms share.
 
-    `scores` and `draws` ((n_draws,) each) have the keys released, floor and ceiling, and chance where there
-    are labels. `better`: "lower" where lower scores are better.
+    `scores` and `draws` ((n_draws,) each) have the keys released, floor and ceiling, and chance
+    where there are labels. `better`: "lower" where lower scores are better.
     """
 
     scores: Mapping[str, float]
@@ -55,7 +57,9 @@ class Arms:
         return value > 0 and bool(np.nanquantile(draws, LEVEL[0]) > 0)
 
     def of_ceiling(self) -> tuple[float, Doubles]:
-        """Return released / ceiling, or ceiling / released where lower is better: 1 is as good as real notes."""
+        """Return released / ceiling, or ceiling / released where lower is better: 1 is as good as
+        real notes.
+        """
         one, other = ("released", "ceiling") if self.better == "higher" else ("ceiling", "released")
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.scores[one] / self.scores[other], self.draws[one] / self.draws[other]
@@ -69,11 +73,13 @@ def bootstrap_arms(
     better: str = "higher",
     chance: Score | None = None,
 ) -> Arms:
-    """Score every arm on all patients and on patients drawn with replacement, the same draws for all arms.
+    """Score every arm on all patients and on patients drawn with replacement, the same draws for
+    all arms.
 
     Args:
         sums: contributions of every patient by arm, (n_patients, n_sums).
-        score: maps sums over patients to a score. chance: maps sums of the ceiling to its score by chance.
+        score: maps sums over patients to a score. chance: maps sums of the ceiling to its score by
+            chance.
 
     Source: Davison & Hinkley 1997, section 3.8 (bootstrap of clusters).
     """
@@ -89,7 +95,9 @@ def bootstrap_arms(
 
 
 def _weights(n: int, rng: Generator) -> Iterator[Doubles]:
-    """Yield how often each patient is drawn, (BLOCK, n) at a time, so memory does not grow with the draws."""
+    """Yield how often each patient is drawn, (BLOCK, n) at a time, so memory does not grow with the
+    draws.
+    """
     for _ in range(DRAWS // BLOCK):
         rows = rng.integers(n, size=(BLOCK, n)) + np.arange(BLOCK)[:, None] * n
         yield np.bincount(rows.ravel(), minlength=BLOCK * n).reshape(BLOCK, n).astype(np.float64)
@@ -98,15 +106,18 @@ def _weights(n: int, rng: Generator) -> Iterator[Doubles]:
 def share_finding(
     measure: str, arms: Arms, n: int, detail: Mapping[str, Any], *, agreeing: int = 0, **more: Any
 ) -> Finding:
-    """Return a finding of (released - floor) / (ceiling - floor), 0 at the floor and 1 at the ceiling.
+    """Return a finding of (released - floor) / (ceiling - floor), 0 at the floor and 1 at the
+    ceiling.
 
-    The value is None if the ceiling is not significantly above chance or above the floor, with the reason in
-    `detail["why"]`. Draws in which the ceiling is not above the floor are left out of the interval.
+    The value is None if the ceiling is not significantly above chance or above the floor, with the
+    reason in `detail["why"]`. Draws in which the ceiling is not above the floor are left out of the
+    interval.
 
     Args:
         measure: `utility.` and the name of the task. n: number of tested items, in `unit`s.
-        agreeing: number of test patients, if the models of release and ceiling agree on all of their notes. Then the
-            bootstrap has no variance, and the interval is the exact one of the share of patients on whom they differ.
+        agreeing: number of test patients, if the models of release and ceiling agree on all of
+            their notes. Then the bootstrap has no variance, and the interval is the exact one of
+            the share of patients on whom they differ.
         detail: entries that identify the task. more: fields of the finding.
     """
     names = {"released": "score", "floor": "floor", "ceiling": "ceiling", "chance": "chance_score"}

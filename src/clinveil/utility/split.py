@@ -1,8 +1,9 @@
 """Stratified splits that keep each patient and near-duplicate texts on one side.
 
-Near-duplicates are detected by MinHash over word shingles: texts with equal lookup forms, or with an estimated Jaccard
-similarity of at least 0.6 between their sets of 5-word shingles. Candidates come from 32 bands of 4 hashes, which miss
-a pair at 0.6 in 1 of 85 cases and at 0.8 in less than 1 of 10^7. Groups are transitive.
+Near-duplicates are detected by MinHash over word shingles: texts with equal lookup forms, or with
+an estimated Jaccard similarity of at least 0.6 between their sets of 5-word shingles. Candidates
+come from 32 bands of 4 hashes, which miss a pair at 0.6 in 1 of 85 cases and at 0.8 in less than 1
+of 10^7. Groups are transitive.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ Signatures = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Split:
-    """Rows of training and test notes, both ascending; group of each note, (n,); number of near-duplicate texts."""
+    """Rows of training and test notes, both ascending; group of each note, (n,); number of
+    near-duplicate texts.
+    """
 
     train: Ints = field(repr=False)
     test: Ints = field(repr=False)
@@ -47,7 +50,8 @@ def splits(
     *,
     parts: int = PARTS,
 ) -> list[Split]:
-    """Return one split per part, which is its test set; `patients`, `texts` and `labels` have one entry per note.
+    """Return one split per part, which is its test set; `patients`, `texts` and `labels` have one
+    entry per note.
 
     Raises InputError for fewer groups than parts, or if no label has as many notes as parts.
     """
@@ -64,7 +68,8 @@ def splits(
 def group_folds(
     labels: Sequence[str], group: Ints, parts: int, rng: Generator, few: InputError
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Yield training and test rows of each fold, ascending, with whole groups and about equal shares of labels.
+    """Yield training and test rows of each fold, ascending, with whole groups and about equal
+    shares of labels.
 
     Raises `few` for fewer groups than parts, or if no label has as many notes as parts.
     Source: scikit-learn's StratifiedGroupKFold.
@@ -82,7 +87,9 @@ def group_folds(
 
 
 def joined_groups(*keys: Ints) -> Ints:
-    """Return the group of each row, (n,): rows with equal values in any of the keys, (n,) each, are in one group."""
+    """Return the group of each row, (n,): rows with equal values in any of the keys, (n,) each, are
+    in one group.
+    """
     return groups(len(keys[0]), np.concatenate([_links(each) for each in keys]))
 
 
@@ -95,7 +102,8 @@ def _links(keys: Ints) -> Ints:
 def near_duplicates(texts: Iterable[str], rng: Generator) -> Ints:
     """Return the group of each text, (n,): texts that are linked by near-duplicates.
 
-    Source: Broder 1997, Compression and Complexity of Sequences; banding: Leskovec, Rajaraman & Ullman, chapter 3.
+    Source: Broder 1997, Compression and Complexity of Sequences; banding: Leskovec, Rajaraman &
+    Ullman, chapter 3.
     """
     minhash = MinHash.of(rng)
     rows = [minhash.signature(text) for text in texts]
@@ -106,7 +114,9 @@ def near_duplicates(texts: Iterable[str], rng: Generator) -> Ints:
 
 @dataclass(frozen=True)
 class MinHash:
-    """Multiply-shift hash functions, (n_hashes,) each; texts are comparable under the same functions."""
+    """Multiply-shift hash functions, (n_hashes,) each; texts are comparable under the same
+    functions.
+    """
 
     factors: NDArray[np.uint64] = field(repr=False)
     shifts: NDArray[np.uint64] = field(repr=False)
@@ -143,7 +153,9 @@ def _code(word: str) -> int:
 
 
 def _shingles(forms: Sequence[str]) -> NDArray[np.uint64]:
-    """Return distinct 64-bit hashes of all runs of 5 words, or of the whole text if it is shorter."""
+    """Return distinct 64-bit hashes of all runs of 5 words, or of the whole text if it is
+    shorter.
+    """
     codes = np.array([_code(word) for word in forms], dtype=np.uint64)
     size = min(SHINGLE, codes.size)
     total = np.zeros(codes.size - size + 1, dtype=np.uint64)
@@ -154,7 +166,9 @@ def _shingles(forms: Sequence[str]) -> NDArray[np.uint64]:
 
 
 def _band_links(signatures: Signatures, band: int) -> Ints:
-    """Return similar texts that agree in a band, each with the first text of its bucket, (n_links, 2)."""
+    """Return similar texts that agree in a band, each with the first text of its bucket, (n_links,
+    2).
+    """
     part = np.ascontiguousarray(signatures[:, band * BAND_HASHES : (band + 1) * BAND_HASHES])
     pairs = _links(np.unique(part, axis=0, return_inverse=True)[1].ravel())
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]

@@ -1,6 +1,8 @@
-"""Base class of algorithms that train word vectors: its fields are settings, its method `train` returns `Vectors`.
+"""Base class of algorithms that train word vectors: its fields are settings, its method `train`
+returns `Vectors`.
 
-An algorithm is one file in `vectors/algorithms`, or a class that another package registers. A complete example:
+An algorithm is one file in `vectors/algorithms`, or a class that another package registers. A
+complete example:
 
     from typing import ClassVar
 
@@ -19,8 +21,9 @@ An algorithm is one file in `vectors/algorithms`, or a class that another packag
 
         def train(self, notes):
             words = notes.counts.words
-            matrix = np.random.default_rng(notes.seed).normal(size=(len(words), self.dim)).astype(np.float32)
-            return Vectors(words, matrix, notes.counts.counts, notes.counts.patients, notes.counts.n_patients)
+            matrix = np.random.default_rng(notes.seed).normal(size=(len(words),
+            self.dim)).astype(np.float32) return Vectors(words, matrix, notes.counts.counts,
+            notes.counts.patients, notes.counts.n_patients)
 
 Other packages register their class with the entry point group `clinveil.vector_algorithms`.
 """
@@ -51,9 +54,11 @@ class Notes:
     """Input of a training.
 
     Attributes:
-        corpus: the notes. counts: word counts of the corpus. split: splits a note into lines of words.
+        corpus: the notes. counts: word counts of the corpus. split: splits a note into lines of
+            words.
         seed: public; where `meta["determinism"]` is bitwise, the same seed gives the same bits.
-        workers: threads. scratch: a private folder for temporary files, which are removed at the end.
+        workers: threads. scratch: a private folder for temporary files, which are removed at the
+            end.
         on_epoch: called with (epochs done, epochs in all) after each epoch.
     """
 
@@ -95,7 +100,8 @@ class Algorithm(Settings):
 class Predicting(Algorithm):
     """Train with negative samples; settings that are not listed have gensim's defaults.
 
-    Source: Mikolov et al. 2013. Paper A: CBOW, 100 dimensions, window 5, 5 negative samples, 5 epochs.
+    Source: Mikolov et al. 2013. Paper A: CBOW, 100 dimensions, window 5, 5 negative samples, 5
+    epochs.
     """
 
     dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)

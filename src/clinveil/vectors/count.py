@@ -63,10 +63,13 @@ def count_words(
 
     Args:
         corpus: the notes; null texts are skipped, notes without a patient id count as one patient.
-        scratch: a private folder; (patient, word) pairs beyond the limit are written there and removed at the end.
+        scratch: a private folder; (patient, word) pairs beyond the limit are written there and
+            removed at the end.
         pairs_in_memory: distinct (patient, word) pairs in memory, 8 bytes each.
-        split: splits a note into words; must be a module-level function if `over` uses other processes.
-        over: map that runs the counting of batches, or of part files; it does not change the result.
+        split: splits a note into words; must be a module-level function if `over` uses other
+            processes.
+        over: map that runs the counting of batches, or of part files; it does not change the
+            result.
         say: receives the progress. total: number of notes, if known.
 
     Returns:
@@ -82,7 +85,9 @@ def count_words(
 
 
 def over_words(n_words: int, workers: int) -> Map:
-    """Return the map for a corpus of this many words: processes for large ones, because starting them takes seconds."""
+    """Return the map for a corpus of this many words: processes for large ones, because starting
+    them takes seconds.
+    """
     return processes(workers) if n_words >= MANY_WORDS else serial
 
 
@@ -176,7 +181,9 @@ class _Sum:
 
 
 class _Pairs:
-    """Distinct (word, patient) pairs, packed as word << 32 | patient; beyond a limit they go to files by word."""
+    """Distinct (word, patient) pairs, packed as word << 32 | patient; beyond a limit they go to
+    files by word.
+    """
 
     def __init__(self, scratch: Path, limit: int) -> None:
         self._limit = limit

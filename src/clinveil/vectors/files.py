@@ -1,4 +1,6 @@
-"""Read and write vectors: clinveil's folder (Arrow, npy, JSON) and word2vec text and binary files; never pickle."""
+"""Read and write vectors: clinveil's folder (Arrow, npy, JSON) and word2vec text and binary files;
+never pickle.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _LONGEST_WORD = 1 << 16
 
 
 def write_text(vectors: Vectors, path: Path) -> None:
-    """Write word2vec text with nine digits, enough to restore float32. Raises InputError for an invalid word."""
+    """Write word2vec text with nine digits, enough to restore float32. Raises InputError for an
+    invalid word.
+    """
     line = " ".join(["%.9g"] * vectors.dim)
     with _private(path) as file:
         file.write(f"{len(vectors)} {vectors.dim}\n".encode())
@@ -70,7 +74,9 @@ class _Rows:
         return InputError(f"row {row}: {message}", where=self.file)
 
     def add(self, word: bytes, numbers: NDArray[np.float32], row: int) -> None:
-        """Add a row. Raises InputError for an invalid or repeated word, or for numbers that are not finite."""
+        """Add a row. Raises InputError for an invalid or repeated word, or for numbers that are not
+        finite.
+        """
         try:
             text = word.decode("utf-8")
         except UnicodeDecodeError:
@@ -92,7 +98,9 @@ class _Rows:
 
 
 def read_text(path: Path) -> Vectors:
-    """Read word2vec text, or GloVe text without a header. Raises InputError with file name and row."""
+    """Read word2vec text, or GloVe text without a header. Raises InputError with file name and
+    row.
+    """
     rows = _Rows(path.name)
     with path.open("rb") as file:
         first = file.readline()
@@ -141,7 +149,8 @@ def read_binary(path: Path) -> Vectors:
                 "does not begin with the number of words and of dimensions", where=path.name
             )
         n_words, dim = header
-        # Each row has at least a letter, a space and its numbers; a wrong header must not exhaust the memory.
+        # Each row has at least a letter, a space and its numbers; a wrong header must not exhaust
+        # the memory.
         if path.stat().st_size < n_words * (4 * dim + 2):
             raise InputError(
                 f"is too short for {n_words} words of {dim} dimensions (its header)",
@@ -175,12 +184,15 @@ def save_vectors(
 ) -> None:
     """Write vectors atomically, readable by their owner only.
 
-    `.vec` and `.txt` are word2vec text and `.bin` is word2vec binary, both without counts. Any other name is a folder:
-    words.arrow (word, count, patients), matrix.npy, meta.json, and for fastText subwords.npy and buckets.npy.
+    `.vec` and `.txt` are word2vec text and `.bin` is word2vec binary, both without counts. Any
+    other name is a folder:
+    words.arrow (word, count, patients), matrix.npy, meta.json, and for fastText subwords.npy and
+    buckets.npy.
 
     Raises:
         UsageError: the path exists, and `force` is false or it is not a folder that `maker` wrote.
-        InputError: a word that a word2vec file cannot contain (empty, or with a space or line break).
+        InputError: a word that a word2vec file cannot contain (empty, or with a space or line
+            break).
     """
     path = Path(path)
     with atomic(path, force=force, maker=maker) as part:
@@ -193,7 +205,8 @@ def save_vectors(
 
 
 def load_vectors(path: str | Path) -> Vectors:
-    """Read vectors: a folder of clinveil, word2vec text (`.vec`, `.txt`; with or without header) or binary (`.bin`).
+    """Read vectors: a folder of clinveil, word2vec text (`.vec`, `.txt`; with or without header) or
+    binary (`.bin`).
 
     Words of a file are not changed; `channel.usable` returns which of them are lookup forms.
 

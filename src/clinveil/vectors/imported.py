@@ -1,4 +1,6 @@
-"""Fit imported vectors to the notes at hand: keep the rows of their words, with their counts and patients."""
+"""Fit imported vectors to the notes at hand: keep the rows of their words, with their counts and
+patients.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ _SAMPLE = 500
 def shared_words(vectors: Vectors, counts: WordCounts) -> Ints:
     """Return the rows of `counts` with a word that has a vector, ascending.
 
-    Raises InputError if they are so few that the vectors must have another language or tokenization.
+    Raises InputError if they are so few that the vectors must have another language or
+    tokenization.
     """
     known = np.array(
         [i for i, word in enumerate(counts.words) if word in vectors.ids], dtype=np.int64
@@ -34,7 +37,9 @@ def shared_words(vectors: Vectors, counts: WordCounts) -> Ints:
 
 
 def refuse_foreign(vectors: Vectors, texts: Iterable[str]) -> None:
-    """Check the first notes before any work. Raises InputError if almost none of their words have a vector."""
+    """Check the first notes before any work. Raises InputError if almost none of their words have a
+    vector.
+    """
     seen = Counter(word for text in islice(texts, _SAMPLE) for word in words_of(text))
     known = [word for word in seen if word in vectors.ids]
     if seen:
@@ -51,10 +56,12 @@ def _refuse_foreign(known: int, n_words: int, known_tokens: int, n_tokens: int) 
 
 
 def of_notes(vectors: Vectors, counts: WordCounts) -> Vectors:
-    """Return imported vectors of the notes' words only, in the notes' order and with their counts and patients.
+    """Return imported vectors of the notes' words only, in the notes' order and with their counts
+    and patients.
 
-    The rare-word floor then depends on the notes at hand, not on the training notes of the vectors. Words without a
-    vector are left out; a channel treats them as unknown. Raises InputError if almost no word has a vector.
+    The rare-word floor then depends on the notes at hand, not on the training notes of the vectors.
+    Words without a vector are left out; a channel treats them as unknown. Raises InputError if
+    almost no word has a vector.
     """
     known = shared_words(vectors, counts)
     words = [counts.words[i] for i in known]
@@ -72,7 +79,9 @@ def of_notes(vectors: Vectors, counts: WordCounts) -> Vectors:
 
 
 def at_hand(vectors: Vectors, counts: WordCounts) -> Vectors:
-    """Return vectors that have patient counts unchanged, others fitted by `of_notes`. Raises InputError as it does."""
+    """Return vectors that have patient counts unchanged, others fitted by `of_notes`. Raises
+    InputError as it does.
+    """
     if vectors.patients is None:
         return of_notes(vectors, counts)
     shared_words(vectors, counts)

@@ -20,7 +20,8 @@ _KINDS = {"ids": np.int32, "similarities": np.float32, "eligible": np.bool_}
 def neighbours(
     vectors: Vectors, k: int, *, eligible: NDArray[np.bool_], threads: int
 ) -> Neighbours:
-    """Return the k nearest eligible words of every word by cosine, nearest first, without the word itself.
+    """Return the k nearest eligible words of every word by cosine, nearest first, without the word
+    itself.
 
     Ties go to the lower row. A word with a zero vector has cosine 0 with all words.
 
@@ -50,7 +51,9 @@ def neighbours(
 
 
 def save_neighbours(table: Neighbours, path: Path) -> None:
-    """Write a table atomically as a private folder: ids.npy, similarities.npy, eligible.npy and meta.json."""
+    """Write a table atomically as a private folder: ids.npy, similarities.npy, eligible.npy and
+    meta.json.
+    """
     with atomic(path) as folder:
         private_folder(folder)
         for name in _KINDS:

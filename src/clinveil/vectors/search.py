@@ -1,7 +1,8 @@
 """Search nearest words: faiss selects candidates in float32, and float64 scores decide.
 
-Results do not depend on block sizes or threads: every candidate that may be among the best within the error of float32
-gets an exact score, and ties go to the lower row. A list of faiss that may be too short for this is widened.
+Results do not depend on block sizes or threads: every candidate that may be among the best within
+the error of float32 gets an exact score, and ties go to the lower row. A list of faiss that may be
+too short for this is widened.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _NUMBERS = 1 << 23  # numbers in memory for exact scores
 _TRAINED_ON = 100
 _ROUNDS = 10
 
-# Numbers of queries (n,) and of targets (n, width) -> exact scores (n, width); -inf for excluded targets.
+# Numbers of queries (n,) and of targets (n, width) -> exact scores (n, width); -inf for excluded
+# targets.
 Exact = Callable[[Ints, Ints], NDArray[Any]]
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,7 +40,8 @@ class Space:
 
     Attributes:
         matrix: (n_words, dim) float32, as trained.
-        scale: (n_words,) float64, inverse length of each vector; 0 for a zero vector, which has cosines of 0.
+        scale: (n_words,) float64, inverse length of each vector; 0 for a zero vector, which has
+            cosines of 0.
     """
 
     matrix: Floats
@@ -56,7 +59,9 @@ class Space:
         return np.asarray(self.matrix[rows] * self.scale[rows, None], dtype=np.float32)
 
     def cosines(self, queries: SmallInts, others: SmallInts) -> Floats:
-        """Return exact cosines of rows (n,) with others (n, width), rounded to float32; -inf of a row with itself."""
+        """Return exact cosines of rows (n,) with others (n, width), rounded to float32; -inf of a
+        row with itself.
+        """
         products = dots(self.matrix[queries], self.matrix[others]) * (
             self.scale[queries, None] * self.scale[others]
         )
@@ -69,7 +74,9 @@ class Space:
 
 
 def dots(one: Floats, others: Floats) -> Doubles:
-    """Return dot products of each vector (n, d) with its others (n, width, d), summed in float64 in a fixed order."""
+    """Return dot products of each vector (n, d) with its others (n, width, d), summed in float64 in
+    a fixed order.
+    """
     return np.asarray((one[:, None].astype(np.float64) * others).sum(axis=2))
 
 
@@ -79,7 +86,8 @@ def best(
     """Return the k best targets of each query by exact score, ties by the lower number.
 
     Args:
-        queries: (n, d) float32. targets: (m, d) float32; their float32 products with queries select candidates.
+        queries: (n, d) float32. targets: (m, d) float32; their float32 products with queries select
+            candidates.
         exact: exact scores, which differ from these products by at most `slack`.
 
     Returns:

@@ -1,4 +1,6 @@
-"""Inputs of training: words of notes as numbers for our own loops, and as a file of sentences for gensim."""
+"""Inputs of training: words of notes as numbers for our own loops, and as a file of sentences for
+gensim.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,16 @@ def whole_note(text: str) -> list[list[str]]:
 def token_lines(text: str) -> list[list[str]]:
     """Return the unchanged tokens of each line of a text in MedText's form (paper C's vectors).
 
-    Letter case, numbers, punctuation, `<unk>` and `<deidentified>` are kept, and windows do not cross lines.
+    Letter case, numbers, punctuation, `<unk>` and `<deidentified>` are kept, and windows do not
+    cross lines.
     """
     return [row for line in text.split("\n") if (row := line.split())]
 
 
 def encode(corpus: Corpus, ids: Mapping[str, int], split: Splitter = whole_note) -> Iterator[Ids]:
-    """Yield the word ids of each batch of notes, `END` after each line, without null texts and unknown words."""
+    """Yield the word ids of each batch of notes, `END` after each line, without null texts and
+    unknown words.
+    """
     for batch in corpus.batches():
         row: list[int] = []
         for note in rows([batch]):
@@ -96,7 +101,8 @@ def _scratch_file(path: Path) -> Iterator[Path]:
 def sentence_file(
     corpus: Corpus, scratch: Path, split: Splitter = whole_note
 ) -> Iterator[tuple[Path, int]]:
-    """Write the lines of all notes, with spaces between words, to an owner-only file in `scratch`; removed at the end.
+    """Write the lines of all notes, with spaces between words, to an owner-only file in `scratch`;
+    removed at the end.
 
     Yields the file and its number of words.
     """

@@ -14,7 +14,9 @@ GLOVE_PASSES = 15
 
 
 class VectorSettings(Settings):
-    """Settings of word vector training, with gensim's names; benchmarks/vectors.md explains the defaults."""
+    """Settings of word vector training, with gensim's names; benchmarks/vectors.md explains the
+    defaults.
+    """
 
     algorithm: str = choice(algorithms, "skipgram", "Training algorithm.")
     own: Settings = own_settings("algorithm", here=OURS)

@@ -23,16 +23,16 @@ _MASK = 0xFFFFFFFF
 class Subwords:
     """The n-gram vectors of a fastText model, for vectors of unknown words.
 
-    fastText hashes n-grams into buckets. Only the buckets of training words are kept; the others still have their
-    random initial values and would add noise to the vector of an unknown word.
+    fastText hashes n-grams into buckets. Only the buckets of training words are kept; the others
+    still have their random initial values and would add noise to the vector of an unknown word.
 
     Attributes:
         buckets: (n_kept,) int64 ascending, the buckets that training updated.
         matrix: (n_kept, dim) float32, finite. n_buckets: number of buckets of the hash.
         shortest, longest: characters of an n-gram, with `<` and `>` at the ends of the word.
 
-    Source: Bojanowski et al. 2017, Enriching word vectors with subword information, section 3.2; paper A uses it for
-    terms of the word-pair lists that have no vector.
+    Source: Bojanowski et al. 2017, Enriching word vectors with subword information, section 3.2;
+    paper A uses it for terms of the word-pair lists that have no vector.
 
     Raises:
         InputError: shapes that do not agree, buckets out of order or range, NaN or infinity.
@@ -58,7 +58,9 @@ class Subwords:
             raise InputError("a subword vector contains NaN or infinity")
 
     def vector(self, word: str) -> NDArray[np.float32] | None:
-        """Return the mean vector of the word's n-grams that occurred in training, (dim,); None if there are none."""
+        """Return the mean vector of the word's n-grams that occurred in training, (dim,); None if
+        there are none.
+        """
         wanted = np.array(
             [hashed(gram) % self.n_buckets for gram in n_grams(word, self.shortest, self.longest)]
         )
@@ -93,7 +95,8 @@ def hashed(gram: str) -> int:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Words with counts, patients and a float32 matrix; most frequent first, ties by the word itself.
+    """Words with counts, patients and a float32 matrix; most frequent first, ties by the word
+    itself.
 
     The arrays are read-only.
 

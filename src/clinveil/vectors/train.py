@@ -1,8 +1,9 @@
 """Train word vectors on notes with the algorithm of the settings, on a subsample of large corpora.
 
-Beyond a few million words, more notes do not improve the vectors of frequent words, but take proportionally longer. The
-subsample has all notes of a random sample of patients. From the other notes it has the contexts of words that occur
-fewer than `ENOUGH` times in the sample, so that every word is trained on some of its real contexts.
+Beyond a few million words, more notes do not improve the vectors of frequent words, but take
+proportionally longer. The subsample has all notes of a random sample of patients. From the other
+notes it has the contexts of words that occur fewer than `ENOUGH` times in the sample, so that every
+word is trained on some of its real contexts.
 """
 
 from __future__ import annotations
@@ -60,22 +61,25 @@ def train(
 
     Args:
         corpus: the notes; read once, and a second time without `counts` or with other text.
-        settings: algorithm and its parameters; `cbow` and `fasttext` predict a word from the mean of its context,
-            `skipgram` predicts the context from the word, and `glove` fits co-occurrence counts.
+        settings: algorithm and its parameters; `cbow` and `fasttext` predict a word from the mean
+            of its context, `skipgram` predicts the context from the word, and `glove` fits
+            co-occurrence counts.
         seed: public; where `meta["determinism"]` is bitwise, the same seed gives the same bits.
         workers: threads; fewer are used if there are few notes.
         scratch: a private folder for temporary files.
         counts: word counts of the same notes, if known.
         on_epoch: called with (epochs done, epochs in all) after each epoch.
         split: splits a note into lines of words; GloVe requires whole notes.
-        over: map that draws the subsample, from part files where they are read (default: processes here).
+        over: map that draws the subsample, from part files where they are read (default: processes
+            here).
 
     Returns:
-        One vector for each word with at least `min_count` occurrences, with counts and patients; for fastText with
-        subwords.
+        One vector for each word with at least `min_count` occurrences, with counts and patients;
+        for fastText with subwords.
 
     Raises:
-        InputError: fewer than two words to train on, GloVe with lines, or unusable other text or start vectors.
+        InputError: fewer than two words to train on, GloVe with lines, or unusable other text or
+            start vectors.
     """
     private_folder(scratch)
     counts = counts or count_words(corpus, scratch, split=split)
@@ -111,7 +115,9 @@ def _with_share(vectors: Vectors, rule: Subsampling | None) -> Vectors:
 
 
 def algorithm_of(settings: VectorSettings) -> Algorithm:
-    """Return the algorithm of the settings with its parameters; `glove_variant` is GloVe's `variant`."""
+    """Return the algorithm of the settings with its parameters; `glove_variant` is GloVe's
+    `variant`.
+    """
     kind = algorithms.get(settings.algorithm)
     given = {**dict(settings), **dict(settings.own)}
     own = {name: given[name] for name in kind.model_fields if given.get(name) is not None}
@@ -136,7 +142,9 @@ class Subsampling:
 
     @classmethod
     def of(cls, counts: WordCounts, words: int, seed: int) -> Subsampling | None:
-        """Return the rule for about `words` words of a corpus; None for 0 or if the corpus is not larger."""
+        """Return the rule for about `words` words of a corpus; None for 0 or if the corpus is not
+        larger.
+        """
         if not 0 < words < counts.n_tokens:
             return None
         share = words / counts.n_tokens

@@ -1,4 +1,6 @@
-"""Python starts with this file when its folder is on the path: addresses beyond this machine are refused and noted."""
+"""Python starts with this file when its folder is on the path: addresses beyond this machine are
+refused and noted.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,3 @@
-"""Adversaries that recover source words from released words, one per file; see `attacks/adversary.py`."""
+"""Adversaries that recover source words from released words, one per file; see
+`attacks/adversary.py`.
+"""

@@ -1,8 +1,10 @@
-"""Candidate inputs of each output, word-pair probabilities, and the forward-backward algorithm over a note; compiled.
+"""Candidate inputs of each output, word-pair probabilities, and the forward-backward algorithm over
+a note; compiled.
 
-Candidates come from the channel (`candidates`) or from other evidence (`table_of`). P(x | w) is the share of an
-observed pair plus a backoff to the word frequency (absolute discounting). The backoff has the same form for all pairs,
-so a step of the algorithm costs as much as the number of observed pairs, not the square of the number of candidates.
+Candidates come from the channel (`candidates`) or from other evidence (`table_of`). P(x | w) is the
+share of an observed pair plus a backoff to the word frequency (absolute discounting). The backoff
+has the same form for all pairs, so a step of the algorithm costs as much as the number of observed
+pairs, not the square of the number of candidates.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ TINY = 1e-300
 COMMON = 20  # words that are candidates of every output, through the background
 MAX_CANDIDATES = 60  # maximum candidates of an output
 MAX_INPUTS = 60
-"""Maximum inputs of an output that sequence models weigh; a cluster channel has hundreds, most of them improbable."""
+"""Maximum inputs of an output that sequence models weigh; a cluster channel has hundreds, most of
+them improbable.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +47,17 @@ class Candidates:
     weights: Doubles
 
     def recoveries(self, view: AdversaryView) -> list[Recovery]:
-        """Return the recovery of each note, for weights P(input | output); the candidates depend on the output only."""
+        """Return the recovery of each note, for weights P(input | output); the candidates depend on
+        the output only.
+        """
         return [
             from_table(note.outputs, self.starts, self.rows, self.weights) for note in view.notes
         ]
 
     def inverse(self, prior: Doubles) -> Candidates:
-        """Return the same candidates with P(y | x), up to a factor per y: P(x | y) by the prior, (n_words,)."""
+        """Return the same candidates with P(y | x), up to a factor per y: P(x | y) by the prior,
+        (n_words,).
+        """
         return Candidates(
             self.starts, self.rows, np.asarray(self.weights / prior[self.rows], dtype=np.float64)
         )
@@ -57,10 +65,12 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Weighed(Candidates):
-    """Candidates of which a sequence model weighs only some; the others keep their context-free probability.
+    """Candidates of which a sequence model weighs only some; the others keep their context-free
+    probability.
 
     Attributes:
-        posterior: P(input | output) of each entry, by Bayes' rule. weighed: whether the sequence model weighs it.
+        posterior: P(input | output) of each entry, by Bayes' rule. weighed: whether the sequence
+            model weighs it.
     """
 
     posterior: Doubles
@@ -68,7 +78,9 @@ class Weighed(Candidates):
 
 
 def candidates(view: AdversaryView, limit: int = MAX_INPUTS) -> Weighed:
-    """Return the inputs of each output; a sequence model weighs at most `limit` of them, the most probable ones."""
+    """Return the inputs of each output; a sequence model weighs at most `limit` of them, the most
+    probable ones.
+    """
     matrix = view.by_output
     starts = matrix.indptr.astype(np.int64)
     rows = matrix.indices.astype(np.int64)
@@ -85,7 +97,9 @@ def candidates(view: AdversaryView, limit: int = MAX_INPUTS) -> Weighed:
 
 
 def frequency(notes: Sequence[Ints], n_words: int) -> Doubles:
-    """Return the share of each known word in some notes, (n_words,), smoothed by 0.1 occurrences."""
+    """Return the share of each known word in some notes, (n_words,), smoothed by 0.1
+    occurrences.
+    """
     counts = (
         np.bincount(np.concatenate([np.zeros(0, np.int64), *notes]), minlength=n_words + 1)[
             :n_words
@@ -102,10 +116,12 @@ def table_of(
     limit: int = MAX_CANDIDATES,
     wide: int = COMMON,
 ) -> Candidates:
-    """Return candidates from direct evidence, joint(x, y), and from a background(y) common(x) shared by all words.
+    """Return candidates from direct evidence, joint(x, y), and from a background(y) common(x)
+    shared by all words.
 
     Args:
-        joint: (n_words, n_words) scores by input and output, at least 0. background: (n_words,) by output.
+        joint: (n_words, n_words) scores by input and output, at least 0. background: (n_words,) by
+            output.
         common: (n_words,) by input. limit: maximum candidates of an output.
         wide: number of words that are candidates of every output.
     """
@@ -164,7 +180,9 @@ class Counts:
 
     @classmethod
     def of(cls, notes: Iterable[Ints], n_words: int) -> Counts:
-        """Count notes given as rows; rows from n_words on are unknown words, which interrupt the sequence."""
+        """Count notes given as rows; rows from n_words on are unknown words, which interrupt the
+        sequence.
+        """
         flat = joined(notes, n_words)
         known = (flat[:-1] < n_words) & (flat[1:] < n_words)
         ends = flat[:-1][known], flat[1:][known]
@@ -201,7 +219,9 @@ def joined(notes: Iterable[Ints], n_words: int) -> Ints:
 
 
 Links = tuple[Ints, SmallInts, SmallInts, Doubles]
-"""Offset of the first link of each position; then the two candidates of each link and the pair's discounted share."""
+"""Offset of the first link of each position; then the two candidates of each link and the pair's
+discounted share.
+"""
 
 
 @helper
@@ -222,7 +242,8 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
     """Return the observed pairs between candidates of adjacent positions.
 
     Args:
-        begin: (n + 1,) offset of the first candidate of each position. rows: candidates, sorted within a position.
+        begin: (n + 1,) offset of the first candidate of each position. rows: candidates, sorted
+            within a position.
     """
     n = begin.size - 1
     capacity = 1024
@@ -322,7 +343,8 @@ def _backward(
 
 @kernel
 def marginals(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: Links) -> Doubles:
-    """Return P(candidate | all outputs of the note); a position without candidates breaks the chain.
+    """Return P(candidate | all outputs of the note); a position without candidates breaks the
+    chain.
 
     Args:
         weights: P(output | candidate). linked: from `links`.
@@ -350,7 +372,9 @@ def pairs_of(notes: Sequence[Ints], policy: Policy, n_words: int, rng: Generator
 
 
 def in_context(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs) -> Doubles:
-    """Return P(word | all outputs of the note) of the candidates of each position; arguments as in `marginals`."""
+    """Return P(word | all outputs of the note) of the candidates of each position; arguments as in
+    `marginals`.
+    """
     return np.asarray(marginals(begin, rows, weights, pairs, links(begin, rows, pairs)))
 
 

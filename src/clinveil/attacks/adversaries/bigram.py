@@ -1,4 +1,6 @@
-"""Hidden Markov model with word pairs: the channel gives the outputs, other notes give the transitions."""
+"""Hidden Markov model with word pairs: the channel gives the outputs, other notes give the
+transitions.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from clinveil.scale import threads
 
 @adversaries.register("bigram")
 class Bigram(Adversary):
-    """Recover all words of a note jointly, from the channel and the word pairs of other notes, in released order."""
+    """Recover all words of a note jointly, from the channel and the word pairs of other notes, in
+    released order.
+    """
 
     knowledge = frozenset({"channel", "others"})
     in_release = ({},)

@@ -48,9 +48,10 @@ PRIOR_WEIGHT = 2.0  # of the initial probabilities of an input, in occurrences
 class Decipher(Adversary):
     """Estimate the channel by expectation-maximization, from the word pairs of other notes.
 
-    Candidates and initial probabilities come from shadow vectors and from equal frequency ranks. If the release
-    shuffles words, the other notes are shuffled in the same way before counting. Source: Ravi and Knight 2011, section
-    3 (decipherment by EM with a fixed language model); threat model A9 (iii).
+    Candidates and initial probabilities come from shadow vectors and from equal frequency ranks. If
+    the release shuffles words, the other notes are shuffled in the same way before counting.
+    Source: Ravi and Knight 2011, section 3 (decipherment by EM with a fixed language model); threat
+    model A9 (iii).
     """
 
     knowledge: ClassVar[frozenset[Knowledge]] = frozenset({"others", "vectors"})
@@ -77,7 +78,9 @@ class Decipher(Adversary):
         return recovered(view, pairs, estimate)
 
     def _estimate(self, view: AdversaryView, rng: Generator) -> tuple[Pairs, Candidates]:
-        """Return word pairs of other notes, and P(y | x) after all rounds on the first `WORDS` released words."""
+        """Return word pairs of other notes, and P(y | x) after all rounds on the first `WORDS`
+        released words.
+        """
         n_words = view.prior.size
         outputs = frequency(view.released, view.prior.size)
         pairs = pairs_of(view.others, view.channel.policy, n_words, rng)
@@ -105,7 +108,9 @@ class Decipher(Adversary):
 
 
 Prepared = tuple[Ints, Ints, Links | None]
-"""Offsets and indices of the candidates of a note, the same in all rounds, and their links if these are stored."""
+"""Offsets and indices of the candidates of a note, the same in all rounds, and their links if these
+are stored.
+"""
 
 
 def _prepared(
@@ -127,7 +132,9 @@ def _prepared(
 def _counted(
     released: Sequence[Prepared], workers: int, pairs: Pairs, estimate: Candidates
 ) -> Doubles:
-    """Return the expected occurrences of each entry in released notes, under the current probabilities."""
+    """Return the expected occurrences of each entry in released notes, under the current
+    probabilities.
+    """
     counts = np.zeros(estimate.rows.size)
 
     def chances_of(note: Prepared) -> tuple[Ints, Doubles]:
@@ -150,7 +157,9 @@ def _of_inputs(table: Candidates, weights: Doubles) -> Candidates:
 
 
 def _by_rank(view: AdversaryView, width: int) -> csc_matrix:
-    """Return inputs of similar frequency rank for each output; weights (x, y) decrease with the rank difference."""
+    """Return inputs of similar frequency rank for each output; weights (x, y) decrease with the
+    rank difference.
+    """
     n_words = view.prior.size
     inputs = np.argsort(-view.prior, kind="stable")
     outputs = np.argsort(-frequency(view.released, n_words), kind="stable")

@@ -1,7 +1,9 @@
 """Known-plaintext adversary: a recipient with some notes in plain and released form.
 
-Where words are shuffled, the attacker has a bag of outputs for each bag of inputs, and estimates the alignment from all
-bags together: IBM model 1, each output drawn from one input of its bag (Brown et al. 1993, section 4.1).
+Where words are shuffled, the attacker has a bag of outputs for each bag of inputs, and estimates
+the alignment from all
+bags together: IBM model 1, each output drawn from one input of its bag (Brown et al. 1993, section
+4.1).
 """
 
 from __future__ import annotations
@@ -62,11 +64,11 @@ MOST = 140
 class KnownPlaintext(Adversary):
     """Learn the replacements of each word from notes known in plain and released form.
 
-    P(y | x) is (c(x, y) + b q(y | x)) / (c(x) + b). q mixes a shadow channel (vectors of other notes), the frequency of
-    y in the release, and y = x by the share of known words that are unchanged. b and the mixture maximize the
-    leave-one-out likelihood of the pairs. b is close to 0 if the release is a code, so that a word with a known code
-    has no other output. Word pairs of other notes weigh all words of a note jointly. If words are shuffled, bags of
-    words are counted.
+    P(y | x) is (c(x, y) + b q(y | x)) / (c(x) + b). q mixes a shadow channel (vectors of other
+    notes), the frequency of y in the release, and y = x by the share of known words that are
+    unchanged. b and the mixture maximize the leave-one-out likelihood of the pairs. b is close to 0
+    if the release is a code, so that a word with a known code has no other output. Word pairs of
+    other notes weigh all words of a note jointly. If words are shuffled, bags of words are counted.
     """
 
     knowledge: ClassVar[frozenset[Knowledge]] = frozenset({"others", "pairs", "vectors"})
@@ -92,13 +94,17 @@ class KnownPlaintext(Adversary):
         return super().is_applicable(view) and len(view.pairs) >= (self.notes or 1)
 
     def recover(self, view: AdversaryView, rng: Generator) -> list[Recovery]:
-        """Recover each note; words outside the pairs are weighed by their frequency in other notes."""
+        """Recover each note; words outside the pairs are weighed by their frequency in other
+        notes.
+        """
         name = "known pairs", id(view.others), id(view.pairs), self
         table, pairs = view.cached(name, lambda: self._tables(view, rng))
         return recovered(view, pairs, table)
 
     def _tables(self, view: AdversaryView, rng: Generator) -> tuple[Candidates, Pairs]:
-        """Return candidates with P(output | input) up to a factor, and the word pairs of plain notes."""
+        """Return candidates with P(output | input) up to a factor, and the word pairs of plain
+        notes.
+        """
         known = view.pairs[: self.notes]
         policy = view.channel.policy
         n_words = len(view.channel.words)
@@ -120,8 +126,8 @@ def pairs_table(
     """Return candidates of each output from known draws and a shadow channel.
 
     Args:
-        prior, outputs: (n_words,) shares of inputs and of outputs. shadow: (n_words, n_words) P(output | input), rows
-            may be empty. one_by_one: the counts are of aligned draws.
+        prior, outputs: (n_words,) shares of inputs and of outputs. shadow: (n_words, n_words)
+            P(output | input), rows may be empty. one_by_one: the counts are of aligned draws.
     """
     n_words = prior.size
     totals = np.bincount(draws.inputs, draws.counts, n_words).astype(np.float64)
@@ -144,7 +150,8 @@ def pairs_table(
 def _fitted(
     draws: DrawCounts, totals: Doubles, outputs: Doubles, shadow: csr_matrix, unchanged: float
 ) -> tuple[float, float]:
-    """Return the b and the weight of the release's frequencies in q with the highest leave-one-out likelihood.
+    """Return the b and the weight of the release's frequencies in q with the highest leave-one-out
+    likelihood.
 
     b is the number of occurrences that q(y | x) weighs.
     """
@@ -169,7 +176,9 @@ def _empty(shadow: csr_matrix) -> Mask:
 
 
 class DrawCounts(NamedTuple):
-    """How often an input produced an output: inputs, outputs and counts (n_pairs,), sorted by input and output."""
+    """How often an input produced an output: inputs, outputs and counts (n_pairs,), sorted by input
+    and output.
+    """
 
     inputs: Ints
     outputs: Ints
@@ -177,7 +186,9 @@ class DrawCounts(NamedTuple):
 
 
 def count_draws(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> DrawCounts:
-    """Count draws in some notes. A draw that the substitution scope repeats counts once; unknown words are ignored."""
+    """Count draws in some notes. A draw that the substitution scope repeats counts once; unknown
+    words are ignored.
+    """
     if not policy.keeps_order:
         return _aligned(notes, n_words)
     by_patient = policy.scope in ("patient", "corpus", "rare")
@@ -196,7 +207,9 @@ def count_draws(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> D
 
 
 def _aligned(notes: Sequence[AlignedNote], n_words: int) -> DrawCounts:
-    """Estimate the counts of bags: every output of a note may come from every known word of its source."""
+    """Estimate the counts of bags: every output of a note may come from every known word of its
+    source.
+    """
     bags = [np.zeros(0, np.int64)]
     sizes = [np.zeros(0, np.int64)]
     total = 0
@@ -224,7 +237,9 @@ def _aligned(notes: Sequence[AlignedNote], n_words: int) -> DrawCounts:
 
 @kernel
 def _distribute(sizes: Ints, index: SmallInts, chances: Doubles, counts: Doubles) -> None:
-    """Distribute each output over the inputs of its bag in proportion to chances; `index` lists their word pairs."""
+    """Distribute each output over the inputs of its bag in proportion to chances; `index` lists
+    their word pairs.
+    """
     first = 0
     for size in sizes:
         total = 0.0

@@ -1,4 +1,6 @@
-"""Shadow vectors: an attacker trains vectors on their own notes and builds a channel from them with this software."""
+"""Shadow vectors: an attacker trains vectors on their own notes and builds a channel from them with
+this software.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,13 @@ DOUBT = 0.5  # weight of output frequencies relative to the shadow channel
 
 @adversaries.register("own-vectors")
 class OwnVectors(Adversary):
-    """Train shadow vectors on other notes, build a channel of the known mechanism, and recover words one by one.
+    """Train shadow vectors on other notes, build a channel of the known mechanism, and recover
+    words one by one.
 
-    P(x | y) is proportional to prior(x) [(1 - b) C'(y | x) + b q(y)], with the shadow channel C', the doubt b and the
-    frequency q(y) of each output in the release. An output that no input of C' can produce uses its own outputs under
-    C' instead, and the words that share outputs with it, because neighbourhood is mostly symmetric.
+    P(x | y) is proportional to prior(x) [(1 - b) C'(y | x) + b q(y)], with the shadow channel C',
+    the doubt b and the frequency q(y) of each output in the release. An output that no input of C'
+    can produce uses its own outputs under C' instead, and the words that share outputs with it,
+    because neighbourhood is mostly symmetric.
 
     Source: threat model A9 (i); unigram Bayes with the shadow channel in place of the true one.
     """
@@ -59,10 +63,11 @@ class OwnVectors(Adversary):
 
 
 def shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
-    """Return P(output | input), (n_words, n_words), of a channel built from the attacker's other notes; cached.
+    """Return P(output | input), (n_words, n_words), of a channel built from the attacker's other
+    notes; cached.
 
-    Rows and columns are words of `view.channel`; words of only one vocabulary have no entry. The matrix is empty if the
-    notes are too few for training.
+    Rows and columns are words of `view.channel`; words of only one vocabulary have no entry. The
+    matrix is empty if the notes are too few for training.
     """
     return view.cached(("shadow", id(view.others)), lambda: _shadow_matrix(view, rng))
 
@@ -113,7 +118,8 @@ def channel_like(
     """Build the channel of an attacker's vectors under the settings of a release, which are public.
 
     Args:
-        outputs: words that occur in the release. No other word can be an output, and the attacker can observe this.
+        outputs: words that occur in the release. No other word can be an output, and the attacker
+            can observe this.
 
     Raises:
         InputError: too few of these words have a vector.
@@ -129,7 +135,9 @@ def shadow_settings(n_words: int) -> VectorSettings:
 
 
 def settings_of(channel: Channel) -> ChannelSettings:
-    """Return the settings recorded in a channel's parameters, without the minimum number of patients."""
+    """Return the settings recorded in a channel's parameters, without the minimum number of
+    patients.
+    """
     parameters = dict(channel.parameters)
     if {"low", "high"} <= parameters.keys():
         parameters["n"] = (parameters["low"], parameters["high"])

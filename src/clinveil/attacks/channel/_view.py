@@ -1,12 +1,15 @@
-"""Attack inputs: released notes of some patients, and notes of other patients as the attacker's knowledge.
+"""Attack inputs: released notes of some patients, and notes of other patients as the attacker's
+knowledge.
 
-Patients are split at random into two halves. Each half is attacked with the notes of the other half, so that no patient
-is attacked with their own notes; or with external notes (`Context.others`).
+Patients are split at random into two halves. Each half is attacked with the notes of the other
+half, so that no patient is attacked with their own notes; or with external notes
+(`Context.others`).
 
-`planted` puts names into copies of notes, to measure whether attackers recover them; no release contains these names. A
-copy uses the same channel and policy under a new key, which is then discarded. Where each word has one replacement in
-all notes (scope `corpus`), the attacker's pairs and the rest of the release are obfuscated again under that key too,
-because pairs under another key would contain no information.
+`planted` puts names into copies of notes, to measure whether attackers recover them; no release
+contains these names. A copy uses the same channel and policy under a new key, which is then
+discarded. Where each word has one replacement in all notes (scope `corpus`), the attacker's pairs
+and the rest of the release are obfuscated again under that key too, because pairs under another key
+would contain no information.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ EACH = 100
 LOW = 3
 HIGH = 10
 _SHORTEST = 40  # minimum words of a patient's notes
-_AROUND = 8  # released words on either side of a planted name that attackers get, if words keep their order
+# released words on either side of a planted name that attackers get, if words keep their order
+_AROUND = 8
 _MAX_IMPOSSIBLE = 0.01  # share of words that the channel cannot have produced
 
 
@@ -58,8 +62,10 @@ class Halves:
     """The notes of the two halves of the patients.
 
     Attributes:
-        attacked: per half, the notes to attack. held: per half, all notes that attackers of the other half have.
-        pairs: per half, a random sample of notes that attackers of the other half have in both forms.
+        attacked: per half, the notes to attack. held: per half, all notes that attackers of the
+            other half have.
+        pairs: per half, a random sample of notes that attackers of the other half have in both
+            forms.
         left_out: number of unusable notes, by reason.
     """
 
@@ -70,7 +76,8 @@ class Halves:
 
 
 def halves(context: Context, tokens: int, others: int, rng: Generator) -> Halves:
-    """Sample entire patients: about `tokens` words to attack, and about `others` words of each half as knowledge.
+    """Sample entire patients: about `tokens` words to attack, and about `others` words of each half
+    as knowledge.
 
     Raises InputError for fewer than two patients, or a released note that is not in the crosswalk.
     """
@@ -196,7 +203,8 @@ def rows_of(text: str, channel: Channel) -> Ints:
 
 
 def adversary_views(context: Context, found: Halves, rng: Generator) -> list[AdversaryView]:
-    """Return a view per half of the patients; the other half's notes, or `Context.others`, are the knowledge.
+    """Return a view per half of the patients; the other half's notes, or `Context.others`, are the
+    knowledge.
 
     Raises InputError if notes and channel do not match.
     """
@@ -255,7 +263,9 @@ def _check_match(notes: Sequence[AlignedNote], channel: Channel, found: Halves) 
 
 
 def _prior(corpus: Corpus, channel: Channel) -> list[Ints]:
-    """Read external notes. Raises InputError if few of their words are in the channel's vocabulary."""
+    """Read external notes. Raises InputError if few of their words are in the channel's
+    vocabulary.
+    """
     notes = [rows_of(note.text, channel) for note in rows(corpus)]
     flat = np.concatenate([np.zeros(0, dtype=np.int64), *notes])
     known = float((flat < channel.unknown).mean()) if flat.size else 0.0
@@ -270,7 +280,8 @@ def _prior(corpus: Corpus, channel: Channel) -> list[Ints]:
 def planted(
     found: Halves, views: Sequence[AdversaryView], names: Mask, patients: int, rng: Generator
 ) -> list[tuple[AdversaryView, Mask]]:
-    """Return views of copies with planted names, and masks of the released words that come from them.
+    """Return views of copies with planted names, and masks of the released words that come from
+    them.
 
     Each of at most `patients` patients gets one name of the channel's words, 3 to 10 times.
 

@@ -1,12 +1,14 @@
 """Run every adversary on the same released words and score how many words each one recovers.
 
-Each finding records what the attacker knows, the best blind guess of that kind of words (chance), and the same attack
-with outputs permuted among all positions (negative control). One finding of each adversary is a positive control: the
-share recovered if every word were released unchanged.
+Each finding records what the attacker knows, the best blind guess of that kind of words (chance),
+and the same attack with outputs permuted among all positions (negative control). One finding of
+each adversary is a positive control: the share recovered if every word were released unchanged.
 
-For rare words, names and planted names the attacker knows that the word is of that kind: a list of surnames and a "Mr."
-before the word is enough. Slow adversaries attack at most `Adversary.max_words` words. Chance is that of all attacked
-words for each of them: the most frequent of a few words has a large share by chance, and would hide a success.
+For rare words, names and planted names the attacker knows that the word is of that kind: a list of
+surnames and a "Mr." before the word is enough. Slow adversaries attack at most
+`Adversary.max_words` words. Chance is that of all attacked
+words for each of them: the most frequent of a few words has a large share by chance, and would hide
+a success.
 """
 
 from __future__ import annotations
@@ -77,7 +79,9 @@ class AdversarySuite(Attack):
     )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the adversaries. Raises InputError for fewer than two patients, or if notes and channel do not match."""
+        """Run the adversaries. Raises InputError for fewer than two patients, or if notes and
+        channel do not match.
+        """
         halves_ = halves(context, self.tokens or IN_A_RELEASE, self.others, rng)
         views = adversary_views(context, halves_, rng)
         names = context.full_names
@@ -130,7 +134,9 @@ def _identity(name: str, reader: Adversary) -> dict[str, Any]:
 def _too_few_pairs(
     name: str, reader: Adversary, views: Sequence[AdversaryView]
 ) -> Iterator[Finding]:
-    """Yield findings without a value, for a release with fewer notes of other patients than the attacker has."""
+    """Yield findings without a value, for a release with fewer notes of other patients than the
+    attacker has.
+    """
     n_held = min(len(view.pairs) for view in views)
     why = f"the release has {n_held} notes of other patients, fewer than this attacker holds"
     for stratum in TARGETS:
@@ -209,7 +215,9 @@ class _AdversaryRun:
         )
 
     def _canaries(self, canaries: Sequence[tuple[AdversaryView, Mask]], rng: Generator) -> Finding:
-        """Measure the names planted in copies of notes, which use the same channel under a discarded key."""
+        """Measure the names planted in copies of notes, which use the same channel under a
+        discarded key.
+        """
         read = self._scores([view for view, _ in canaries], rng)
         scores = read["names"].at(np.concatenate([where for _, where in canaries]))
         detail = {
@@ -246,7 +254,9 @@ class _AdversaryRun:
 def most_frequent_shares(
     views: Sequence[AdversaryView], strata: Mapping[str, Mask]
 ) -> dict[str, float]:
-    """Return the share of the most frequent word among the attacked words of each kind; 0 for a kind without words."""
+    """Return the share of the most frequent word among the attacked words of each kind; 0 for a
+    kind without words.
+    """
     truth = np.concatenate([note.truth for view in views for note in view.notes])
     counts = np.bincount(truth)
     shares = {}
@@ -257,7 +267,9 @@ def most_frequent_shares(
 
 
 def _first_words(views: Sequence[AdversaryView], words: int) -> list[AdversaryView]:
-    """Return the first notes of each view, about `words` words in all; notes are in random order."""
+    """Return the first notes of each view, about `words` words in all; notes are in random
+    order.
+    """
     first = []
     for view in views:
         ends = np.cumsum([len(note) for note in view.notes])
@@ -297,7 +309,9 @@ def _unprotected(view: AdversaryView) -> AdversaryView:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """The true word, the patient, and the first candidate of every attacked word, (n,); -1 without a candidate."""
+    """The true word, the patient, and the first candidate of every attacked word, (n,); -1 without
+    a candidate.
+    """
 
     truth: Ints
     patient: Ints
@@ -385,7 +399,8 @@ def scores_by_kind(
     """Score recoveries as they arrive, so that they need not be stored.
 
     Args:
-        kinds: `among` and `fallback` of each kind of words that the attacker knows; None: all words.
+        kinds: `among` and `fallback` of each kind of words that the attacker knows; None: all
+            words.
 
     Returns: scores of every word, by an attacker who knows the kind.
     """

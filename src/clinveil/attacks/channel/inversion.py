@@ -1,14 +1,16 @@
-"""Token inversion: words recovered from one draw by an attacker with the channel and the owner's word frequencies.
+"""Token inversion: words recovered from one draw by an attacker with the channel and the owner's
+word frequencies.
 
-Exact, context-free figures without simulation. An attacker who uses context recovers more, so all are lower bounds of
-the risk. Names are a separate band, because a list of surnames and a "Mr." before the word are enough to know that a
-word is a name.
+Exact, context-free figures without simulation. An attacker who uses context recovers more, so all
+are lower bounds of the risk. Names are a separate band, because a list of surnames and a "Mr."
+before the word are enough to know that a word is a name.
 
-The attacker has an output y and names the input x with the largest pi(x) C(y|x); no context-free attacker is better.
-For a band (rare words, names) the figure is that of an attacker who knows that the word is in the band, and names only
-words of it. Inputs are every word of the channel with a count, and every out-of-vocabulary word *type*. All
-out-of-vocabulary types share the unknown row, so only the most frequent of them can ever be named. Tokens with an empty
-row are dropped, have no output, and are left out of all shares (`detail["dropped"]` counts them).
+The attacker has an output y and names the input x with the largest pi(x) C(y|x); no context-free
+attacker is better. For a band (rare words, names) the figure is that of an attacker who knows that
+the word is in the band, and names only words of it. Inputs are every word of the channel with a
+count, and every out-of-vocabulary word *type*. All out-of-vocabulary types share the unknown row,
+so only the most frequent of them can ever be named. Tokens with an empty row are dropped, have no
+output, and are left out of all shares (`detail["dropped"]` counts them).
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Scien
 
 
 def channel_and_counts(context: Context) -> tuple[Channel, Ints, dict[str, int]]:
-    """Return the channel, the source frequencies of its words, (n_words,), and those of out-of-vocabulary words.
+    """Return the channel, the source frequencies of its words, (n_words,), and those of
+    out-of-vocabulary words.
 
     Raises ValueError for a context without them.
     """
@@ -76,11 +79,14 @@ def frequencies(unknown: dict[str, int]) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """A subset of the inputs: the tokens of each row, and the tokens that a right guess of that row recovers.
+    """A subset of the inputs: the tokens of each row, and the tokens that a right guess of that row
+    recovers.
 
     Attributes:
-        mass: (n_words + 1,) tokens by row; the last row holds all out-of-vocabulary words of the band.
-        won: (n_words + 1,) the same, but the last row counts only the one word that the attacker would name.
+        mass: (n_words + 1,) tokens by row; the last row holds all out-of-vocabulary words of the
+            band.
+        won: (n_words + 1,) the same, but the last row counts only the one word that the attacker
+            would name.
     """
 
     channel: Channel
@@ -104,7 +110,9 @@ class Band:
 
     @property
     def recovered(self) -> float:
-        """Return the share of these tokens that the best guesser names: sum_y max_x pi(x) C(y|x), over pi."""
+        """Return the share of these tokens that the best guesser names: sum_y max_x pi(x) C(y|x),
+        over pi.
+        """
         return self.posterior.vulnerability / float(self.mass.sum())
 
     @property
@@ -114,14 +122,18 @@ class Band:
 
     @property
     def shuffled(self) -> float:
-        """Return the share that the same guesser names if outputs are shuffled among these tokens."""
+        """Return the share that the same guesser names if outputs are shuffled among these
+        tokens.
+        """
         rows = self.posterior.best[0]
         reached = self.outputs > 0
         chance = self.outputs[reached] / self.outputs.sum()
         return float((chance * self.won[rows[reached]]).sum() / self.mass.sum())
 
     def finding(self, measure: str, detail: Detail) -> Finding:
-        """Return the finding of the share that the best guesser names from one draw, with chance and control; exact."""
+        """Return the finding of the share that the best guesser names from one draw, with chance
+        and control; exact.
+        """
         if not self.tokens:
             return unmeasured(measure, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
         types = int(np.count_nonzero(self.mass[:-1])) + int(self.mass[-1] > 0)
@@ -164,7 +176,9 @@ class Inputs:
             )
 
     def only(self, known: Mask, unknown: Mask) -> Band:
-        """These words that have an output: (n_words,) and (n_types,) bool, words of the channel and unknown ones."""
+        """These words that have an output: (n_words,) and (n_types,) bool, words of the channel and
+        unknown ones.
+        """
         unknown_counts = self.unknown[unknown]
         speaks = self.channel.speaks
         mass = np.append(np.where(known, self.counts, 0), unknown_counts.sum()) * speaks
@@ -222,7 +236,8 @@ def word_strata(
 
 
 def name_mask(forms: Iterable[str], names: Iterable[str]) -> Mask:
-    """Return which words are parts of `names`, or common first names and surnames, and are not also other words.
+    """Return which words are parts of `names`, or common first names and surnames, and are not also
+    other words.
 
     They include eponyms (Foley).
     """
@@ -231,14 +246,18 @@ def name_mask(forms: Iterable[str], names: Iterable[str]) -> Mask:
 
 
 def name_forms(names: Iterable[str]) -> tuple[set[str], int]:
-    """Return the words of names that are not also other words ("Blood" is), and how many are left out."""
+    """Return the words of names that are not also other words ("Blood" is), and how many are left
+    out.
+    """
     forms = word_set(names)
     only = set(filter(is_not_word, forms))
     return only, len(forms) - len(only)
 
 
 def single_names(context: Context) -> list[Finding]:
-    """Return the share of name tokens with a single possible input, for a gate of every release; empty without any."""
+    """Return the share of name tokens with a single possible input, for a gate of every release;
+    empty without any.
+    """
     channel, known, unknown = channel_and_counts(context)
     inputs = Inputs(channel, known, frequencies(unknown))
     names = name_mask(channel.words, context.full_names)
@@ -301,7 +320,8 @@ def inversion(
     """Return the exact figures of one draw: recovered (all, rare) and single inputs.
 
     Args:
-        counts, unknown: as in `Inputs`, including errors. rare: words with fewer occurrences are rare.
+        counts, unknown: as in `Inputs`, including errors. rare: words with fewer occurrences are
+            rare.
 
     Source: Smith 2009.
     """
@@ -320,10 +340,11 @@ def inversion_names(
     counts: Ints,
     unknown: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Measure the share of name tokens recovered from one draw if the attacker knows that the word is a name; exact.
+    """Measure the share of name tokens recovered from one draw if the attacker knows that the word
+    is a name; exact.
 
-    Names that are also other words ("Blood") are left out, because most of their tokens are not names; `left_out` in
-    the detail counts them.
+    Names that are also other words ("Blood") are left out, because most of their tokens are not
+    names; `left_out` in the detail counts them.
 
     Args:
         names: full names or parts of them. unknown: occurrences of the out-of-vocabulary words.

@@ -1,7 +1,8 @@
-"""What a channel replaces names with: other names, or similarly spelled words. Exact, from the channel's rows.
+"""What a channel replaces names with: other names, or similarly spelled words. Exact, from the
+channel's rows.
 
-Paper A expects that a name is rarely replaced by a misspelling of itself, and assumes that names are replaced by other
-words. This attack measures both, by the frequency of the name.
+Paper A expects that a name is rarely replaced by a misspelling of itself, and assumes that names
+are replaced by other words. This attack measures both, by the frequency of the name.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ SOURCE = "paper A, discussion of names; exact from the channel"
 
 @attacks.register("name-outputs")
 class NameOutputs(Attack):
-    """Measure how often known names are unchanged, become other names, or similarly spelled words."""
+    """Measure how often known names are unchanged, become other names, or similarly spelled
+    words.
+    """
 
     needs = frozenset({"channel", "counts", "known"})
     on_release = True
@@ -44,15 +47,16 @@ class NameOutputs(Attack):
 
 
 def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[Finding]:
-    """Measure how often name tokens are unchanged, become another name, or a word within two letters of themselves.
+    """Measure how often name tokens are unchanged, become another name, or a word within two
+    letters of themselves.
 
     Args:
         names: full names or parts of them. counts: (n_words,) occurrences of the channel's words.
 
     Returns:
-        `attack.name_unchanged`, `attack.name_to_name` and `attack.name_near` (edit distance 1 or 2; the share at
-        distance 1 is `one_letter` in the detail), over all name tokens. Chance: a random output, weighted by its
-        frequency.
+        `attack.name_unchanged`, `attack.name_to_name` and `attack.name_near` (edit distance 1 or 2;
+        the share at distance 1 is `one_letter` in the detail), over all name tokens. Chance: a
+        random output, weighted by its frequency.
     """
     known = word_set(names) & channel.ids.keys()
     rows = np.array(sorted(channel.ids[form] for form in known), dtype=np.int64)
@@ -98,7 +102,9 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
 def _shares(
     channel: Channel, row: int, is_name: Mask, random_output: Doubles, distances: NDArray[np.int8]
 ) -> list[float]:
-    """Return P(unchanged), P(another name), P(near) of the row and of a random output, and P(one letter off)."""
+    """Return P(unchanged), P(another name), P(near) of the row and of a random output, and P(one
+    letter off).
+    """
     outputs, chances = channel.row(row)
     own = outputs == row
     near = (distances > 0) & (distances <= LETTERS)
@@ -121,7 +127,9 @@ def _shares(
 
 
 class _Spelling:
-    """The letters of all words, concatenated, and for each word the set of its letters in 64 groups, as bits."""
+    """The letters of all words, concatenated, and for each word the set of its letters in 64
+    groups, as bits.
+    """
 
     def __init__(self, words: Sequence[str]) -> None:
         self._codes = np.array([ord(letter) for word in words for letter in word], dtype=np.int32)
@@ -131,7 +139,9 @@ class _Spelling:
         self._letters = _letters(self._codes, self._starts)
 
     def distances(self, row: int) -> NDArray[np.int8]:
-        """Return the edit distances of one word to all, (n_words,), up to LETTERS + 1; 0 for the word itself."""
+        """Return the edit distances of one word to all, (n_words,), up to LETTERS + 1; 0 for the
+        word itself.
+        """
         return np.asarray(_distances(row, self._codes, self._starts, self._letters))
 
 
@@ -148,7 +158,9 @@ def _letters(codes: SmallInts, starts: Ints) -> NDArray[np.uint64]:
 def _distances(
     row: int, codes: SmallInts, starts: Ints, letters: NDArray[np.uint64]
 ) -> NDArray[np.int8]:
-    """Return all edit distances of one word; as one edit changes at most two bits of `letters`, most are skipped."""
+    """Return all edit distances of one word; as one edit changes at most two bits of `letters`,
+    most are skipped.
+    """
     word = codes[starts[row] : starts[row + 1]]
     findings = np.full(starts.size - 1, LETTERS + 1, dtype=np.int8)
     for i in range(findings.size):
@@ -164,7 +176,8 @@ def _distances(
 
 @kernel
 def within(one: SmallInts, other: SmallInts) -> int:
-    """Return the edit distance of two words (insert, delete, change one letter), or LETTERS + 1 if larger.
+    """Return the edit distance of two words (insert, delete, change one letter), or LETTERS + 1 if
+    larger.
 
     Source: Levenshtein 1966; banded as by Ukkonen 1985.
     """

@@ -1,9 +1,12 @@
-"""Token inversion from repeats: words recovered from m outputs that are known to belong to one source word.
+"""Token inversion from repeats: words recovered from m outputs that are known to belong to one
+source word.
 
-The attacker names the word with the largest pi(x) C(y1|x) ... C(ym|x). The substitution scope decides where m
-independent draws occur: with `occurrence` at any m positions, with `note` in m notes, with `patient` in the notes of m
-patients (who share the name of a family, a clinician or a town), and with `corpus` only in m releases of the same
-notes. With `rare`, rare words need m patients and all words m positions. The number of repeats within a scope also
+The attacker names the word with the largest pi(x) C(y1|x) ... C(ym|x). The substitution scope
+decides where m
+independent draws occur: with `occurrence` at any m positions, with `note` in m notes, with
+`patient` in the notes of m patients (who share the name of a family, a clinician or a town), and
+with `corpus` only in m releases of the same notes. With `rare`, rare words need m patients and all
+words m positions. The number of repeats within a scope also
 carries information: see `inversion.py`.
 """
 
@@ -61,7 +64,9 @@ class Repetition(Attack):
     order = 400
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the attack; with an interval of about one percentage point, as runtime grows with N."""
+        """Run the attack; with an interval of about one percentage point, as runtime grows with
+        N.
+        """
         channel, known, unknown = channel_and_counts(context)
         draws = max(500, 5000 * 14 // max(14, int(np.diff(channel.indptr)[:-1].max(initial=1))))
         return repeated(channel, known, frequencies(unknown), rng=rng, draws=draws)
@@ -69,7 +74,9 @@ class Repetition(Attack):
 
 @dataclass(frozen=True)
 class Cases:
-    """Hidden words and their draws: `hidden` (n,) rows, `observed` (n, m) outputs, `weight` (n,) summing to 1."""
+    """Hidden words and their draws: `hidden` (n,) rows, `observed` (n, m) outputs, `weight` (n,)
+    summing to 1.
+    """
 
     hidden: Ints
     observed: Ints
@@ -79,7 +86,9 @@ class Cases:
 
 @dataclass(frozen=True)
 class Guesser:
-    """The best context-free guesser, from several outputs, of a word that is known to belong to a band."""
+    """The best context-free guesser, from several outputs, of a word that is known to belong to a
+    band.
+    """
 
     band: Band
 
@@ -101,7 +110,9 @@ class Guesser:
         return np.where(entries[places] == keys, logs[places], -np.inf)
 
     def guess(self, observed: Ints) -> Ints:
-        """Return the row named for each set of outputs, (n,), from shape (n, m); their order is irrelevant."""
+        """Return the row named for each set of outputs, (n,), from shape (n, m); their order is
+        irrelevant.
+        """
         lines, place = np.unique(np.sort(observed, axis=1), axis=0, return_inverse=True)
         chunks = np.array_split(lines, max(1, -(-len(lines) // _CHUNK)))
         return np.concatenate([self._guess(chunk) for chunk in chunks])[place.reshape(-1)]
@@ -130,7 +141,9 @@ class Guesser:
 
 
 def _enumerate(band: Band, m: int) -> Cases | None:
-    """Return every hidden word with every combination of m outputs, or None if these are too many."""
+    """Return every hidden word with every combination of m outputs, or None if these are too
+    many.
+    """
     channel = band.channel
     hidden = np.flatnonzero(band.mass > 0)
     support = np.diff(channel.indptr)[hidden].astype(np.float64)
@@ -167,11 +180,12 @@ def repeated(
     draws: int = DRAWS,
     rare: int = RARE,
 ) -> list[Finding]:
-    """Measure the share of words recovered from m draws that are known to belong to one word, all and rare, per m.
+    """Measure the share of words recovered from m draws that are known to belong to one word, all
+    and rare, per m.
 
-    Exact by enumeration if there are few cases, else `draws` simulated words with a Wilson interval. `draws_stand_in`
-    records the unit (positions, notes, patients) that gives m independent draws. For rare words the guesser names only
-    rare words.
+    Exact by enumeration if there are few cases, else `draws` simulated words with a Wilson
+    interval. `draws_stand_in` records the unit (positions, notes, patients) that gives m
+    independent draws. For rare words the guesser names only rare words.
 
     Args and errors: as in `inversion`.
     Source: obfuscation threat model, attack A5; posterior over independent draws.

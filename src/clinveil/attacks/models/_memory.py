@@ -1,7 +1,9 @@
-"""Memory: does a model know the words of single training patients far better than their notes' common phrases explain?
+"""Memory: does a model know the words of single training patients far better than their notes'
+common phrases explain?
 
-The score of a patient is the mean log-probability of their tokens, minus that under n-grams that several patients
-share. Note types and templates cancel out, and a patient whose notes were repeated in the training notes stands out.
+The score of a patient is the mean log-probability of their tokens, minus that under n-grams that
+several patients share. Note types and templates cancel out, and a patient whose notes were repeated
+in the training notes stands out.
 """
 
 from __future__ import annotations
@@ -31,9 +33,10 @@ def remembered(
 ) -> Finding:
     """Return `attack.remembered`: the share of training patients with a score above the limit.
 
-    The limit is above the median of the training patients, because any model fits these better than others, by the
-    spread of the held-out patients: with a share of 5 % one of n similar patients would be above it, if scores were
-    normal. A patient's tokens must also be twice as probable as the median patient's.
+    The limit is above the median of the training patients, because any model fits these better than
+    others, by the spread of the held-out patients: with a share of 5 % one of n similar patients
+    would be above it, if scores were normal. A patient's tokens must also be twice as probable as
+    the median patient's.
 
     Args:
         notes: the encoded training notes, with patients (`Conditions`).

@@ -1,9 +1,10 @@
-"""Canaries: invented secrets planted in an audit copy of the training notes, and how far model and text disclose them.
+"""Canaries: invented secrets planted in an audit copy of the training notes, and how far model and
+text disclose them.
 
-A canary is a fixed beginning and a secret drawn from a known space. After training, the probability of the planted
-secret is ranked among fresh draws of the same space: exposure is log2 |R| - log2 rank, in bits. Equal probabilities are
-ranked at random, because a text without the secret gives nearly all draws the same probability. Secrets that were drawn
-but never planted are the control.
+A canary is a fixed beginning and a secret drawn from a known space. After training, the probability
+of the planted secret is ranked among fresh draws of the same space: exposure is log2 |R| - log2
+rank, in bits. Equal probabilities are ranked at random, because a text without the secret gives
+nearly all draws the same probability. Secrets that were drawn but never planted are the control.
 
 Canaries belong in an audit run, never in a run with notes to share.
 
@@ -47,7 +48,8 @@ COMMON = 200
 NAMES = 300
 ALIKE = "no interval for identical exposures; at the ceiling it has no upper end"
 BY_T = "t over canaries, 95 %"
-# Simulated with unplanted canaries, 20,000 times; a percentile bootstrap covers 69 % with 3, 79 % with 5.
+# Simulated with unplanted canaries, 20,000 times; a percentile bootstrap covers 69 % with 3, 79 %
+# with 5.
 FEW = f"{BY_T} nominal; 88 to 91 % in simulation for fewer than 20, because exposures are skewed"
 P_IS = (
     "the same number of unplanted canaries has this mean exposure or more (gamma, an upper bound)"
@@ -59,7 +61,8 @@ Score = Callable[[Sequence[str]], Doubles]  # texts -> log-probability of each (
 
 @attacks.register("canaries")
 class Canaries(Attack):
-    """Train on a copy with canaries; measure how far the model, and its synthetic notes alone, disclose them.
+    """Train on a copy with canaries; measure how far the model, and its synthetic notes alone,
+    disclose them.
 
     `seed` is that of the training; a network is deterministic with one worker.
     """
@@ -73,13 +76,14 @@ class Canaries(Attack):
     )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Plant, train, generate as many tokens as the training has, and measure on the model and on the text alone.
+        """Plant, train, generate as many tokens as the training has, and measure on the model and
+        on the text alone.
 
         `context.training` are `PlainNotes`.
 
         Returns:
-            `attack.canary_exposure` and `attack.canary_extraction` by family and repeats; for an n-gram model, which
-            generates no notes, only the exposure under the model.
+            `attack.canary_exposure` and `attack.canary_extraction` by family and repeats; for an
+            n-gram model, which generates no notes, only the exposure under the model.
         """
         notes = context.training
         threads = context.workers
@@ -105,7 +109,9 @@ class Canaries(Attack):
     def train(
         self, notes: PlainNotes, canaries: Sequence[Canary], threads: int, say: Say
     ) -> tuple[LanguageModel, EncodedNotes]:
-        """Return the model trained on notes with canaries, whose vocabulary has all secrets, and the notes."""
+        """Return the model trained on notes with canaries, whose vocabulary has all secrets, and
+        the notes.
+        """
         every = [word for canary in canaries for word in canary.text.split()]
         places = [word for canary in canaries for place in canary.family.places for word in place]
         vocabulary = make_vocabulary(notes, self.lm, always=[*every, *places])
@@ -174,16 +180,20 @@ def invent(
     each: int = 5,
     unplanted: int = UNPLANTED,
 ) -> list[Canary]:
-    """Return `each` canaries per family and number of repeats, and `unplanted` that are never planted."""
+    """Return `each` canaries per family and number of repeats, and `unplanted` that are never
+    planted.
+    """
     counts = [(0, unplanted), *((n, each) for n in repeats)]
     wanted = [(family, n) for family in families for n, number in counts for _ in range(number)]
     return [Canary(family, family.draw(1, rng)[0], n) for family, n in wanted]
 
 
 def planted(corpus: Corpus, canaries: Sequence[Canary], rng: Generator) -> MemoryCorpus:
-    """Append each canary to notes of one random patient, as often as required; a note may get several.
+    """Append each canary to notes of one random patient, as often as required; a note may get
+    several.
 
-    Raises InputError if there are no notes. Streams the corpus once for its ids, and once at each pass.
+    Raises InputError if there are no notes. Streams the corpus once for its ids, and once at each
+    pass.
     """
     by_patient: dict[str, list[str]] = {}
     for note in rows(corpus):
@@ -212,7 +222,8 @@ def _with_additions(corpus: Corpus, additions: Mapping[str, list[str]]) -> Itera
 
 
 def expected_exposure(references: int = REFERENCES) -> float:
-    """Return the exact mean exposure in bits of a secret never planted: its rank is uniform over 1 to references + 1.
+    """Return the exact mean exposure in bits of a secret never planted: its rank is uniform over 1
+    to references + 1.
 
     For 1,000 references 1.436; 1 / ln 2 = 1.443 in the limit.
     """
@@ -222,11 +233,12 @@ def expected_exposure(references: int = REFERENCES) -> float:
 def exposures(
     canaries: Sequence[Canary], score: Score, rng: Generator, *, references: int = REFERENCES
 ) -> Doubles:
-    """Return exposure in bits, (n_canaries,): log2 |R| - log2 rank, with R `references` fresh draws and the canary.
+    """Return exposure in bits, (n_canaries,): log2 |R| - log2 rank, with R `references` fresh draws
+    and the canary.
 
-    The rank is 1 + the number of references with a higher score + a uniform draw from 0 to the number with the same
-    score. Exposure is at most log2(references + 1), about 10 bits for 1,000; for secrets never planted the mean is
-    `expected_exposure`.
+    The rank is 1 + the number of references with a higher score + a uniform draw from 0 to the
+    number with the same score. Exposure is at most log2(references + 1), about 10 bits for 1,000;
+    for secrets never planted the mean is `expected_exposure`.
 
     Raises InputError for scores that are not finite.
     """
@@ -306,10 +318,12 @@ def canary_findings(
     *,
     references: int = REFERENCES,
 ) -> list[Finding]:
-    """Return mean exposure and share extracted, by family and number of repeats; control: those never planted.
+    """Return mean exposure and share extracted, by family and number of repeats; control: those
+    never planted.
 
     Args:
-        references: as in `exposures`. A canary that ranks first may be exposed further; the detail counts these.
+        references: as in `exposures`. A canary that ranks first may be exposed further; the detail
+            counts these.
     """
     found: list[Finding] = []
     repeat_counts = np.array([canary.repeats for canary in canaries])

@@ -1,15 +1,18 @@
-"""Membership inference: does a model, or its synthetic notes, disclose which patients it was trained on?
+"""Membership inference: does a model, or its synthetic notes, disclose which patients it was
+trained on?
 
-The patient is the unit: their score is the mean log-probability of all words of all their notes. Two attackers: one
-takes the most probable patients for members (loss threshold); the other first subtracts the log-probability under a
-model of other notes (calibrated): notes of third patients, or, without these, of the other patients of both sides, in
-five folds. A blind attacker, with the notes but no model, is the control: if it is better than chance, members and
-non-members differ by themselves, and membership figures are meaningless.
+The patient is the unit: their score is the mean log-probability of all words of all their notes.
+Two attackers: one takes the most probable patients for members (loss threshold); the other first
+subtracts the log-probability under a model of other notes (calibrated): notes of third patients,
+or, without these, of the other patients of both sides, in five folds. A blind attacker, with the
+notes but no model, is the control: if it is better than chance, members and non-members differ by
+themselves, and membership figures are meaningless.
 
-The blind attacker has a bag of words and labelled notes of both sides: a ridge regression on word counts in dual form.
-Inner products of notes are computed once, so membership can be permuted hundreds of times, which gives the interval. A
-bootstrap over patients with fixed folds missed 0.5 in one of six random splits. With only released notes, an attacker
-can build n-gram models of them (paper C, footnote 6): `model_of_text`; `written` generates notes for audits.
+The blind attacker has a bag of words and labelled notes of both sides: a ridge regression on word
+counts in dual form. Inner products of notes are computed once, so membership can be permuted
+hundreds of times, which gives the interval. A bootstrap over patients with fixed folds missed 0.5
+in one of six random splits. With only released notes, an attacker can build n-gram models of them
+(paper C, footnote 6): `model_of_text`; `written` generates notes for audits.
 `membership_of_release` is what every release of synthetic notes measures.
 """
 
@@ -62,14 +65,18 @@ BLIND_SOURCE = "blind baseline: Meeus et al. 2024; Das et al. 2024"
 
 @attacks.register("membership")
 class Membership(Attack):
-    """Distinguish members from non-members by the model's loss; with a blind attacker as the control."""
+    """Distinguish members from non-members by the model's loss; with a blind attacker as the
+    control.
+    """
 
     needs = frozenset({"model", "training", "held_out"})
     optional = frozenset({"reference"})
     most: int = flag(MOST, "Maximum notes of each side, a random sample of patients.", ge=20)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the attack on `PlainNotes`; calibrated if there are notes of third patients (`context.reference`)."""
+        """Run the attack on `PlainNotes`; calibrated if there are notes of third patients
+        (`context.reference`).
+        """
         assert context.model is not None
         sides = (context.training, context.held_out)
         third = context.reference
@@ -93,8 +100,10 @@ def infer_membership(
     """Return the finding of the blind attacker, then `membership`.
 
     Args:
-        training, held_out: notes of the patients that the model was trained on, and of similar ones, split at random.
-        reference: notes of third patients; n-grams of them are the reference model. None: of the other patients.
+        training, held_out: notes of the patients that the model was trained on, and of similar
+            ones, split at random.
+        reference: notes of third patients; n-grams of them are the reference model. None: of the
+            other patients.
         blind: the finding of the blind attacker on the same notes, if already measured.
         most: maximum notes of each side, a random sample of patients.
 
@@ -122,19 +131,20 @@ def membership_of_release(
     model: LanguageModel | None = None,
     most: int = MOST_IN_RELEASE,
 ) -> list[Finding]:
-    """Return what synthetic notes, and their model if given, disclose about who is in the training notes.
+    """Return what synthetic notes, and their model if given, disclose about who is in the training
+    notes.
 
-    Released notes are attacked as a recipient would, through n-grams of their words; texts are compared in MedText's
-    form, without the placeholders of identifiers. The control is positive: the same attack, if the training notes
-    themselves were released. Seconds for 1,000 notes.
+    Released notes are attacked as a recipient would, through n-grams of their words; texts are
+    compared in MedText's form, without the placeholders of identifiers. The control is positive:
+    the same attack, if the training notes themselves were released. Seconds for 1,000 notes.
 
     Args:
         training, held_out: notes that the model was and was not trained on, as it read them.
         most: maximum notes of each side, a random sample of patients. All released notes are used.
 
     Returns:
-        `attack.membership_blind`, then the findings of `membership` on the released notes and on the model. With fewer
-        patients than folds on one side, one finding without a value.
+        `attack.membership_blind`, then the findings of `membership` on the released notes and on
+        the model. With fewer patients than folds on one side, one finding without a value.
     """
     fewest = min(len(set(side.patients)) for side in (training, held_out))
     if fewest < FOLDS:
@@ -169,7 +179,9 @@ def membership_of_release(
 
 
 def _with_positive(findings: Sequence[Finding], positive: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the findings with the figure of the same attack on a release of the training notes as their control."""
+    """Yield the findings with the figure of the same attack on a release of the training notes as
+    their control.
+    """
     for finding, known in zip(findings, positive, strict=True):
         if finding.measure == "attack.membership":
             yield replace(finding, control=known.value, control_is=COPIED, control_kind="positive")
@@ -178,7 +190,9 @@ def _with_positive(findings: Sequence[Finding], positive: Sequence[Finding]) -> 
 
 
 def as_words(notes: PlainNotes) -> PlainNotes:
-    """Return the notes in MedText's form, without placeholders and without notes that have no word."""
+    """Return the notes in MedText's form, without placeholders and without notes that have no
+    word.
+    """
     texts = [medtext(PLACEHOLDER.sub(" ", text)) for text in notes.texts]
     rows = [row for row, text in enumerate(texts) if text]
     return replace(notes.rows(rows), texts=tuple(texts[row] for row in rows))
@@ -209,7 +223,9 @@ def _encoded(training: PlainNotes, held_out: PlainNotes, vocabulary: Vocabulary)
 def _crossfitted(
     training: PlainNotes, held_out: PlainNotes, vocabulary: Vocabulary, rng: Generator
 ) -> Doubles:
-    """Return the log-probability of each note under n-grams of the patients in the other folds, of either side."""
+    """Return the log-probability of each note under n-grams of the patients in the other folds, of
+    either side.
+    """
     texts = training.texts + held_out.texts
     note_ids = training.note_ids + held_out.note_ids
     notes = PlainNotes(texts, note_ids, training.patients + held_out.patients)
@@ -261,7 +277,8 @@ class Scored:
     """Log-probabilities of the notes of members and non-members, one row per note.
 
     Raises:
-        InputError: a patient on both sides. ValueError: rows that do not agree, a note without tokens.
+        InputError: a patient on both sides. ValueError: rows that do not agree, a note without
+            tokens.
     """
 
     patients: Sequence[str] = field(repr=False)
@@ -294,16 +311,18 @@ class Scored:
 def membership(
     scored: Scored, *, blind: Finding | None = None, detail: Mapping[str, Any] | None = None
 ) -> list[Finding]:
-    """Return AUC, and TPR at an FPR of 1 % and 0.1 %, of the loss threshold and, with a reference, calibrated.
+    """Return AUC, and TPR at an FPR of 1 % and 0.1 %, of the loss threshold and, with a reference,
+    calibrated.
 
     Args:
         blind: the finding of the blind attacker on the same notes: the control.
-        detail: added to every finding, for example what was attacked ("model" or "synthetic notes").
+        detail: added to every finding, for example what was attacked ("model" or "synthetic
+            notes").
 
     Returns:
-        `attack.membership` (AUC, chance 0.5) and `attack.membership_hits` by attacker. A false positive rate that needs
-        more non-members has no value and gives the reason. If an interval is below 0.5, the figures are those of the
-        reversed score.
+        `attack.membership` (AUC, chance 0.5) and `attack.membership_hits` by attacker. A false
+        positive rate that needs more non-members has no value and gives the reason. If an interval
+        is below 0.5, the figures are those of the reversed score.
     """
     attackers = {"loss threshold": scored.by_patient(scored.totals)}
     if scored.reference is not None:
@@ -359,7 +378,9 @@ def _hits(roc: RocScores, rate: float, detail: dict[str, Any]) -> Finding:
 
 
 def model_of_text(notes: PlainNotes, vocabulary: Vocabulary | None = None) -> Ngram:
-    """Return an n-gram model of notes; by default its vocabulary contains all their words, including rare ones."""
+    """Return an n-gram model of notes; by default its vocabulary contains all their words,
+    including rare ones.
+    """
     if vocabulary is None:
         vocabulary = WordVocabulary(words_of(notes.texts))
     return train_ngram(encode(notes.texts, vocabulary), vocabulary)
@@ -373,7 +394,9 @@ def words_of(texts: Sequence[str]) -> tuple[str, ...]:
 def written(
     model: LanguageModel, tokens: int, seed: int, how: SamplingConfig, *, threads: int = 1
 ) -> EncodedNotes:
-    """Generate synthetic notes of about `tokens` tokens under a public seed: for audits, never for release."""
+    """Generate synthetic notes of about `tokens` tokens under a public seed: for audits, never for
+    release.
+    """
     end = np.array([END], dtype=np.int32)
     notes = []
     made = 0
@@ -390,18 +413,19 @@ def written(
 def blind_membership(
     texts: Sequence[str], patients: Sequence[str], members: Mask, rng: Generator
 ) -> Finding:
-    """Return the AUC of a bag-of-words attacker with labelled notes of both sides; its interval should include 0.5.
+    """Return the AUC of a bag-of-words attacker with labelled notes of both sides; its interval
+    should include 0.5.
 
-    Each patient is scored by a model fitted to other patients' notes: with notes of the same patient on both sides it
-    would recognize the patient (AUC 0.97 without any signal). A patient's score is the mean rank of their notes within
-    the fold.
+    Each patient is scored by a model fitted to other patients' notes: with notes of the same
+    patient on both sides it would recognize the patient (AUC 0.97 without any signal). A patient's
+    score is the mean rank of their notes within the fold.
 
     Args:
         texts, patients, members: of each note. All pairs of notes are held: 130 MB for 4,000.
 
     Returns:
-        `attack.membership_blind`; its interval has the width of the AUC under random membership, and its P is
-        two-sided.
+        `attack.membership_blind`; its interval has the width of the AUC under random membership,
+        and its P is two-sided.
 
     Raises:
         InputError: fewer patients than folds on one side.
@@ -468,7 +492,8 @@ def _scores(texts: Sequence[str], patient: Ints, sides: Mask, rng: Generator) ->
             train = np.flatnonzero(fold != one)
             factor = cho_factor(products[np.ix_(train, train)] + RIDGE * np.eye(train.size))
             known = labels[train] - labels[train].mean(axis=0)
-            # Folds differ in intercept by their shares of the two sides, so only the rank within a fold is used.
+            # Folds differ in intercept by their shares of the two sides, so only the rank within a
+            # fold is used.
             odds = products[np.ix_(test, train)] @ cho_solve(factor, known)
             scores[test] = (rankdata(odds, axis=0) - 0.5) / test.sum()
     return scores

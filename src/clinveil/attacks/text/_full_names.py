@@ -1,11 +1,13 @@
 """Search for full names in released notes: each patient's own name and the names of other patients.
 
-A full name occurs in a note if all its words are adjacent, in any order and in any spelling with the same lookup form;
-for a name of three or more parts, first and last alone also count. Punctuation and numbers between words are ignored.
-A name of one part cannot be distinguished from a word; it is counted but not tested.
+A full name occurs in a note if all its words are adjacent, in any order and in any spelling with
+the same lookup form; for a name of three or more parts, first and last alone also count.
+Punctuation and numbers between words are ignored. A name of one part cannot be distinguished from a
+word; it is counted but not tested.
 
-Every window of k adjacent name words gets the sum of its words' random 64-bit codes. Equal sums are equal multisets
-except with probability 2^-64, so one sorted look-up per window finds names, however many there are.
+Every window of k adjacent name words gets the sum of its words' random 64-bit codes. Equal sums are
+equal multisets except with probability 2^-64, so one sorted look-up per window finds names, however
+many there are.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ _Table = tuple[Codes, SmallInts, NDArray[np.int16]]  # codes, the names' rows, r
 
 
 class NameCodes(NamedTuple):
-    """Names as sums of word codes: of all parts, and of the first and last part only (the same for two parts)."""
+    """Names as sums of word codes: of all parts, and of the first and last part only (the same for
+    two parts).
+    """
 
     whole: Codes  # (n,)
     whole_words: NDArray[np.int16]  # (n,) number of words
@@ -53,8 +57,8 @@ class Hits(NamedTuple):
 class NameIndex:
     """The names of n patients and `replicates` sets of shuffled names, prepared for search.
 
-    A shuffled set combines the same first names with other last names: shuffled within each position among names with
-    the same number of parts, so that every part keeps its frequency.
+    A shuffled set combines the same first names with other last names: shuffled within each
+    position among names with the same number of parts, so that every part keeps its frequency.
 
     Attributes:
         tested: (n,) whether a name has at least two parts and two words.
@@ -90,7 +94,9 @@ class NameIndex:
     def _codes_of(
         self, parts: list[list[list[str]]], rows: Ints, rng: Generator
     ) -> list[tuple[NameCodes, Ints, int]]:
-        """Return the codes of names of one number of parts: real ones (also stored in `real`), then replicates."""
+        """Return the codes of names of one number of parts: real ones (also stored in `real`), then
+        replicates.
+        """
         named = [[[self.ids[w] for w in part] for part in parts[row]] for row in rows.tolist()]
         codes = np.array(
             [[self._codes[part].sum(dtype=np.uint64) for part in name] for name in named],
@@ -211,7 +217,9 @@ def own_names(
     rng: Generator,
     permutations: int = PERMUTATIONS,
 ) -> Finding:
-    """Return the finding on own full names against permuted names; `present`: rows of the patients with a note."""
+    """Return the finding on own full names against permuted names; `present`: rows of the patients
+    with a note.
+    """
     tested_rows = present[index.tested[present]]
     detail: dict[str, Any] = {
         "one_part_names": present.size - tested_rows.size,

@@ -1,15 +1,18 @@
 """Own words of patients in synthetic notes: long runs, and complete notes.
 
-A word of a note is the patient's own unless it belongs to a stock phrase. A stock phrase has at least 20 words and
-occurs in notes of three patients of either side (a note may belong to two), or, for a training patient, in any held-out
-note. Stock phrases, however long, are therefore not copies, and copying is detectable at any size of the release. A
-patient counts as copied by a run of the synthetic text with `span` own words, or by a complete note with 20 of them. In
-a note that equals a synthetic note word for word and number for number, numbers count as words.
+A word of a note is the patient's own unless it belongs to a stock phrase. A stock phrase has at
+least 20 words and occurs in notes of three patients of either side (a note may belong to two), or,
+for a training patient, in any held-out note. Stock phrases, however long, are therefore not copies,
+and copying is detectable at any size of the release. A patient counts as copied by a run of the
+synthetic text with `span` own words, or by a complete note with 20 of them. In a note that equals a
+synthetic note word for word and number for number, numbers count as words.
 
-Held-out patients, unknown to the generator, show how often this happens by chance. If it happens for none of them, one
-training patient is too many: a rule, not a test. Otherwise Fisher's exact test at 0.01 decides, up to a maximum
-(`allowed`). A training patient never has more own words than a held-out one would have, so the test keeps its level.
-Shorter runs, and short notes equal to synthetic ones, happen by chance more easily and are judged by the test alone.
+Held-out patients, unknown to the generator, show how often this happens by chance. If it happens
+for none of them, one
+training patient is too many: a rule, not a test. Otherwise Fisher's exact test at 0.01 decides, up
+to a maximum (`allowed`). A training patient never has more own words than a held-out one would
+have, so the test keeps its level. Shorter runs, and short notes equal to synthetic ones, happen by
+chance more easily and are judged by the test alone.
 """
 
 from __future__ import annotations
@@ -67,7 +70,9 @@ class Notes:
         )
 
     def shared(self, span: int) -> Ints:
-        """Return the words of each patient in runs of `span` of the synthetic text, and all words, (n_patients, 2)."""
+        """Return the words of each patient in runs of `span` of the synthetic text, and all words,
+        (n_patients, 2).
+        """
         copied = np.bincount(self.word_owners[in_runs(self.matches, span)], minlength=self.patients)
         return np.stack([copied, np.bincount(self.word_owners, minlength=self.patients)], axis=1)
 
@@ -102,7 +107,9 @@ def _both_sides(
 
 
 def phrase_hashes(ids: SmallInts, offsets: Ints, phrase: int) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of the `phrase` words that end at each word, (n_words,); 0 near the start of a note."""
+    """Return a 64-bit hash of the `phrase` words that end at each word, (n_words,); 0 near the
+    start of a note.
+    """
     mixed = (ids.astype(np.int64) + 3).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(27)
@@ -117,8 +124,9 @@ def phrase_hashes(ids: SmallInts, offsets: Ints, phrase: int) -> NDArray[np.uint
 def stock_phrases(keys: list[NDArray[np.uint64]], owners: list[Ints]) -> list[Mask]:
     """Return, for each side, whether a key is a stock phrase; 0 never is.
 
-    For held-out patients: keys of three patients. For training patients: also keys of any held-out patient. So a
-    training patient never has more own words than a held-out patient in their place would have.
+    For held-out patients: keys of three patients. For training patients: also keys of any held-out
+    patient. So a training patient never has more own words than a held-out patient in their place
+    would have.
     """
     all_keys = np.concatenate(keys)
     held_out = np.repeat([0, 1], [part.size for part in keys])
@@ -176,8 +184,8 @@ def own_findings(
 ) -> Iterator[Finding]:
     """Yield `attack.copies_own` by span and `attack.copies_whole`; control: held-out patients.
 
-    The share of training patients with `span` own words in one run of the synthetic text, and of those with a complete
-    note in it.
+    The share of training patients with `span` own words in one run of the synthetic text, and of
+    those with a complete note in it.
     """
     for span in spans:
         # A phrase shorter than the requested run can also be a stock phrase.
@@ -206,7 +214,9 @@ def own_findings(
 def patients_finding(
     measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail: dict[str, Any]
 ) -> Finding:
-    """Return the share of copied training patients; `by_chance`: held-out ones. `visible`: with enough own words."""
+    """Return the share of copied training patients; `by_chance`: held-out ones. `visible`: with
+    enough own words.
+    """
     n = copied.size
     others = by_chance.size
     trained = int(visible.sum())

@@ -1,10 +1,12 @@
-"""Copy scan: text of training notes, and of other patients' notes, that synthetic notes repeat word for word.
+"""Copy scan: text of training notes, and of other patients' notes, that synthetic notes repeat word
+for word.
 
-All three views are exact. Synthetic side: the share of synthetic words in runs of at least 10, 20 or 50 words that
-occur in a training note. Patients' side: the share of a patient's words in such runs of the synthetic text, for
-training and for held-out patients; stock phrases occur in both, so the difference is the copying due to training,
-independent of the sizes. Own words: the number of patients with copied own words, outside stock phrases
-(`own_findings`); the gates of a synthetic release judge this.
+All three views are exact. Synthetic side: the share of synthetic words in runs of at least 10, 20
+or 50 words that occur in a training note. Patients' side: the share of a patient's words in such
+runs of the synthetic text, for training and for held-out patients; stock phrases occur in both, so
+the difference is the copying due to training, independent of the sizes. Own words: the number of
+patients with copied own words, outside stock phrases (`own_findings`); the gates of a synthetic
+release judge this.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ Hashes = NDArray[np.uint64]
 def near_copies(
     training: Notes, held_out: Notes, synthetic: Sequence[SmallInts], detail: dict[str, Any]
 ) -> Finding:
-    """Return `attack.copies_near`: training patients with a near copy; control: held-out patients."""
+    """Return `attack.copies_near`: training patients with a near copy; control: held-out
+    patients.
+    """
     sides = (training, held_out)
     keys = [phrase_hashes(side.ids, side.offsets, PHRASE) for side in sides]
     stock = stock_phrases(keys, [side.word_owners for side in sides])
@@ -128,13 +132,17 @@ SOURCE = "copy scan: longest common runs, exact (suffix automaton), against held
 
 @attacks.register("copies")
 class Copies(Attack):
-    """Find runs of words that synthetic notes share with training notes, compared with those of held-out patients."""
+    """Find runs of words that synthetic notes share with training notes, compared with those of
+    held-out patients.
+    """
 
     needs = frozenset({"released", "training", "held_out"})
     span: tuple[int, ...] = flag(SPANS, "Minimum words of a copied run; repeatable.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the scan on corpora. Raises UsageError for a span under 2 words, and the errors of `copies`."""
+        """Run the scan on corpora. Raises UsageError for a span under 2 words, and the errors of
+        `copies`.
+        """
         if not self.span or min(self.span) < 2:
             raise UsageError("--span requires whole numbers from 2")
         assert context.released is not None
@@ -151,24 +159,27 @@ def copies(
 ) -> list[Finding]:
     """Scan synthetic notes for copies, from both sides, for each length of run.
 
-    If synthetic notes contain `<unk>` for rare words, words that they never use count as `<unk>` on all sides, so that
-    a copy with masked rare words still counts as a copy.
+    If synthetic notes contain `<unk>` for rare words, words that they never use count as `<unk>` on
+    all sides, so that a copy with masked rare words still counts as a copy.
 
     Args:
         synthetic: the notes to share; all are held in memory, about 130 bytes a word.
-        training, held_out: patients that the model was trained on, and similar ones; about 50 bytes a word.
+        training, held_out: patients that the model was trained on, and similar ones; about 50 bytes
+            a word.
         spans: lengths of run that count as copied, in words.
 
     Returns:
-        `attack.copies` (share of synthetic words in runs of any training note) and `attack.copies_longest`, without a
-        control, because more notes share more stock phrases. `attack.copies_matched` and
-        `attack.copies_longest_matched`: the same for a random sample of training patients with about as many words as
-        are held out; control: held-out patients. `attack.copies_of_patients`: share of training patients' words minus
-        that of held-out ones, P over patients. `attack.copies_own` by span and `attack.copies_whole`: `own_findings`.
+        `attack.copies` (share of synthetic words in runs of any training note) and
+        `attack.copies_longest`, without a control, because more notes share more stock phrases.
+        `attack.copies_matched` and `attack.copies_longest_matched`: the same for a random sample of
+        training patients with about as many words as are held out; control: held-out patients.
+        `attack.copies_of_patients`: share of training patients' words minus that of held-out ones,
+            P over patients. `attack.copies_own` by span and `attack.copies_whole`: `own_findings`.
         `attack.copies_near`: `near_copies`.
 
     Raises:
-        InputError: no words on one of the three sides, or a patient in both training and held-out notes.
+        InputError: no words on one of the three sides, or a patient in both training and held-out
+            notes.
     """
     spans = tuple(sorted(spans))
     _refuse_shared(training, held_out)
@@ -181,7 +192,9 @@ def copies(
 
 
 def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
-    """Raise InputError if a patient is on both sides; checked before the scan, which takes longer."""
+    """Raise InputError if a patient is on both sides; checked before the scan, which takes
+    longer.
+    """
     trained, held_ids = ({note.patient_id for note in rows(side)} for side in (training, held_out))
     if shared := len(trained & held_ids):
         raise InputError(
@@ -257,7 +270,9 @@ def _side(
 
 
 def _matched_sample(trained: Notes, held: Notes, rng: Generator) -> Mask:
-    """Return a mask of random training patients with about as many words as the held-out ones, (n_patients,)."""
+    """Return a mask of random training patients with about as many words as the held-out ones,
+    (n_patients,).
+    """
     order = rng.permutation(trained.patients)
     reached = np.cumsum(np.bincount(trained.owners, weights=trained.lengths)[order])
     chosen = np.zeros(trained.patients, dtype=np.bool_)
@@ -267,7 +282,9 @@ def _matched_sample(trained: Notes, held: Notes, rng: Generator) -> Mask:
 
 @dataclass(frozen=True)
 class _Scan:
-    """Both sides on the same synthetic notes, and the runs of a training sample of the size of the held-out side."""
+    """Both sides on the same synthetic notes, and the runs of a training sample of the size of the
+    held-out side.
+    """
 
     trained: Notes
     held: Notes
@@ -277,7 +294,9 @@ class _Scan:
     detail: dict[str, Any]
 
     def longest(self) -> Iterator[Finding]:
-        """Yield the longest run: of all training notes, and of a sample of the size of the held-out side."""
+        """Yield the longest run: of all training notes, and of a sample of the size of the held-out
+        side.
+        """
         by_note = np.maximum.reduceat(
             self.trained.runs, np.cumsum(self.lengths + 1) - self.lengths - 1
         )
@@ -325,7 +344,9 @@ class _Scan:
         return np.stack([before[starts[1:]] - before[starts[:-1]], self.lengths], axis=1)
 
     def patients(self, span: int, rng: Generator) -> Finding:
-        """Return the share of training patients' words that was copied, minus that of the held-out ones."""
+        """Return the share of training patients' words that was copied, minus that of the held-out
+        ones.
+        """
         trained = self.trained.shared(span)
         held = self.held.shared(span)
         value, ends, p = _difference(trained, held, rng)
@@ -361,7 +382,9 @@ def _held_out(value: float) -> dict[str, Any]:
 
 
 def _difference(trained: Ints, held: Ints, rng: Generator) -> tuple[float, Interval, float]:
-    """Return the share of the trained minus that of the others: value, interval, and P with patients permuted."""
+    """Return the share of the trained minus that of the others: value, interval, and P with
+    patients permuted.
+    """
     shared = np.concatenate([trained, held])
     member = np.arange(len(shared)) < len(trained)
     marked = np.column_stack([shared, member])
@@ -381,7 +404,9 @@ def _difference(trained: Ints, held: Ints, rng: Generator) -> tuple[float, Inter
 
 
 def _extreme(trained: Ints, held: Ints) -> bool:
-    """Return whether both shares are 0 or 1; a bootstrap of their difference would have no width."""
+    """Return whether both shares are 0 or 1; a bootstrap of their difference would have no
+    width.
+    """
     return ratio(trained) in (0.0, 1.0) and ratio(held) in (0.0, 1.0)
 
 

@@ -1,10 +1,12 @@
-"""Search released notes for known identifiers: a patient's own record numbers, phones, e-mails, addresses and names.
+"""Search released notes for known identifiers: a patient's own record numbers, phones, e-mails,
+addresses and names.
 
-Numbers are compared by their digits, in any script and with the usual separators; their chance is the same search with
-another patient's numbers. E-mails and addresses are compared by their words, as adjacent lookup forms; their chance is
-that of the notes' words in random order. This is exact for a release that orders the
-words of a note at random; otherwise it is approximate, and the gate then allows no match at all. Values too short to
-distinguish from chance (numbers of fewer than 4 digits, addresses of one word) are counted but not tested.
+Numbers are compared by their digits, in any script and with the usual separators; their chance is
+the same search with another patient's numbers. E-mails and addresses are compared by their words,
+as adjacent lookup forms; their chance is that of the notes' words in random order. This is exact
+for a release that orders the words of a note at random; otherwise it is approximate, and the gate
+then allows no match at all. Values too short to distinguish from chance (numbers of fewer than 4
+digits, addresses of one word) are counted but not tested.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ PHRASE_SOURCE = "45 CFR 164.514(b)(2); chance: Feller 1968, chapter 4; P: Hoeffd
 
 @attacks.register("identifiers")
 class Identifiers(Attack):
-    """Search released notes for patients' own identifiers and full names, and for other patients' names."""
+    """Search released notes for patients' own identifiers and full names, and for other patients'
+    names.
+    """
 
     needs = frozenset({"released", "known"})
     optional = frozenset({"original"})
@@ -125,7 +129,9 @@ class ReleasedText:
         return _NOT_ASCII.sub(plain, unicodedata.normalize("NFKC", self._text))
 
     def has_number(self, digits: str) -> bool:
-        """Return whether the digits occur with usual separators; short numbers only as complete numbers."""
+        """Return whether the digits occur with usual separators; short numbers only as complete
+        numbers.
+        """
         return digits in self.digits and _number(digits).search(self._plain) is not None
 
 
@@ -144,8 +150,10 @@ class Sought:
     """The identifiers and patients of a search; tasks map its arrays into memory.
 
     Attributes:
-        patients: the feed. names: their full names. other: (n_patients,) row of another patient, for the chance.
-        ids: (n,) ascending hashes of released patient ids. rows: (n,) their rows in the feed, or -1.
+        patients: the feed. names: their full names. other: (n_patients,) row of another patient,
+            for the chance.
+        ids: (n,) ascending hashes of released patient ids. rows: (n,) their rows in the feed, or
+            -1.
         complete: whether every released patient is among them.
     """
 
@@ -164,7 +172,9 @@ class Sought:
         rng: Generator,
         n: int,
     ) -> Sought:
-        """Return what is searched for, with `n` sets of shuffled names; `crosswalk` as in `identifiers`."""
+        """Return what is searched for, with `n` sets of shuffled names; `crosswalk` as in
+        `identifiers`.
+        """
         names = NameIndex([patient.name for patient in patients.values()], rng, replicates=n)
         order = rng.permutation(len(patients))
         feed = hashes(patients)
@@ -180,7 +190,9 @@ class Sought:
         return cls(patients, names, other, ids[ascending], rows[ascending], complete=True)
 
     def rows_of(self, hashed: Hashes) -> Ints:
-        """Return the row in the feed, or -1, of each released patient. Raises InputError like `source_id`."""
+        """Return the row in the feed, or -1, of each released patient. Raises InputError like
+        `source_id`.
+        """
         place = places(self.ids, hashed)
         if self.complete and (place < 0).any():
             raise not_in_crosswalk()
@@ -198,7 +210,8 @@ class _OwnSearch:
 
     Attributes:
         counts: (kinds, 3) known values, own values that are sought, and another patient's.
-        numbers: (kind, whether it is own, index) of numbers not yet found. phrases: (kind, index) of phrases.
+        numbers: (kind, whether it is own, index) of numbers not yet found. phrases: (kind, index)
+            of phrases.
     """
 
     def __init__(self, own: Patient, other: Patient) -> None:
@@ -230,7 +243,9 @@ class _OwnSearch:
             self.counts.append((len(set(values)), *sought))
 
     def search(self, note: ReleasedText) -> tuple[list[_Number], list[_Phrase]]:
-        """Return the numbers found for the first time, and the phrases that a random order of the note can contain."""
+        """Return the numbers found for the first time, and the phrases that a random order of the
+        note can contain.
+        """
         numbers = [key for key, number in self.numbers.items() if note.has_number(number)]
         for key in numbers:
             del self.numbers[key]
@@ -255,10 +270,12 @@ class Found:
     """Matches in a batch of notes.
 
     Attributes:
-        owners: (k,) hashes of the patients, in order of their first notes. rows: (k,) their rows in the feed, or -1.
+        owners: (k,) hashes of the patients, in order of their first notes. rows: (k,) their rows in
+            the feed, or -1.
         notes: (k, 2) notes of each patient, and those with the full name of another patient.
         counts: (k, kinds, 3) as in `_OwnSearch`. numbers, phrases: with the row of the patient.
-        names: the names found. kept: notes of known patients, and those with an own identifier in a kept column.
+        names: the names found. kept: notes of known patients, and those with an own identifier in a
+            kept column.
     """
 
     owners: Hashes
@@ -302,14 +319,18 @@ def search_batch(sought: Callable[[], Sought], keep: Sequence[str], batch: pa.Re
 
 
 def _by_first(values: Hashes) -> tuple[Ints, Ints]:
-    """Number distinct values in the order of their first places; return these places, and the number of each value."""
+    """Number distinct values in the order of their first places; return these places, and the
+    number of each value.
+    """
     _, first, number = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return first[order], np.argsort(order)[number]
 
 
 def _kept(search: Sought, keep: Sequence[str], batch: pa.RecordBatch) -> tuple[int, int]:
-    """Return the notes of known patients, and those with an own identifier or the own full name in a kept column."""
+    """Return the notes of known patients, and those with an own identifier or the own full name in
+    a kept column.
+    """
     owned = batch.filter(batch.column(PATIENT_ID).is_valid())
     feed = search.rows_of(hashes(owned.column(PATIENT_ID).to_pylist()))
     values = [
@@ -387,7 +408,8 @@ def _findings(
 def _of_numbers(
     measure: str, hits: Sequence[bool], n: int, others: int, about: dict[str, Any]
 ) -> Finding:
-    """Return the share of own numbers that were found, with that of another patient's numbers as chance.
+    """Return the share of own numbers that were found, with that of another patient's numbers as
+    chance.
 
     Args:
         hits: for each number found, whether it is the patient's own. n, others: numbers sought.
@@ -405,10 +427,12 @@ def _of_numbers(
 def _of_phrases(
     measure: str, hits: Sequence[tuple[int, bool, float]], owners: Ints, about: dict[str, Any]
 ) -> Finding:
-    """Return the share of own phrases that were found, with the chance of random orders of the notes' words.
+    """Return the share of own phrases that were found, with the chance of random orders of the
+    notes' words.
 
     Args:
-        hits: index of a phrase, whether a note has it, and its chance in that note. owners: (n,) of the phrases.
+        hits: index of a phrase, whether a note has it, and its chance in that note. owners: (n,) of
+            the phrases.
     """
     chances = np.zeros(owners.size)
     found = np.zeros(owners.size, dtype=bool)
@@ -448,15 +472,18 @@ def identifiers(
     over: Map = serial,
     scratch: Path | None = None,
 ) -> list[Finding]:
-    """Search released notes for own identifiers (four kinds), own full names, and other patients' full names.
+    """Search released notes for own identifiers (four kinds), own full names, and other patients'
+    full names.
 
     Reads the release once; memory grows with the number of patients, not of notes.
 
     Args:
         patients: the known-patient feed, by source patient id.
         crosswalk: source patient id of each released one; None if they are equal.
-        keep: columns that are searched for the patient's own identifiers and full name; any hit is a disclosure.
-        over: map that searches batches, or part files. scratch: private folder for what its workers share.
+        keep: columns that are searched for the patient's own identifiers and full name; any hit is
+            a disclosure.
+        over: map that searches batches, or part files. scratch: private folder for what its workers
+            share.
 
     Raises:
         InputError: a released patient is not in the crosswalk. Incomplete: that of a part file.

@@ -1,7 +1,8 @@
 """Attribute inference: attributes of patients predicted by a classifier from their released notes.
 
-The attacker has notes of other patients with the attribute: released ones, or plain ones of the same kind. The
-reference is an attacker without notes of the patient, who always names the most common value. Predicting diagnoses is
+The attacker has notes of other patients with the attribute: released ones, or plain ones of the
+same kind. The reference is an attacker without notes of the patient, who always names the most
+common value. Predicting diagnoses is
 also a use of a release: the figure shows what any recipient can learn about a patient from a note.
 """
 
@@ -46,7 +47,9 @@ CONTROL_IS = "the same classifier, trained on labels shuffled among the other pa
 
 @attacks.register("inference")
 class Inference(Attack):
-    """Predict an attribute of patients from their released notes, trained on other patients' notes."""
+    """Predict an attribute of patients from their released notes, trained on other patients'
+    notes.
+    """
 
     needs = frozenset({"released", "keep"})
     on_release = True
@@ -54,7 +57,9 @@ class Inference(Attack):
     most: int = flag(NOTES, "Maximum released notes, a random sample.", ge=20)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the attack per kept column: trained on released notes, and on plain ones (`reference` or `original`)."""
+        """Run the attack per kept column: trained on released notes, and on plain ones (`reference`
+        or `original`).
+        """
         assert context.released is not None
         found: list[Finding] = []
         for column in context.keep:
@@ -82,7 +87,8 @@ class Notes:
     """Notes with an attribute of their patients.
 
     Attributes:
-        ids, texts: of the notes. labels: (n,) numbers of the attribute. people: (n,) numbers of the patients.
+        ids, texts: of the notes. labels: (n,) numbers of the attribute. people: (n,) numbers of the
+            patients.
         names: of the labels. left_out: notes with a label of too few patients.
     """
 
@@ -112,7 +118,9 @@ def _labelled_words(note: Note, label: str) -> tuple[str, list[str], str]:
 def read_labelled(
     corpus: Corpus, column: str, rng: Generator, *, most: int, names: Sequence[str] | None = None
 ) -> Notes:
-    """Sample notes with a label in `names`, or is one of the most frequent with at least ten patients."""
+    """Sample notes with a label in `names`, or is one of the most frequent with at least ten
+    patients.
+    """
     sample: KeySample[tuple[str, list[str], str]] = KeySample(most, rng)
     for note, (value,) in rows_with(corpus, column):
         if isinstance(value, str | int | bool) and note.text:
@@ -142,7 +150,9 @@ def read_labelled(
 def _plain(
     notes: Notes, context: Context, column: str, rng: Generator, most: int
 ) -> TrainingSource | None:
-    """Return the plain training notes: external ones with the attribute, or the source notes of the training fold."""
+    """Return the plain training notes: external ones with the attribute, or the source notes of the
+    training fold.
+    """
     if context.reference is not None:
         others = read_labelled(context.reference, column, rng, most=most, names=notes.names)
         if len(np.unique(others.labels)) < notes.classes:
@@ -168,7 +178,8 @@ def _plain(
 
 
 def predict(notes: Notes, training_of: TrainingSource, rng: Generator) -> Predictions:
-    """Predict each note's label from other patients, in three folds, and once more with shuffled training labels.
+    """Predict each note's label from other patients, in three folds, and once more with shuffled
+    training labels.
 
     Args:
         training_of: returns training words and labels for a mask of rows.
@@ -216,7 +227,9 @@ def _predicted(
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Label probabilities of each note, (n, classes), and the same with shuffled training labels."""
+    """Label probabilities of each note, (n, classes), and the same with shuffled training
+    labels.
+    """
 
     notes: Notes
     chances: Doubles
@@ -225,8 +238,8 @@ class Predictions:
     def finding(self, about_detail: Mapping[str, Any], rng: Generator) -> Finding:
         """Return the balanced accuracy, with an interval by patient.
 
-        Of two values, an attacker whose classifier is mostly wrong names the other one: if the whole interval is below
-        chance, the figure is that of this attacker (`turned`).
+        Of two values, an attacker whose classifier is mostly wrong names the other one: if the
+        whole interval is below chance, the figure is that of this attacker (`turned`).
         """
         labels = self.notes.labels
         people = self.notes.people
@@ -271,7 +284,9 @@ class Predictions:
 
 
 def _balanced(labels: Ints, chances: Doubles, weights: Doubles) -> float:
-    """Return the mean over labels of the share of right predictions; labels not in the resample are left out."""
+    """Return the mean over labels of the share of right predictions; labels not in the resample are
+    left out.
+    """
     n = chances.shape[1]
     right = np.bincount(labels, weights * (chances.argmax(axis=1) == labels), n)
     drawn = np.bincount(labels, weights, n)

@@ -1,8 +1,9 @@
 """Notes that are unique in layout or length, or in their combination of kept column values.
 
-An attacker with a copy of the source note can find a unique layout without reading a word. The skeleton of a note keeps
-punctuation and line breaks and has `a` for a word and `0` for a number; with `--layout plain` it is the number of
-words. With the kept values of a person, an attacker finds the one note that has them.
+An attacker with a copy of the source note can find a unique layout without reading a word. The
+skeleton of a note keeps punctuation and line breaks and has `a` for a word and `0` for a number;
+with `--layout plain` it is the number of words. With the kept values of a person, an attacker finds
+the one note that has them.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Uniqueness(Attack):
 def layout(released: Corpus, over: Map = serial) -> list[Finding]:
     """Measure the share of released notes with a unique layout skeleton, or number of tokens.
 
-    Streams; 16 bytes per note are kept. All notes of the release are counted, so there is no sampling interval.
+    Streams; 16 bytes per note are kept. All notes of the release are counted, so there is no
+    sampling interval.
     """
     batches = list(each_batch(over, shapes_of, released))
     shapes, lengths = (joined([batch[i] for batch in batches]) for i in (0, 1))
@@ -78,7 +80,9 @@ def shapes_of(batch: pa.RecordBatch) -> tuple[Hashes, Hashes]:
 
 
 def skeleton(text: str) -> str:
-    """Return the layout of a text: `a` for a word, `0` for a number, punctuation and line breaks unchanged."""
+    """Return the layout of a text: `a` for a word, `0` for a number, punctuation and line breaks
+    unchanged.
+    """
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     kinds = character_classes()[codes]
     if (kinds == Kind.IGNORABLE).any():  # the tokenizer assigns them to words
@@ -118,9 +122,11 @@ def _shape(kind: Kind, token: str) -> str:
 
 
 def kept_columns(released: Corpus, keep: Sequence[str], over: Map = serial) -> list[Finding]:
-    """Measure the share of notes with a combination of kept values that no other patient's note has.
+    """Measure the share of notes with a combination of kept values that no other patient's note
+    has.
 
-    Empty if no column is kept. A note without a patient counts as a patient. Streams; 16 bytes per note are kept.
+    Empty if no column is kept. A note without a patient counts as a patient. Streams; 16 bytes per
+    note are kept.
     Source: k-anonymity with k = 1, Sweeney 2002.
     """
     if not keep:

@@ -1,8 +1,9 @@
 """The complete attack per patient: name missed by removal, name reconstructed, diagnosis right.
 
-The attacker has only the vectors. They pair the nearest name words (Attack 1), treat the mean of each pair as a person,
-and name diagnoses for it (Attack 3). A patient's name is reconstructed if a pair on the list consists of two of its
-words; of several such pairs the nearest counts. Pairs that are not names also yield claims, which are false.
+The attacker has only the vectors. They pair the nearest name words (Attack 1), treat the mean of
+each pair as a person, and name diagnoses for it (Attack 3). A patient's name is reconstructed if a
+pair on the list consists of two of its words; of several such pairs the nearest counts. Pairs that
+are not names also yield claims, which are false.
 
 Source: JMIR 2020;22(7):e18055, Introduction (0.6 % of patients; 0.02 to 0.15 %).
 """
@@ -65,7 +66,9 @@ class Chain:
     def on(
         self, vectors: Vectors, context: Context, rng: Generator, *, targets: Sequence[str]
     ) -> list[Finding]:
-        """Run the chain on the names that Attack 1 reconstructs; `targets` are descriptions or codes."""
+        """Run the chain on the names that Attack 1 reconstructs; `targets` are descriptions or
+        codes.
+        """
         missed = list((context.known or {}).values())
         names, pairs = reconstruct(vectors, missed, self.k)
         return self.of_names(vectors, context, names, rng, targets=targets, pairs=pairs)
@@ -83,8 +86,10 @@ class Chain:
         """Return the share of patients at each step, and at the end.
 
         Args:
-            names: as the attacker reconstructed them, most likely first: at least two lookup forms each.
-            pairs: number of unordered pairs of name words, for the chance of a pair; None if unknown.
+            names: as the attacker reconstructed them, most likely first: at least two lookup forms
+                each.
+            pairs: number of unordered pairs of name words, for the chance of a pair; None if
+                unknown.
 
         Raises InputError for more missed patients than patients, or if no diagnosis has a vector.
         """
@@ -123,7 +128,8 @@ class Chain:
 def reconstruct(
     vectors: Vectors, missed: Sequence[Patient], k: int | None = None
 ) -> tuple[list[tuple[str, ...]], int]:
-    """Return the names that Attack 1 reconstructs by cosine, nearest first, and the number of possible pairs.
+    """Return the names that Attack 1 reconstructs by cosine, nearest first, and the number of
+    possible pairs.
 
     `k` is the number of names that the attacker expects; None for the number of true pairs.
     Raises InputError if fewer than two name words have a vector.
@@ -145,7 +151,9 @@ def _distances(
 
 
 def _owners(missed: Sequence[Patient], names: Sequence[tuple[str, ...]]) -> Ints:
-    """Return the first reconstructed name that consists of words of each patient's name, (n_missed,), or -1."""
+    """Return the first reconstructed name that consists of words of each patient's name,
+    (n_missed,), or -1.
+    """
     patients_with: dict[str, set[int]] = {}
     for index, patient in enumerate(missed):
         for form in name_forms(patient.name):
@@ -161,7 +169,9 @@ def _owners(missed: Sequence[Patient], names: Sequence[tuple[str, ...]]) -> Ints
 def _chance_of_a_pair(
     missed: Sequence[Patient], vectors: Vectors, names: Sequence[tuple[str, ...]], pairs: int | None
 ) -> float | None:
-    """Return the mean chance that one of a patient's pairs is among the same number of random pairs."""
+    """Return the mean chance that one of a patient's pairs is among the same number of random
+    pairs.
+    """
     if pairs is None:
         return None
     own = [
@@ -177,7 +187,9 @@ def _chance_of_a_pair(
 
 @dataclass(frozen=True)
 class _Steps:
-    """The steps reached: number of patients, each missed patient's reconstructed name or -1, (n_missed, n_targets)."""
+    """The steps reached: number of patients, each missed patient's reconstructed name or -1,
+    (n_missed, n_targets).
+    """
 
     everyone: int
     name_of: Ints
@@ -211,7 +223,8 @@ class _Steps:
             "control_kind": "negative",
         }
         for top in TOPS:
-            # (n_named, n_named): whether the guesses for the column's patient are right for the row's patient.
+            # (n_named, n_named): whether the guesses for the column's patient are right for the
+            # row's patient.
             table = np.asarray(self.has[named][:, guesses[self.name_of[named], :top]].any(axis=2))
             right = int(np.trace(table))
             by_chance = float(table.mean()) if table.size else 0.0

@@ -1,8 +1,9 @@
-"""Names and diagnoses as vectors: who has which diagnosis, their distances, and the target diagnoses.
+"""Names and diagnoses as vectors: who has which diagnosis, their distances, and the target
+diagnoses.
 
-A name is the mean of its words' vectors, a diagnosis the mean of its description's. Words without a vector are left out
-of the mean, and so are single letters of names (initials). A name or diagnosis without any vector is left out. All of
-this is counted.
+A name is the mean of its words' vectors, a diagnosis the mean of its description's. Words without a
+vector are left out of the mean, and so are single letters of names (initials). A name or diagnosis
+without any vector is left out. All of this is counted.
 
 Source: JMIR 2020;22(7):e18055, Methods, Experiment 2.
 """
@@ -50,7 +51,9 @@ PAPER_TARGETS = (
 def each_model(
     context: Context, rng: Generator, attack: Callable[[Vectors, Context, Generator], list[Finding]]
 ) -> list[Finding]:
-    """Return the findings on each model, from copies of one generator; the detail names the model."""
+    """Return the findings on each model, from copies of one generator; the detail names the
+    model.
+    """
     models = context.vectors or ()
     found = list[Finding]()
     for number, vectors in enumerate(models, 1):
@@ -99,7 +102,8 @@ class Groups:
         codes: the diagnoses' codes.
         diagnoses: (n_codes, dim) float64.
         has: (n_patients, n_codes) bool.
-        frequency: (n_patients,) mean corpus count of each name's words with a vector; None without counts.
+        frequency: (n_patients,) mean corpus count of each name's words with a vector; None without
+            counts.
         left_out: counts of unused patients and diagnoses and of special cases, by reason.
     """
 
@@ -148,8 +152,8 @@ def groups(
     """Compute the vectors of names and diagnoses.
 
     Args:
-        patients: those with known names; two patients with the same name stay separate. codes: code ->
-            description.
+        patients: those with known names; two patients with the same name stay separate. codes: code
+            -> description.
         counts: occurrences of words in the training notes, for vectors that have none.
 
     Raises InputError for no patients, or if no name or no diagnosis has a vector.
@@ -261,12 +265,14 @@ def _unit(points: Doubles) -> Doubles:
 def target_columns(
     wanted: Sequence[str], known: Sequence[str], codes: Mapping[str, str]
 ) -> tuple[list[int], dict[str, int]]:
-    """Return the target codes: codes that are a target, or have a target's words as their description.
+    """Return the target codes: codes that are a target, or have a target's words as their
+    description.
 
     Args:
         wanted: descriptions or codes. known: codes with a vector. codes: code -> description.
 
-    Returns: their indices in `known`, sorted; and for a finding the number of targets named, of targets without a code,
+    Returns: their indices in `known`, sorted; and for a finding the number of targets named, of
+    targets without a code,
         and of their codes without a vector.
     """
     forms = {tuple(words(target)) for target in wanted if words(target)}
@@ -288,7 +294,9 @@ def target_columns(
 
 
 def read_targets(path: Path) -> list[str]:
-    """Read target diagnoses or codes, one per line, of a text file. Raises InputError if it is empty or not UTF-8."""
+    """Read target diagnoses or codes, one per line, of a text file. Raises InputError if it is
+    empty or not UTF-8.
+    """
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):

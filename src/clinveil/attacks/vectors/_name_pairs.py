@@ -1,12 +1,14 @@
-"""Full names as pairs of name tokens, a model's list of the nearest pairs, and a permutation test of such lists.
+"""Full names as pairs of name tokens, a model's list of the nearest pairs, and a permutation test
+of such lists.
 
-A name's tokens are the lookup forms of its words (`Anne-Marie` has two), without single letters. Two tokens of one name
-are a true pair, in either order, so a name of three tokens has three true pairs. Tokens are numbered alphabetically, so
-that ties do not favour any patient.
+A name's tokens are the lookup forms of its words (`Anne-Marie` has two), without single letters.
+Two tokens of one name are a true pair, in either order, so a name of three tokens has three true
+pairs. Tokens are numbered alphabetically, so that ties do not favour any patient.
 
-A list's hits are compared with those against names re-paired within position: among names of the same shape, first
-names stay in place and each later part (middle names by position, surnames) is permuted. Every token keeps its
-frequency, its position and its number of partners, with any proximity due to these; only the combination is lost.
+A list's hits are compared with those against names re-paired within position: among names of the
+same shape, first names stay in place and each later part (middle names by position, surnames) is
+permuted. Every token keeps its frequency, its position and its number of partners, with any
+proximity due to these; only the combination is lost.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ _AT_ONCE = 1 << 22  # distances computed in one block
 
 
 class Pairs(NamedTuple):
-    """Pairs of rows, nearest first: int32 rows, first < second, and float32 distances, (k,) each."""
+    """Pairs of rows, nearest first: int32 rows, first < second, and float32 distances, (k,)
+    each.
+    """
 
     first: SmallInts
     second: SmallInts
@@ -41,15 +45,17 @@ class Pairs(NamedTuple):
 
 
 def closest_pairs(matrix: Floats, k: int, metric: Metric) -> Pairs:
-    """Return the first k of all unordered pairs of rows, by distance (fewer if there are fewer pairs); exact.
+    """Return the first k of all unordered pairs of rows, by distance (fewer if there are fewer
+    pairs); exact.
 
-    Distances are computed in float64 and rounded to float32, so equal vectors tie. Ties go to the lower first row, then
-    to the lower second.
+    Distances are computed in float64 and rounded to float32, so equal vectors tie. Ties go to the
+    lower first row, then to the lower second.
 
     Args:
         matrix: (n, dim) float32, finite.
         k: number of pairs.
-        metric: cosine, cityblock or euclidean. A zero vector has cosine similarity 0 with all others.
+        metric: cosine, cityblock or euclidean. A zero vector has cosine similarity 0 with all
+            others.
 
     Raises:
         UsageError: an unknown metric.
@@ -167,7 +173,9 @@ class NameTokens:
 
     @cached_property
     def others(self) -> NameTokens:
-        """Return the names of `also` as true ones, and these as the others; tokens keep their numbers."""
+        """Return the names of `also` as true ones, and these as the others; tokens keep their
+        numbers.
+        """
         return NameTokens(self._also, also=self._names)
 
     @cached_property
@@ -180,7 +188,9 @@ class NameTokens:
         )
 
     def codes(self, tokens: Ints) -> Ints:
-        """Return the codes of the pairs within each name, (n, n_pairs), from tokens; -1 for a token with itself."""
+        """Return the codes of the pairs within each name, (n, n_pairs), from tokens; -1 for a token
+        with itself.
+        """
         columns = list(combinations(range(tokens.shape[1]), 2))
         first, second = (tokens[:, [pair[side] for pair in columns]] for side in (0, 1))
         return np.where(
@@ -205,7 +215,9 @@ class NameTokens:
 
 
 def _parts(name: Name) -> tuple[list[list[str]], int]:
-    """Return the tokens of each part of a name, and the number of parts that contain only letters."""
+    """Return the tokens of each part of a name, and the number of parts that contain only
+    letters.
+    """
     parts = [[form for form in words(part) if len(form) > 1] for part in name]
     return parts, sum(not part for part in parts)
 
@@ -236,7 +248,9 @@ class NameRanking:
 
     @property
     def n_pairs(self) -> int:
-        """Return the number of unordered pairs of ranked tokens, of which the list contains the first."""
+        """Return the number of unordered pairs of ranked tokens, of which the list contains the
+        first.
+        """
         n = int(self.ranked.sum())
         return n * (n - 1) // 2
 
@@ -244,7 +258,9 @@ class NameRanking:
         return len(self.codes)
 
     def ranks(self, codes: Ints) -> Ints:
-        """Return the index of each pair in the list, same shape; the length of the list for other pairs."""
+        """Return the index of each pair in the list, same shape; the length of the list for other
+        pairs.
+        """
         if not len(self):
             return np.zeros(codes.shape, np.int64)
         places = np.minimum(np.searchsorted(self.codes, codes, sorter=self._order), len(self) - 1)
@@ -284,9 +300,11 @@ class NamePermutationTest:
 
     Attributes:
         hits: (n_models,) distinct pairs that belong to one full name.
-        names: (n_models,) names with at least one pair found (two patients with the same name count twice).
+        names: (n_models,) names with at least one pair found (two patients with the same name count
+            twice).
         null_hits, null_names: (n_draws, n_models) under permutations.
-        exact: whether all permutations (including the true order) were enumerated rather than sampled.
+        exact: whether all permutations (including the true order) were enumerated rather than
+            sampled.
         fixed: names that are the only ones of their shape, which no permutation changes.
     """
 
@@ -299,17 +317,23 @@ class NamePermutationTest:
 
     @property
     def p(self) -> Doubles:
-        """Return P that a permutation gives at least as many hits, for one model alone, (n_models,)."""
+        """Return P that a permutation gives at least as many hits, for one model alone,
+        (n_models,).
+        """
         return self._share(self.null_hits >= self.hits)
 
     @property
     def names_p(self) -> Doubles:
-        """Return P that a permutation gives as many names with a pair, for one model alone, (n_models,)."""
+        """Return P that a permutation gives as many names with a pair, for one model alone,
+        (n_models,).
+        """
         return self._share(self.null_names >= self.names)
 
     @property
     def adjusted_p(self) -> Doubles:
-        """Return P that a permutation gives at least as many hits in any of the models, (n_models,)."""
+        """Return P that a permutation gives at least as many hits in any of the models,
+        (n_models,).
+        """
         return self._share(self.null_hits.max(axis=1, keepdims=True) >= self.hits)
 
     def _share(self, reached: Mask) -> Doubles:
@@ -337,12 +361,15 @@ def name_permutation_test(
     *,
     draws: int = DRAWS,
 ) -> NamePermutationTest:
-    """Compare the hits of some models' rankings against the true names with those against permuted names.
+    """Compare the hits of some models' rankings against the true names with those against permuted
+    names.
 
-    All models use the same permutations, so the largest hits of several models can be compared with the largest under
-    each permutation; this corrects for choosing the best model. All permutations are enumerated if they are few.
+    All models use the same permutations, so the largest hits of several models can be compared with
+    the largest under each permutation; this corrects for choosing the best model. All permutations
+    are enumerated if they are few.
 
-    Source: single-step maximum: Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.3.
+    Source: single-step maximum: Westfall & Young 1993, Resampling-Based Multiple Testing, section
+    2.3.
     """
     observed = np.array(
         [_score(names, [group.tokens for group in names.groups], r, k) for r in rankings]

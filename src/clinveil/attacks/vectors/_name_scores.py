@@ -1,7 +1,9 @@
-"""Scores of lists of token pairs against the true names: precision, patients named, and the best of several models.
+"""Scores of lists of token pairs against the true names: precision, patients named, and the best of
+several models.
 
-Each score has two references: the precision of a random list (chance), and the mean under re-pairings of the true names
-(control), whose P is decisive: pairs share tokens, so a hypergeometric tail would assume too much.
+Each score has two references: the precision of a random list (chance), and the mean under
+re-pairings of the true names (control), whose P is decisive: pairs share tokens, so a
+hypergeometric tail would assume too much.
 
 Source: JMIR 2020;22(7):e18055, experiment 1 and Table 1.
 """
@@ -38,7 +40,9 @@ from clinveil.stats.intervals import (
 K = 600  # as in the paper
 SOURCE = "JMIR 2020;22(7):e18055, Table 1"
 REPLACED = "JMIR 2020;22(7):e18055, conclusion: PHI replacement"
-RARE_BELOW = 20  # hits; with fewer than this, and than a tenth of the true pairs, the interval is that of rare events
+# hits; with fewer than this, and than a tenth of the true pairs, the interval is that of rare
+# events
+RARE_BELOW = 20
 _RARE = "exact for rare events by name (Poisson; Fay and Feuer), 95 %; vectors fixed"
 _INTERVAL = "bootstrap over names, 95 %; vectors fixed"
 _CONTROL = {
@@ -55,12 +59,14 @@ def attack_names(
     k: int = K,
     draws: int = DRAWS,
 ) -> list[Finding]:
-    """Return, per model, the precision of the first k pairs and the share of patients named; also the best model.
+    """Return, per model, the precision of the first k pairs and the share of patients named; also
+    the best model.
 
     Args:
         names: the true names, which are secret.
         rankings: one per model, of at least k pairs, or of all.
-        rng: for `draws` re-pairings, and the bootstrap of the best, whose P corrects for the choice.
+        rng: for `draws` re-pairings, and the bootstrap of the best, whose P corrects for the
+            choice.
         k: length of the list (the paper: 600).
 
     Raises InputError without a true pair or a ranking.
@@ -79,7 +85,8 @@ def attack_names(
 
 
 def names_found(names: NameTokens, ranking: NameRanking, k: int) -> Doubles:
-    """Return the number of each name's pairs among the first k, (n_names,); a pair shared by m namesakes counts 1/m.
+    """Return the number of each name's pairs among the first k, (n_names,); a pair shared by m
+    namesakes counts 1/m.
 
     The sum is the number of hits; a name above 0 is reconstructed (input of attack 3).
     """
@@ -183,7 +190,9 @@ def _true_pairs(names: NameTokens, ranking: NameRanking) -> int:
 
 
 def _interval(names: NameTokens, found: Doubles, k: int) -> tuple[Interval, str]:
-    """Return the interval of hits / k over names and its method: for rare events if hits are few, else of a share."""
+    """Return the interval of hits / k over names and its method: for rare events if hits are few,
+    else of a share.
+    """
     if _rare(names, found):
         low, high = weighted_poisson(found[found > 0])
         return Interval(low / k, min(1.0, high / k)), _RARE
@@ -230,7 +239,9 @@ def _best(
     k: int,
     rng: Generator,
 ) -> Finding:
-    """Return the best of several models at the requested K, corrected by the maximum under each re-pairing."""
+    """Return the best of several models at the requested K, corrected by the maximum under each
+    re-pairing.
+    """
     k = min(k, *(ranking.n_pairs for ranking in rankings))
     best = int(test.hits.argmax())
     hits = int(test.hits[best])
@@ -279,16 +290,17 @@ def leaked_names(
 ) -> Finding:
     """Return the share of real names among the full names found in the first k pairs.
 
-    Under removal every remaining name is real. Under replacement the missed names occur among surrogates, so the list
-    contains both. The share of real names in the list is compared with their share among all full names of the notes.
+    Under removal every remaining name is real. Under replacement the missed names occur among
+    surrogates, so the list contains both. The share of real names in the list is compared with
+    their share among all full names of the notes.
 
     Args:
         real: the names that were missed; `also`: the names that replaced the others.
         ranking: of the tokens of both.
         rng: for `draws` random labellings of the names.
 
-    P is a permutation of labels: the same number of names, real or surrogate, is labelled real at random; two-sided,
-    because real names may be closer together or farther apart.
+    P is a permutation of labels: the same number of names, real or surrogate, is labelled real at
+    random; two-sided, because real names may be closer together or farther apart.
 
     Source: the defence that JMIR 2020;22(7):e18055 recommends in its conclusion and does not test.
     """

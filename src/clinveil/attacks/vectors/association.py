@@ -1,13 +1,16 @@
-"""Association of names and diagnoses by the distance of their vectors: paper B's tests, each with a stricter null.
+"""Association of names and diagnoses by the distance of their vectors: paper B's tests, each with a
+stricter null.
 
-The paper tests whether a name is as far from its own diagnoses as from others'. The distances can differ without
-disclosing anything about a person: a common diagnosis, or one with a long description, has another distance than a rare
-one for every name. Each of the paper's tests is therefore accompanied by one that keeps prevalence, and each finding
-states the question it answers.
+The paper tests whether a name is as far from its own diagnoses as from others'. The distances can
+differ without
+disclosing anything about a person: a common diagnosis, or one with a long description, has another
+distance than a rare one for every name. Each of the paper's tests is therefore accompanied by one
+that keeps prevalence, and each finding states the question it answers.
 
-`PatientTests` tests each patient: with random diagnoses (the paper's), a patient can be "significant" for having common
-diagnoses. Other patients' names in place of their own exclude everything that a set of diagnoses has in common with all
-names, such as prevalence and length of description.
+`PatientTests` tests each patient: with random diagnoses (the paper's), a patient can be
+"significant" for having common diagnoses. Other patients' names in place of their own exclude
+everything that a set of diagnoses has in common with all names, such as prevalence and length of
+description.
 
 Source: JMIR 2020;22(7):e18055, Experiments 2a and 2b, Tables 2 and 3, Figure 3.
 """
@@ -85,7 +88,9 @@ _QUESTIONS = {
 
 @attacks.register("association")
 class Association(Attack):
-    """Compare the distances of names to their patients' diagnoses with those to others' (paper B, experiment 2)."""
+    """Compare the distances of names to their patients' diagnoses with those to others' (paper B,
+    experiment 2).
+    """
 
     needs = frozenset({"vectors", "known", "codes"})
     optional = frozenset({"counts"})
@@ -102,7 +107,9 @@ class Association(Attack):
     )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the attack on each model with the same draws; `context.counts` is used for models without counts."""
+        """Run the attack on each model with the same draws; `context.counts` is used for models
+        without counts.
+        """
         return each_model(context, rng, self.on)
 
     def on(self, vectors: Vectors, context: Context, rng: Generator) -> list[Finding]:
@@ -137,7 +144,9 @@ class Association(Attack):
 
 @dataclass(frozen=True)
 class _Model:
-    """Distances of the tested patients' names under one metric, strata, and one permutation as the control."""
+    """Distances of the tested patients' names under one metric, strata, and one permutation as the
+    control.
+    """
 
     groups: Groups
     distances: Doubles
@@ -158,7 +167,9 @@ class _Model:
     def finding(
         self, measure: str, own: Doubles, ends: Interval, detail: Mapping[str, Any], **more: Any
     ) -> Finding:
-        """Return a finding over patients: the mean of `own` unless `value` is given, with the common fields."""
+        """Return a finding over patients: the mean of `own` unless `value` is given, with the
+        common fields.
+        """
         kept = (
             "name frequency and number of diagnoses"
             if self.groups.frequency is not None
@@ -217,7 +228,9 @@ def _mean_interval(values: Doubles, rng: Generator) -> Interval:
 
 
 def _two_sided(observed: float, null: Doubles, centre: float) -> float:
-    """Return P that a permutation is as far from the mean of all permutations as the observed order."""
+    """Return P that a permutation is as far from the mean of all permutations as the observed
+    order.
+    """
     limit = abs(observed - centre) * (1 - 1e-12)
     return float((np.count_nonzero(np.abs(null - centre) >= limit) + 1) / (null.size + 1))
 
@@ -247,7 +260,9 @@ def _wilcoxon(model: _Model, rng: Generator) -> Finding:
 
 
 def _curve(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Finding]:
-    """Return in - out of the names below each frequency threshold (Figure 3); the last point is all names."""
+    """Return in - out of the names below each frequency threshold (Figure 3); the last point is all
+    names.
+    """
     frequency = model.groups.frequency
     n = len(model.own)
     measure = "attack.association_by_frequency"
@@ -279,17 +294,19 @@ def _curve(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Fin
 
 
 def family_wise_error(n_patients: int, draws: int) -> float:
-    """Return P of a false alarm under the complete null with P = count / n and Holm, for independent patients, no ties.
+    """Return P of a false alarm under the complete null with P = count / n and Holm, for
+    independent patients, no ties.
 
-    Holm's first step rejects a count of at most level * draws / patients, and under the null each count from 0 to
-    `draws` is equally likely.
+    Holm's first step rejects a count of at most level * draws / patients, and under the null each
+    count from 0 to `draws` is equally likely.
     """
     most = int(LEVEL * draws / n_patients * (1 + 1e-12))
     return float(1 - (1 - (most + 1) / (draws + 1)) ** n_patients)
 
 
 def default_draws(n_patients: int) -> int:
-    """Return the number of draws for which Holm's first step can reject: patients / 0.05, minus one.
+    """Return the number of draws for which Holm's first step can reject: patients / 0.05, minus
+    one.
 
     1 / (n + 1) <= 0.05 / patients; for 638 patients n is 12,759.
     """
@@ -303,7 +320,8 @@ class PatientTests:
     Attributes:
         distances: (n_patients, n_codes) of names to diagnoses. groups: who has which diagnosis.
         swap: (n_patients,) the row whose name each patient gets in the control.
-        draws: of random groups; None for `default_draws`. threads: number of threads; no effect on results.
+        draws: of random groups; None for `default_draws`. threads: number of threads; no effect on
+            results.
     """
 
     distances: Doubles
@@ -314,7 +332,9 @@ class PatientTests:
     threads: int = 2
 
     def findings(self, rng: Generator, *, paper_p: bool = False) -> Iterator[Finding]:
-        """Yield the findings of all tests; with `paper_p` also that of the paper's draws, P = count / n."""
+        """Yield the findings of all tests; with `paper_p` also that of the paper's draws, P = count
+        / n.
+        """
         from clinveil.stats.group_draws import uniform_counts  # slow import
 
         n = len(self.distances)
@@ -393,7 +413,9 @@ class PatientTests:
         return {"could_reject": self._could_reject(n), "warning": message}
 
     def _could_reject(self, n: int) -> int:
-        """Return the number of patients with enough groups of their size for Holm's first step to reject."""
+        """Return the number of patients with enough groups of their size for Holm's first step to
+        reject.
+        """
         m = len(self.groups.codes)
         smallest_p = {size: 1 / comb(m, size) for size in set(self.groups.sizes.tolist())}
         return sum(smallest_p[size] <= LEVEL / n for size in self.groups.sizes.tolist())

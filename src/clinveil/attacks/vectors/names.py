@@ -1,7 +1,9 @@
-"""Paper B's attack on names: the nearest pairs of name tokens, and how many of them belong to one person.
+"""Paper B's attack on names: the nearest pairs of name tokens, and how many of them belong to one
+person.
 
-The attacker has the vectors and knows which words are name tokens. They sort all pairs by distance and take the first K
-for names. With surrogates, `leaked_names` measures what replacement of names achieves.
+The attacker has the vectors and knows which words are name tokens. They sort all pairs by distance
+and take the first K for names. With surrogates, `leaked_names` measures what replacement of names
+achieves.
 
 Source: JMIR 2020;22(7):e18055, experiment 1 and Table 1; replacement: conclusion.
 """
@@ -33,7 +35,9 @@ from clinveil.vectors.table import Vectors
 
 @attacks.register("names")
 class Names(Attack):
-    """Reconstruct full names from the nearest pairs of name tokens in word vectors (paper B, experiment 1)."""
+    """Reconstruct full names from the nearest pairs of name tokens in word vectors (paper B,
+    experiment 1).
+    """
 
     needs = frozenset({"vectors", "names"})
     metric: tuple[str, ...] = flag(("cosine",), "cosine, cityblock or euclidean; repeatable.")
@@ -44,7 +48,9 @@ class Names(Attack):
     )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the attack on all models with the same re-pairings; P of the best of several corrects for the choice."""
+        """Run the attack on all models with the same re-pairings; P of the best of several corrects
+        for the choice.
+        """
         surrogates = read_names(self.surrogates) if self.surrogates else ()
         return self.on(
             context.vectors or (), context.names or (), rng, surrogates=surrogates, say=context.say
@@ -66,7 +72,8 @@ class Names(Attack):
             models: with an iterator, one at a time is in memory; each may be preceded by a label.
             people: the true full names, first name first; secret.
             surrogates: names among the real ones in the notes.
-            say: receives a line if tokens have no vector. skip: receives the label of a model with too few names.
+            say: receives a line if tokens have no vector. skip: receives the label of a model with
+                too few names.
 
         Raises:
             InputError: no true pair, or (without `skip`) a model with fewer than two name tokens.

@@ -1,17 +1,18 @@
-"""The scenario attack: for each name, the five farthest of some target diagnoses are claimed to be the patient's.
+"""The scenario attack: for each name, the five farthest of some target diagnoses are claimed to be
+the patient's.
 
-Patients with a name vector and at least one target are included. A@1 is the share of them with a right
-first guess, A@5 the share with a right guess among five. The majority baseline guesses the most frequent target, or the
-five most frequent, for every patient. Targets at the same distance from a name are in an order drawn once for all
-names.
+Patients with a name vector and at least one target are included. A@1 is the share of them with a
+right first guess, A@5 the share with a right guess among five. The majority baseline guesses the
+most frequent target, or the five most frequent, for every patient. Targets at the same distance
+from a name are in an order drawn once for all names.
 
-Whether near or far is informative is not known beforehand: the direction is chosen on half of the patients, as the one
-that exceeds the same guesses under other patients' names by more, and scored on the other half. Chance is also that of
-other patients' names.
+Whether near or far is informative is not known beforehand: the direction is chosen on half of the
+patients, as the one that exceeds the same guesses under other patients' names by more, and scored
+on the other half. Chance is also that of other patients' names.
 
-On random sets of targets, the share of sets in which the attack beats the majority baseline is measured. Ties do not
-count as beaten, and are counted. The same is done with other patients' names, because guesses without any information
-also beat a baseline in some draws.
+On random sets of targets, the share of sets in which the attack beats the majority baseline is
+measured. Ties do not count as beaten, and are counted. The same is done with other patients' names,
+because guesses without any information also beat a baseline in some draws.
 
 Source: JMIR 2020;22(7):e18055, Experiment 3, Table 4.
 """
@@ -76,7 +77,9 @@ _COUNTS = (
 
 @attacks.register("scenario")
 class Scenario(Attack):
-    """Name target diagnoses for each name, farthest and nearest, compared with chance (paper B, experiment 3)."""
+    """Name target diagnoses for each name, farthest and nearest, compared with chance (paper B,
+    experiment 3).
+    """
 
     needs = frozenset({"vectors", "known", "codes"})
     optional = frozenset({"counts"})
@@ -98,7 +101,9 @@ class Scenario(Attack):
     )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the attack on each model with the same draws; `context.counts` is used for models without counts."""
+        """Run the attack on each model with the same draws; `context.counts` is used for models
+        without counts.
+        """
         targets = read_targets(self.targets) if self.targets else PAPER_TARGETS
 
         def attack(model: Vectors, context: Context, own: Generator) -> list[Finding]:
@@ -136,7 +141,9 @@ class Scenario(Attack):
 
 
 class Contest(NamedTuple):
-    """Names against targets: `distances` (n, n_targets), `has` (n, n_targets), `parts` strata of the patients."""
+    """Names against targets: `distances` (n, n_targets), `has` (n, n_targets), `parts` strata of
+    the patients.
+    """
 
     distances: Doubles
     has: Mask
@@ -158,7 +165,9 @@ class Contest(NamedTuple):
         return np.asarray(np.take_along_axis(self.has, guesses[:, :top], axis=1).any(axis=1))
 
     def gains(self, guesses: Ints) -> tuple[float, ...]:
-        """Return by how many patients the guesses exceed their mean over all permutations within strata: A@5, A@1."""
+        """Return by how many patients the guesses exceed their mean over all permutations within
+        strata: A@5, A@1.
+        """
         excess = []
         for top in reversed(TOPS):
             shares = (
@@ -180,7 +189,9 @@ class Contest(NamedTuple):
 def contest(
     found: Groups, columns: Sequence[int], metric: str, rng: Generator
 ) -> tuple[Contest, Ints]:
-    """Return names against some diagnoses, for patients with at least one of them, and their rows; ties are drawn."""
+    """Return names against some diagnoses, for patients with at least one of them, and their rows;
+    ties are drawn.
+    """
     shuffled = rng.permutation(np.asarray(columns, dtype=np.int64))
     rows = np.flatnonzero(found.has[:, shuffled].any(axis=1))
     frequency = None if found.frequency is None else found.frequency[rows]
@@ -215,7 +226,9 @@ def _of_targets(
 def _held_out(
     field: Contest, permutations: int, detail: dict[str, Any], rng: Generator
 ) -> Iterator[Finding]:
-    """Yield findings with the direction chosen on half of the patients and scored on the other half."""
+    """Yield findings with the direction chosen on half of the patients and scored on the other
+    half.
+    """
     order = rng.permutation(len(field.distances))
     first, second = (field.only(np.sort(half)) for half in np.array_split(order, 2))
     gains = {nearest: first.gains(first.guesses(nearest=nearest)) for nearest in (False, True)}
@@ -294,7 +307,8 @@ class Scored:
 def drawn_targets(
     found: Groups, plan: Scenario, detail: dict[str, Any], rng: Generator
 ) -> Iterator[Finding]:
-    """Yield the share of random sets in which farthest, and nearest, beat the majority, for A@1 and A@5.
+    """Yield the share of random sets in which farthest, and nearest, beat the majority, for A@1 and
+    A@5.
 
     `detail` is that of all findings; its `metric` is used.
     """
@@ -323,7 +337,9 @@ def drawn_targets(
 
 
 def _scores(key: Doubles, has: Mask, orders: list[Ints]) -> Doubles:
-    """Return A@1 and A@5 of one draw under each order of names, and last those of the majority, (2, n_orders + 1)."""
+    """Return A@1 and A@5 of one draw under each order of names, and last those of the majority, (2,
+    n_orders + 1).
+    """
     rows = np.flatnonzero(has.any(axis=1))
     best = np.argpartition(key, max(TOPS), axis=1)[:, : max(TOPS)]
     first = key.argmin(axis=1)

@@ -1,14 +1,17 @@
-"""Mechanism `clusters`: similar words form disjoint clusters, and all words of a cluster share one output set.
+"""Mechanism `clusters`: similar words form disjoint clusters, and all words of a cluster share one
+output set.
 
-An output discloses the cluster and nothing else, however often a word is drawn and even to an attacker with the
-vectors. The best guess is the cluster's most frequent word; context can only choose among the words of the cluster.
-The outputs are the cluster's most frequent words with equal probabilities; their number does not change what an
-attacker learns, and fewer outputs mean less noise. By default the outputs of a cluster are words of another cluster:
-models learn equally well, no word is replaced by itself, and without the vectors no known word of a note reappears.
-The channel has no epsilon, because outputs of two clusters are distinguished with certainty.
+An output discloses the cluster and nothing else, however often a word is drawn and even to an
+attacker with the vectors. The best guess is the cluster's most frequent word; context can only
+choose among the words of the cluster. The outputs are the cluster's most frequent words with equal
+probabilities; their number does not change what an attacker learns, and fewer outputs mean less
+noise. By default the outputs of a cluster are words of another cluster:
+models learn equally well, no word is replaced by itself, and without the vectors no known word of a
+note reappears. The channel has no epsilon, because outputs of two clusters are distinguished with
+certainty.
 
-Source: original. Disjoint groups with one output set correspond to k-anonymity (Sweeney 2002), the maximum token share
-to l-diversity (Machanavajjhala et al. 2007).
+Source: original. Disjoint groups with one output set correspond to k-anonymity (Sweeney 2002), the
+maximum token share to l-diversity (Machanavajjhala et al. 2007).
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ NAMES = 2
 
 @dataclass(frozen=True)
 class Wanted:
-    """Constraints on a group: its minimum of eligible words, and the maximum share of its tokens for one word."""
+    """Constraints on a group: its minimum of eligible words, and the maximum share of its tokens
+    for one word.
+    """
 
     size: int
     share: float
@@ -46,13 +51,15 @@ def group_words(
 ) -> Ints:
     """Return the group of each word, (n_words,), 0, 1, …; every group contains an eligible word.
 
-    Each kind starts with the largest number of groups that the minimum size allows (spherical k-means on eligible
-    words; other words join the nearest group), names with one. Then the violating group with the fewest tokens is
-    merged into the group with the nearest mean, preferring its own kind and names last, until no group violates the
-    constraints or one group is left.
+    Each kind starts with the largest number of groups that the minimum size allows (spherical
+    k-means on eligible words; other words join the nearest group), names with one. Then the
+    violating group with the fewest tokens is merged into the group with the nearest mean,
+    preferring its own kind and names last, until no group violates the constraints or one group is
+    left.
 
     Args:
-        units: (n_words, dim) unit vectors. counts: (n_words,). eligible: (n_words,) bool, at least one true.
+        units: (n_words, dim) unit vectors. counts: (n_words,). eligible: (n_words,) bool, at least
+            one true.
         kinds: (n_words,) CONTENT, FUNCTION or NAMES.
     """
     fine = _fine(units, eligible, kinds, wanted.size, seed)
@@ -80,7 +87,8 @@ def _fine(units: Floats, eligible: Mask, kinds: SmallInts, size: int, seed: int)
 class _Groups:
     """Per group, (n_groups,): eligible words, tokens, tokens of the most frequent word, kind.
 
-    means: (n_groups, dim) of the unit vectors. alive: (n_groups,) bool, false for empty and merged groups.
+    means: (n_groups, dim) of the unit vectors. alive: (n_groups,) bool, false for empty and merged
+    groups.
     """
 
     words: Ints
@@ -142,7 +150,8 @@ class _Groups:
 
 @mechanisms.register("clusters")
 class ClusterMechanism(Mechanism):
-    """Disjoint clusters of words with one output set each; names form one cluster, function words separate ones.
+    """Disjoint clusters of words with one output set each; names form one cluster, function words
+    separate ones.
 
     Names are words that the lexicons list only as names, and words of known patients' names.
     """
@@ -174,10 +183,11 @@ class ClusterMechanism(Mechanism):
         return f"clusters of {self.cluster_size} or more words, {outputs} as outputs"
 
     def compile(self, material: Material) -> Channel:
-        """Return the channel; its parameters state the number of clusters and whether all meet the constraints.
+        """Return the channel; its parameters state the number of clusters and whether all meet the
+        constraints.
 
-        The constraints cannot be met with fewer eligible words than one cluster needs, or if one word exceeds the
-        share of all tokens.
+        The constraints cannot be met with fewer eligible words than one cluster needs, or if one
+        word exceeds the share of all tokens.
         """
         vectors = material.vectors
         wanted = Wanted(self.cluster_size, self.cluster_share)
@@ -209,7 +219,9 @@ class ClusterMechanism(Mechanism):
         )
 
     def _written(self, n: int, material: Material) -> Ints:
-        """Return the cluster that replaces each cluster, (n,): one secret cycle, so that none maps to itself."""
+        """Return the cluster that replaces each cluster, (n,): one secret cycle, so that none maps
+        to itself.
+        """
         if self.cluster_words == "own" or n == 1:
             return np.arange(n)
         stream = material.key.stream("channel clusters written as") if material.key else None
@@ -234,7 +246,9 @@ class ClusterMechanism(Mechanism):
 
 
 def _names(material: Material) -> tuple[Mask, Mask]:
-    """Return two masks, (n_words,): words that are only names, and all words of known patients' names."""
+    """Return two masks, (n_words,): words that are only names, and all words of known patients'
+    names.
+    """
     words = material.vectors.words
     n = len(material.vectors)
     names = np.fromiter((is_name(word, material.names) for word in words), dtype=np.bool_, count=n)
@@ -255,7 +269,9 @@ def _outputs(groups: Ints, counts: Ints, eligible: Mask, most: int) -> tuple[Sma
 
 
 def _measured(groups: Ints, counts: Ints, eligible: Mask, wanted: Wanted) -> dict[str, Any]:
-    """Return the number of clusters, the fewest eligible words, and the greatest share of one word in its cluster."""
+    """Return the number of clusters, the fewest eligible words, and the greatest share of one word
+    in its cluster.
+    """
     greatest = np.zeros(groups.max() + 1, dtype=np.int64)
     np.maximum.at(greatest, groups, counts)
     fewest = int(np.bincount(groups[eligible]).min())

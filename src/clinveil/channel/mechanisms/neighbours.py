@@ -1,7 +1,8 @@
-"""Mechanism `neighbours`: replace a word with one of its N nearest words, never with itself (paper A, Algorithm 1).
+"""Mechanism `neighbours`: replace a word with one of its N nearest words, never with itself (paper
+A, Algorithm 1).
 
-It has no epsilon: two words with different neighbours can be distinguished with certainty. What an attacker recovers
-is measured (`attacks/channel`), not guaranteed.
+It has no epsilon: two words with different neighbours can be distinguished with certainty. What an
+attacker recovers is measured (`attacks/channel`), not guaranteed.
 """
 
 from __future__ import annotations
@@ -50,9 +51,11 @@ class NeighbourMechanism(Mechanism):
 
 
 def rank_distribution(low: int, high: int) -> Doubles:
-    """Return P(rank r), r = 1..high, for N uniform on low..high and the rank uniform on 1..N; shape (high,).
+    """Return P(rank r), r = 1..high, for N uniform on low..high and the rank uniform on 1..N; shape
+    (high,).
 
-    P(r) = mean over N of 1[r <= N] / N. Source: paper A, Algorithm 1, with N drawn per occurrence ("3-14").
+    P(r) = mean over N of 1[r <= N] / N. Source: paper A, Algorithm 1, with N drawn per occurrence
+    ("3-14").
     """
     sizes = np.arange(low, high + 1)
     ranks = np.arange(1, high + 1)

@@ -25,7 +25,9 @@ from clinveil.phi.treatment.run import deidentify_notes
 def deidentify(
     run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStore, vault: Vault = None
 ) -> None:
-    """Detect identifiers in notes and remove, replace or tag them; missed ones remain, so the output is secret."""
+    """Detect identifiers in notes and remove, replace or tag them; missed ones remain, so the
+    output is secret.
+    """
     how = run.settings
     if how.seed is not None:
         say(TEST_SEED)

@@ -42,7 +42,9 @@ def demo(
         bool, typer.Option("--notes-only", help="Write the notes and release nothing.")
     ] = False,
 ) -> None:
-    """Generate invented notes, release them, and print three released lines and the path of the report."""
+    """Generate invented notes, release them, and print three released lines and the path of the
+    report.
+    """
     how = run.settings
     patients = run.settings.patients or (500 if notes_only else PATIENTS)
     if notes_only:

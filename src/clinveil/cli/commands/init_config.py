@@ -22,7 +22,9 @@ WIDTH = 100
 
 
 def config_text(command: str, model: type[Settings], *, takes_config: bool = True) -> str:
-    """Return the TOML file of a command's settings; `--config` accepts it as it is, and it changes nothing."""
+    """Return the TOML file of a command's settings; `--config` accepts it as it is, and it changes
+    nothing.
+    """
     head = [f"# Settings of clinveil {command}, with their defaults."]
     if takes_config:
         head += [

@@ -31,7 +31,9 @@ class InspectSettings(Settings):
 
 @command("inspect", InspectSettings, flags="keep", findings=True)
 def inspect(run: Run[InspectSettings], notes: NotesOrQuery) -> None:
-    """Describe notes: rows, patients, words, duplicates, columns, and the cost of a release. Writes nothing."""
+    """Describe notes: rows, patients, words, duplicates, columns, and the cost of a release. Writes
+    nothing.
+    """
     how = run.settings
     corpus = open_corpus(notes, how.notes, label=how.label, keep=how.keep)
     if not corpus.columns.has_patients:

@@ -29,6 +29,8 @@ class PublishSettings(Settings):
 
 @command("publish", PublishSettings, flags="force quiet")
 def publish(run: Run[PublishSettings], out: Finished, to: Target) -> None:
-    """Upload a finished release to an object store; never the vault, and nothing that failed a gate."""
+    """Upload a finished release to an object store; never the vault, and nothing that failed a
+    gate.
+    """
     publish_release(out, to, force=run.settings.force)
     run.say(f"published {to}")

@@ -1,4 +1,6 @@
-"""`clinveil reidentify`: Restore original text from an encrypted crosswalk; the reason is logged."""
+"""`clinveil reidentify`: Restore original text from an encrypted crosswalk; the reason is
+logged.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ Reason = Annotated[
 def reidentify(
     run: Run[ReidentifySettings], notes: Notes, out: Out, vault: VaultGiven, reason: Reason
 ) -> None:
-    """Restore original text from the encrypted crosswalk of deidentify. Requires the key; the reason is logged."""
+    """Restore original text from the encrypted crosswalk of deidentify. Requires the key; the
+    reason is logged.
+    """
     done = restore(notes, out, vault, reason, run.settings)
     say(f"restored {done.notes} notes with {done.places} identifiers; recorded in the audit log")
     if done.left_out:

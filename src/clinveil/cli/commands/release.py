@@ -36,7 +36,8 @@ def release(
 ) -> None:
     """Release notes as obfuscated text, codes, de-identified notes or synthetic notes.
 
-    Writes the release, a vault of secrets and a report. Without -o, prints the plan and writes nothing.
+    Writes the release, a vault of secrets and a report. Without -o, prints the plan and writes
+    nothing.
     """
     if add != (vault is not None):
         hint = (

@@ -27,7 +27,9 @@ PublicKey = Annotated[
 
 @command("verify")
 def verify(_: Run[Settings], folder: Folder, public_key: PublicKey = None) -> None:
-    """Check a release's files, hashes, signature and manifest (no secret needed), or the audit log of a vault."""
+    """Check a release's files, hashes, signature and manifest (no secret needed), or the audit log
+    of a vault.
+    """
     vault = public_key is None and folder.is_dir() and not (folder / NAME).exists() and logs(folder)
     results = audit_checks(folder) if vault else checks(folder, public_key)
     for check in results:

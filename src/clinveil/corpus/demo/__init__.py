@@ -1,8 +1,9 @@
-"""The demo corpus: synthetic consultation notes with gold annotations, generated as a stream from a seed.
+"""The demo corpus: synthetic consultation notes with gold annotations, generated as a stream from a
+seed.
 
-The templates are in `language/*.toml`. `grammar` compiles and expands them, and `notes` composes notes. The corpus is
-generated in chunks with any number of workers, and written as notes.parquet, patients.parquet, codes.csv and
-spans.jsonl. Nothing in it comes from a real person's record.
+The templates are in `language/*.toml`. `grammar` compiles and expands them, and `notes` composes
+notes. The corpus is generated in chunks with any number of workers, and written as notes.parquet,
+patients.parquet, codes.csv and spans.jsonl. Nothing in it comes from a real person's record.
 """
 
 from __future__ import annotations
@@ -113,7 +114,9 @@ def _lines(notes: list[Note]) -> Iterator[str]:
 
 
 def demo_notes(patients: int, seed: int, *, workers: int = 1) -> Iterator[pa.RecordBatch]:
-    """Yield the notes as record batches of note_id, patient_id, text, note_type, code, diagnosis_group."""
+    """Yield the notes as record batches of note_id, patient_id, text, note_type, code,
+    diagnosis_group.
+    """
     return (chunk.notes for chunk in demo_chunks(patients, seed, workers=workers, spans=False))
 
 

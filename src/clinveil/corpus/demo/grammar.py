@@ -1,7 +1,8 @@
 """Compile templates to lists of pieces, and expand them quickly.
 
-A template contains literal text and braces: `{slot}` is looked up in the note's vocabulary, `{a|b|}` chooses one part
-(which may contain braces), `{60-90}` or `{1.5-9.0}` is a number in that range. `{^slot}` is capitalised.
+A template contains literal text and braces: `{slot}` is looked up in the note's vocabulary,
+`{a|b|}` chooses one part (which may contain braces), `{60-90}` or `{1.5-9.0}` is a number in that
+range. `{^slot}` is capitalised.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ Draw: TypeAlias = Callable[[], float]
 
 
 class Production(NamedTuple):
-    """A compiled template: literal text, then (slot, literal text) pairs; a slot is a name or an inline choice."""
+    """A compiled template: literal text, then (slot, literal text) pairs; a slot is a name or an
+    inline choice.
+    """
 
     head: str
     rest: tuple[tuple[str | tuple[Production, ...], str], ...] = ()
@@ -52,7 +55,9 @@ MAX_VALUES = 200
 
 
 def compile_rule(phrases: str | Iterable[str]) -> Alternatives:
-    """Compile a rule: phrases separated by ";" (stripped) or a list of templates; the prefix "3*" is a weight of 3."""
+    """Compile a rule: phrases separated by ";" (stripped) or a list of templates; the prefix "3*"
+    is a weight of 3.
+    """
     parts = [p.strip() for p in phrases.split(";")] if isinstance(phrases, str) else phrases
     alternatives: list[Production] = []
     for part in parts:
@@ -159,7 +164,8 @@ def expand(
     pieces: list[str],
     marks: list[tuple[int, str]],
 ) -> None:
-    """Append the text of a production to `pieces`, and (piece, label) of its PHI to `marks`; recursive.
+    """Append the text of a production to `pieces`, and (piece, label) of its PHI to `marks`;
+    recursive.
 
     Types are tested in order of frequency; this loop takes most of the generator's time.
     """

@@ -1,4 +1,5 @@
-"""The templates of the demo corpus, read from the data files of `language/` and compiled once per process.
+"""The templates of the demo corpus, read from the data files of `language/` and compiled once per
+process.
 
 Each diagnosis has its own phrases, in `language/diagnoses/*.toml`.
 """
@@ -142,7 +143,8 @@ def _shuffles(alternatives: Alternatives) -> Shuffles:
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """All rules, words by sex and by the author's habit, and the diagnoses from the most to the least frequent.
+    """All rules, words by sex and by the author's habit, and the diagnoses from the most to the
+    least frequent.
 
     Attributes:
         rules: rules that all notes share.
@@ -173,7 +175,9 @@ class Language:
         return {}
 
     def base(self, diagnosis: Diagnosis, habit: str) -> Vocabulary:
-        """Return a new vocabulary for a note on a diagnosis by an author with a habit, without the patient's fields."""
+        """Return a new vocabulary for a note on a diagnosis by an author with a habit, without the
+        patient's fields.
+        """
         key = (diagnosis.key, habit)
         if key not in self._bases:
             title = diagnosis.description

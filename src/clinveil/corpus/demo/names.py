@@ -1,4 +1,5 @@
-"""Names of synthetic people: US census frequencies, name lists of other cultures, words, eponyms, other scripts.
+"""Names of synthetic people: US census frequencies, name lists of other cultures, words, eponyms,
+other scripts.
 
 The census lists are in `lexicons.names`; those of other cultures come from the package `Faker`.
 """
@@ -80,7 +81,8 @@ def spelt(census: str) -> str:
 def census(which: Literal["last", "female", "male"]) -> Frequencies:
     """Return the census frequencies of surnames, or of the first names of women or men."""
     table = surnames() if which == "last" else given_names(which)
-    # The list has three decimals; a small minimum share keeps names with a share that is rounded to 0.
+    # The list has three decimals; a small minimum share keeps names with a share that is rounded to
+    # 0.
     shares = (max(share, LEAST_SHARE) for share in table.values())
     return Frequencies([spelt(name.upper()) for name in table], list(accumulate(shares)))
 

@@ -1,4 +1,6 @@
-"""Compose the notes of one synthetic patient: templates, dates, misspellings, and gold annotations of identifiers."""
+"""Compose the notes of one synthetic patient: templates, dates, misspellings, and gold annotations
+of identifiers.
+"""
 
 from __future__ import annotations
 
@@ -222,7 +224,9 @@ class Calendar:
         return Phi("DATE", written(ordinal, self.style))
 
     def past(self) -> Phi:
-        """Return a date up to three years before the visit; a recent one sometimes lacks the year."""
+        """Return a date up to three years before the visit; a recent one sometimes lacks the
+        year.
+        """
         self.last = self.visit - 5 - int(self.draw() ** 2 * 1000)
         recent = self.visit - self.last < 300
         return Phi(

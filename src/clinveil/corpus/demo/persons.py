@@ -53,7 +53,9 @@ YEAR = 365.2425
 
 
 def uniforms(*entropy: int) -> Draw:
-    """Return an endless stream of uniform numbers that depends only on the entropy; drawn in blocks."""
+    """Return an endless stream of uniform numbers that depends only on the entropy; drawn in
+    blocks.
+    """
     rng = np.random.default_rng(np.random.SeedSequence(entropy))
     block: Callable[[], list[float]] = lambda: rng.random(BLOCK).tolist()  # noqa: E731
     return chain.from_iterable(iter(block, None)).__next__
@@ -172,7 +174,9 @@ class Person:
 
 
 def make_person(seed: int, index: int, draw: Draw) -> Person:
-    """Return the patient of this index; all except the clinicians is drawn from `draw`, the stream of (seed, index)."""
+    """Return the patient of this index; all except the clinicians is drawn from `draw`, the stream
+    of (seed, index).
+    """
     sex, age, diagnoses = _illnesses(draw)
     days = [FIRST_VISIT + int(draw() * SPREAD)]
     for _ in range(pick(NOTES, draw) - 1):
@@ -204,7 +208,9 @@ def _texts(fields: Vocabulary, *slots: str) -> tuple[str, ...]:
 
 
 def _illnesses(draw: Draw) -> tuple[str, int, list[Diagnosis]]:
-    """Draw sex, age at the first visit and diagnoses: the first by Zipf weight, others that match sex and age."""
+    """Draw sex, age at the first visit and diagnoses: the first by Zipf weight, others that match
+    sex and age.
+    """
     first = _any_diagnosis(draw)
     sex = "F" if draw() < FEMALE else "M"
     if sex not in first.speech:

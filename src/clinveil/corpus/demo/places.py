@@ -1,7 +1,9 @@
-"""Synthetic places, organisations and identifiers, and a patient's identifiers as slots with PHI labels.
+"""Synthetic places, organisations and identifiers, and a patient's identifiers as slots with PHI
+labels.
 
-Numbers are in ranges that are never assigned: social security numbers begin with 9, telephone numbers have the
-exchange 555, and web and internet addresses are reserved for documentation (RFC 2606, RFC 5737).
+Numbers are in ranges that are never assigned: social security numbers begin with 9, telephone
+numbers have the exchange 555, and web and internet addresses are reserved for documentation (RFC
+2606, RFC 5737).
 """
 
 from __future__ import annotations
@@ -106,7 +108,9 @@ def domain(draw: Draw) -> str:
 
 
 def record_number(index: int, draw: Draw) -> str:
-    """Return the medical record number of the patient of this index; unique for up to 9 million patients."""
+    """Return the medical record number of the patient of this index; unique for up to 9 million
+    patients.
+    """
     # 3 571 423 and 9 000 000 are coprime, so the map is one to one.
     number = str(1_000_000 + (index * 3_571_423 + 1_234_567) % 9_000_000)
     return pick((number, number, f"{number[:3]}-{number[3:]}", f"M{number}", f"H-{number}"), draw)

@@ -1,11 +1,12 @@
 """CSV and TSV, plain or compressed: rows of any length, all values read as text.
 
-The grammar is RFC 4180 with two unambiguous extensions: rows may end in LF, CRLF or CR, and an unquoted field may
-contain quotes after its first character (5" needle). A closing quote must be followed by a delimiter or the row's end:
+The grammar is RFC 4180 with two unambiguous extensions: rows may end in LF, CRLF or CR, and an
+unquoted field may contain quotes after its first character (5" needle). A closing quote must be
+followed by a delimiter or the row's end:
 anything else indicates a missing quote, and a lenient parser would merge two notes.
 
-The delimiter is a comma, semicolon, tab or vertical bar: the one that splits the first rows into the same number of
-fields as the header. Files are written with the usual one of their suffix.
+The delimiter is a comma, semicolon, tab or vertical bar: the one that splits the first rows into
+the same number of fields as the header. Files are written with the usual one of their suffix.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ _QUOTED_OPEN = rb'"[^"]*+(?:""[^"]*+)*+'
 
 @dataclass(frozen=True)
 class Grammar:
-    """Patterns for one delimiter (one ASCII byte). All repeats are possessive, so matching takes linear time."""
+    """Patterns for one delimiter (one ASCII byte). All repeats are possessive, so matching takes
+    linear time.
+    """
 
     delimiter: bytes
     _field: re.Pattern[bytes] = field(init=False, repr=False)
@@ -116,8 +119,8 @@ class DelimitedSource:
         names: the columns of its header.
 
     Raises:
-        InputError: empty, unreadable, a duplicate column name; while reading: a misplaced quote, a ragged row, NUL
-            bytes, invalid bytes in the encoding, a row of more than `row_bytes`.
+        InputError: empty, unreadable, a duplicate column name; while reading: a misplaced quote, a
+            ragged row, NUL bytes, invalid bytes in the encoding, a row of more than `row_bytes`.
     """
 
     path: Path
@@ -148,7 +151,9 @@ class DelimitedSource:
 
 
 class _Pass(ByteReader):
-    """One pass over the file: splits the stream into complete rows, parses them and tracks the row number."""
+    """One pass over the file: splits the stream into complete rows, parses them and tracks the row
+    number.
+    """
 
     def __init__(self, source: DelimitedSource) -> None:
         super().__init__(source.path, source.encoding)
@@ -160,7 +165,9 @@ class _Pass(ByteReader):
         self.rows = 0
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield chunks of complete rows, a few MB each, or more for a longer row; the header is removed."""
+        """Yield chunks of complete rows, a few MB each, or more for a longer row; the header is
+        removed.
+        """
         rest = b""
         more = True
         while more:
@@ -258,7 +265,8 @@ class _Pass(ByteReader):
 
 
 class DelimitedSink:
-    """Write a delimited file: text is quoted and null is an empty field, so that reading restores all values.
+    """Write a delimited file: text is quoted and null is an empty field, so that reading restores
+    all values.
 
     Raises:
         InputError: a column of lists, records or bytes, or a NUL character.

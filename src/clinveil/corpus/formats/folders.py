@@ -1,10 +1,11 @@
 """Folders with one note per file: .txt, or i2b2/n2c2 de-identification XML.
 
-The id of a note is the relative path of its file without the suffix. The note of an XML file is the content of
-`<TEXT>`; notes are written without tags, because detected identifiers are secret. The XML parser rejects document
-types, entities and external references. XML normalises line breaks to line feeds, so a carriage return is written as a
-character reference.
-Source: Stubbs & Uzuner 2015, J. Biomed. Inform. 58:S20 (the 2014 corpus); 2016 CEGEMS N-GRID has the same format.
+The id of a note is the relative path of its file without the suffix. The note of an XML file is the
+content of `<TEXT>`; notes are written without tags, because detected identifiers are secret. The
+XML parser rejects document types, entities and external references. XML normalises line breaks to
+line feeds, so a carriage return is written as a character reference.
+Source: Stubbs & Uzuner 2015, J. Biomed. Inform. 58:S20 (the 2014 corpus); 2016 CEGEMS N-GRID has
+the same format.
 """
 
 from __future__ import annotations
@@ -28,14 +29,17 @@ _TIME = 315_532_800  # 1980-01-01, the earliest time that every archive format s
 _BOM = "\ufeff"
 _ROOT = "deIdi2b2"
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# CDATA must be split at its end marker and at a carriage return, which parsers turn into a line feed.
+# CDATA must be split at its end marker and at a carriage return, which parsers turn into a line
+# feed.
 _SPLIT = re.compile(r"(?<=\]\])>|\r")
 
 
 def note_files(folder: Path, suffix: str, root: Path | None = None) -> Iterator[tuple[Path, str]]:
-    """Yield all files with a suffix in a folder and its subfolders, sorted by name, each with its note id.
+    """Yield all files with a suffix in a folder and its subfolders, sorted by name, each with its
+    note id.
 
-    Raises InputError for links that leave the folder or are broken, and for file names that are not UTF-8.
+    Raises InputError for links that leave the folder or are broken, and for file names that are not
+    UTF-8.
     """
     root = root or folder
     for item in sorted(folder.iterdir(), key=lambda p: p.name):
@@ -64,7 +68,8 @@ def note_files(folder: Path, suffix: str, root: Path | None = None) -> Iterator[
 class FolderSource:
     """The files of a folder with a suffix, or one such file, as a source of notes.
 
-    Raises InputError if there is no file; while reading like `note_files`, and for a damaged or too long note.
+    Raises InputError if there is no file; while reading like `note_files`, and for a damaged or too
+    long note.
     """
 
     path: Path
@@ -163,11 +168,12 @@ def read_xml(file: Path) -> tuple[str, Any]:
 class FolderSink:
     """Write one file per note, named by its id; ids with slashes create subfolders.
 
-    All files and folders have the same modification time, because the true ones would disclose the source's order.
+    All files and folders have the same modification time, because the true ones would disclose the
+    source's order.
 
     Raises:
-        InputError: columns besides id and text, a text that the format cannot store, or an id that is not a valid file
-            name.
+        InputError: columns besides id and text, a text that the format cannot store, or an id that
+            is not a valid file name.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
@@ -239,7 +245,9 @@ def _plain(text: str, where: str) -> bytes:
 
 
 def document(text: str, where: str = "") -> bytes:
-    """Return a note as XML in UTF-8, without tags. Raises InputError for a character not allowed in XML."""
+    """Return a note as XML in UTF-8, without tags. Raises InputError for a character not allowed in
+    XML.
+    """
     if _ILLEGAL.search(text):
         what = "a note contains a control character, which XML does not allow"
         raise InputError(what, where=where, hint="write .jsonl or .parquet")

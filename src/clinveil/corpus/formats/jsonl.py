@@ -37,9 +37,9 @@ class JsonlSource:
         optional_keys: keys that some of these objects lack; they may be data, such as a name.
 
     Raises:
-        InputError: empty, unreadable; while reading: a line that is not a JSON object, is nested more than 100 levels
-            deep or has more than `row_bytes`; a duplicate key, or one with a lone surrogate; invalid bytes in the
-            encoding.
+        InputError: empty, unreadable; while reading: a line that is not a JSON object, is nested
+            more than 100 levels deep or has more than `row_bytes`; a duplicate key, or one with a
+            lone surrogate; invalid bytes in the encoding.
     """
 
     path: Path
@@ -60,7 +60,9 @@ class JsonlSource:
     def read(
         self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of the given columns; whole numbers in `ids` become text, `kept` keep their types."""
+        """Yield all rows of the given columns; whole numbers in `ids` become text, `kept` keep
+        their types.
+        """
         self.take_types(self.kinds([name for name in kept if name not in self._types]))
         names = dict.fromkeys((*ids, *texts, *kept))
         fields = [self._types.get(name) or pa.field(name, pa.large_string()) for name in names]
@@ -91,7 +93,9 @@ class JsonlSource:
         return _as_json if self._types[name].metadata else lambda value: value
 
     def kinds(self, kept: Sequence[str]) -> Kinds:
-        """Return the types of values in some columns, from a pass over the file, because later lines may differ."""
+        """Return the types of values in some columns, from a pass over the file, because later
+        lines may differ.
+        """
         kinds: Kinds = {name: set() for name in kept}
         for record, _ in self._records() if kept else ():
             for name, types in kinds.items():

@@ -72,7 +72,8 @@ class ParquetSource:
 
     def _open(self) -> pq.ParquetFile:
         try:
-            # With a buffer, pages are read one by one; without it, a complete row group is held in memory.
+            # With a buffer, pages are read one by one; without it, a complete row group is held in
+            # memory.
             return pq.ParquetFile(open_input(self.path), buffer_size=_BUFFER, pre_buffer=False)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise self._damaged(error) from None

@@ -1,4 +1,6 @@
-"""MedText (paper C, section 3.1): notes with one sentence per line, tokens separated by spaces, split by patient."""
+"""MedText (paper C, section 3.1): notes with one sentence per line, tokens separated by spaces,
+split by patient.
+"""
 
 from clinveil.corpus.medtext.form import DEIDENTIFIED, EON, EOS, UNK, medtext, splitter
 from clinveil.corpus.medtext.prepare import (

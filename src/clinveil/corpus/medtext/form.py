@@ -1,6 +1,8 @@
-"""Convert a note to MedText format: merge lines into paragraphs, and split these into tokens and sentences.
+"""Convert a note to MedText format: merge lines into paragraphs, and split these into tokens and
+sentences.
 
-De-identification tags become one token. Lines of notes are wrapped at a fixed width, not at sentences.
+De-identification tags become one token. Lines of notes are wrapped at a fixed width, not at
+sentences.
 Source: paper C, section 3.1, and its released preprocessing; optionally with spaCy's tokenizer.
 """
 
@@ -71,7 +73,8 @@ class Paragraph(NamedTuple):
     """Lines that belong together, joined by spaces.
 
     Attributes:
-        number: of a list entry, or "". text: the rest. one_line: a list entry of one line, not split into sentences.
+        number: of a list entry, or "". text: the rest. one_line: a list entry of one line, not
+            split into sentences.
     """
 
     number: str
@@ -80,11 +83,13 @@ class Paragraph(NamedTuple):
 
 
 def paragraphs(text: str, tags: Tags = "all") -> Iterator[Paragraph]:
-    """Yield the paragraphs of a note; a list entry starts one, and a line that ends with a colon ends one.
+    """Yield the paragraphs of a note; a list entry starts one, and a line that ends with a colon
+    ends one.
 
     Args:
-        text: the note. tags: `published` replaces the same tags as paper C's code, which ignores tags with a comma or
-            period and removes a colon after the tag; `all` replaces all tags of MIMIC and clinveil.
+        text: the note. tags: `published` replaces the same tags as paper C's code, which ignores
+            tags with a comma or period and removes a colon after the tag; `all` replaces all tags
+            of MIMIC and clinveil.
     """
     lines: list[str] = []
     short = 1  # 0: the last line was full; otherwise 1 plus the number of empty lines since
@@ -129,11 +134,14 @@ def tokens(paragraph: str) -> list[str]:
 
 
 def sentences(paragraph: str) -> list[list[str]]:
-    """Return sentences as lists of tokens: split after . ? ! unless lower case follows, and after each colon.
+    """Return sentences as lists of tokens: split after . ? ! unless lower case follows, and after
+    each colon.
 
-    Closing brackets and quotes stay with their sentence; the period of an abbreviation does not end a sentence.
+    Closing brackets and quotes stay with their sentence; the period of an abbreviation does not end
+    a sentence.
 
-    Source: paper C's code accepts sentence boundaries only after . ? ! and splits after every colon.
+    Source: paper C's code accepts sentence boundaries only after . ? ! and splits after every
+    colon.
     """
     return list(_sentences(tokens(paragraph)))
 
@@ -159,12 +167,16 @@ def _sentences(row: list[str]) -> Iterator[list[str]]:
 
 
 def _continues(following: str, quoted: bool) -> bool:
-    """Return whether a token still belongs to the sentence: lower case, or a final or closing mark."""
+    """Return whether a token still belongs to the sentence: lower case, or a final or closing
+    mark.
+    """
     return quoted if following == '"' else following in _AFTER or following[:1].islower()
 
 
 def splitter(kind: Literal["rules", "spacy"] = "rules") -> Splitter:
-    """Return the function that splits paragraphs. Raises MissingExtra if spaCy is requested but not installed."""
+    """Return the function that splits paragraphs. Raises MissingExtra if spaCy is requested but not
+    installed.
+    """
     return sentences if kind == "rules" else _spacy()
 
 
@@ -185,10 +197,11 @@ def _spacy() -> Splitter:
 
 
 def medtext(text: str, *, tags: Tags = "all", split: Splitter = sentences) -> str:
-    """Return a note with one sentence per line and one space between tokens; case is kept, empty lines are removed.
+    """Return a note with one sentence per line and one space between tokens; case is kept, empty
+    lines are removed.
 
-    The number of a list entry is at the start of its line, and an entry of one line stays one line. The result is ""
-    for a note without tokens. Source: paper C, section 3.1 and its released code.
+    The number of a list entry is at the start of its line, and an entry of one line stays one line.
+    The result is "" for a note without tokens. Source: paper C, section 3.1 and its released code.
     """
     return "\n".join(
         line for paragraph in paragraphs(text, tags) for line in _rows_of(paragraph, split)

@@ -1,6 +1,8 @@
-"""Split notes in MedText format by patient or note, count them (paper C, Table 1), and write the corpus.
+"""Split notes in MedText format by patient or note, count them (paper C, Table 1), and write the
+corpus.
 
-Writes the parts as tables and in paper C's layout, the vocabulary, the counts, and a hash of every file.
+Writes the parts as tables and in paper C's layout, the vocabulary, the counts, and a hash of every
+file.
 """
 
 from __future__ import annotations
@@ -38,10 +40,12 @@ _COLUMNS = Columns(text=TEXT, note_id=NOTE_ID, patient_id=PATIENT_ID)
 
 @dataclass(frozen=True)
 class SplitSizes:
-    """The sizes of the parts; training gets all remaining notes unless `train` or `words` limits it.
+    """The sizes of the parts; training gets all remaining notes unless `train` or `words` limits
+    it.
 
     Attributes:
-        valid, test: minimum number of notes (patients are not split). train: minimum number of notes, or None.
+        valid, test: minimum number of notes (patients are not split). train: minimum number of
+            notes, or None.
         words: minimum number of words, or None.
     """
 
@@ -64,10 +68,11 @@ def split_notes(
     *,
     by_note: bool = False,
 ) -> dict[str, list[int]]:
-    """Return the rows of each part, in random order; a patient's notes are in one part unless `by_note`.
+    """Return the rows of each part, in random order; a patient's notes are in one part unless
+    `by_note`.
 
-    For the same generator, validation and test parts do not depend on the size of the training part, and a smaller
-    training part is a subset of a larger one.
+    For the same generator, validation and test parts do not depend on the size of the training
+    part, and a smaller training part is a subset of a larger one.
 
     Args:
         patients: the patient of each note. lengths: words of each note.
@@ -134,7 +139,9 @@ class Dictionary:
 
     @property
     def size(self) -> int:
-        """The vocabulary size as in paper C's code: frequent words, `<unk>` if there are rare ones, `<eos>`."""
+        """The vocabulary size as in paper C's code: frequent words, `<unk>` if there are rare ones,
+        `<eos>`.
+        """
         return len(self.words) + (len(self.words) < len(self.counts)) + 1
 
 
@@ -164,7 +171,9 @@ def dictionary(
 
 
 def with_unknown(text: str, kept: frozenset[str]) -> str:
-    """Return a note in MedText format with all words outside the vocabulary replaced with `<unk>`."""
+    """Return a note in MedText format with all words outside the vocabulary replaced with
+    `<unk>`.
+    """
     return "\n".join(
         " ".join(w if w in kept else UNK for w in line.split(" ")) for line in text.split("\n")
     )
@@ -273,7 +282,8 @@ class MedTextPlan:
     Attributes:
         sizes: per corpus name; a corpus with an empty name is written to the folder itself.
         by_note: split by note as in paper C. seed: of the split.
-        min_count, min_patients: words with fewer occurrences in all parts, or with fewer patients, are rare.
+        min_count, min_patients: words with fewer occurrences in all parts, or with fewer patients,
+            are rare.
     """
 
     sizes: Mapping[str, SplitSizes]
@@ -284,7 +294,8 @@ class MedTextPlan:
 
 
 def write_medtext(notes: MedTextNotes, plan: MedTextPlan, folder: Path) -> list[CorpusCounts]:
-    """Write every corpus of a plan into an existing folder; the output depends only on notes and plan.
+    """Write every corpus of a plan into an existing folder; the output depends only on notes and
+    plan.
 
     Raises:
         InputError: fewer notes or words than the parts need.
@@ -334,7 +345,9 @@ def _write_corpus(
 
 
 def _vocabulary(texts: Iterable[str], kept: frozenset[str]) -> Iterable[str]:
-    """Return the vocabulary of paper C's code: all words after replacing rare ones, in order of first occurrence."""
+    """Return the vocabulary of paper C's code: all words after replacing rare ones, in order of
+    first occurrence.
+    """
     lines = (line for text in texts for line in text.split("\n"))
     return dict.fromkeys(
         word for line in lines for word in (*with_unknown(line, kept).split(" "), EOS)
@@ -347,7 +360,9 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def write_records(folder: Path, corpora: Sequence[CorpusCounts], about: Mapping[str, Any]) -> None:
-    """Write `SECRET.txt`, `counts.json` and finally `hashes.json` with the SHA-256 of every other file."""
+    """Write `SECRET.txt`, `counts.json` and finally `hashes.json` with the SHA-256 of every other
+    file.
+    """
     (folder / "SECRET.txt").write_text(SECRET, encoding="utf-8")
     counts = {"schema": SCHEMA, **about, "corpora": [asdict(corpus) for corpus in corpora]}
     _write_json(folder / "counts.json", counts)

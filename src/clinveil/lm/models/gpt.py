@@ -24,7 +24,9 @@ BASE = 10_000.0
 
 
 class Block(nn.Module):
-    """Attention and a feed-forward layer with residual connections; their last projections are initialized to 0."""
+    """Attention and a feed-forward layer with residual connections; their last projections are
+    initialized to 0.
+    """
 
     def __init__(self, recipe: Recipe) -> None:
         super().__init__()
@@ -43,7 +45,9 @@ class Block(nn.Module):
         nn.init.zeros_(self.down.weight)
 
     def heads_of(self, x: Tensor, turn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return query, key and value, (lanes, heads, steps, width per head), the first two rotated by position."""
+        """Return query, key and value, (lanes, heads, steps, width per head), the first two rotated
+        by position.
+        """
         lanes, steps, width = x.shape
         parts = self.qkv(self.before_attention(x)).view(
             lanes, steps, 3, self.heads, width // self.heads

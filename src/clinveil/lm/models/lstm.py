@@ -1,4 +1,6 @@
-"""Paper C's LSTM language model (section 4.1, from PyTorch's examples); import it after `need_torch()`."""
+"""Paper C's LSTM language model (section 4.1, from PyTorch's examples); import it after
+`need_torch()`.
+"""
 
 from __future__ import annotations
 

@@ -1,17 +1,21 @@
-"""An n-gram model with absolute discounting; with `Conditions`, of contexts and tokens that enough patients share.
+"""An n-gram model with absolute discounting; with `Conditions`, of contexts and tokens that enough
+patients share.
 
-p(w | h) = max(c(hw) - D, 0) / c(h) + B(h) p(w | h'), where h' is a more general context, B(h) is the remaining
-probability, and a Lidstone unigram is below. Source: Chen & Goodman 1999, section 2.6 (interpolated, one discount).
+p(w | h) = max(c(hw) - D, 0) / c(h) + B(h) p(w | h'), where h' is a more general context, B(h) is
+the remaining probability, and a Lidstone unigram is below. Source: Chen & Goodman 1999, section 2.6
+(interpolated, one discount).
 
-Without conditions the contexts are the last tokens. The model is trained in seconds and memorizes word sequences: an
-attacker with only the released text would use such a model.
+Without conditions the contexts are the last tokens. The model is trained in seconds and memorizes
+word sequences: an attacker with only the released text would use such a model.
 
-With conditions a context with a token of fewer than `min_patients` patients is left out. Its probability goes to more
-general contexts, which count only what special ones leave over: the token at a position counts as the product of the
-shares that they left. This is the idea of Kneser-Ney, and keeps the frequency of each token. Contexts are listed in
-`contexts`. Where a sentence can begin, the first ones are the last sections and the place in the section; they order
-the sections and give them their lengths. What no context of tokens explains is drawn in two steps: a class of tokens
-after the classes before it, then a token of the class, with its frequency among the notes of the label.
+With conditions a context with a token of fewer than `min_patients` patients is left out. Its
+probability goes to more general contexts, which count only what special ones leave over: the token
+at a position counts as the product of the shares that they left. This is the idea of Kneser-Ney,
+and keeps the frequency of each token. Contexts are listed in `contexts`. Where a sentence can
+begin, the first ones are the last sections and the place in the section; they order the sections
+and give them their lengths. What no context of tokens explains is drawn in two steps: a class of
+tokens after the classes before it, then a token of the class, with its frequency among the notes of
+the label.
 """
 
 from __future__ import annotations
@@ -38,9 +42,11 @@ from clinveil.lm.vocabulary import Ids, Vocabulary
 ORDER = 5
 DISCOUNT = 0.75
 LONGEST = 7  # tokens of a context, with conditions
-FIRST = 2  # a context with the section or label comes before one without that has up to this many more tokens
+# a context with the section or label comes before one without that has up to this many more tokens
+FIRST = 2
 LABELLED = 2  # tokens of the longest context with a label and without a section
-SHARPNESS = 1.2  # exponent of B(h) when notes are written: above 1, fewer words are drawn from general contexts
+# exponent of B(h) when notes are written: above 1, fewer words are drawn from general contexts
+SHARPNESS = 1.2
 FILE = "ngrams.npz"
 ARRAYS = ("unigram", "classes", "within")
 
@@ -50,8 +56,10 @@ class _Table:
     """Tokens after each context.
 
     Attributes:
-        contexts: (n_contexts,) sorted hashes. starts: (n_contexts + 1,) first row of each. rest: (n_contexts,) B.
-        tokens: (n_rows,) sorted within their context. shares: (n_rows,) discounted share of the token.
+        contexts: (n_contexts,) sorted hashes. starts: (n_contexts + 1,) first row of each. rest:
+            (n_contexts,) B.
+        tokens: (n_rows,) sorted within their context. shares: (n_rows,) discounted share of the
+            token.
     """
 
     contexts: Ints = field(repr=False)
@@ -66,7 +74,9 @@ class _Table:
         return rows * (int(self.tokens.max(initial=0)) + 1) + self.tokens
 
     def mixed(self, codes: Ints, ids: Ints, below: Doubles) -> Doubles:
-        """Return the probability of each token after its context, (n,); `below` where the context is unknown."""
+        """Return the probability of each token after its context, (n,); `below` where the context
+        is unknown.
+        """
         found = _find(self.contexts, codes)
         size = int(self.tokens.max(initial=0)) + 1
         row = _find(self._keys, np.where((found == NONE) | (ids >= size), NONE, found * size + ids))
@@ -74,7 +84,9 @@ class _Table:
         return np.where(found == NONE, below, here)
 
     def add(self, codes: Ints, found: Doubles, left: Doubles, sharpness: float) -> None:
-        """Add to `found`, (lanes, size), what the contexts explain of `left`, (lanes,); change both."""
+        """Add to `found`, (lanes, size), what the contexts explain of `left`, (lanes,); change
+        both.
+        """
         at = _find(self.contexts, codes)
         lanes = np.flatnonzero(at != NONE)
         rows = at[lanes]
@@ -87,10 +99,12 @@ class _Table:
 
 
 def contexts(text: History, labels: Ints, classes: Ints) -> Iterator[tuple[str, Ints]]:
-    """Yield the tables and the code of each context, from special to general; NONE where there is none.
+    """Yield the tables and the code of each context, from special to general; NONE where there is
+    none.
 
     Args:
-        labels: of the notes, NONE if unknown. classes: of the tokens, and one more of the places before a note.
+        labels: of the notes, NONE if unknown. classes: of the tokens, and one more of the places
+            before a note.
     """
     known = labels != NONE
     start = text.place == 0
@@ -158,7 +172,9 @@ class Ngram:
         self, vocabulary: Vocabulary, tables: Mapping[str, _Table], order: int, unigram: Doubles, classes: Ints,
         within: Doubles,
     ) -> None:  # fmt: skip
-        """Args: classes: of the tokens; empty without conditions. within: (labels + 1, size), last row: any label."""
+        """Args: classes: of the tokens; empty without conditions. within: (labels + 1, size), last
+        row: any label.
+        """
         self.vocabulary = vocabulary
         self.tables = dict(tables)
         self.order = order
@@ -176,7 +192,9 @@ class Ngram:
         return len(self.within) > 1
 
     def score(self, notes: Sequence[Ids], labels: Ints | None = None) -> list[Doubles]:
-        """Return the log-probabilities of all tokens; `labels`: (n_notes,) of the notes, -1 for none."""
+        """Return the log-probabilities of all tokens; `labels`: (n_notes,) of the notes, -1 for
+        none.
+        """
         if not notes:
             return []
         sizes = [note.size for note in notes]
@@ -201,9 +219,11 @@ class Ngram:
         return np.split(np.log(chance), np.cumsum(sizes)[:-1])
 
     def following(self, before: Sequence[int]) -> tuple[list[tuple[Ints, Doubles]], float]:
-        """Return the tokens seen after a context and their probabilities, by context length, and the unigram's weight.
+        """Return the tokens seen after a context and their probabilities, by context length, and
+        the unigram's weight.
 
-        `before`: the tokens of the note so far, with an end in front; a token's probabilities add up.
+        `before`: the tokens of the note so far, with an end in front; a token's probabilities add
+        up.
         """
         found = list[tuple[Ints, Doubles]]()
         rest = 1.0
@@ -281,7 +301,8 @@ class _Stream:
 def train_ngram(
     notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER, discount: float = DISCOUNT
 ) -> Ngram:
-    """Count tokens after their contexts within each note; with conditions, after contexts of up to `LONGEST` tokens.
+    """Count tokens after their contexts within each note; with conditions, after contexts of up to
+    `LONGEST` tokens.
 
     Raises ValueError for an order below 2.
     """
@@ -315,9 +336,11 @@ def train_ngram(
 
 @dataclass(frozen=True)
 class _Counting:
-    """Counts of tokens after contexts; a pair of fewer than `floor` patients is left out (`owners`: of each token).
+    """Counts of tokens after contexts; a pair of fewer than `floor` patients is left out (`owners`:
+    of each token).
 
-    `left`: part of each token that no earlier table explains, which is changed. None: tables count tokens fully.
+    `left`: part of each token that no earlier table explains, which is changed. None: tables count
+    tokens fully.
     """
 
     discount: float
@@ -356,7 +379,9 @@ class _Counting:
         )
 
     def _shared(self, rows: Ints, places: Ints, n: int) -> Any:
-        """Return which of `n` rows enough patients have; `rows`: of each of some places of the text."""
+        """Return which of `n` rows enough patients have; `rows`: of each of some places of the
+        text.
+        """
         assert self.owners is not None
         often = np.flatnonzero(np.bincount(rows, minlength=n)[rows] >= self.floor)
         patients = int(self.owners.max(initial=0)) + 1
@@ -364,7 +389,9 @@ class _Counting:
         return np.bincount(pairs // patients, minlength=n) >= self.floor
 
     def within(self, ids: Ints, labels: Ints, classes: Ints) -> Doubles:
-        """Return the probability of each token within its class, (labels + 1, size): of each label, and of any."""
+        """Return the probability of each token within its class, (labels + 1, size): of each label,
+        and of any.
+        """
         assert self.left is not None
         every = np.bincount(ids, self.left, minlength=classes.size) + 0.1
         rows = list[Doubles]()

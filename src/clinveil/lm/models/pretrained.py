@@ -1,7 +1,9 @@
-"""A causal language model of Hugging Face over the pieces of a vocabulary; import it after `need_torch()`.
+"""A causal language model of Hugging Face over the pieces of a vocabulary; import it after
+`need_torch()`.
 
-Its subwords are replaced by the pieces of the notes, which become one token each. `lm.pretrained` converts the vectors
-of public weights. With a rank, a linear layer W is frozen and gets a trained update: W + 2 U D (LoRA, Hu et al. 2021).
+Its subwords are replaced by the pieces of the notes, which become one token each. `lm.pretrained`
+converts the vectors of public weights. With a rank, a linear layer W is frozen and gets a trained
+update: W + 2 U D (LoRA, Hu et al. 2021).
 """
 
 from __future__ import annotations
@@ -127,7 +129,9 @@ def _body(config: Any) -> Any:
 
 
 class CachedDecoder(Decoder):
-    """Decoder with the keys and values of each lane at its own positions; a note ends where the model has no more."""
+    """Decoder with the keys and values of each lane at its own positions; a note ends where the
+    model has no more.
+    """
 
     @torch.inference_mode()
     def __init__(self, network: Pretrained, lanes: int) -> None:
@@ -173,7 +177,9 @@ class CachedDecoder(Decoder):
     def update(
         self, keys: Tensor, values: Tensor, layer: int, *_: Any, **__: Any
     ) -> tuple[Tensor, Tensor]:
-        """Store the (rows, heads, 1, width) keys and values of a layer; return those of the rows so far."""
+        """Store the (rows, heads, 1, width) keys and values of a layer; return those of the rows so
+        far.
+        """
         stored = self._stored.setdefault(
             layer, [keys.new_zeros(len(self._filled), *keys.shape[1:2], 0, keys.shape[3])] * 2
         )

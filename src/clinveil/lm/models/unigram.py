@@ -22,7 +22,8 @@ from clinveil.lm.vocabulary import Ids, Vocabulary
 class Unigram:
     """p(u) = (count(u) + 1) / (N + V).
 
-    `counts`: (size,) occurrences in the training notes. Raises InputError for another size than the vocabulary's.
+    `counts`: (size,) occurrences in the training notes. Raises InputError for another size than the
+    vocabulary's.
     """
 
     kind = "unigram"

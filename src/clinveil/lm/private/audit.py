@@ -1,14 +1,17 @@
-"""A lower bound of epsilon from one run of a private mechanism: how often an attacker guesses the members right.
+"""A lower bound of epsilon from one run of a private mechanism: how often an attacker guesses the
+members right.
 
-Canary patients are each included with probability 1/2. The attacker knows everything else, guesses from what was
-released which canaries were included, and may abstain. Too many correct guesses contradict the stated epsilon.
+Canary patients are each included with probability 1/2. The attacker knows everything else, guesses
+from what was released which canaries were included, and may abstain. Too many correct guesses
+contradict the stated epsilon.
 
-Canaries must not enter a release. So `audited_table` runs the mechanism a second time, on canaries only, with the
-vocabulary, labels and noise of the release. It tests the program with these settings, not these notes. Therefore its
-result discloses nothing about them and costs no budget. A trained network is not audited in a release, because a second
-training costs as much as the first.
+Canaries must not enter a release. So `audited_table` runs the mechanism a second time, on canaries
+only, with the vocabulary, labels and noise of the release. It tests the program with these
+settings, not these notes. Therefore its result discloses nothing about them and costs no budget. A
+trained network is not audited in a release, because a second training costs as much as the first.
 
-Source: Steinke, Nasr & Jagielski 2023, Privacy auditing with one (1) training run, Corollary 5.4 and Appendix D.
+Source: Steinke, Nasr & Jagielski 2023, Privacy auditing with one (1) training run, Corollary 5.4
+and Appendix D.
 """
 
 from __future__ import annotations
@@ -46,7 +49,9 @@ class Audit:
     delta: float
 
     def p_value(self, epsilon: float) -> float:
-        """Return the largest probability of at least this many correct guesses under (epsilon, delta)."""
+        """Return the largest probability of at least this many correct guesses under (epsilon,
+        delta).
+        """
         guesses = binom(self.guesses, expit(epsilon))
         correct = self.correct
         # P[correct > W >= correct - i], i = 1, 2, ….
@@ -69,10 +74,12 @@ class Audit:
 
 
 def guessed(included: Mask, scores: Doubles, delta: float, share: float = GUESSED) -> Audit:
-    """Guess that the canaries with the highest scores were included, and those with the lowest were not.
+    """Guess that the canaries with the highest scores were included, and those with the lowest were
+    not.
 
     Args:
-        included, scores: of the canaries, (n,). share: of the canaries guessed, half of them on each side.
+        included, scores: of the canaries, (n,). share: of the canaries guessed, half of them on
+            each side.
     """
     order = np.argsort(scores, kind="stable")
     side = max(1, round(scores.size * share / 2))
@@ -83,7 +90,9 @@ def guessed(included: Mask, scores: Doubles, delta: float, share: float = GUESSE
 def audited_table(
     public: PublicText, layout: Layout, sigma: float, delta: float, key: Key
 ) -> Audit:
-    """Run the mechanism of the noisy table on canaries; guess from the sums of each canary's cells."""
+    """Run the mechanism of the noisy table on canaries; guess from the sums of each canary's
+    cells.
+    """
     # Words of a canary, in one label.
     each = max(1, min(TERMS, layout.labels * layout.words // CANARIES))
     stream = key.stream("audit of the private table")

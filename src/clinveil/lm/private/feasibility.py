@@ -13,7 +13,8 @@ from clinveil.core.errors import InputError
 from clinveil.lm.private.gaussian import default_delta, delta_for, noise_for
 from clinveil.lm.private.table import LABELS, TERMS
 
-TOP_SHARE = 0.6  # of a label's patients with its most frequent specific word; .60 to .95 for 4 types of MTSamples
+# of a label's patients with its most frequent specific word; .60 to .95 for 4 types of MTSamples
+TOP_SHARE = 0.6
 LEAST_SIGNAL = 4.0  # expected cell of such a word, in standard deviations of the noise
 
 
@@ -22,7 +23,8 @@ class PrivatePlan:
     """Parameters of a private release, and the expected ratio of signal to noise.
 
     Attributes:
-        patients, labels: numbers, assumed public. delta: at most 1 / patients. given: the delta that was asked for.
+        patients, labels: numbers, assumed public. delta: at most 1 / patients. given: the delta
+            that was asked for.
     """
 
     patients: int
@@ -35,7 +37,8 @@ class PrivatePlan:
     def of(cls, patients: int, labels: int, epsilon: float, delta: float | None) -> PrivatePlan:
         """Return the plan, with the default delta 1 / (n ln n).
 
-        Raises UsageError for an epsilon or a delta outside its range, InputError for a delta above 1 / patients.
+        Raises UsageError for an epsilon or a delta outside its range, InputError for a delta above
+        1 / patients.
         """
         return cls(patients, labels, epsilon, delta_for(patients, epsilon, delta), delta)
 
@@ -63,7 +66,9 @@ class PrivatePlan:
         )
 
     def refuse_hopeless(self) -> None:
-        """Raise InputError if the most frequent words of a label are expected to disappear in the noise."""
+        """Raise InputError if the most frequent words of a label are expected to disappear in the
+        noise.
+        """
         if self.signal >= LEAST_SIGNAL:
             return
         what = f"{self.description}; it must be {LEAST_SIGNAL:g} times the noise"
@@ -75,7 +80,9 @@ class PrivatePlan:
 
     @property
     def patients_needed(self) -> int:
-        """Smallest sufficient number of patients, to two digits, rounded up; a delta above 1 / n is lowered to it."""
+        """Smallest sufficient number of patients, to two digits, rounded up; a delta above 1 / n is
+        lowered to it.
+        """
 
         def enough(patients: int) -> bool:
             delta = default_delta(patients) if self.given is None else min(self.given, 1 / patients)

@@ -1,4 +1,5 @@
-"""Noise of the Gaussian mechanism for (epsilon, delta), exact, and the exact composition of several releases.
+"""Noise of the Gaussian mechanism for (epsilon, delta), exact, and the exact composition of several
+releases.
 
 Source: Balle & Wang 2018 (Theorem 8); Dong, Roth & Su 2022 (Corollary 3.3, composition).
 """
@@ -22,7 +23,9 @@ LOWEST_DELTA = 1e-100
 
 
 def delta_of(sigma: float, epsilon: float) -> float:
-    """Return the smallest delta of Gaussian noise with this deviation, for L2 sensitivity 1 and this epsilon."""
+    """Return the smallest delta of Gaussian noise with this deviation, for L2 sensitivity 1 and
+    this epsilon.
+    """
     return exp(log_ndtr(0.5 / sigma - epsilon * sigma)) - exp(
         epsilon + log_ndtr(-0.5 / sigma - epsilon * sigma)
     )
@@ -41,7 +44,9 @@ def noise_for(epsilon: float, delta: float) -> float:
 
 
 def epsilon_of(sigma: float, delta: float) -> float:
-    """Return the smallest epsilon of Gaussian noise with this deviation, for L2 sensitivity 1 and this delta."""
+    """Return the smallest epsilon of Gaussian noise with this deviation, for L2 sensitivity 1 and
+    this delta.
+    """
     if delta_of(sigma, 0.0) <= delta:
         return 0.0
     high = 0.5 / sigma**2 + sqrt(2 * log(1 / delta)) / sigma + 1  # a sufficient epsilon
@@ -52,7 +57,9 @@ def epsilon_of(sigma: float, delta: float) -> float:
 
 
 def composed(sigmas: Iterable[float]) -> float:
-    """Return the deviation of the one Gaussian release that is as private as all of these together."""
+    """Return the deviation of the one Gaussian release that is as private as all of these
+    together.
+    """
     return 1 / sqrt(sum(sigma**-2 for sigma in sigmas))
 
 
@@ -62,7 +69,9 @@ def default_delta(patients: int) -> float:
 
 
 def delta_for(patients: int, epsilon: float, delta: float | None) -> float:
-    """Return delta; None: 1 / (n ln n). Raises UsageError for a value out of range, InputError above 1 / patients."""
+    """Return delta; None: 1 / (n ln n). Raises UsageError for a value out of range, InputError
+    above 1 / patients.
+    """
     delta = default_delta(patients) if delta is None else delta
     refuse_parameters(epsilon, delta)
     if delta > 1 / patients:
@@ -84,6 +93,8 @@ def refuse_parameters(epsilon: float, delta: float) -> None:
 
 
 def normals(stream: Stream, n: int) -> Doubles:
-    """Return n standard normal numbers, each by inversion of one number of 53 random bits of a keyed stream."""
+    """Return n standard normal numbers, each by inversion of one number of 53 random bits of a
+    keyed stream.
+    """
     bits = np.array([stream.uint64() >> 11 for _ in range(n)], dtype=np.float64)
     return np.asarray(ndtri((bits + 0.5) * 2.0**-53), dtype=np.float64)

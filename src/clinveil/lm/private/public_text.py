@@ -1,4 +1,6 @@
-"""The public text of a private release: its words, their frequencies, and a check that it contains no private notes."""
+"""The public text of a private release: its words, their frequencies, and a check that it contains
+no private notes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ class PublicText:
     """Public text and its vocabulary.
 
     Attributes:
-        texts: as read. ids: number of each vocabulary word. frequencies: (n_words,), above 0; they sum to 1.
+        texts: as read. ids: number of each vocabulary word. frequencies: (n_words,), above 0; they
+            sum to 1.
     """
 
     texts: tuple[str, ...] = field(repr=False)
@@ -38,7 +41,9 @@ class PublicText:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> PublicText:
-        """Return the vocabulary: words that occur at least twice. Raises InputError for too little text."""
+        """Return the vocabulary: words that occur at least twice. Raises InputError for too little
+        text.
+        """
         texts = tuple(text.translate(NO_MARKS) for text in texts if text.strip())
         counts = Counter(word for text in texts for word in words(text))
         kept = sorted(word for word, n in counts.items() if n >= SEEN)
@@ -63,7 +68,9 @@ class PublicText:
 
 
 def refuse_private_text(public: PublicText, texts: Iterable[str], patients: Iterable[str]) -> None:
-    """Raise InputError if the public text contains `RUN` consecutive words of a private note, or a shorter note."""
+    """Raise InputError if the public text contains `RUN` consecutive words of a private note, or a
+    shorter note.
+    """
     by_length: dict[int, list[tuple[list[str], str]]] = {}
     for text, patient in zip(texts, patients, strict=True):
         note = words(text)

@@ -1,8 +1,10 @@
-"""The noise of differentially private training (DP-SGD) for (epsilon, delta), and the refusal of hopeless settings.
+"""The noise of differentially private training (DP-SGD) for (epsilon, delta), and the refusal of
+hopeless settings.
 
-Each step takes every patient with the same probability, independently (Poisson sampling), adds one clipped gradient for
-each of them, and adds Gaussian noise. Neighbours differ in all notes of one patient. Source: Abadi et al. 2016; Charles
-et al. 2024 (one gradient per user); epsilon by privacy loss distributions (`dp-accounting`).
+Each step takes every patient with the same probability, independently (Poisson sampling), adds one
+clipped gradient for each of them, and adds Gaussian noise. Neighbours differ in all notes of one
+patient. Source: Abadi et al. 2016; Charles et al. 2024 (one gradient per user); epsilon by privacy
+loss distributions (`dp-accounting`).
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from typing import Any, NamedTuple
 from clinveil.core.errors import InputError, MissingExtra
 from clinveil.lm.private.gaussian import delta_for
 
-LEAST_SIGNAL = 100.0  # expected patients of a step, divided by the noise: a network that starts from random weights
+# expected patients of a step, divided by the noise: a network that starts from random weights
+LEAST_SIGNAL = 100.0
 LEAST_SIGNAL_PRETRAINED = 20.0
 # of privacy losses and of the noise, in the search for it
 COARSE = 1e-3
@@ -28,7 +31,9 @@ SHARE = 8
 
 
 class Noise(NamedTuple):
-    """Gaussian noise with this deviation for L2 sensitivity 1, added in each step to a Poisson sample of patients."""
+    """Gaussian noise with this deviation for L2 sensitivity 1, added in each step to a Poisson
+    sample of patients.
+    """
 
     sigma: float
     rate: float
@@ -36,7 +41,9 @@ class Noise(NamedTuple):
 
 
 def epsilon_of_all(releases: Iterable[Noise], delta: float) -> float:
-    """Return the epsilon of several releases together. Raises MissingExtra without `dp-accounting`."""
+    """Return the epsilon of several releases together. Raises MissingExtra without
+    `dp-accounting`.
+    """
     dp = _dp_accounting()
     accountant = dp.pld.PLDAccountant()
     for one in releases:
@@ -62,7 +69,9 @@ def _dp_accounting() -> Any:
 
 @lru_cache  # seconds, and a plan is made before a run and in it
 def calibrated(epsilon: float, delta: float, rate: float, steps: int) -> Noise:
-    """Return the least noise of each step for (epsilon, delta), to `TOLERANCE`. Raises as `epsilon_of_all`."""
+    """Return the least noise of each step for (epsilon, delta), to `TOLERANCE`. Raises as
+    `epsilon_of_all`.
+    """
     dp = _dp_accounting()
     sigma = dp.calibrate_dp_mechanism(
         lambda: dp.pld.PLDAccountant(
@@ -82,8 +91,8 @@ class SgdPlan:
     """Parameters of a private training.
 
     Attributes:
-        patients: number, assumed public. batch: expected patients of a step. pretrained: whether it starts from a
-            public model.
+        patients: number, assumed public. batch: expected patients of a step. pretrained: whether it
+            starts from a public model.
     """
 
     patients: int
@@ -104,7 +113,9 @@ class SgdPlan:
         *,
         pretrained: bool,
     ) -> SgdPlan:
-        """Return the plan; None: the defaults. Raises UsageError or InputError for unsuitable parameters."""
+        """Return the plan; None: the defaults. Raises UsageError or InputError for unsuitable
+        parameters.
+        """
         delta = delta_for(patients, epsilon, delta)
         batch = min(patients, max(LEAST_BATCH, patients // SHARE) if batch is None else batch)
         steps = max(1, round((PASSES if passes is None else passes) * patients / batch))

@@ -1,8 +1,9 @@
-"""The noisy table of a private release: the sum of one vector per patient, of L2 norm at most 1, plus Gaussian noise.
+"""The noisy table of a private release: the sum of one vector per patient, of L2 norm at most 1,
+plus Gaussian noise.
 
-The vector has one cell for each pair of label and word, and one for each label. A patient's cells depend on that
-patient's notes and on public text only. Everything computed from a `NoisyTable` and public text is post-processing and
-costs no privacy.
+The vector has one cell for each pair of label and word, and one for each label. A patient's cells
+depend on that patient's notes and on public text only. Everything computed from a `NoisyTable` and
+public text is post-processing and costs no privacy.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class Layout:
     """The cells of the vector: labels times words, then labels.
 
     Attributes:
-        labels: number of labels, assumed public. words: number of vocabulary words. terms: word cells of one patient.
+        labels: number of labels, assumed public. words: number of vocabulary words. terms: word
+            cells of one patient.
     """
 
     labels: int
@@ -56,7 +58,9 @@ class Layout:
 
 @dataclass(frozen=True)
 class Contribution:
-    """The cells of one patient that are not 0: places, and values in units of `GRID`, (n_cells,)."""
+    """The cells of one patient that are not 0: places, and values in units of `GRID`,
+    (n_cells,).
+    """
 
     places: Ints = field(repr=False)
     values: Ints = field(repr=False)
@@ -65,8 +69,8 @@ class Contribution:
 def contribution(notes: Sequence[LabelledNote], public: PublicText, layout: Layout) -> Contribution:
     """Return the vector of one patient with these notes.
 
-    The most specific cells are those with the largest count times log ratio of the word's share in the notes to its
-    share in the public text. They have equal values.
+    The most specific cells are those with the largest count times log ratio of the word's share in
+    the notes to its share in the public text. They have equal values.
     """
     texts: dict[int, list[str]] = {}
     for note in notes:
@@ -116,7 +120,8 @@ class NoisyTable:
 
     Attributes:
         sigma: standard deviation of the noise of each cell, for L2 sensitivity 1.
-        cells: (labels, words) sums of the word cells. patients: (labels,) patients per label; can be negative.
+        cells: (labels, words) sums of the word cells. patients: (labels,) patients per label; can
+            be negative.
     """
 
     sigma: float
@@ -129,8 +134,8 @@ def noisy(cells: Ints, layout: Layout, sigma: float, key: Key, question: str) ->
 
     Args:
         cells: (n_cells,) sum in units of `GRID`. sigma: standard deviation for L2 sensitivity 1.
-        question: identity of notes and settings. Other noise is drawn for another question, because the difference of
-            two sums with equal noise would disclose a patient.
+        question: identity of notes and settings. Other noise is drawn for another question, because
+            the difference of two sums with equal noise would disclose a patient.
     """
     noise = normals(key.stream("private release", question), layout.size) * sigma
     released = np.asarray((cells + np.rint(noise / GRID)) * GRID, dtype=np.float64)
@@ -141,9 +146,11 @@ def noisy(cells: Ints, layout: Layout, sigma: float, key: Key, question: str) ->
 
 
 def word_shares(table: NoisyTable) -> Doubles:
-    """Return the estimated shares of the words of each label, (labels, words); rows sum to 1, or to 0 without evidence.
+    """Return the estimated shares of the words of each label, (labels, words); rows sum to 1, or to
+    0 without evidence.
 
-    Cells are shrunk twice: the sum over labels towards 0, and each label's cell towards its share of this sum.
+    Cells are shrunk twice: the sum over labels towards 0, and each label's cell towards its share
+    of this sum.
     """
     patients = np.maximum(table.patients, 1.0)
     together = _shrunk(table.cells.sum(axis=0), table.sigma * sqrt(len(patients)))
@@ -159,13 +166,16 @@ def _shrunk(values: Doubles, sigma: float) -> Doubles:
 
 
 def mixed(shares: Doubles, frequencies: Doubles) -> Doubles:
-    """Return word probabilities per label: estimated and public shares, (labels, words); rows sum to 1."""
+    """Return word probabilities per label: estimated and public shares, (labels, words); rows sum
+    to 1.
+    """
     private = PRIVATE_SHARE * shares.sum(axis=1, keepdims=True)
     return np.asarray(PRIVATE_SHARE * shares + (1 - private) * frequencies)
 
 
 def notes_per_label(table: NoisyTable, notes: int | None) -> Ints:
-    """Return how many notes to write for each label, (labels,): equally many, so that rare labels can be learned.
+    """Return how many notes to write for each label, (labels,): equally many, so that rare labels
+    can be learned.
 
     notes: in total; None: one per noisy patient.
     """

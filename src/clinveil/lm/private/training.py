@@ -1,7 +1,9 @@
-"""Differentially private training of a network (DP-SGD) with the patient as unit; import it after `need_torch()`.
+"""Differentially private training of a network (DP-SGD) with the patient as unit; import it after
+`need_torch()`.
 
-A step computes one gradient per sampled patient, clips it, adds the gradients and noise, and divides by the expected
-number of patients. Poisson samples can be empty. Samples and noise are keyed: they depend on key, question and step.
+A step computes one gradient per sampled patient, clips it, adds the gradients and noise, and
+divides by the expected number of patients. Poisson samples can be empty. Samples and noise are
+keyed: they depend on key, question and step.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ TOKENS = 256  # of a patient in a step
 
 @dataclass(frozen=True)
 class Randomness:
-    """Keyed random numbers of a training; another question (other notes or settings) has other numbers."""
+    """Keyed random numbers of a training; another question (other notes or settings) has other
+    numbers.
+    """
 
     key: Key = field(repr=False)
     question: str
@@ -39,7 +43,9 @@ class Randomness:
         return Generator(Philox(key=[stream.uint64(), stream.uint64()]))
 
     def sample(self, patients: int, rate: float, step: int) -> Mask:
-        """Return which patients take part in a step, (patients,): each independently, with probability `rate`."""
+        """Return which patients take part in a step, (patients,): each independently, with
+        probability `rate`.
+        """
         return self.generator("sample", step).random(patients) < rate
 
 

@@ -42,7 +42,8 @@ class BagWriter:
 
 
 class SteeredWriter:
-    """An n-gram model of the public text, with the label's log ratio added to the score of each next word.
+    """An n-gram model of the public text, with the label's log ratio added to the score of each
+    next word.
 
     probabilities: (labels, words); rows sum to 1.
     """
@@ -75,7 +76,9 @@ class SteeredWriter:
         return readable([self._vocabulary.words[i] for i in row if i != END])
 
     def _next(self, row: Sequence[int], label: int, uniform: float) -> int:
-        """Draw a piece by inversion: first among the pieces seen after the context, then among all."""
+        """Draw a piece by inversion: first among the pieces seen after the context, then among
+        all.
+        """
         sums = self._sums[label]
         ids, inner, rest = self._after(label, tuple(row[-ORDER + 1 :]))
         seen = float(inner[-1]) if inner.size else 0.0
@@ -85,7 +88,9 @@ class SteeredWriter:
         return int(_drawn(sums, np.array([(point - seen) / rest]))[0])
 
     def _seen_after(self, label: int, context: tuple[int, ...]) -> tuple[Ints, Doubles, float]:
-        """Return the pieces seen after a context, their cumulative weights, and the weight of the unigram."""
+        """Return the pieces seen after a context, their cumulative weights, and the weight of the
+        unigram.
+        """
         found, rest = self._model.following(context)
         ids = np.concatenate([UNSEEN, *(ids for ids, _ in found)])
         weights = (
@@ -106,7 +111,9 @@ def _drawn(sums: Doubles, points: Doubles) -> Ints:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield words, numbers and punctuation marks, each with the space before it; the first one with a space."""
+    """Yield words, numbers and punctuation marks, each with the space before it; the first one with
+    a space.
+    """
     space = SPACE
     for token in tokens(text.strip()):
         if token.isspace():
@@ -117,7 +124,9 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def readable(row: Sequence[str]) -> str:
-    """Return the text of pieces, with a space between two words that were not neighbours in the public text."""
+    """Return the text of pieces, with a space between two words that were not neighbours in the
+    public text.
+    """
     parts: list[str] = []
     for piece in row:
         joins = parts and parts[-1][-1].isalpha() and piece[0].isalpha()

@@ -1,1 +1,3 @@
-"""Detection of identifiers in notes: `Finder` runs the detectors on a `NoteView` and combines their spans."""
+"""Detection of identifiers in notes: `Finder` runs the detectors on a `NoteView` and combines their
+spans.
+"""

@@ -1,7 +1,7 @@
 """`Adapter`: use an external library as one more detector, `--also KIND` or `--also KIND:PATH`.
 
-To add one, write a file in `adapters/` that registers an `Adapter`; other distributions use the entry point group
-`clinveil.adapters`. Nothing is downloaded: a model is a local folder.
+To add one, write a file in `adapters/` that registers an `Adapter`; other distributions use the
+entry point group `clinveil.adapters`. Nothing is downloaded: a model is a local folder.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ _CLASSES = {
     "ID": "US_ITIN US_PASSPORT IDNUM OTHERPHI OTHER UNIQUE",
     "BIOMETRIC": "BIOID",
 }
-# Labels of the i2b2 models, OntoNotes, CoNLL, WikiNER and Presidio; those of `spans.LABELS` map to themselves.
+# Labels of the i2b2 models, OntoNotes, CoNLL, WikiNER and Presidio; those of `spans.LABELS` map to
+# themselves.
 KNOWN_LABELS: Mapping[str, str | None] = {
     **{name: label for label, names in _CLASSES.items() for name in names.split()},
     **{label: label for label in LABELS},
@@ -62,7 +63,9 @@ KNOWN_LABELS: Mapping[str, str | None] = {
 
 
 class Prediction(NamedTuple):
-    """Half-open span of the input text, in code points, with the library's own label and a score in (0, 1]."""
+    """Half-open span of the input text, in code points, with the library's own label and a score in
+    (0, 1].
+    """
 
     start: int
     end: int
@@ -75,7 +78,9 @@ class Model(Protocol):
 
     @property
     def labels(self) -> Iterable[str]:
-        """All labels that the model can return, under the library's names; those outside `KNOWN_LABELS` are ignored."""
+        """All labels that the model can return, under the library's names; those outside
+        `KNOWN_LABELS` are ignored.
+        """
         ...
 
     def predict(self, text: str) -> Iterable[Prediction]:
@@ -88,8 +93,9 @@ class Adapter:
     """How to load one library.
 
     Attributes:
-        load: returns the model of a folder, or of None if the library needs no folder. Raises MissingExtra if the
-            library is not installed, InputError if the folder does not contain a suitable model.
+        load: returns the model of a folder, or of None if the library needs no folder. Raises
+            MissingExtra if the library is not installed, InputError if the folder does not contain
+            a suitable model.
         needs_path: whether a folder is required.
     """
 
@@ -101,7 +107,9 @@ adapters: Registry[Adapter] = Registry("adapter", "clinveil.phi.detection.adapte
 
 
 class AdapterDetector:
-    """A detector that runs the model of an adapter. Unpickling it in another process loads the model again."""
+    """A detector that runs the model of an adapter. Unpickling it in another process loads the
+    model again.
+    """
 
     examples: tuple[str, ...] = ()  # the results depend on the model
 
@@ -149,7 +157,9 @@ def _plain(label: str) -> str:
 
 
 def _trimmed(text: str, start: int, end: int, label: str | None) -> tuple[int, int]:
-    """Strip white space and masked characters from both ends of a span, and the title from a name."""
+    """Strip white space and masked characters from both ends of a span, and the title from a
+    name.
+    """
     while start < end and (text[start].isspace() or text[start] == "\0"):
         start += 1
     while end > start and (text[end - 1].isspace() or text[end - 1] == "\0"):
@@ -168,7 +178,9 @@ def adapter_detector(spec: str) -> AdapterDetector:
 
 
 def adapters_for(specs: Iterable[str]) -> list[AdapterDetector]:
-    """Return the detectors of some specs; warn (`InputWarning`) about labels that have no mapping."""
+    """Return the detectors of some specs; warn (`InputWarning`) about labels that have no
+    mapping.
+    """
     detectors = [adapter_detector(spec) for spec in dict.fromkeys(specs)]
     for detector in detectors:
         if detector.unknown:

@@ -1,4 +1,5 @@
-"""Where an identifier may begin and end: the only definition, used by the patterns of all detectors.
+"""Where an identifier may begin and end: the only definition, used by the patterns of all
+detectors.
 
 White space, any punctuation, a list dash, a label (`Tel.`, `Phone-`) and a change between letters
 and digits are borders. What is not a border is the inside of the same number or word. An identifier
@@ -19,7 +20,8 @@ WHOLE_END = r"(?!\d|[.,]\d)"
 # The same, and not one side of a ratio, a range, a version or a time.
 ALONE_BEGIN = rf"{BEGIN}(?<!\d[.,/:-])"
 ALONE_END = r"(?!\d|[.,/:-]\d|\s?%)"
-# Of an identifier that begins or ends with a letter: not inside a word. Digits and underscores are borders.
+# Of an identifier that begins or ends with a letter: not inside a word. Digits and underscores are
+# borders.
 WORD_BEGIN = r"(?<![A-Za-z])"
 WORD_END = r"(?![A-Za-z])"
 # Of a code of letters and digits: not inside another code.

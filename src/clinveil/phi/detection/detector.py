@@ -1,7 +1,8 @@
 """`Detector` protocol, and `RuleDetector`, a detector made of regular expressions.
 
-To add a kind of identifier, write a file in `detectors/` that registers a detector; other distributions use the entry
-point group `clinveil.detectors`. The order of detectors does not affect the result.
+To add a kind of identifier, write a file in `detectors/` that registers a detector; other
+distributions use the entry point group `clinveil.detectors`. The order of detectors does not affect
+the result.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Detector(Protocol):
 
     @property
     def examples(self) -> tuple[str, ...]:
-        """Notes with all findings marked, `Dr. {NAME:Foley} came.`; they serve as documentation and tests."""
+        """Notes with all findings marked, `Dr. {NAME:Foley} came.`; they serve as documentation and
+        tests.
+        """
         ...
 
     def find(self, note: NoteView) -> Iterable[Span]:
@@ -83,7 +86,9 @@ class Rule:
 
     @property
     def why(self) -> str:
-        """Description of the rule, derived from its example: `Seen on {3/4/2019}.` gives `Seen on 9/9/9999`."""
+        """Description of the rule, derived from its example: `Seen on {3/4/2019}.` gives `Seen on
+        9/9/9999`.
+        """
         return _shape(self.example)
 
     def find(self, note: NoteView) -> Iterator[tuple[int, int]]:
@@ -101,7 +106,8 @@ class RuleDetector:
     """Detector made of rules; each pattern is tried only at offsets where it can match.
 
     Attributes:
-        follow: yields the start, end and label of identifiers that follow an ADDRESS in the normalised copy.
+        follow: yields the start, end and label of identifiers that follow an ADDRESS in the
+            normalised copy.
 
     Raises ValueError for a label that is not in `core.spans.LABELS`.
     """
@@ -162,7 +168,9 @@ _DIGITS_MASKED = str.maketrans("0123456789", "9" * 10)
 
 @cache
 def _shape(example: str) -> str:
-    """Return the text before the first identifier of an example and its shape: 9 for digits, x for letters."""
+    """Return the text before the first identifier of an example and its shape: 9 for digits, x for
+    letters.
+    """
     match = _FIRST_MARK.match(example)
     before, phi = (match["before"], match["phi"]) if match else ("", "")
     return " ".join((before[-40:].translate(_DIGITS_MASKED) + phi.translate(_SHAPE)).split())

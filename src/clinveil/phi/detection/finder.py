@@ -1,8 +1,9 @@
-"""`Finder`: detect the identifiers of a note with all detectors and with names found in other notes.
+"""`Finder`: detect the identifiers of a note with all detectors and with names found in other
+notes.
 
-Spans that share a character become one span that covers them all, so that no part of an identifier remains. Its label
-is that of the longest span, then of the one with the highest score. A name that ends inside a word or before a
-hyphenated part is extended to the end of the word.
+Spans that share a character become one span that covers them all, so that no part of an identifier
+remains. Its label is that of the longest span, then of the one with the highest score. A name that
+ends inside a word or before a hyphenated part is extended to the end of the word.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
 def off_list(note: NoteView, vocabulary: AbstractSet[str]) -> Iterator[Span]:
     """Yield every word that is not a common or clinical word as a possible name, in any case.
 
-    A word that is also a usual name (White, May) is included if it is capitalised inside a sentence in lower case.
+    A word that is also a usual name (White, May) is included if it is capitalised inside a sentence
+    in lower case.
 
     Args:
         vocabulary: further lower-case words that are accepted in addition to the word lists.
@@ -95,7 +97,9 @@ def _is_off(note: NoteView, index: int, lower: str, vocabulary: AbstractSet[str]
 
 @lru_cache(maxsize=1 << 16)
 def _is_listed(part: str) -> bool:
-    """Whether a word is a common, clinical or demo word or a unit, also after a prefix (except for usual names)."""
+    """Whether a word is a common, clinical or demo word or a unit, also after a prefix (except for
+    usual names).
+    """
     if is_word(part) or part in _UNITS or part in demo_vocabulary():
         return True
     rest = _PREFIXES.sub("", part, count=1)
@@ -119,16 +123,20 @@ class Finder:
     """Detects identifiers; `Deidentifier` treats them.
 
     Args:
-        finders: detectors to use instead of all registered ones; the default of `propagate` is then `none`.
+        finders: detectors to use instead of all registered ones; the default of `propagate` is then
+            `none`.
         patients: known patients by patient id.
         revise: returns the final spans of a note.
-        propagate: where to search for a name detected with a high score: in all notes of its patient (collected by a
-            pass over the corpus; for a single note, only its own names are known), in its note, or nowhere.
+        propagate: where to search for a name detected with a high score: in all notes of its
+            patient (collected by a pass over the corpus; for a single note, only its own names are
+            known), in its note, or nowhere.
         recall_first: whether every word that is not a common or clinical word is a possible name.
-        kept: labels that the policy keeps unchanged; any other label that overlaps one of them wins.
+        kept: labels that the policy keeps unchanged; any other label that overlaps one of them
+            wins.
         second_opinion: reads the sentences with words that the detectors left unsettled.
-        staff: names of the staff list. find_words, keep_words: those of the policy. A keep word is cut out of the spans
-            of all detectors, except those of the patient list, the staff list and the find words.
+        staff: names of the staff list. find_words, keep_words: those of the policy. A keep word is
+            cut out of the spans of all detectors, except those of the patient list, the staff list
+            and the find words.
     """
 
     def __init__(
@@ -212,7 +220,9 @@ class Finder:
         return NoteView(text, note_id, self.patients.get(patient_id), self.staff)
 
     def detect(self, view: NoteView) -> list[Span]:
-        """Return the spans of the detectors in one note, without names of other notes and without revision."""
+        """Return the spans of the detectors in one note, without names of other notes and without
+        revision.
+        """
         spans = [span for detector in self.detectors for span in detector.find(view)]
         if self.find_words is not None:
             spans += self.find_words.found(view)
@@ -246,7 +256,9 @@ class Finder:
         ]
 
     def for_patients(self, patient_ids: Iterable[str]) -> Finder:
-        """Return a copy restricted to the data of some patients, as sent to a worker with its batch."""
+        """Return a copy restricted to the data of some patients, as sent to a worker with its
+        batch.
+        """
         ids = set(patient_ids)
         other = copy(self)
         other.patients = {
@@ -265,7 +277,9 @@ class Finder:
 
 
 def _second_opinion(settings: PhiSettings) -> SecondOpinion | None:
-    """Return the second opinion if the settings ask for it; a missing package is reported now, not in a worker."""
+    """Return the second opinion if the settings ask for it; a missing package is reported now, not
+    in a worker.
+    """
     if settings.second_opinion != "on" or settings.engine:
         return None
     opinion = SecondOpinion()
@@ -274,11 +288,12 @@ def _second_opinion(settings: PhiSettings) -> SecondOpinion | None:
 
 
 def resolve(text: str, spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
-    """Return sorted spans without overlaps that cover every character of the given ones, in any input order.
+    """Return sorted spans without overlaps that cover every character of the given ones, in any
+    input order.
 
     Args:
-        kept: labels that the policy keeps unchanged. A span of any other label that overlaps one of them wins, so that
-            no name is kept because it may also be a town.
+        kept: labels that the policy keeps unchanged. A span of any other label that overlaps one of
+            them wins, so that no name is kept because it may also be a town.
     """
     return united(
         (_to_word_edges(text, span) if span.label == "NAME" else span for span in spans), kept
@@ -315,7 +330,8 @@ _GENERATION = re.compile(
 
 
 def _to_word_edges(text: str, span: Span) -> Span:
-    """Extend a name to the boundaries of its words, including hyphenated parts and a generation (Jr.).
+    """Extend a name to the boundaries of its words, including hyphenated parts and a generation
+    (Jr.).
 
     A possessive ending is left out.
     """

@@ -1,4 +1,5 @@
-"""Places and institutions in text without letter case: the same rules on a copy with the usual capitals.
+"""Places and institutions in text without letter case: the same rules on a copy with the usual
+capitals.
 
 `SEEN AT MERCY HOSPITAL` and `seen at mercy hospital` both become `seen at Mercy Hospital`. Only
 segments in capitals, or notes with hardly any capitals, are copied; all other text keeps its case.
@@ -34,7 +35,8 @@ _TRIGGER = re.compile(
     r"|in|at|from|to|near|of|outside|for)\b",
     re.I,
 )
-# Any words before these kinds may be their name; before the others only words that are not ordinary words.
+# Any words before these kinds may be their name; before the others only words that are not ordinary
+# words.
 _KINDS = words(
     "hospital hosp hospitals clinic center centre ctr infirmary hospice pharmacy university college"
     " school academy"
@@ -93,7 +95,9 @@ _FEWEST = 3  # words of a segment in capitals
 
 @dataclass(frozen=True)
 class Recased:
-    """Segments of a plain copy in their usual case, one per line, with their offsets in the copy and in the note."""
+    """Segments of a plain copy in their usual case, one per line, with their offsets in the copy
+    and in the note.
+    """
 
     text: str
     starts: list[int]
@@ -151,7 +155,9 @@ def _is_shouted(segment: str) -> bool:
 
 
 def _usual(segment: str) -> str:
-    """Return a segment with capitals where names and names of institutions have them; the length stays."""
+    """Return a segment with capitals where names and names of institutions have them; the length
+    stays.
+    """
     found = list(_WORD.finditer(segment))
     lowers = [match[0].lower() for match in found]
     spans = [match.span() for match in found]
@@ -186,7 +192,9 @@ def _titled(lower: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def _kind_of(lower: str) -> int:
-    """Return 0 for an ordinary word, 1 for a name or a word that is in no list, 2 for a town that is also a word."""
+    """Return 0 for an ordinary word, 1 for a name or a word that is in no list, 2 for a town that
+    is also a word.
+    """
     bare = lower.removesuffix("'s")
     kind = lexical_classes(bare)
     if len(bare) < 3 or kind & LexicalClass.FUNCTION or bare in _STOPS:
@@ -225,7 +233,9 @@ def _capitalise_before(
 def _capitalise_after(
     end: int, lowers: list[str], capital: list[bool], spans: list[tuple[int, int]], alone: bool
 ) -> None:
-    """Mark up to three words that begin at an offset: an employer, a school; after `St.` only one."""
+    """Mark up to three words that begin at an offset: an employer, a school; after `St.` only
+    one.
+    """
     index = next((number for number, (start, _) in enumerate(spans) if start >= end), len(spans))
     last = index
     while last < len(spans) and last - index < (1 if alone else 3) and not _stops(lowers[last]):
@@ -237,7 +247,9 @@ def _capitalise_after(
 
 @cache
 def _listed() -> dict[str, list[tuple[str, ...]]]:
-    """Return the towns, states and hospitals as they are written, by their first word in lower case."""
+    """Return the towns, states and hospitals as they are written, by their first word in lower
+    case.
+    """
     table: dict[str, list[tuple[str, ...]]] = {}
     for name in word_list("cities") | word_list("hospitals") | word_list("states"):
         row = tuple(name.split())

@@ -1,7 +1,9 @@
-"""`NoteView`: input of the detectors, a normalised ("plain") copy of a note with a map to offsets in the note.
+"""`NoteView`: input of the detectors, a normalised ("plain") copy of a note with a map to offsets
+in the note.
 
-The copy has no zero-width characters, full-width digits, curly quotes, combining accents, look-alike letters, tags or
-character references, so none of them can hide an identifier. Spans are mapped back to code points of the note.
+The copy has no zero-width characters, full-width digits, curly quotes, combining accents,
+look-alike letters, tags or character references, so none of them can hide an identifier. Spans are
+mapped back to code points of the note.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ _SIGNS = (
     | {ord(c): '"' for c in "“”„‟″"}
 )
 _SIGNS |= {ord(c): "/" for c in "∕⁄⧸"} | {ord(c): "." for c in "·‧∙"} | {ord(c): ":" for c in "∶ː"}
-# Cyrillic and Greek letters that look like Latin ones; replaced in words that also contain Latin letters.
+# Cyrillic and Greek letters that look like Latin ones; replaced in words that also contain Latin
+# letters.
 _LOOKALIKES = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаеіјорсухѕԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοα", "ABESIJKMHOPCTYXaeijopcyxsdqwABEZHIKMNOPTYXoa"
 )
@@ -51,8 +54,8 @@ _CONTRACTED = ("n't", "'re", "'ve", "'ll", "'m", "'d")
 class Plain(NamedTuple):
     """Plain copy, with the half-open range of offsets in the note for each of its characters.
 
-    `starts` and `ends` are None if all offsets in the copy and the note are equal. Of a note with `markup` they are
-    offsets in its text.
+    `starts` and `ends` are None if all offsets in the copy and the note are equal. Of a note with
+    `markup` they are offsets in its text.
     """
 
     text: str
@@ -69,7 +72,9 @@ class Plain(NamedTuple):
 
 
 def plain(text: str) -> Plain:
-    """Return the plain copy: NFKC, without ignorable characters, with ASCII digits, dashes and quotes."""
+    """Return the plain copy: NFKC, without ignorable characters, with ASCII digits, dashes and
+    quotes.
+    """
     if text.isascii():
         return Plain(text)
     clusters = list(_clusters(text))
@@ -91,7 +96,9 @@ def plain(text: str) -> Plain:
 
 
 def _clusters(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, plain form): runs of ASCII unchanged, other characters with their combining marks."""
+    """Yield (start, end, plain form): runs of ASCII unchanged, other characters with their
+    combining marks.
+    """
     start = 0
     for match in _RUN.finditer(text):
         if match[0].isascii():
@@ -140,7 +147,9 @@ def begins_small(word: str) -> bool:
 
 
 class Word(NamedTuple):
-    """Word of the plain copy: offsets, text without possessive ending, lower case, and lexical classes."""
+    """Word of the plain copy: offsets, text without possessive ending, lower case, and lexical
+    classes.
+    """
 
     start: int
     end: int
@@ -199,7 +208,9 @@ class NoteView:
 
     @cached_property
     def plain(self) -> str:
-        """The plain copy, with masks of an earlier de-identification replaced by NUL (same length)."""
+        """The plain copy, with masks of an earlier de-identification replaced by NUL (same
+        length).
+        """
         copy = self.aligned.text
         if "[" not in copy and "___" not in copy:
             return copy
@@ -233,7 +244,9 @@ class NoteView:
 
 
 def spans_in(markup: Markup, spans: Sequence[Span]) -> tuple[str, list[Span]]:
-    """Return the text of a marked-up note, and the spans in it, sorted; a span of tags alone is left out."""
+    """Return the text of a marked-up note, and the spans in it, sorted; a span of tags alone is
+    left out.
+    """
     ranges = [(span, *markup.to_text(span.start, span.end)) for span in spans]
     return markup.text, sorted(span.over(start, end) for span, start, end in ranges if start < end)
 
@@ -296,7 +309,9 @@ class Words(Sequence[Word]):
 
 @lru_cache(maxsize=1 << 12)
 def look_up(word: str) -> tuple[str, str, int]:
-    """Return a word without its possessive ending, the same in lower case, and its lexical classes."""
+    """Return a word without its possessive ending, the same in lower case, and its lexical
+    classes.
+    """
     if "'" in word:
         if word[-2:] in ("'s", "'S"):
             word = word[:-2]

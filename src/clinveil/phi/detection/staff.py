@@ -1,8 +1,9 @@
-"""`StaffNames`: the names of a site's clinicians and other staff, searched for in the notes of all patients.
+"""`StaffNames`: the names of a site's clinicians and other staff, searched for in the notes of all
+patients.
 
-A full name matches in both orders, with an initial between its parts. A family name alone matches if it is capitalised
-and neither a common or clinical word nor an eponym. The names are kept as sorted 64-bit hashes, so a list of a million
-names takes 30 MB, and a worker process reads it once.
+A full name matches in both orders, with an initial between its parts. A family name alone matches
+if it is capitalised and neither a common or clinical word nor an eponym. The names are kept as
+sorted 64-bit hashes, so a list of a million names takes 30 MB, and a worker process reads it once.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ class StaffNames:
 
 
 def _is_full_name(text: str, inside: list[Word]) -> bool:
-    """Whether words with the parts of one name, and perhaps an initial between them, are that name."""
+    """Whether words with the parts of one name, and perhaps an initial between them, are that
+    name.
+    """
     if len(inside) == 3 and len(inside[1].text) > 1:
         return False
     if any(is_word(word.lower) and not word.capital for word in (inside[0], inside[-1])):

@@ -1,4 +1,6 @@
-"""`WordList`: words and phrases of a site, which are always or never replaced, and their places in a note."""
+"""`WordList`: words and phrases of a site, which are always or never replaced, and their places in
+a note.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +135,9 @@ def _stands_alone(text: str, place: Place) -> bool:
 
 
 def _joined(text: str, place: Place) -> bool:
-    """Whether a letter or digit follows a hyphen, an apostrophe, an at sign or an underscore next to a phrase."""
+    """Whether a letter or digit follows a hyphen, an apostrophe, an at sign or an underscore next
+    to a phrase.
+    """
     left = text[max(0, place.start - 2) : place.start]
     right = text[place.end : place.end + 2]
     return (len(left) == 2 and left[1] in _JOINED and left[0].isalnum()) or (

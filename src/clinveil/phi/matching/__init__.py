@@ -1,1 +1,3 @@
-"""Fast matching of many patterns: tables of distinct words, and offsets at which a pattern can match."""
+"""Fast matching of many patterns: tables of distinct words, and offsets at which a pattern can
+match.
+"""

@@ -1,9 +1,10 @@
 """Anchors: text that every match of a pattern contains, derived from the parsed pattern.
 
-An anchor is one of several words or parts of words ("chart", or "phone" or "fax"), a run of digits, or a sign ("@").
-All sets are supersets of what the pattern allows, so no match is lost (prefilters of RE2: R. Cox, "Regular expression
-matching with a trigram index", 2012, with offsets added). Python's parser is private (`re._parser`); the parts used
-here are the same in 3.11 to 3.14, and an unknown node is assumed to match anything.
+An anchor is one of several words or parts of words ("chart", or "phone" or "fax"), a run of digits,
+or a sign ("@"). All sets are supersets of what the pattern allows, so no match is lost (prefilters
+of RE2: R. Cox, "Regular expression matching with a trigram index", 2012, with offsets added).
+Python's parser is private (`re._parser`); the parts used here are the same in 3.11 to 3.14, and an
+unknown node is assumed to match anything.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ _CATEGORIES = {
     _op.CATEGORY_NOT_SPACE: ALL & ~_SPACES,
     _op.CATEGORY_NOT_WORD: ALL & ~_WORD,
 }
-# Approximate frequencies of characters and words in notes: they choose between anchors and do not affect results.
+# Approximate frequencies of characters and words in notes: they choose between anchors and do not
+# affect results.
 _SHARE = (
     dict.fromkeys(_ASCII, 0.0005)
     | {c: 0.0015 for c in _ASCII if c.isupper() or c.isdigit()}
@@ -68,7 +70,8 @@ class Reach(NamedTuple):
     """Characters that a piece of a pattern can consume, and how many.
 
     Attributes:
-        chars: one bit per ASCII character, and one for all others. low, high: smallest and largest number.
+        chars: one bit per ASCII character, and one for all others. low, high: smallest and largest
+            number.
     """
 
     chars: int = 0
@@ -98,7 +101,8 @@ class Anchor(NamedTuple):
     """Text that every match contains, after the characters consumed by `before`.
 
     Attributes:
-        strings: it is one of these strings of letters and edges, in lower case if case is ignored; if empty,
+        strings: it is one of these strings of letters and edges, in lower case if case is ignored;
+            if empty,
         signs: it is one of these characters; if 0,
         digits: it is a run of at least this many digits. Non-ASCII characters count as digits.
     """
@@ -127,7 +131,8 @@ class Required(NamedTuple):
 
     Attributes:
         anchor: contained in every match; None if there is no useful anchor.
-        first: characters with which a match can begin. before: characters that can precede it, if there is any.
+        first: characters with which a match can begin. before: characters that can precede it, if
+            there is any.
     """
 
     anchor: Anchor | None
@@ -136,7 +141,9 @@ class Required(NamedTuple):
 
 
 def _of_set(members: Any, any_case: bool) -> int:
-    """Return the characters of a class; all of them if it contains an unknown item or is a negation of non-ASCII."""
+    """Return the characters of a class; all of them if it contains an unknown item or is a negation
+    of non-ASCII.
+    """
     chars = 0
     negated = False
     for op, value in members:
@@ -351,7 +358,9 @@ def required(pattern: re.Pattern[str]) -> Required:
 
 
 def _of_pieces(items: list[Reach]) -> Iterator[Anchor]:
-    """Yield the anchors that are runs of digits, merged, or single characters out of at most three."""
+    """Yield the anchors that are runs of digits, merged, or single characters out of at most
+    three.
+    """
     before = NOTHING
     for place, item in enumerate(items):
         if item.low and not item.chars & ~_NUMERIC:
@@ -363,7 +372,9 @@ def _of_pieces(items: list[Reach]) -> Iterator[Anchor]:
 
 
 def _first(nodes: Any, any_case: bool) -> tuple[int, bool]:
-    """Return the characters with which a match of some nodes can begin, and whether it can be empty."""
+    """Return the characters with which a match of some nodes can begin, and whether it can be
+    empty.
+    """
     chars = 0
     for op, value in nodes:
         if op in (_op.LITERAL, _op.IN):

@@ -1,7 +1,8 @@
-"""Pattern matching restricted to the offsets at which a match can begin, with the same matches as `finditer`.
+"""Pattern matching restricted to the offsets at which a match can begin, with the same matches as
+`finditer`.
 
-The anchors of all patterns (`anchors.py`) are searched for in one pass over a note, strings by an Aho-Corasick
-automaton. From the anchors follow the offsets at which each pattern is tried.
+The anchors of all patterns (`anchors.py`) are searched for in one pass over a note, strings by an
+Aho-Corasick automaton. From the anchors follow the offsets at which each pattern is tried.
 """
 
 from __future__ import annotations
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int32]
 LONGEST_RUN = 64
-"""A match begins within the first digits of a run of digits, this many, and at most `FARTHEST` before its anchor."""
+"""A match begins within the first digits of a run of digits, this many, and at most `FARTHEST`
+before its anchor.
+"""
 FARTHEST = 96
 _CLASSES = 129  # one per ASCII character, and one for all others
 _OTHER = _CLASSES - 1
-# Characters without a letter, and non-ASCII letters that match an ASCII letter if case is ignored (a test checks all).
+# Characters without a letter, and non-ASCII letters that match an ASCII letter if case is ignored
+# (a test checks all).
 _LETTERS = {code: EDGE for code in range(128) if not chr(code).isalpha()} | str.maketrans(
     "\u0130\u0131\u017f\u212a", "iisk"
 )
@@ -39,7 +43,9 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 class _Anchors:
-    """Anchors of the patterns of all detectors, so that each note is searched once for all of them."""
+    """Anchors of the patterns of all detectors, so that each note is searched once for all of
+    them.
+    """
 
     def __init__(self) -> None:
         self.numbers: dict[re.Pattern[str], int] = {}
@@ -83,7 +89,8 @@ class Tables:
         self._exact = _automaton(
             (text, place) for place, text in enumerate(strings) if text != text.lower()
         )
-        # From the end of a string to its first letter; the searched text has an additional edge before it.
+        # From the end of a string to its first letter; the searched text has an additional edge
+        # before it.
         self._back = np.array([len(text) - (text[0] == EDGE) for text in strings], np.int32)
         self._sizes = np.array([len(numbers) for numbers in strings.values()], np.int32)
         self._owners = np.array(
@@ -111,7 +118,9 @@ class Tables:
         return {int(owners[a]): offsets[a:b].tolist() for a, b in pairwise(edges) if a < b}
 
     def _of_strings(self, text: str) -> Ints:
-        """Return the strings of a text: pattern, first offset and last offset of each, by offset."""
+        """Return the strings of a text: pattern, first offset and last offset of each, by
+        offset.
+        """
         letters = f"{EDGE}{_NOT_ASCII.sub(EDGE, text.translate(_LETTERS))}{EDGE}"
         found = [*self._exact.iter(letters), *self._folded.iter(letters.lower())]
         ends, places = (
@@ -155,9 +164,11 @@ def _offsets(
     """Return pattern numbers and offsets at which they can match, in order for each pattern.
 
     Args:
-        text: character classes. hits: rows of pattern numbers, first and last offsets; in order for each pattern.
+        text: character classes. hits: rows of pattern numbers, first and last offsets; in order for
+            each pattern.
         most: by pattern, characters that can be consumed before the anchor.
-        heads: pattern x class, whether a match can begin so. preceding: whether the class can be before a match.
+        heads: pattern x class, whether a match can begin so. preceding: whether the class can be
+            before a match.
     """
     lows = np.empty(hits.shape[1], np.int32)
     tried = np.zeros(most.size, np.int32)
@@ -183,7 +194,9 @@ def _offsets(
 
 
 def _automaton(strings: Iterable[tuple[str, int]]) -> Any:
-    """Return an Aho-Corasick automaton that yields the end and the number of each string in a text."""
+    """Return an Aho-Corasick automaton that yields the end and the number of each string in a
+    text.
+    """
     automaton = ahocorasick.Automaton(ahocorasick.STORE_INTS)
     # NUL occurs in no searched text; an empty automaton raises an error.
     for text, number in (

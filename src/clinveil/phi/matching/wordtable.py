@@ -1,8 +1,10 @@
-"""`Tokens`: the words, numbers, signs and line ends of a text, as ids in a table of distinct tokens.
+"""`Tokens`: the words, numbers, signs and line ends of a text, as ids in a table of distinct
+tokens.
 
-Properties of a word (lexical classes, tagger row, cues) are computed once per distinct word and cached in a `Column`,
-so that a note needs array look-ups instead of one dictionary look-up per word. A table that becomes too large is
-replaced by an empty one; `Tokens` keep a reference to their table.
+Properties of a word (lexical classes, tagger row, cues) are computed once per distinct word and
+cached in a `Column`, so that a note needs array look-ups instead of one dictionary look-up per
+word. A table that becomes too large is replaced by an empty one; `Tokens` keep a reference to their
+table.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ Ints = NDArray[np.int32]
 _SPACE, _SIGN, _NUL, _LINE, _DIGIT, _LETTER = range(6)
 _APOSTROPHE = 39
 _HYPHEN = 45
-# Ids of tokens other than words: edge of the text, numbers by length, line end, rare signs, ASCII signs.
+# Ids of tokens other than words: edge of the text, numbers by length, line end, rare signs, ASCII
+# signs.
 EDGE = 0
 LINE = 6
 ODD = 7
@@ -83,7 +86,9 @@ def _end_of_word(text: NDArray[np.uint32], kinds: NDArray[np.uint8], start: int)
 def _scan(
     text: NDArray[np.uint32], kinds: NDArray[np.uint8]
 ) -> tuple[Ints, Ints, Ints, NDArray[np.uint32]]:
-    """Return starts, ends and ids of the tokens, the id of a word being -1, and the text with words and spaces only."""
+    """Return starts, ends and ids of the tokens, the id of a word being -1, and the text with words
+    and spaces only.
+    """
     words = np.full(text.size, ord(" "), np.uint32)
     starts = np.empty(text.size, np.int32)
     ends = np.empty(text.size, np.int32)
@@ -146,7 +151,9 @@ class Table(dict[str, int]):
         return len(self.words) >= _MOST_WORDS or self._letters >= _MOST_LETTERS
 
     def token(self, number: int) -> str:
-        """Return the token of an id: the word or sign itself, zeros for a number, or NUL for all rare signs."""
+        """Return the token of an id: the word or sign itself, zeros for a number, or NUL for all
+        rare signs.
+        """
         if number >= FIRST_WORD:
             return self.words[number - FIRST_WORD]
         if number >= _SIGNS:
@@ -240,8 +247,8 @@ class Column:
 class Marks:
     """Predicates on words, one bit of a column each, evaluated together once per distinct word.
 
-    A module that searches every note for certain words defines `CUE = mark(lambda word: …)` and then calls
-    `note.words.marked(CUE)`.
+    A module that searches every note for certain words defines `CUE = mark(lambda word: …)` and
+    then calls `note.words.marked(CUE)`.
 
     Attributes:
         column: the values; replaced whenever a predicate is added.

@@ -1,9 +1,11 @@
 """Residues: text that looks like an identifier and is the same before and after treatment.
 
-This check shares no code and no rule with `phi/detection`, so it does not repeat the detectors' mistakes. It reads no
-context: a shape of digits, an address of mail or of the web, or a word of the patient's row in the list is either in a
-list of clinical shapes or a residue. Shapes are compared by position: text outside the treated spans is unchanged, so a
-shifted date that equals another date of the source is not a residue.
+This check shares no code and no rule with `phi/detection`, so it does not repeat the detectors'
+mistakes. It reads no
+context: a shape of digits, an address of mail or of the web, or a word of the patient's row in the
+list is either in a list of clinical shapes or a residue. Shapes are compared by position: text
+outside the treated spans is unchanged, so a shifted date that equals another date of the source is
+not a residue.
 
 It cannot see names, towns, or ages without a shape, unless they are in the patient list.
 """
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     from clinveil.phi.treatment.policy import Treated
 
 Offsets = tuple[int, int]
-# Of 1,796 MTSamples notes, one has a shape that is not an identifier; 4 have a residue (28 November 2026).
+# Of 1,796 MTSamples notes, one has a shape that is not an identifier; 4 have a residue (28 November
+# 2026).
 MAX_RESIDUES = 0.005
 FEWEST = 20  # notes
 CONTEXT = 40  # characters before and after a residue in the vault
@@ -81,7 +84,8 @@ class ResidueTally:
     """Counts of residues.
 
     Attributes:
-        notes: number of treated notes. found: number of those with a residue. labels: number of residues by label.
+        notes: number of treated notes. found: number of those with a residue. labels: number of
+            residues by label.
     """
 
     notes: int = 0
@@ -101,7 +105,9 @@ class ResidueTally:
         self.labels += other.labels
 
     def allowed(self, limit: float) -> int:
-        """Return how many notes may have residues: this share, rounded up from `FEWEST` notes on, else down."""
+        """Return how many notes may have residues: this share, rounded up from `FEWEST` notes on,
+        else down.
+        """
         return ceil(limit * self.notes) if self.notes >= FEWEST else floor(limit * self.notes)
 
     def as_dict(self) -> dict[str, Any]:

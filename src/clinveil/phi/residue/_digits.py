@@ -1,4 +1,6 @@
-"""Shapes of digits: dates, phone numbers and other numbers, and the clinical shapes that are none of them."""
+"""Shapes of digits: dates, phone numbers and other numbers, and the clinical shapes that are none
+of them.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,8 @@ _SHORT_YEAR = re.compile(r"(?<![\w\"'])'\d\d(?![\w'\"]|\.\d)")
 _CUT_BEFORE = re.compile(r"\0[-./_]?\Z")
 _CUT_AFTER = re.compile(r"[-./_]?\0")
 _PARTS_OF_DATES = frozenset("/-._")
-# Denominators of scores and fractions: 13/15, 6/14, 1/16, 28/30. Another number over 12 is the day of a month.
+# Denominators of scores and fractions: 13/15, 6/14, 1/16, 28/30. Another number over 12 is the day
+# of a month.
 _SCORES = frozenset({14, 15, 16, 18, 20, 24, 25, 28, 30})
 
 
@@ -221,7 +224,9 @@ def _is_two_part_date(
 def _is_month_and_number(
     groups: Sequence[_Group], numbers: Sequence[int], lengths: Sequence[int]
 ) -> bool:
-    """Whether `9/03` or `3/13` is a month with a day or a year: a zero in front, or a day that no score has."""
+    """Whether `9/03` or `3/13` is a month with a day or a year: a zero in front, or a day that no
+    score has.
+    """
     if max(lengths[:2]) > 2 or groups[0].separator in (".", "/") or numbers[0] == 0:
         return False
     if len(groups) > 2 and groups[2].separator in (".", "/"):
@@ -277,7 +282,9 @@ def _is_clinical(text: str, start: int, end: int, written: str, groups: Sequence
 
 
 def _is_range(written: str) -> bool:
-    """Whether the text is a range of values: decimals, numbers of equal length, or round numbers."""
+    """Whether the text is a range of values: decimals, numbers of equal length, or round
+    numbers.
+    """
     match = _ASCENDING.fullmatch(written)
     if match is None:
         return False
@@ -306,7 +313,9 @@ def _is_internet(groups: Sequence[_Group]) -> bool:
 
 
 def _spaced(text: str) -> Iterator[Shape]:
-    """Yield numbers with spaces between their groups: 020 7946 0018, (216) 555-0144, 536 22 1234."""
+    """Yield numbers with spaces between their groups: 020 7946 0018, (216) 555-0144, 536 22
+    1234.
+    """
     for match in _SPACED.finditer(text):
         if " " not in match[0]:
             continue
@@ -322,7 +331,9 @@ def _spaced(text: str) -> Iterator[Shape]:
 
 
 def _spaced_number(lengths: Sequence[int]) -> tuple[int, int]:
-    """Return the range of groups that are a number by their lengths: all of them, or those of a phone in a row."""
+    """Return the range of groups that are a number by their lengths: all of them, or those of a
+    phone in a row.
+    """
     spelled = len(lengths) >= _SPELLED and max(lengths) == 1
     if spelled or tuple(lengths) in _SPACED_LENGTHS:
         return 0, len(lengths)
@@ -334,7 +345,9 @@ def _spaced_number(lengths: Sequence[int]) -> tuple[int, int]:
 
 
 def _named_months(text: str, *, years: bool) -> Iterator[Shape]:
-    """Yield a month's name with a day or a year next to it: March 3, 3rd of March, Mar 2019, 24-Dec."""
+    """Yield a month's name with a day or a year next to it: March 3, 3rd of March, Mar 2019,
+    24-Dec.
+    """
     for match in _MONTHS.finditer(text):
         if _LETTER_BEFORE.search(text[max(0, match.start() - 3) : match.start()]):
             continue  # A-Dec

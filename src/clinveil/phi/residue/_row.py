@@ -22,7 +22,9 @@ _TITLE = re.compile(r"(?:\b(?:mr|mrs|ms|miss|mx|dr)\.?[ \t]+)\Z", re.IGNORECASE)
 
 
 class _Row(NamedTuple):
-    """Words and numbers of a patient's row: form -> label. Ordinary words need a neighbour of the row."""
+    """Words and numbers of a patient's row: form -> label. Ordinary words need a neighbour of the
+    row.
+    """
 
     words: dict[str, str]
     numbers: dict[str, str]
@@ -82,7 +84,9 @@ def row_words(text: str, patient: Patient) -> Iterator[Shape]:
 
 
 def _adjoin(text: str, places: Sequence[re.Match[str]], index: int, other: int) -> bool:
-    """Whether two words have nothing between them but a space, a comma, a hyphen or an initial's dot."""
+    """Whether two words have nothing between them but a space, a comma, a hyphen or an initial's
+    dot.
+    """
     first = places[min(index, other)]
     second = places[max(index, other)]
     between = text[first.end() : second.start()]
@@ -94,7 +98,9 @@ def _adjoin(text: str, places: Sequence[re.Match[str]], index: int, other: int) 
 
 
 def _counts_alone(text: str, match: re.Match[str]) -> bool:
-    """Whether one word of the row is a residue by itself: no ordinary word, or a word after a title."""
+    """Whether one word of the row is a residue by itself: no ordinary word, or a word after a
+    title.
+    """
     word = match[0]
     if is_word(word.casefold()):
         return (

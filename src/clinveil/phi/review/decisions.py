@@ -1,8 +1,8 @@
 """Reviewers' decisions on the spans of notes, in the append-only files of `clinveil review`.
 
-A file contains one JSON line per step. The first line contains the reviewer and the key of the text hashes; every other
-line contains the note id, a keyed hash of its text and verdicts on spans. The last verdict on a span applies. A step
-counts only after it is on disk.
+A file contains one JSON line per step. The first line contains the reviewer and the key of the text
+hashes; every other line contains the note id, a keyed hash of its text and verdicts on spans. The
+last verdict on a span applies. A step counts only after it is on disk.
 """
 
 from __future__ import annotations
@@ -45,11 +45,15 @@ class Kept(NamedTuple):
 
 
 Verdict = Kept | None
-"""Verdict on a span: the confirmed identifier, or None for a false positive. A span without a verdict is unchanged."""
+"""Verdict on a span: the confirmed identifier, or None for a false positive. A span without a
+verdict is unchanged.
+"""
 
 
 class Change(NamedTuple):
-    """One step of a review: verdicts on spans (`OPEN` removes one), and whether the note is now complete."""
+    """One step of a review: verdicts on spans (`OPEN` removes one), and whether the note is now
+    complete.
+    """
 
     verdicts: Mapping[Offsets, Verdict | str]
     done: bool | None = None
@@ -65,7 +69,9 @@ class Change(NamedTuple):
 
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> Change:
-        """Return the change of a line. Raises ValueError, TypeError or KeyError for an invalid one."""
+        """Return the change of a line. Raises ValueError, TypeError or KeyError for an invalid
+        one.
+        """
         done = line.get("done")
         if done is not None and not isinstance(done, bool):
             raise ValueError
@@ -137,7 +143,9 @@ def text_hash(key: str, text: str) -> str:
 
 
 class DecisionFile(NamedTuple):
-    """Contents of a file of decisions: its head, the decisions by note id, and the size of its complete lines."""
+    """Contents of a file of decisions: its head, the decisions by note id, and the size of its
+    complete lines.
+    """
 
     key: str
     reviewer: str
@@ -210,7 +218,9 @@ class Decisions:
         return len(self._by_note)
 
     def __call__(self, note_id: str, text: str, spans: list[Span]) -> list[Span]:
-        """Return the spans of a note after the decisions. Raises InputError if its text has changed since."""
+        """Return the spans of a note after the decisions. Raises InputError if its text has changed
+        since.
+        """
         decided = self._by_note.get(note_id)
         if decided is None:
             return spans
@@ -235,8 +245,8 @@ class Decisions:
     def check_corpus(self, corpus: Corpus) -> None:
         """Check that a corpus contains the reviewed notes.
 
-        Raises InputError, with counts, if some have changed or none is present. Warns with InputWarning if only some
-        of them are present.
+        Raises InputError, with counts, if some have changed or none is present. Warns with
+        InputWarning if only some of them are present.
         """
         unchanged = [
             self._matches(self._by_note[note.note_id], note.text)
@@ -274,8 +284,8 @@ class Decisions:
 def revised(spans: Iterable[Span], *decided: Mapping[Offsets, Verdict]) -> list[Span]:
     """Return the spans after the verdicts of one or several reviewers, sorted, without overlaps.
 
-    A detected span is dropped only if verdicts cover every character of it: rejected, or part of a confirmed or
-    corrected identifier.
+    A detected span is dropped only if verdicts cover every character of it: rejected, or part of a
+    confirmed or corrected identifier.
     """
     kept = {verdict for verdicts in decided for verdict in verdicts.values() if verdict is not None}
     reviewed = _merged(
@@ -300,7 +310,8 @@ def _merged(intervals: Iterable[Offsets]) -> list[Offsets]:
 
 
 class DecisionLog:
-    """Append steps, one line each, written and synced immediately. Steps can be reverted one by one.
+    """Append steps, one line each, written and synced immediately. Steps can be reverted one by
+    one.
 
     Attributes:
         notes: decisions so far, by note, including those of earlier sessions.
@@ -316,12 +327,16 @@ class DecisionLog:
         return self.notes.setdefault(note_id, NoteDecisions(text))
 
     def add(self, note_id: str, change: Change) -> None:
-        """Write a step on a note known to `of`, then apply it. Raises OSError if the write fails."""
+        """Write a step on a note known to `of`, then apply it. Raises OSError if the write
+        fails.
+        """
         self._write(note_id, change.as_line())
         self.notes[note_id].apply(change)
 
     def undo(self, note_id: str) -> None:
-        """Revert the last step on a note known to `of`, if there is one. Raises OSError if the write fails."""
+        """Revert the last step on a note known to `of`, if there is one. Raises OSError if the
+        write fails.
+        """
         if self.notes[note_id].steps:
             self._write(note_id, {"undo": True})
             self.notes[note_id].undo()

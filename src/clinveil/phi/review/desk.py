@@ -1,9 +1,11 @@
-"""`Desk`: the notes in a reviewer's queue, with the decisions on their spans and the resulting text.
+"""`Desk`: the notes in a reviewer's queue, with the decisions on their spans and the resulting
+text.
 
-The queue has the notes of a run, most doubtful first or in file order. Notes with residues come first. Doubt of a note:
-the number of undetected words that may be names, plus 1 minus the score of each detected span. A run without stored
-spans has a queue of the notes with residues. Offsets are in code points of the note; the page
-converts them to UTF-16 units.
+The queue has the notes of a run, most doubtful first or in file order. Notes with residues come
+first. Doubt of a note:
+the number of undetected words that may be names, plus 1 minus the score of each detected span. A
+run without stored spans has a queue of the notes with residues. Offsets are in code points of the
+note; the page converts them to UTF-16 units.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ class Entry:
     Attributes:
         spans: spans that the run detected.
         suspects: ranges of undetected words that may be names.
-        residues: unchanged text that looks like an identifier; treated only if the reviewer accepts it.
+        residues: unchanged text that looks like an identifier; treated only if the reviewer accepts
+            it.
         number: its row among the notes of the run, from 0.
     """
 
@@ -88,7 +91,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class PastRun:
-    """A completed `clinveil deidentify` run with stored spans or residues, as described by its vault."""
+    """A completed `clinveil deidentify` run with stored spans or residues, as described by its
+    vault.
+    """
 
     vault: Path
     notes: Path
@@ -113,7 +118,8 @@ class PastRun:
         return Deidentifier.of(settings, self.key, patients=patients)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield all notes with their spans, in order, or those with residues if the run stored no others.
+        """Yield all notes with their spans, in order, or those with residues if the run stored no
+        others.
 
         Raises InputError if the notes have changed.
         """
@@ -186,7 +192,9 @@ def review_queue(entries: Iterable[Entry], most: int, order: Order) -> list[Entr
 
 
 def suspects(text: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of words outside all spans that may be names: capitalised and not ordinary words."""
+    """Yield the ranges of words outside all spans that may be names: capitalised and not ordinary
+    words.
+    """
     view = NoteView(text)
     covered = sorted((span.start, span.end) for span in spans)
     at = 0
@@ -302,7 +310,9 @@ class Desk:
         }
 
     def act(self, at: int, verdicts: Sequence[Mapping[str, Any]], done: bool | None = None) -> Json:
-        """Apply a step: verdicts on spans, and whether the note is done. Raises InputError for an invalid step."""
+        """Apply a step: verdicts on spans, and whether the note is done. Raises InputError for an
+        invalid step.
+        """
         entry = self._entry(at)
         try:
             change = Change.of_line({"set": verdicts, "done": done})
@@ -365,7 +375,9 @@ class Desk:
         }
 
     def _state(self, at: int) -> Json:
-        """Return the current spans of a note, its replacements, and its entry in the list of notes."""
+        """Return the current spans of a note, its replacements, and its entry in the list of
+        notes.
+        """
         entry = self.entries[at]
         decided = self._decided(at)
         active = revised(entry.spans, decided.verdicts)
@@ -426,7 +438,9 @@ def _page_span(place: tuple[int, int], found: Span | None, verdict: Verdict | st
 
 @contextmanager
 def open_desk(run: PastRun, entries: Sequence[Entry], reviewer: str) -> Iterator[Desk]:
-    """Open the session of one reviewer on the notes of a run. The decisions are in the run's vault."""
+    """Open the session of one reviewer on the notes of a run. The decisions are in the run's
+    vault.
+    """
     key = hash_key(run.key)
     with decision_log(decisions_of(run.vault, reviewer), key, reviewer) as log:
         yield Desk(entries, run.deidentifier(), log, key=key, reviewer=reviewer)

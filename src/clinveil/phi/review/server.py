@@ -1,9 +1,10 @@
 """The server of the review page, reachable only from the local machine.
 
-It listens on 127.0.0.1. The printed address contains a one-time token in its fragment, which browsers do not send. The
-page exchanges it for a session token, which accompanies every request in a header. A cookie would be sent to all ports
-of the machine, and a header cannot be set by a page of another site. Host and Origin are checked against DNS rebinding
-and cross-site requests. Nothing is logged.
+It listens on 127.0.0.1. The printed address contains a one-time token in its fragment, which
+browsers do not send. The page exchanges it for a session token, which accompanies every request in
+a header. A cookie would be sent to all ports of the machine, and a header cannot be set by a page
+of another site. Host and Origin are checked against DNS rebinding and cross-site requests. Nothing
+is logged.
 
 This is the only module of clinveil that imports an HTTP server; `lint-imports` enforces this.
 """
@@ -114,11 +115,15 @@ class ReviewServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """The address to open. The one-time token is in the fragment, which browsers do not send."""
+        """The address to open. The one-time token is in the fragment, which browsers do not
+        send.
+        """
         return f"http://{ADDRESS}:{self.server_port}/#{self.guard.once}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report the location of an internal error without its message, which may contain note text."""
+        """Report the location of an internal error without its message, which may contain note
+        text.
+        """
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError | TimeoutError):
             sys.stderr.write(

@@ -1,7 +1,8 @@
 """Features of a token at its own position and at up to two positions on either side.
 
-A property belongs to one token at an offset, or to a pair of coarse token kinds. The score of a label is therefore a
-sum of rows that are computed once per distinct word (`tag.Rows`) instead of a dictionary of strings per token. Models
+A property belongs to one token at an offset, or to a pair of coarse token kinds. The score of a
+label is therefore a sum of rows that are computed once per distinct word (`tag.Rows`) instead of a
+dictionary of strings per token. Models
 contain the property names: after any change of their meaning, increase `VERSION` and train again.
 """
 
@@ -98,8 +99,10 @@ class Parts(NamedTuple):
     """The properties of a token.
 
     Attributes:
-        kind: the group of a cue, or letter case and list membership. form: properties of its letters.
-        before, after: properties that many words share, in the order of the model's sums around those of the form.
+        kind: the group of a cue, or letter case and list membership. form: properties of its
+            letters.
+        before, after: properties that many words share, in the order of the model's sums around
+            those of the form.
     """
 
     kind: str
@@ -129,7 +132,9 @@ class Features:
         )
 
     def kind(self, token: str) -> str:
-        """Return the coarse kind of a token: the group of a cue, or its letter case and list membership."""
+        """Return the coarse kind of a token: the group of a cue, or its letter case and list
+        membership.
+        """
         return self._known(token).kind
 
     def parts(self, token: str) -> Parts:
@@ -177,7 +182,9 @@ def _shared(
 
 
 def _listed(classes: int, known: bool) -> str:
-    """Return a one-letter code of list membership: eponym, word, name, both, in the vocabulary, or unknown."""
+    """Return a one-letter code of list membership: eponym, word, name, both, in the vocabulary, or
+    unknown.
+    """
     if classes & LexicalClass.EPONYM:
         return "e"
     if classes & LexicalClass.WORD:
@@ -192,7 +199,9 @@ def _listed(classes: int, known: bool) -> str:
 
 
 def kept_form(token: str) -> str:
-    """Return the form of a token in the features: numbers by length, rare signs and masks as one class."""
+    """Return the form of a token in the features: numbers by length, rare signs and masks as one
+    class.
+    """
     first = token[:1]
     if first.isalpha() or not first:
         return token

@@ -1,4 +1,6 @@
-"""`TaggerModel` and its file format: NumPy arrays and a JSON header in a zip (.npz) with a hash; no pickle."""
+"""`TaggerModel` and its file format: NumPy arrays and a JSON header in a zip (.npz) with a hash; no
+pickle.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ class TaggerModel:
     """The weights of a CRF.
 
     Attributes:
-        labels: "O", then "B-NAME", "I-NAME" and so on: outside, and the first and later tokens of each PHI label.
+        labels: "O", then "B-NAME", "I-NAME" and so on: outside, and the first and later tokens of
+            each PHI label.
         properties: property names of `features`, sorted, without line breaks.
         weights: property x label, in nats.
         moves: transition weights, from x to, in nats.

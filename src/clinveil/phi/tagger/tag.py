@@ -28,7 +28,9 @@ Ints = NDArray[np.int32]
 
 @helper
 def _scores(ids: Ints, at: int, rows: Floats, kinds: Ints, pairs: Floats, into: Floats) -> None:
-    """Compute exp(score - highest score) of each label at one token; `ids` has two edge tokens at either end."""
+    """Compute exp(score - highest score) of each label at one token; `ids` has two edge tokens at
+    either end.
+    """
     highest = -math.inf
     for label in range(into.size):
         score = 0.0
@@ -197,7 +199,9 @@ class Rows:
 
 
 def _by_name(model: TaggerModel) -> tuple[dict[str, int], NDArray[np.float64]]:
-    """Return property name -> row, and the weights of each property: row x offset x label; 0 if the model has none."""
+    """Return property name -> row, and the weights of each property: row x offset x label; 0 if the
+    model has none.
+    """
     found = [
         (name.removeprefix(str(offset)), place, weights)
         for place, offset in enumerate(OFFSETS)
@@ -305,7 +309,9 @@ class Tagger:
 def _with_neighbours(
     tokens: Tokens, sure: NDArray[np.float64], taken: list[int], least: float
 ) -> list[int]:
-    """Add adjacent words that are not ordinary words and have a lower probability: the rest of a name."""
+    """Add adjacent words that are not ordinary words and have a lower probability: the rest of a
+    name.
+    """
     more = set(taken)
     for index in taken:
         for step in (1, -1):
@@ -323,7 +329,9 @@ def _with_neighbours(
 
 
 def _ends(token: str, first: str) -> bool:
-    """Return whether a token is a lower-case ordinary word after a capitalised one; only particles occur in names."""
+    """Return whether a token is a lower-case ordinary word after a capitalised one; only particles
+    occur in names.
+    """
     return (
         token.islower()
         and first[0].isupper()
@@ -333,7 +341,9 @@ def _ends(token: str, first: str) -> bool:
 
 
 def _least(words: Sequence[str]) -> float:
-    """Return the minimum probability of a name. Single eponyms, abbreviations and words are often medical terms."""
+    """Return the minimum probability of a name. Single eponyms, abbreviations and words are often
+    medical terms.
+    """
     classes = lexical_classes(words[0].removesuffix("'s"))
     if len(words) > 1:
         small = bool(classes & LexicalClass.FUNCTION) and (words[0].islower() or words[0].isupper())

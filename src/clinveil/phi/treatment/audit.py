@@ -1,13 +1,14 @@
 """Audit log of a vault: the treatment of every span of every note, without any text of the notes.
 
-There is one file per run, `audit-0001.jsonl` and so on. Each line ends with the SHA-256 of itself and the previous
-line, across files, so a changed, deleted or inserted line breaks the chain from there on. The last line of a run is
-sealed with the run's key: the chain cannot be rewritten without the key. Truncation at the end of the log cannot be
-detected from the log itself; keep a copy of the last seal (`deidentify.json`, `clinveil verify`) elsewhere.
+There is one file per run, `audit-0001.jsonl` and so on. Each line ends with the SHA-256 of itself
+and the previous line, across files, so a changed, deleted or inserted line breaks the chain from
+there on. The last line of a run is sealed with the run's key: the chain cannot be rewritten without
+the key. Truncation at the end of the log cannot be detected from the log itself; keep a copy of the
+last seal (`deidentify.json`, `clinveil verify`) elsewhere.
 
-A note is identified by a keyed reference, never by its id. A span is recorded with its offsets, label, detector,
-reason, score, treatment and the length of its replacement. A reason that contains the text of its span is left out, as
-an external detector may have put it there.
+A note is identified by a keyed reference, never by its id. A span is recorded with its offsets,
+label, detector, reason, score, treatment and the length of its replacement. A reason that contains
+the text of its span is left out, as an external detector may have put it there.
 """
 
 from __future__ import annotations

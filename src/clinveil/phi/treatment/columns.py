@@ -1,4 +1,5 @@
-"""Columns of dates next to the notes: move them by the days of their patient, or refuse to keep them unchanged.
+"""Columns of dates next to the notes: move them by the days of their patient, or refuse to keep
+them unchanged.
 
 A true date next to shifted notes discloses the offset of the patient.
 """
@@ -24,7 +25,8 @@ _ROLES = (NOTE_ID, PATIENT_ID, TEXT)
 def moved(
     values: pa.Array, offsets: Sequence[timedelta], day_first: Sequence[bool | None]
 ) -> pa.Array:
-    """Return a column of dates moved by the offset of each row. Text that is not a full date becomes a tag.
+    """Return a column of dates moved by the offset of each row. Text that is not a full date
+    becomes a tag.
 
     Args:
         day_first: of each row, whether its numeric dates are read day first; None if unknown.
@@ -59,8 +61,8 @@ def check_date_columns(corpus: Corpus, policy: Policy, shift: Collection[str]) -
     """Check the kept columns of notes with shifted dates, on the first batch.
 
     Raises:
-        UsageError: `--shift` under a policy that does not shift dates, or for a column without dates; a kept column of
-            dates that is not moved.
+        UsageError: `--shift` under a policy that does not shift dates, or for a column without
+            dates; a kept column of dates that is not moved.
     """
     if policy["DATE"] is not Treatment.SHIFT:
         if shift:
@@ -88,7 +90,8 @@ def check_date_columns(corpus: Corpus, policy: Policy, shift: Collection[str]) -
 def _has_dates(values: pa.Array) -> bool:
     """Return whether a column has a type of dates, or text of which some are full dates.
 
-    Few dates next to shifted notes disclose the offset as well as many. Numbers are dates only together.
+    Few dates next to shifted notes disclose the offset as well as many. Numbers are dates only
+    together.
     """
     kind = values.type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):

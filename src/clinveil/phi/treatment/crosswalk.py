@@ -1,9 +1,10 @@
 """Crosswalk: the original text of every replaced identifier, encrypted with the key of the run.
 
-The file contains every identifier of every patient. It is therefore written only on request, and the key that decrypts
-it (the vault's `key.bin`) should be stored elsewhere. Encryption: AES-256-GCM, one chunk per batch, with a key derived
-by HKDF-SHA256 from the run's key and name. The associated data of a chunk contain its number and whether it is the
-last one, so a truncated or reordered file, or one assembled from two, cannot be decrypted.
+The file contains every identifier of every patient. It is therefore written only on request, and
+the key that decrypts it (the vault's `key.bin`) should be stored elsewhere. Encryption:
+AES-256-GCM, one chunk per batch, with a key derived by HKDF-SHA256 from the run's key and name. The
+associated data of a chunk contain its number and whether it is the last one, so a truncated or
+reordered file, or one assembled from two, cannot be decrypted.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Row(NamedTuple):
 
     Attributes:
         digest: of the treated text; a note modified later cannot be restored.
-        shift: days by which the patient's dates were shifted, or None if the note has no shifted date.
+        shift: days by which the patient's dates were shifted, or None if the note has no shifted
+            date.
         new_note_id, new_patient_id: ids in the treated notes; "" if the source ids were kept.
     """
 
@@ -60,7 +62,9 @@ class Row(NamedTuple):
     new_patient_id: str = ""
 
     def restored(self, text: str) -> str:
-        """Return the original text of the note. Raises InputError if its treated text has changed."""
+        """Return the original text of the note. Raises InputError if its treated text has
+        changed.
+        """
         if digest(text) != self.digest:
             raise InputError("the note was changed after it was written")
         pieces = []
@@ -79,7 +83,9 @@ def digest(text: str) -> str:
 def row(
     note: Note, out: str, spans: Sequence[Span], treated: Sequence[Treated], shift: int | None
 ) -> Row:
-    """Return the row of a note with treated text `out`; `spans` in code points of the source text."""
+    """Return the row of a note with treated text `out`; `spans` in code points of the source
+    text.
+    """
     replacements = []
     moved = 0
     for span, item in zip(spans, treated, strict=True):

@@ -1,19 +1,21 @@
-"""Shift dates by one secret offset per patient, in calendar arithmetic, and print them in their original format.
+"""Shift dates by one secret offset per patient, in calendar arithmetic, and print them in their
+original format.
 
-The offset is that of the patient table (`date_shift`, days), or else drawn from the key: never zero and at most 365
-days in either direction. Intervals between full dates of a patient are exact, and times of day do not change. Both ends
-of a range move; an end without a year has the year of the other end.
-Dates in MIMIC's brackets keep their brackets. A month with a
-year moves as its 15th day, and one month further if it would not change; its order with other dates is kept.
+The offset is that of the patient table (`date_shift`, days), or else drawn from the key: never zero
+and at most 365 days in either direction. Intervals between full dates of a patient are exact, and
+times of day do not change. Both ends of a range move; an end without a year has the year of the
+other end. Dates in MIMIC's brackets keep their brackets. A month with a
+year moves as its 15th day, and one month further if it would not change; its order with other dates
+is kept.
 
-Whether 3/4/2019 is in March or in April follows from the other numeric dates of the note, then from those of all notes
-of the patient (`read_order`), or from the setting `date_order`.
+Whether 3/4/2019 is in March or in April follows from the other numeric dates of the note, then from
+those of all notes of the patient (`read_order`), or from the setting `date_order`.
 
-What cannot move exactly gets a typed tag: a date without a year (the year is never guessed), a holiday, a year alone,
-and 3/4/2019 if the notes of the patient have both orders.
-A true year or weekday next to shifted dates would disclose the offset, so `date_spans` adds both to the findings. A
-weekday moves with the dates. Shifted dates do not satisfy Safe Harbor (45 CFR 164.514(b)(2) allows only the year); they
-are for expert determination and limited data sets.
+What cannot move exactly gets a typed tag: a date without a year (the year is never guessed), a
+holiday, a year alone, and 3/4/2019 if the notes of the patient have both orders.
+A true year or weekday next to shifted dates would disclose the offset, so `date_spans` adds both to
+the findings. A weekday moves with the dates. Shifted dates do not satisfy Safe Harbor (45 CFR
+164.514(b)(2) allows only the year); they are for expert determination and limited data sets.
 """
 
 from __future__ import annotations
@@ -121,7 +123,8 @@ def shifted(
     day_first: bool | None = False,
     patient: Patient | None = None,
 ) -> str | None:
-    """Return the date moved by the patient's offset in its own format, or None if it cannot be moved exactly.
+    """Return the date moved by the patient's offset in its own format, or None if it cannot be
+    moved exactly.
 
     Args:
         day_first: whether 3/4/2019 is 3 April; None if unknown (`read_order`).
@@ -131,7 +134,9 @@ def shifted(
 
 
 def shifted_by(by: timedelta, original: str, *, day_first: bool | None = False) -> str | None:
-    """Return the date moved by some days in its own format, or None if it cannot be moved exactly."""
+    """Return the date moved by some days in its own format, or None if it cannot be moved
+    exactly.
+    """
     try:
         return _Shift(by, day_first).moved(original.strip())
     except OverflowError:
@@ -139,12 +144,16 @@ def shifted_by(by: timedelta, original: str, *, day_first: bool | None = False) 
 
 
 def is_numeric(text: str) -> bool:
-    """Return whether a date has its day and month in figures, next to each other, and a year after them."""
+    """Return whether a date has its day and month in figures, next to each other, and a year after
+    them.
+    """
     return _NUMERIC.search(text) is not None
 
 
 def order_shown(dates: Iterable[str]) -> int:
-    """Return what the numeric dates show of their order: a sum of `DAY_FIRST` and `MONTH_FIRST`, or 0."""
+    """Return what the numeric dates show of their order: a sum of `DAY_FIRST` and `MONTH_FIRST`, or
+    0.
+    """
     pairs = [
         (int(first), int(second)) for text in dates for first, _, second in _NUMERIC.findall(text)
     ]
@@ -154,10 +163,12 @@ def order_shown(dates: Iterable[str]) -> int:
 
 
 def read_order(setting: DateOrder, of_note: int, of_patient: int) -> bool | None:
-    """Return whether numeric dates of a note are read day first; None if the patient's notes show both orders.
+    """Return whether numeric dates of a note are read day first; None if the patient's notes show
+    both orders.
 
     Args:
-        of_note, of_patient: what the dates of the note, and of all notes of the patient, show (`order_shown`).
+        of_note, of_patient: what the dates of the note, and of all notes of the patient, show
+            (`order_shown`).
     """
     if setting != "auto":
         return setting == "day-first"
@@ -233,8 +244,8 @@ class _Shift:
         """Move both ends of a range.
 
         Args:
-            year_of: the only end that has a year in the note (`first`, `last`), or an empty string. The other end is
-                printed without one if it is the same.
+            year_of: the only end that has a year in the note (`first`, `last`), or an empty string.
+                The other end is printed without one if it is the same.
         """
         start = self.moved(first)
         end = self.moved(last)
@@ -252,7 +263,8 @@ class _Shift:
         """Return one end of a range, with the year of the other end if it has none.
 
         Args:
-            first: whether it is the first end. An end on the wrong side of the other one is in an adjacent year.
+            first: whether it is the first end. An end on the wrong side of the other one is in an
+                adjacent year.
         """
         if parse(text, self._day_first):
             return text
@@ -298,9 +310,11 @@ def _without_year(text: str, year: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1 << 10)
 def parse(text: str, day_first: bool | None = False) -> tuple[date, Printer] | None:
-    """Return the date of a text and a printer of other dates in the same format, or None without a known year.
+    """Return the date of a text and a printer of other dates in the same format, or None without a
+    known year.
 
-    Ambiguous dates are read month first, as in American notes, or day first, or not at all if `day_first` is None.
+    Ambiguous dates are read month first, as in American notes, or day first, or not at all if
+    `day_first` is None.
     """
     for pattern in _FORMS:
         if match := pattern.fullmatch(text.strip()):
@@ -342,7 +356,8 @@ def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
     )
     groups = match.groupdict()
     numbers = [groups[name] for name in "md" if groups.get(name)]
-    # Single digits are zero-padded if one was, or if all numbers of a numeric format have two digits.
+    # Single digits are zero-padded if one was, or if all numbers of a numeric format have two
+    # digits.
     wide = any(number.startswith("0") for number in numbers) or (
         all(len(number) == 2 for number in numbers)
         and ("M" not in groups or "-" in (groups.get("a") or ""))
@@ -402,8 +417,8 @@ _REACH = 8  # characters: the longest word of time with its sign
 def date_spans(text: str, spans: Sequence[Span], *, shifting: bool) -> list[Span]:
     """Return the spans with the date spans that no detector returns.
 
-    These are dates in the brackets of an earlier de-identification, and the weekday next to a date. With `shifting`,
-    years alone are spans too, and in notes with a date all weekdays.
+    These are dates in the brackets of an earlier de-identification, and the weekday next to a date.
+    With `shifting`, years alone are spans too, and in notes with a date all weekdays.
 
     Args:
         spans: sorted, without overlaps.
@@ -420,7 +435,9 @@ def date_spans(text: str, spans: Sequence[Span], *, shifting: bool) -> list[Span
 
 
 def _years(text: str) -> Iterator[re.Match[str]]:
-    """Yield the years after a word of time, in brackets or after a comma, and those that follow in a list."""
+    """Yield the years after a word of time, in brackets or after a comma, and those that follow in
+    a list.
+    """
     end = -1
     for match in _BARE_YEAR.finditer(text):
         start = match.start()

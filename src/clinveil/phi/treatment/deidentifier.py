@@ -1,8 +1,9 @@
 """`Deidentifier`: treat the detected identifiers of notes, fail closed.
 
-A note is written only after all detectors have run and every span has been treated. Notes with null text or
-an exception are not written and are counted. In a marked-up note the tags stay around the replacements, and those
-within an identifier follow its replacement; `script` and `style` elements are removed.
+A note is written only after all detectors have run and every span has been treated. Notes with null
+text or an exception are not written and are counted. In a marked-up note the tags stay around the
+replacements, and those within an identifier follow its replacement; `script` and `style` elements
+are removed.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ class Deidentified:
         skipped: number of rows not written, by reason.
         tagged: number of spans by label that became a tag because the policy's treatment failed.
         date_orders: number of notes with numeric dates by the order in which they were read.
-        spans: the detected spans, note by note, if requested; otherwise those of notes with residues.
+        spans: the detected spans, note by note, if requested; otherwise those of notes with
+            residues.
         tally: counts of residues. residues: the first `MOST_RESIDUES` of each note.
         audit, crosswalk: lines of the audit log and rows of the crosswalk, if requested.
     """
@@ -165,7 +167,9 @@ class Deidentifier:
     def find(
         self, text: str, patient_id: str = "", note_id: str = "", detected: list[Span] | None = None
     ) -> list[Span]:
-        """Return the spans of one note: sorted, without overlaps, in code points of `text`; as `Finder.find`."""
+        """Return the spans of one note: sorted, without overlaps, in code points of `text`; as
+        `Finder.find`.
+        """
         spans = self.finder.find(text, patient_id, note_id, detected)
         return self._with_dates(text, spans)
 
@@ -187,24 +191,32 @@ class Deidentifier:
         return other
 
     def for_patients(self, patient_ids: Iterable[str]) -> Deidentifier:
-        """Return a copy restricted to the data of some patients, as sent to a worker with its batch."""
+        """Return a copy restricted to the data of some patients, as sent to a worker with its
+        batch.
+        """
         return self.with_finder(self.finder.for_patients(patient_ids))
 
     def recording(self, *, audit: bool, crosswalk: bool) -> Deidentifier:
-        """Return a copy with results that include lines of the audit log or rows of the crosswalk."""
+        """Return a copy with results that include lines of the audit log or rows of the
+        crosswalk.
+        """
         other = copy(self)
         other.audit = audit
         other.crosswalk = crosswalk
         return other
 
     def with_placeholders(self) -> Deidentifier:
-        """Return a copy that writes placeholders instead of surrogates, for the training of a language model."""
+        """Return a copy that writes placeholders instead of surrogates, for the training of a
+        language model.
+        """
         other = copy(self)
         other.placeholders = True
         return other
 
     def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
-        """Return the treated text, and the number of spans by label that became a tag because treatment failed."""
+        """Return the treated text, and the number of spans by label that became a tag because
+        treatment failed.
+        """
         spans = self._with_dates(text, spans)
         treated = self.treated(text, spans, patient_id)
         failed = self._failed(spans, treated)
@@ -221,7 +233,9 @@ class Deidentifier:
         )
 
     def _in_markup(self, markup: Markup, spans: Sequence[Span], patient_id: str) -> list[Treated]:
-        """Return the replacements in a marked-up note: escaped, followed by the tags within their spans."""
+        """Return the replacements in a marked-up note: escaped, followed by the tags within their
+        spans.
+        """
         ranges = [markup.to_text(span.start, span.end) for span in spans]
         within = [
             span.over(*place)
@@ -253,7 +267,9 @@ class Deidentifier:
         return [self._treated(text, span, patient_id, surrogates) for span in spans]
 
     def day_first(self, dates: Iterable[str], patient_id: str) -> bool | None:
-        """Return whether the dates of a note are read day first; None if the patient's notes show both orders."""
+        """Return whether the dates of a note are read day first; None if the patient's notes show
+        both orders.
+        """
         of_patient = self.finder.name_index.date_orders.get(patient_id, 0)
         return read_order(self.date_order, order_shown(dates), of_patient)
 
@@ -307,10 +323,12 @@ class Deidentifier:
     def __call__(
         self, batch: pa.RecordBatch, detected: Sequence[list[Span] | None] | None = None
     ) -> Deidentified:
-        """Treat a batch with the first columns note_id, patient_id and text; of the others, those of dates move.
+        """Treat a batch with the first columns note_id, patient_id and text; of the others, those
+        of dates move.
 
         Args:
-            detected: spans of the detectors in each note with a text, if they were run before; None where they failed.
+            detected: spans of the detectors in each note with a text, if they were run before; None
+                where they failed.
         """
         result = Deidentified(batch)
         if nulls := batch.column(TEXT).null_count:
@@ -322,7 +340,9 @@ class Deidentifier:
         return result
 
     def _residues(self, note: Note, spans: list[Span], treated: list[Treated]) -> list[Residue]:
-        """Return the residues of a note, without what a reviewer rejected and without keep words."""
+        """Return the residues of a note, without what a reviewer rejected and without keep
+        words.
+        """
         patient = self.patients.get(note.patient_id)
         excused = list(self.excused(note.note_id))
         if self.finder.keep_words is not None:
@@ -391,7 +411,9 @@ class Deidentifier:
 def _without_scripts(
     text: str, spans: list[Span], treated: list[Treated]
 ) -> tuple[list[Span], list[Treated]]:
-    """Return the spans and their replacements with the removal of `script` and `style` elements outside of them."""
+    """Return the spans and their replacements with the removal of `script` and `style` elements
+    outside of them.
+    """
     markup = read_markup(text)
     if markup is None or not markup.dropped:
         return spans, treated

@@ -1,4 +1,6 @@
-"""New ids of notes and patients, and new names of part files: keyed functions of those of the source."""
+"""New ids of notes and patients, and new names of part files: keyed functions of those of the
+source.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
 class NewIds:
     """Assigns pseudo-random ids to notes and patients.
 
-    An id is 80 bits of a keyed pseudo-random function: it does not depend on row order, and ids collide with
-    probability n²/2^81. Each release has a new key, so two releases of the same notes share no id.
+    An id is 80 bits of a keyed pseudo-random function: it does not depend on row order, and ids
+    collide with probability n²/2^81. Each release has a new key, so two releases of the same notes
+    share no id.
 
     Attributes:
         note, patient: return the new id of a source id.
@@ -48,6 +51,8 @@ def _namer(key: Key, purpose: str) -> Callable[[str], str]:
 
 
 def part_name(key: Key, source: str, suffix: str) -> str:
-    """Return the new name of a part file; the order of the new names says nothing about the order of the parts."""
+    """Return the new name of a part file; the order of the new names says nothing about the order
+    of the parts.
+    """
     stream = key.stream("part name", source)
     return f"part-{stream.uint64():016x}{suffix}"

@@ -1,9 +1,11 @@
-"""Process part files with a `Deidentifier`; each part is a task, with the batch functions of `passes.py`.
+"""Process part files with a `Deidentifier`; each part is a task, with the batch functions of
+`passes.py`.
 
-If names found in one note are searched for in others, the detectors run on all parts first. The spans of a part contain
-no text and are stored as a task result, so an interrupted run does not repeat the detection. The names go to one store
-per part in the scratch folder of the vault, and then to a single store that all workers open. They are sets, so neither
-the division into parts nor their order changes the output.
+If names found in one note are searched for in others, the detectors run on all parts first. The
+spans of a part contain no text and are stored as a task result, so an interrupted run does not
+repeat the detection. The names go to one store per part in the scratch folder of the vault, and
+then to a single store that all workers open. They are sets, so neither the division into parts nor
+their order changes the output.
 """
 
 from __future__ import annotations
@@ -45,11 +47,14 @@ ALL_NAMES = "all.names"
 
 @dataclass(frozen=True)
 class Recipe:
-    """Recipe from which each worker process builds the de-identifier once; it is small and contains no secret.
+    """Recipe from which each worker process builds the de-identifier once; it is small and contains
+    no secret.
 
     Attributes:
-        make: module-level function, called with `settings`, the key in the file `key` and `patients`.
-        dependencies: everything that detection depends on as JSON: the settings, and hashes of the files they name.
+        make: module-level function, called with `settings`, the key in the file `key` and
+            `patients`.
+        dependencies: everything that detection depends on as JSON: the settings, and hashes of the
+            files they name.
         commitment: of the key. known: returns the known patients; workers share their memory.
     """
 
@@ -75,7 +80,9 @@ class Recipe:
         )
 
     def sharing(self, known: Mapping[str, Patient], scratch: Path) -> Recipe:
-        """Return a recipe with which workers map the known patients into memory, from a file in the scratch folder."""
+        """Return a recipe with which workers map the known patients into memory, from a file in the
+        scratch folder.
+        """
         if not isinstance(known, Patients):
             return self
         return replace(self, known=shared(known, private_folder(scratch) / "patients"))
@@ -105,8 +112,10 @@ class PartTask:
     """Detection in one part, and its treatment.
 
     Attributes:
-        digest: of the part. store: of the spans. scratch: folder of the names, which are needed only during the run.
-        independent: whether the result for a note does not depend on other notes; then detection is part of treatment.
+        digest: of the part. store: of the spans. scratch: folder of the names, which are needed
+            only during the run.
+        independent: whether the result for a note does not depend on other notes; then detection is
+            part of treatment.
         apart: patients with notes that must not change the treatment of others.
     """
 
@@ -150,7 +159,8 @@ class PartTask:
     def collect_names(self, file: IO[bytes], *, stored: bool) -> int:
         """Write the names; read the spans from the file, or detect them and write them to it.
 
-        Returns the number of notes. Raises InputError if the part has changed since its spans were stored.
+        Returns the number of notes. Raises InputError if the part has changed since its spans were
+        stored.
         """
         finder = self.recipe().finder
         count = 0
@@ -166,7 +176,9 @@ class PartTask:
         return count
 
     def treated(self) -> Iterator[Deidentified]:
-        """Yield the treated batches of the part, in order. Raises InputError if it has changed since detection."""
+        """Yield the treated batches of the part, in order. Raises InputError if it has changed
+        since detection.
+        """
         deidentifier = self.recipe()
         index = self.index
         if index is None:
@@ -197,7 +209,9 @@ def _new_name_store(path: Path) -> Iterator[NameIndexStore]:
 
 
 def _detected(task: PartTask) -> int:
-    """Run the detectors on a part, or load the result of an earlier run; return the number of notes."""
+    """Run the detectors on a part, or load the result of an earlier run; return the number of
+    notes.
+    """
     result = perform(task.store, task)
     if not task.names.exists():
         with (task.store.folder(task) / SPANS).open("rb") as file:
@@ -216,10 +230,12 @@ def detect_parts(
     *,
     apart: frozenset[str] = frozenset(),
 ) -> list[PartTask]:
-    """Run the detectors on all parts, if notes depend on other notes; return the tasks in the order of the parts.
+    """Run the detectors on all parts, if notes depend on other notes; return the tasks in the order
+    of the parts.
 
     Args:
-        parts: each with its digest. store: of the spans, which are kept. scratch: folder of the names, which are text.
+        parts: each with its digest. store: of the spans, which are kept. scratch: folder of the
+            names, which are text.
         apart: patients with notes that must not change the treatment of others.
 
     Raises:

@@ -1,15 +1,18 @@
-"""Emulation of an imperfect remover (paper B): the names of most patients are removed, those of a few are kept.
+"""Emulation of an imperfect remover (paper B): the names of most patients are removed, those of a
+few are kept.
 
-Removal is per patient. In the notes of a treated patient, every word of their name is removed; the notes of a missed
-patient are unchanged, so a surname that both share remains only in the notes of the missed one. Names of relatives
-(except words of the patient's own name), names of clinicians, dates and numbers are not removed. The result is a
-corpus for attacks, not a de-identified corpus.
+Removal is per patient. In the notes of a treated patient, every word of their name is removed; the
+notes of a missed patient are unchanged, so a surname that both share remains only in the notes of
+the missed one. Names of relatives (except words of the patient's own name), names of clinicians,
+dates and numbers are not removed. The result is a corpus for attacks, not a de-identified corpus.
 
-Words are split at apostrophes and hyphens and compared by name form, so case and accents do not matter. A part of one
-letter (an initial, the O of O'Brien) counts only next to another word of the name. For a patient called May, every
-`may` in their notes is removed, as in paper B. Misspellings are kept.
+Words are split at apostrophes and hyphens and compared by name form, so case and accents do not
+matter. A part of one letter (an initial, the O of O'Brien) counts only next to another word of the
+name. For a patient called May, every `may` in their notes is removed, as in paper B. Misspellings
+are kept.
 
-Source: JMIR 2020;22(7):e18055, Methods, Data: fake names treated as true ones and 99 % of them removed.
+Source: JMIR 2020;22(7):e18055, Methods, Data: fake names treated as true ones and 99 % of them
+removed.
 """
 
 from __future__ import annotations
@@ -67,7 +70,9 @@ class OwnNames:
     examples = ("{NAME:O'BRIEN}'s mother, Ann {NAME:Brien}, came with {NAME:mary}.",)
 
     def find(self, note: NoteView) -> Iterator[Span]:
-        """Yield one span per word, or per run of words separated only by an apostrophe or a hyphen."""
+        """Yield one span per word, or per run of words separated only by an apostrophe or a
+        hyphen.
+        """
         if note.patient is None:
             return
         start = end = -1
@@ -82,12 +87,16 @@ class OwnNames:
 
 
 def name_words(name: tuple[str, ...]) -> list[list[str]]:
-    """Return the name forms of the words of each token of a name: `Anne-Marie O'Brien` is [anne, marie], [o, brien]."""
+    """Return the name forms of the words of each token of a name: `Anne-Marie O'Brien` is [anne,
+    marie], [o, brien].
+    """
     return [[form for word in words(token) if (form := name_form(word))] for token in name]
 
 
 def own_words(text: str, name: tuple[str, ...]) -> list[NameWord]:
-    """Return the occurrences of the words of a name in a text; one letter counts only next to a longer word."""
+    """Return the occurrences of the words of a name in a text; one letter counts only next to a
+    longer word.
+    """
     forms = _forms(name)
     words = list[NameWord]()
     for run in _RUN.finditer(text):
@@ -121,8 +130,8 @@ def _forms(name: tuple[str, ...]) -> frozenset[str]:
 class EmulatedRemover:
     """Removes, replaces or tags the names of all patients except a random share of missed ones.
 
-    The missed patients are drawn with the key from the patient ids alone, so they do not depend on the order, and a
-    patient missed at one rate is missed at every higher rate.
+    The missed patients are drawn with the key from the patient ids alone, so they do not depend on
+    the order, and a patient missed at one rate is missed at every higher rate.
 
     Args:
         key: source of the draw and of the surrogates of mode `replace`.
@@ -175,7 +184,9 @@ class EmulatedRemover:
         return MemoryCorpus(batches, corpus.columns, corpus.suffix)
 
     def surrogate_patients(self) -> list[Patient]:
-        """Return the treated patients under their surrogate names; none unless the mode is `replace`."""
+        """Return the treated patients under their surrogate names; none unless the mode is
+        `replace`.
+        """
         if self.deidentifier.mode != "replace":
             return []
         renamed = []
@@ -190,10 +201,11 @@ class EmulatedRemover:
 def redrawn_names(corpus: Corpus, patients: Sequence[Patient], key: Key) -> MemoryCorpus:
     """Return the corpus with redrawn patient names, the negative control of attack 1.
 
-    In each note of a patient, every part of their name is replaced with a part drawn from the same position of all
-    patients' names, independently for each note and position. Every name token keeps its expected frequency, role and
-    contexts. Only the repeated co-occurrence of first name and surname is lost, so vectors trained on these notes
-    contain no information on which names belong together. (Complete names, if shuffled, would still co-occur.)
+    In each note of a patient, every part of their name is replaced with a part drawn from the same
+    position of all patients' names, independently for each note and position. Every name token
+    keeps its expected frequency, role and contexts. Only the repeated co-occurrence of first name
+    and surname is lost, so vectors trained on these notes contain no information on which names
+    belong together. (Complete names, if shuffled, would still co-occur.)
 
     Args:
         corpus: notes with their original names.

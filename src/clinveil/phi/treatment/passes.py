@@ -1,10 +1,11 @@
 """Process a corpus with a `Deidentifier`, batch by batch, on the workers of a `Map`.
 
-If names found in one note are searched for in others, there are two passes. The detectors take nearly all the time and
-run in the first pass only. For each batch it returns the spans (without text) and the names found; the second pass adds
-the spans that follow from all names and treats the text. The collected names are sets, so the result does not depend on
-order, batch size or number of workers. Spans are kept compressed in memory and, beyond `HELD` bytes, in an unnamed
-temporary file. The name index is on disk too (`phi/name_index_store.py`), so memory does not grow with the corpus.
+If names found in one note are searched for in others, there are two passes. The detectors take
+nearly all the time and run in the first pass only. For each batch it returns the spans (without
+text) and the names found; the second pass adds the spans that follow from all names and treats the
+text. The collected names are sets, so the result does not depend on order, batch size or number of
+workers. Spans are kept compressed in memory and, beyond `HELD` bytes, in an unnamed temporary file.
+The name index is on disk too (`phi/name_index_store.py`), so memory does not grow with the corpus.
 """
 
 from __future__ import annotations
@@ -51,10 +52,12 @@ def deidentify_corpus(
     say: Say = lambda _: None,
     apart: frozenset[str] = frozenset(),
 ) -> Iterator[Deidentified]:
-    """Yield the treated pieces of a corpus, in order; each worker receives only the known patients of its notes.
+    """Yield the treated pieces of a corpus, in order; each worker receives only the known patients
+    of its notes.
 
     Args:
-        on_index: called with the name index of all notes after the first pass. say: receives its progress.
+        on_index: called with the name index of all notes after the first pass. say: receives its
+            progress.
         apart: patients with notes that must not change the treatment of others.
 
     Raises:
@@ -76,7 +79,8 @@ def deidentify_corpus(
                 yield _Task(
                     detect_batch, (batch, deidentifier.finder.for_patients(own), None, apart & own)
                 )
-            yield None  # the map returns one result per task and reads some tasks ahead of the results
+            # the map returns one result per task and reads some tasks ahead of the results
+            yield None
             while received < sent:
                 yield None
             index = store.index()
@@ -103,7 +107,8 @@ def deidentify_corpus(
 def found_spans(
     corpus: Corpus, deidentifier: Deidentifier, map: Map
 ) -> Iterator[tuple[Note, list[Span]]]:
-    """Yield each note with the spans that `deidentify_corpus` treats; `deidentifier` must keep them.
+    """Yield each note with the spans that `deidentify_corpus` treats; `deidentifier` must keep
+    them.
 
     Raises InputError if the detectors failed on a note.
     """
@@ -144,7 +149,8 @@ def check_known_patients(known: AbstractSet[str], found: AbstractSet[str]) -> No
 def pieces(corpus: Corpus) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a corpus, split for workers.
 
-    Spans and records take several times the memory of a batch, and few batches would leave workers without work.
+    Spans and records take several times the memory of a batch, and few batches would leave workers
+    without work.
     """
     for batch in corpus.batches():
         if batch.num_rows <= ROWS:
@@ -171,7 +177,9 @@ def patients_of(batch: pa.RecordBatch) -> set[str]:
 
 @dataclass(frozen=True)
 class BatchSpans:
-    """Detected spans of a batch, by row and without text, as compressed JSON, with a digest of the batch."""
+    """Detected spans of a batch, by row and without text, as compressed JSON, with a digest of the
+    batch.
+    """
 
     spans: bytes = field(repr=False)
     digest: bytes
@@ -194,7 +202,9 @@ class BatchSpans:
 
     @classmethod
     def read(cls, file: IO[bytes]) -> BatchSpans:
-        """Read the next record. Raises InputError at the end of the file: notes were added since the first pass."""
+        """Read the next record. Raises InputError at the end of the file: notes were added since
+        the first pass.
+        """
         head = file.read(8 + _DIGEST)
         if len(head) < 8 + _DIGEST:
             raise changed()
@@ -277,7 +287,9 @@ def detect_batch(
 def treat_batch(
     batch: pa.RecordBatch, deidentifier: Deidentifier, stored: BatchSpans | None = None
 ) -> Deidentified:
-    """Treat a batch, with the spans of the first pass if there was one. Raises InputError if the batch has changed."""
+    """Treat a batch, with the spans of the first pass if there was one. Raises InputError if the
+    batch has changed.
+    """
     return deidentifier(batch, stored.by_row(batch) if stored else None)
 
 

@@ -1,9 +1,10 @@
-"""Placeholders of identifiers in the training notes of a language model, and the surrogates that fill written notes.
+"""Placeholders of identifiers in the training notes of a language model, and the surrogates that
+fill written notes.
 
-A placeholder has a label or the role of a name, a number and a form, and nothing else of the identifier: `Family 2` is
-the second surname of the note, `HOSPITAL 1 Medical Center` its first institution. Patients share placeholders, so a
-model learns where identifiers are, and which are the same. Dates have the class of their distance to the last date of
-the note instead of a number.
+A placeholder has a label or the role of a name, a number and a form, and nothing else of the
+identifier: `Family 2` is the second surname of the note, `HOSPITAL 1 Medical Center` its first
+institution. Patients share placeholders, so a model learns where identifiers are, and which are the
+same. Dates have the class of their distance to the last date of the note instead of a number.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ class Placeholders:
         self._numbers: dict[tuple[str, str], int] = {}
 
     def number(self, kind: str, form: str) -> int:
-        """Return the number of an identifier among those of its kind in the note; an initial has its last name's."""
+        """Return the number of an identifier among those of its kind in the note; an initial has
+        its last name's.
+        """
         own = [pair for pair in self._numbers if pair[0] == kind]
         same = (
             pair
@@ -158,7 +161,9 @@ class _Names(NameSurrogates):
 
 
 def _form(label: str, original: str) -> str:
-    """Return what a placeholder keeps of an identifier: the kind of a place, or the format of a number."""
+    """Return what a placeholder keeps of an identifier: the kind of a place, or the format of a
+    number.
+    """
     signs = (
         "0" if c.isdigit() else "A" if c.isupper() else "a" if c.isalpha() else c for c in original
     )
@@ -206,7 +211,8 @@ class Invented:
         """Return a note with surrogates in the places, and the words of these.
 
         Args:
-            position: of the note among those of the patient. marked: write `<NAME>...</NAME>` around each.
+            position: of the note among those of the patient. marked: write `<NAME>...</NAME>`
+                around each.
         """
         out = list[str]()
         end = 0
@@ -256,7 +262,9 @@ class Invented:
         return self._surrogates.make(label, form, f"{self._scope} {label} {number}") or f"[{label}]"
 
     def _date(self, distance: int, position: int, *, known_day: bool) -> date:
-        """Return a date; a year alone may differ from a day at the same distance, and is late rather than early."""
+        """Return a date; a year alone may differ from a day at the same distance, and is late
+        rather than early.
+        """
         note = "" if distance >= OF_PATIENT else str(position)
         stream = self._key.stream("synthetic date", self._scope, note, f"{distance} {known_day}")
         first = DAYS[distance - 1] + 1 if distance else 0

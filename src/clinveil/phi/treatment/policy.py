@@ -1,7 +1,7 @@
 """Policies: a treatment for every label of `spans.LABELS`.
 
-The built-in policies are files in `profiles/`; a site's own file overrides one of them. A label that such a file does
-not mention has the treatment of its base profile.
+The built-in policies are files in `profiles/`; a site's own file overrides one of them. A label
+that such a file does not mention has the treatment of its base profile.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ Mode = Literal["remove", "replace", "tag"]
 class Treatment(Enum):
     """Replacement of an identifier.
 
-    REMOVE: nothing. TAG: its label in brackets. MASK: three asterisks for any length. SURROGATE: an invented
-    identifier. SHIFT: the date, moved by the patient's secret offset. GENERALISE: a coarser value (the year, 90+, three
-    digits of a postal code, the state). KEEP: the identifier itself.
+    REMOVE: nothing. TAG: its label in brackets. MASK: three asterisks for any length. SURROGATE: an
+    invented identifier. SHIFT: the date, moved by the patient's secret offset. GENERALISE: a
+    coarser value (the year, 90+, three digits of a postal code, the state). KEEP: the identifier
+    itself.
     """
 
     KEEP = "keep"
@@ -65,7 +66,9 @@ _DESCRIPTIONS = {
 
 
 class Treated(NamedTuple):
-    """Replacement of a span, and the treatment applied: that of the policy, or a tag if it failed."""
+    """Replacement of a span, and the treatment applied: that of the policy, or a tag if it
+    failed.
+    """
 
     text: str
     action: Treatment
@@ -120,7 +123,9 @@ class Policy:
 
     @classmethod
     def read(cls, path: Path) -> Policy:
-        """Read a site's policy file (docs/deidentification.md). Raises UsageError with file, key and allowed values."""
+        """Read a site's policy file (docs/deidentification.md). Raises UsageError with file, key
+        and allowed values.
+        """
         try:
             fields = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -129,7 +134,9 @@ class Policy:
         return _with_words(policy, path, fields)
 
     def __getitem__(self, label: str) -> Treatment:
-        """Return the treatment of a label. Raises UsageError for an unknown one, so that nothing is kept by mistake."""
+        """Return the treatment of a label. Raises UsageError for an unknown one, so that nothing is
+        kept by mistake.
+        """
         if label not in self.treatments:
             raise UsageError(f"unknown PHI label {label!r}")
         return self.treatments[label]

@@ -1,4 +1,6 @@
-"""Counts of a run of `clinveil deidentify`, and the files that it writes to its vault: audit log, crosswalk, spans."""
+"""Counts of a run of `clinveil deidentify`, and the files that it writes to its vault: audit log,
+crosswalk, spans.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,8 @@ class Counts:
         policy: the treatment of each label. known: ids of the known patients.
         read, written: number of notes; `skipped` counts the others by reason.
         labels, detectors: number of identifiers by label and by detector.
-        tagged: number of identifiers by label that became a tag because the policy's treatment failed.
+        tagged: number of identifiers by label that became a tag because the policy's treatment
+            failed.
         date_orders: number of notes with numeric dates by the order in which they were read.
         known_found: ids of the known patients with at least one note.
         unlisted: number of notes of patients who are not in the patient list, if there is one.
@@ -178,7 +181,9 @@ class Counts:
         }
 
     def coverage(self) -> str:
-        """Return a line on the notes that the patient list does not cover; empty if it covers all."""
+        """Return a line on the notes that the patient list does not cover; empty if it covers
+        all.
+        """
         if not self.unlisted:
             return ""
         listed, missed = (n_distinct(owners) for owners in self.owners)

@@ -1,4 +1,6 @@
-"""Restore the original text of de-identified notes from a crosswalk; requires the key and a reason for the log."""
+"""Restore the original text of de-identified notes from a crosswalk; requires the key and a reason
+for the log.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,8 @@ class Restored:
 
     Attributes:
         notes: number of restored notes. places: number of restored identifiers.
-        left_out: number of notes that are not in the crosswalk or were changed later; they are not written.
+        left_out: number of notes that are not in the crosswalk or were changed later; they are not
+            written.
         references: audit log references of the restored notes.
     """
 
@@ -64,11 +67,13 @@ class Restored:
 def reidentify(
     notes: Path, out: Path, vault: Path, reason: str, settings: ReidentifySettings
 ) -> Restored:
-    """Write the original text of notes treated by `clinveil deidentify --crosswalk`; log the reason.
+    """Write the original text of notes treated by `clinveil deidentify --crosswalk`; log the
+    reason.
 
     Raises:
         UsageError: empty reason, or invalid paths.
-        InputError: no key, wrong key, no crosswalk, or none of the notes is in it; then nothing is written.
+        InputError: no key, wrong key, no crosswalk, or none of the notes is in it; then nothing is
+            written.
     """
     if not reason.strip():
         raise UsageError(
@@ -97,7 +102,9 @@ def reidentify(
 
 
 def _known(vault: Path, key: Key, settings: ReidentifySettings) -> dict[tuple[str, str], Row]:
-    """Return the rows of all crosswalks of the vault by written note id and digest of the treated text."""
+    """Return the rows of all crosswalks of the vault by written note id and digest of the treated
+    text.
+    """
     files = (
         sorted(path for path in vault.iterdir() if CROSSWALK.fullmatch(path.name))
         if vault.is_dir()
@@ -117,7 +124,9 @@ def _restored(
     settings: ReidentifySettings,
     counts: Restored,
 ) -> pa.RecordBatch:
-    """Return the requested notes of a batch that are in the crosswalk, with the ids of the source."""
+    """Return the requested notes of a batch that are in the crosswalk, with the ids of the
+    source.
+    """
     batch = batch.filter(batch.column(TEXT).is_valid())
     texts: list[str | None] = []
     ids: list[tuple[str, str]] = []

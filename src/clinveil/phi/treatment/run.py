@@ -1,6 +1,8 @@
-"""`clinveil deidentify`: treat the identifiers of notes, count them, and write the secrets to a vault.
+"""`clinveil deidentify`: treat the identifiers of notes, count them, and write the secrets to a
+vault.
 
-Part files are treated part by part. Notes, patients and part files get new ids and names, except with `keep_ids`.
+Part files are treated part by part. Notes, patients and part files get new ids and names, except
+with `keep_ids`.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ MAKER = Maker("deidentify")
 # In the vault: stored spans until the run succeeds; text, removed after each run.
 TASKS = "tasks"
 SCRATCH = "work"
-# Osborne 2025, doi 10.3390/electronics14193945: share of documents with replaced names in which a name is leaked.
+# Osborne 2025, doi 10.3390/electronics14193945: share of documents with replaced names in which a
+# name is leaked.
 _SURROGATE_RISK = (
     "surrogates: a patient's names agree across notes, so a missed name is conspicuous"
     " (Osborne 2025: 27.1 % of documents leak if .1 % of names are missed, 94.2 % at 5 %)"
@@ -71,10 +74,12 @@ The treated notes are secret too: they still contain the identifiers that the de
 def deidentify_notes(
     notes: Path, out: Path, settings: DeidentifySettings, *, say: Say, vault: Path | None = None
 ) -> Counts:
-    """Remove, replace or tag identifiers. Missed identifiers remain, so the written notes are secret.
+    """Remove, replace or tag identifiers. Missed identifiers remain, so the written notes are
+    secret.
 
     Args:
-        vault: folder of key, record and ground truth; OUT.vault if None. An existing key in it is used again.
+        vault: folder of key, record and ground truth; OUT.vault if None. An existing key in it is
+            used again.
 
     Raises:
         UsageError: invalid paths or settings. InputError: invalid notes.
@@ -109,7 +114,8 @@ def deidentify_notes(
         atomic(out, force=settings.force, maker=MAKER) as part,
         run_folder(secrets, VAULT) as folder,
     ):
-        # An existing key is used again, so that later notes of a patient are treated like the earlier ones.
+        # An existing key is used again, so that later notes of a patient are treated like the
+        # earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
         deidentifier = in_worker(settings, key, read_patients(patients) if patients else None)
         place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)

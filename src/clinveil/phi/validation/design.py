@@ -1,9 +1,11 @@
-"""Stratified sampling design: sample size per stratum, and recall with its interval from the annotated sample.
+"""Stratified sampling design: sample size per stratum, and recall with its interval from the
+annotated sample.
 
-Locations are divided into strata, and a simple random sample without replacement is drawn from each. Every location
-thus has a known inclusion probability, and a sampled location is weighted by its inverse (Horvitz & Thompson 1952,
-J. Am. Stat. Assoc. 47:663). The interval refers to these notes only. It makes no assumption about the distribution of
-identifiers, about patients or about detectors.
+Locations are divided into strata, and a simple random sample without replacement is drawn from
+each. Every location thus has a known inclusion probability, and a sampled location is weighted by
+its inverse (Horvitz & Thompson 1952, J. Am. Stat. Assoc. 47:663). The interval refers to these
+notes only. It makes no assumption about the distribution of identifiers, about patients or about
+detectors.
 """
 
 from __future__ import annotations
@@ -30,9 +32,11 @@ METHOD = "stratified sample of locations (Clopper-Pearson, Fay-Feuer, MOVER), 95
 
 
 class Kind(NamedTuple):
-    """A stratum: whether the engine detected its locations, and the assumed share of identifiers among them.
+    """A stratum: whether the engine detected its locations, and the assumed share of identifiers
+    among them.
 
-    The assumed share affects only the allocation. A wrong stratum widens the interval but causes no bias.
+    The assumed share affects only the allocation. A wrong stratum widens the interval but causes no
+    bias.
     """
 
     found: bool
@@ -82,10 +86,10 @@ class Recall(NamedTuple):
 def allocation(sizes: Mapping[str, int], n_locations: int) -> dict[str, int]:
     """Return the sample size of each stratum, `n_locations` in total, or all locations.
 
-    The candidates interpolate between proportional and Neyman allocation (J. R. Stat. Soc. 1934, 97:558), with
-    different shares for detected locations. The result minimises the expected upper end of missed per detected
-    identifiers. Neyman allocation alone draws so few locations from a stratum with almost no expected identifiers that
-    this stratum dominates the interval.
+    The candidates interpolate between proportional and Neyman allocation (J. R. Stat. Soc. 1934,
+    97:558), with different shares for detected locations. The result minimises the expected upper
+    end of missed per detected identifiers. Neyman allocation alone draws so few locations from a
+    stratum with almost no expected identifiers that this stratum dominates the interval.
     """
     sizes = {name: size for name, size in sizes.items() if size}
     candidates = (
@@ -97,7 +101,9 @@ def allocation(sizes: Mapping[str, int], n_locations: int) -> dict[str, int]:
 def _shared(
     sizes: Mapping[str, int], n_locations: int, power: float, found: float
 ) -> dict[str, int]:
-    """Distribute samples: the share `found` to detected locations, in proportion to size and deviation**power."""
+    """Distribute samples: the share `found` to detected locations, in proportion to size and
+    deviation**power.
+    """
     wanted = {
         name: size * sqrt(KINDS[name].guess * (1 - KINDS[name].guess)) ** power
         for name, size in sizes.items()
@@ -120,7 +126,9 @@ def _shared(
 
 
 def _expected(sizes: Mapping[str, int], taken: Mapping[str, int]) -> float:
-    """Return the expected upper end of missed per detected identifiers for an allocation, under the assumed shares."""
+    """Return the expected upper end of missed per detected identifiers for an allocation, under the
+    assumed shares.
+    """
     total = square = most = found = variance = 0.0
     for name, size in sizes.items():
         guess = KINDS[name].guess
@@ -142,7 +150,8 @@ def _expected(sizes: Mapping[str, int], taken: Mapping[str, int]) -> float:
 
 
 def recall(strata: Sequence[Annotated]) -> Recall | None:
-    """Estimate recall and its 95 % interval; return None if no detected location contains an identifier.
+    """Estimate recall and its 95 % interval; return None if no detected location contains an
+    identifier.
 
     Raises ValueError for a non-empty stratum without annotations.
     """
@@ -181,7 +190,8 @@ def _found(strata: Sequence[Annotated]) -> tuple[float, Interval]:
 
 
 def _missed(strata: Sequence[Annotated]) -> tuple[float, Interval]:
-    """Estimate the number of missed identifiers: the annotated ones, weighted by their inverse inclusion probability.
+    """Estimate the number of missed identifiers: the annotated ones, weighted by their inverse
+    inclusion probability.
 
     A stratum without hits also contributes to the upper end, through its weight.
     """

@@ -1,4 +1,6 @@
-"""Run `clinveil validate`: stages with stored results, so that an interrupted run resumes, and evaluation of marks."""
+"""Run `clinveil validate`: stages with stored results, so that an interrupted run resumes, and
+evaluation of marks.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,8 @@ class Survival:
         counts["other"] += sum(left[form] for form in other)
 
     def findings(self, feed: str) -> list[Finding]:
-        """Return the share of patients with a surviving own name, and the share of surviving mentions.
+        """Return the share of patients with a surviving own name, and the share of surviving
+        mentions.
 
         Args:
             feed: "without the patient list" or "with the patient list".
@@ -136,10 +139,11 @@ BEST = (1, 0)
 
 
 def marked_findings(design: Design, marks: Mapping[str, int]) -> list[Finding]:
-    """Return recall and precision with their intervals, and the share of locations with identifiers per stratum.
+    """Return recall and precision with their intervals, and the share of locations with identifiers
+    per stratum.
 
-    Unsure marks count against the engine in the value and the lower end, and for it in the upper end. Raises InputError
-    if a stratum has no marks.
+    Unsure marks count against the engine in the value and the lower end, and for it in the upper
+    end. Raises InputError if a stratum has no marks.
     """
     worst, best = (annotated(design, marks, unsure=unsure) for unsure in (WORST, BEST))
     about = {"marked": len(marks), "unsure": sum(mark == UNSURE for mark in marks.values())}
@@ -314,7 +318,9 @@ class Validation:
     say: Say
 
     def engine(self, *, feed: bool) -> Iterator[tuple[Note, list[Span]]]:
-        """Yield each note with all spans that the engine detects, with or without the known patients."""
+        """Yield each note with all spans that the engine detects, with or without the known
+        patients.
+        """
         patients = self.patients if feed else None
         key = Key.from_seed(self.seed)  # temporary; its output is discarded
         engine = Deidentifier.of(self.settings.identifiers, key, patients=patients, keep_spans=True)
@@ -326,8 +332,8 @@ def validate_notes(
 ) -> tuple[list[Finding], int]:
     """Estimate recall on notes without annotations, and draw the sample of locations to annotate.
 
-    Returns the findings and the seed. Without a configured seed, it is derived from the notes, so that a run can
-    resume.
+    Returns the findings and the seed. Without a configured seed, it is derived from the notes, so
+    that a run can resume.
 
     Args:
         out: a private folder, which will contain note text.
@@ -355,7 +361,8 @@ def validate_notes(
 
 
 def recall_of_marks(marks: Path, out: Path, notes: Path | None = None) -> list[Finding]:
-    """Estimate recall from an annotated sample, with its interval, and store it in the folder of the run.
+    """Estimate recall from an annotated sample, with its interval, and store it in the folder of
+    the run.
 
     Args:
         notes: the notes of the run, to verify that they are unchanged; None to skip the check.

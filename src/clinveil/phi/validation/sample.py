@@ -1,8 +1,9 @@
 """Divide the notes into locations, and sample some of each stratum in one pass.
 
-Each letter and digit of a note belongs to exactly one location: a detected span, an undetected run of suspicious words
-or digits, or a passage, from which the other locations are excluded. Every missed identifier is therefore in some
-location, and nothing is counted twice. The stratum of a location follows from how likely it contains an identifier.
+Each letter and digit of a note belongs to exactly one location: a detected span, an undetected run
+of suspicious words or digits, or a passage, from which the other locations are excluded. Every
+missed identifier is therefore in some location, and nothing is counted twice. The stratum of a
+location follows from how likely it contains an identifier.
 """
 
 from __future__ import annotations
@@ -98,7 +99,9 @@ def locations(
 
 
 def open_parts(text: str, location: Location, others: Sequence[Location]) -> list[tuple[int, int]]:
-    """Return the parts of a passage outside all other locations, or the whole range of any other location."""
+    """Return the parts of a passage outside all other locations, or the whole range of any other
+    location.
+    """
     if location.stratum not in PASSAGES:
         return [(location.start, location.end)]
     taken = _mask(text, [other for other in others if other.stratum not in PASSAGES])
@@ -161,7 +164,9 @@ def _numbers(note: NoteView) -> Iterator[Location]:
 
 
 def _ends(text: str, words: int) -> Iterator[int]:
-    """Yield the possible ends of passages: after sentences and lines, and inside those that are too long."""
+    """Yield the possible ends of passages: after sentences and lines, and inside those that are too
+    long.
+    """
     start = 0
     for end in [*(match.end() for match in _BREAK.finditer(text)), len(text)]:
         for number, word in enumerate(re.finditer(r"\S+\s*", text[start:end]), 1):
@@ -172,7 +177,9 @@ def _ends(text: str, words: int) -> Iterator[int]:
 
 
 def suspected(note: Note) -> list[Span]:
-    """Return the spans below the detection threshold of all detectors that provide them (`suspect`), as the tagger."""
+    """Return the spans below the detection threshold of all detectors that provide them
+    (`suspect`), as the tagger.
+    """
     view = NoteView(note.text, note.note_id)
     able = (detector.suspect for _, detector in detectors if hasattr(detector, "suspect"))
     return [span for suspect in able for span in suspect(view)]
@@ -183,7 +190,9 @@ AROUND = 80  # characters of context before and after a location
 
 
 def usual_forms(notes: Iterable[Note]) -> frozenset[str]:
-    """Return the forms of unlisted capitalised words that occur in the notes of at least `MANY` patients."""
+    """Return the forms of unlisted capitalised words that occur in the notes of at least `MANY`
+    patients.
+    """
     patients: dict[str, set[str]] = defaultdict(set)
     for note in notes:
         for word in NoteView(note.text).words:

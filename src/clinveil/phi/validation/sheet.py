@@ -1,8 +1,8 @@
 """The sample as a private CSV and as an HTML page for annotation, and the reader of the marks.
 
-Both files contain note text. The page is self-contained, makes no requests, and stores marks without text in the
-browser's local storage under the name of the run. Neither file shows whether the engine detected a location: the
-annotator should be blind to it.
+Both files contain note text. The page is self-contained, makes no requests, and stores marks
+without text in the browser's local storage under the name of the run. Neither file shows whether
+the engine detected a location: the annotator should be blind to it.
 """
 
 from __future__ import annotations
@@ -150,10 +150,11 @@ def read_design(folder: Path) -> Design:
 
 
 def read_marks(path: Path, design: Design) -> dict[str, int]:
-    """Read the marks of a CSV: number of the location -> number of identifiers, or UNSURE. Empty marks are omitted.
+    """Read the marks of a CSV: number of the location -> number of identifiers, or UNSURE. Empty
+    marks are omitted.
 
-    Raises InputError: missing columns run, location, mark; a row of another run; a repeated or unknown one; an invalid
-    mark; no marks.
+    Raises InputError: missing columns run, location, mark; a row of another run; a repeated or
+    unknown one; an invalid mark; no marks.
     """
     marks: dict[str, int] = {}
     for number, row in _rows(path):

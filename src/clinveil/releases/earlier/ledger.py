@@ -1,8 +1,10 @@
-"""The ledger of releases: prevents that the same notes are released twice under two keys by accident.
+"""The ledger of releases: prevents that the same notes are released twice under two keys by
+accident.
 
-The ledger is a private folder next to OUT, or at `--ledger`, with one file per release, named by the commitment of its
-key. The file contains salted hashes of the source notes. The vault has a copy, which can be copied into another
-ledger. A note is identified by its letters, so new ids, dates or line breaks do not make it a new note.
+The ledger is a private folder next to OUT, or at `--ledger`, with one file per release, named by
+the commitment of its key. The file contains salted hashes of the source notes. The vault has a
+copy, which can be copied into another ledger. A note is identified by its letters, so new ids,
+dates or line breaks do not make it a new note.
 """
 
 from __future__ import annotations
@@ -41,14 +43,18 @@ WAIT = 60.0
 SALT = 32  # bytes
 DRAWS = frozenset({"obfuscated", "coded"})
 READABLE = "deidentified"
-"""Kinds in which each released word is a random draw for a word of the source, and the kind that can be read."""
+"""Kinds in which each released word is a random draw for a word of the source, and the kind that
+can be read.
+"""
 SAME = 0.01  # share of the smaller release; a few texts are common to all ("did not attend")
 _LOWER = bytes(range(256)).lower()
 _OTHER = bytes(code for code in range(128) if not chr(code).isalpha())
 
 
 def text_hashes(texts: Sequence[str | None]) -> Hashes:
-    """Return unsalted 64-bit hashes of the letters of notes, (n_notes,); never store them. Skips empty notes."""
+    """Return unsalted 64-bit hashes of the letters of notes, (n_notes,); never store them. Skips
+    empty notes.
+    """
     letters_of = (
         text.encode("utf-8", "surrogatepass").translate(_LOWER, _OTHER) for text in texts if text
     )
@@ -94,7 +100,9 @@ class Entry:
         return np.isin(salted(hashes, self.salt), self.notes)
 
     def grown(self, hashes: Hashes, run: str, vault: Path) -> Entry:
-        """Return the entry extended by another release under the same key, of notes with these `text_hashes`."""
+        """Return the entry extended by another release under the same key, of notes with these
+        `text_hashes`.
+        """
         more = salted(np.unique(hashes), self.salt)
         return replace(self, run=run, vault=vault.resolve(), notes=np.union1d(self.notes, more))
 
@@ -157,7 +165,9 @@ def read_entry(path: Path) -> Entry:
 
 @dataclass(frozen=True)
 class Earlier:
-    """A release under another key; `shared` of the `of` distinct notes in the smaller release are in both."""
+    """A release under another key; `shared` of the `of` distinct notes in the smaller release are
+    in both.
+    """
 
     entry: Entry
     shared: int
@@ -211,7 +221,8 @@ class Ledger:
     """A folder of ledger entries.
 
     Attributes:
-        vaults: folder of runs with copies of entries in their vaults, used if the ledger lacks them; None: none.
+        vaults: folder of runs with copies of entries in their vaults, used if the ledger lacks
+            them; None: none.
     """
 
     folder: Path
@@ -219,7 +230,8 @@ class Ledger:
 
     @classmethod
     def at(cls, folder: Path | None, out: Path) -> Ledger:
-        """Return the ledger in `folder`, or in that of the environment variable CLINVEIL_LEDGER, or next to OUT.
+        """Return the ledger in `folder`, or in that of the environment variable CLINVEIL_LEDGER, or
+        next to OUT.
 
         Raises UsageError for an unusable folder.
         """
@@ -248,7 +260,8 @@ class Ledger:
         return f"ledger {self.folder.absolute()}: {releases}"
 
     def entries(self) -> list[Entry]:
-        """Return all entries, and those of vaults next to OUT that the ledger lacks: of one key, the largest.
+        """Return all entries, and those of vaults next to OUT that the ledger lacks: of one key,
+        the largest.
 
         Raises InputError for a file in the ledger that is not an entry.
         """
@@ -275,10 +288,12 @@ class Ledger:
         return made if made is not None and made.commitment == commitment else None
 
     def earlier(self, hashes: Hashes, commitment: str = "") -> list[Earlier]:
-        """Return releases under other keys that share more than 1 % of these notes, largest overlap first.
+        """Return releases under other keys that share more than 1 % of these notes, largest overlap
+        first.
 
         Args:
-            hashes: `text_hashes` of the notes. commitment: of this release's key, whose entry is ignored.
+            hashes: `text_hashes` of the notes. commitment: of this release's key, whose entry is
+                ignored.
         """
         mine = np.unique(hashes)
         earlier = []
@@ -307,7 +322,9 @@ class Ledger:
         raise error(what, where=self.folder.name, hint=hint)
 
     def enter(self, made: Entry, vault: Path) -> None:
-        """Write an entry into the ledger and the vault. Raises DiskError if the ledger cannot be written."""
+        """Write an entry into the ledger and the vault. Raises DiskError if the ledger cannot be
+        written.
+        """
         try:
             made.write(vault / IN_VAULT)
             made.write(private_folder(self.folder) / made.file)

@@ -1,7 +1,8 @@
-"""The release that new notes are added to: its vault, verified, and everything released under its key.
+"""The release that new notes are added to: its vault, verified, and everything released under its
+key.
 
-That vault is read-only: key, vectors, neighbours, channel and crosswalk are copied into the vault of the new release,
-which can be added to in turn.
+That vault is read-only: key, vectors, neighbours, channel and crosswalk are copied into the vault
+of the new release, which can be added to in turn.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ class ParentRelease:
     def read(cls, vault: Path) -> ParentRelease:
         """Read the release of a vault.
 
-        Raises InputError if the folder is not the vault of a finished release, is damaged, or was made by another
-        version of clinveil.
+        Raises InputError if the folder is not the vault of a finished release, is damaged, or was
+        made by another version of clinveil.
         """
         manifest = read_manifest(vault)
         if not producers.get(kind := str(manifest.get("kind"))).adds:
@@ -149,7 +150,9 @@ class ParentRelease:
 
     @cached_property
     def known(self) -> tuple[Hashes, Hashes]:
-        """Sorted hashes of source ids that have a released id, of notes and of patients; 8 bytes each."""
+        """Sorted hashes of source ids that have a released id, of notes and of patients; 8 bytes
+        each.
+        """
         notes = list[Hashes]()
         patients = list[Hashes]()
         for batch in self.crosswalk():
@@ -166,7 +169,8 @@ class ParentRelease:
             yield pa.record_batch([*batch.columns, run], schema=EARLIER_SCHEMA)
 
     def settings_for(self, asked: ReleaseSettings) -> ReleaseSettings:
-        """Return the settings of a release that adds to this one: its own, except given ones that may differ.
+        """Return the settings of a release that adds to this one: its own, except given ones that
+        may differ.
 
         Raises UsageError for given settings that must not differ, and for missing files.
         """
@@ -194,7 +198,9 @@ class ParentRelease:
         return settings
 
     def _refuse_files(self, settings: ReleaseSettings) -> None:
-        """Raise UsageError for a missing file, InputError for one with other content than before."""
+        """Raise UsageError for a missing file, InputError for one with other content than
+        before.
+        """
         flat = settings.flat()
         then = self.manifest["private"].get("files_sha256") or {}
         for name in (*FILES, "patients"):
@@ -221,7 +227,8 @@ class ParentRelease:
             vault: vault of the new release.
 
         Raises:
-            InputError: the ledger does not contain this release. UsageError: notes were added to it already.
+            InputError: the ledger does not contain this release. UsageError: notes were added to it
+                already.
         """
         entry = ledger.of(self.key.commitment)
         if entry is None:
@@ -249,7 +256,9 @@ class ParentRelease:
             raise UsageError(what, hint=hint)
 
     def copy_to(self, vault: Path) -> None:
-        """Copy key, vectors, neighbours, channel and crosswalk into the vault of a release that adds to this one."""
+        """Copy key, vectors, neighbours, channel and crosswalk into the vault of a release that
+        adds to this one.
+        """
         if not (vault / KEY).exists():
             self.key.save(vault / KEY)
         for name in TABLES:
@@ -295,7 +304,8 @@ class NewNotes:
     """The notes of a source that are not part of a series of releases.
 
     Attributes:
-        left_out, changed: notes of the last pass that were released before with the same and with another text.
+        left_out, changed: notes of the last pass that were released before with the same and with
+            another text.
 
     Raises InputError if only one of source and release has patient ids.
     """

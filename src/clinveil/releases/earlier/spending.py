@@ -1,7 +1,9 @@
-"""The privacy budget: what all differentially private releases of the same notes have spent together.
+"""The privacy budget: what all differentially private releases of the same notes have spent
+together.
 
-Spending is entered in the ledger before the noise is drawn. The same key with the same notes and settings has the same
-noise, so a resumed run spends nothing again. Runs at the same time enter one after the other.
+Spending is entered in the ledger before the noise is drawn. The same key with the same notes and
+settings has the same noise, so a resumed run spends nothing again. Runs at the same time enter one
+after the other.
 """
 
 from __future__ import annotations
@@ -19,14 +21,18 @@ from clinveil.releases.earlier.ledger import Ledger, entry
 
 @dataclass(frozen=True)
 class Spending:
-    """Noise of all private releases of these notes, this one included, and the delta of this one."""
+    """Noise of all private releases of these notes, this one included, and the delta of this
+    one.
+    """
 
     releases: tuple[Noise, ...]
     delta: float
 
     @cached_property
     def epsilon(self) -> float:
-        """Epsilon of all of them together, for this delta. Raises MissingExtra for trainings without dp-accounting."""
+        """Epsilon of all of them together, for this delta. Raises MissingExtra for trainings
+        without dp-accounting.
+        """
         if any(one.rate < 1 for one in self.releases):
             return epsilon_of_all(self.releases, self.delta)
         return epsilon_of(
@@ -35,7 +41,8 @@ class Spending:
 
 
 def spend(job: ReleaseContext, noise: Noise, delta: float, question: str) -> Spending:
-    """Enter a private release in the ledger, once, and return the total; a test seed is not entered.
+    """Enter a private release in the ledger, once, and return the total; a test seed is not
+    entered.
 
     Raises UsageError if the same notes were released under another key, without `--again`.
     """

@@ -1,7 +1,9 @@
-"""Notes added to an earlier release (`--add`): drawn under its key, vectors and channel, and measured together with it.
+"""Notes added to an earlier release (`--add`): drawn under its key, vectors and channel, and
+measured together with it.
 
-Released notes next to their vaults map to source ids by the crosswalk, so attacks that need nothing else cover all
-releases under the key. Source notes are not kept: all other measures cover the new notes.
+Released notes next to their vaults map to source ids by the crosswalk, so attacks that need nothing
+else cover all releases under the key. Source notes are not kept: all other measures cover the new
+notes.
 """
 
 from __future__ import annotations
@@ -100,7 +102,9 @@ class AddedProduct(ChannelProduct):
 
     @cached_property
     def together(self) -> Context | None:
-        """Input of the attacks on all releases; None if an earlier one is no longer next to its vault."""
+        """Input of the attacks on all releases; None if an earlier one is no longer next to its
+        vault.
+        """
         base = self.new.base
         job = self.job
         if not (earlier := base.released(self.columns.keep)):
@@ -127,7 +131,9 @@ class AddedProduct(ChannelProduct):
         return Context(released=released, channel=self.channel, **ids, **where)
 
     def jointly(self, findings: list[Finding]) -> tuple[list[Finding], list[Gate]]:
-        """Return each measure on all releases if available, else on the new notes, which the vault has too."""
+        """Return each measure on all releases if available, else on the new notes, which the vault
+        has too.
+        """
         if self.together is None:
             return findings, []
         seed = self.job.seeds["measuring"]

@@ -1,4 +1,6 @@
-"""Base of `obfuscated` and `coded`: replace every word through a channel built from word vectors."""
+"""Base of `obfuscated` and `coded`: replace every word through a channel built from word
+vectors.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +126,9 @@ class ChannelProducer(Producer):
         )
 
     def make(self, job: ReleaseContext) -> ChannelProduct:
-        """Replace identifiers, train vectors, build a channel, draw every word, and read the notes back."""
+        """Replace identifiers, train vectors, build a channel, draw every word, and read the notes
+        back.
+        """
         notes = treated(job)
         learned_from = job.held_out.without(notes.corpus)
         counts = counted(job, learned_from)
@@ -168,7 +172,9 @@ class ChannelProduct(SourcedProduct):
         return replace(super().context(), channel=self.channel, alignment=alignment.batches)
 
     def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
-        """Return findings on names with an output of their own; with `keep_words`, the inversion without kept words."""
+        """Return findings on names with an output of their own; with `keep_words`, the inversion
+        without kept words.
+        """
         job = self.job
         findings = single_names(seen.context)
         if job.settings.channel.keep_words:

@@ -1,7 +1,8 @@
 """Synthetic notes with patient-level differential privacy (`synthetic.epsilon`).
 
-One noisy table of label and word cells is released; everything after it uses the table and public text only.
-Identifiers are not replaced first, because names found in one patient's notes would change those of another.
+One noisy table of label and word cells is released; everything after it uses the table and public
+text only. Identifiers are not replaced first, because names found in one patient's notes would
+change those of another.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ LONGEST = 400  # pieces of a note, unless synthetic.longest is given
 
 
 def refuse_private(settings: ReleaseSettings) -> bool:
-    """Return whether a private release is asked for. Raises UsageError or InputError for unsuitable settings."""
+    """Return whether a private release is asked for. Raises UsageError or InputError for unsuitable
+    settings.
+    """
     how = settings.synthetic
     if how.epsilon is None:
         if how.public is not None or how.delta is not None:
@@ -97,7 +100,9 @@ def refuse_private(settings: ReleaseSettings) -> bool:
 
 
 def private_stages(found: Preflight, settings: ReleaseSettings) -> Iterator[tuple[str, str, float]]:
-    """Yield the stages of a run: name, description, estimated seconds; the time of a training is printed later."""
+    """Yield the stages of a run: name, description, estimated seconds; the time of a training is
+    printed later.
+    """
     if settings.lm.neural:
         yield "private training", "add noise to each step, time measured at its start", 0.0
     else:
@@ -108,7 +113,9 @@ def private_stages(found: Preflight, settings: ReleaseSettings) -> Iterator[tupl
 
 @dataclass(frozen=True)
 class PrivateInput:
-    """Validated input: label columns, public text, training and held-out notes, and the plan of the noise."""
+    """Validated input: label columns, public text, training and held-out notes, and the plan of the
+    noise.
+    """
 
     labels: LabelColumns = field(repr=False)
     public: PublicText = field(repr=False)
@@ -117,7 +124,9 @@ class PrivateInput:
 
     @classmethod
     def read(cls, corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> PrivateInput:
-        """Read notes and public text. Raises InputError for everything that makes a private release impossible."""
+        """Read notes and public text. Raises InputError for everything that makes a private release
+        impossible.
+        """
         how = settings.synthetic
         assert how.epsilon is not None and how.public is not None
         if corpus.columns.patient_id is None:  # the guarantee is per patient
@@ -153,7 +162,9 @@ class PrivateInput:
         return Layout(len(self.labels.labels), len(self.public.ids))
 
     def released(self, job: ReleaseContext, training: PlainNotes) -> PrivateRelease:
-        """Enter the spending in the ledger, then release a trained model or a noisy table, and yield notes of it."""
+        """Enter the spending in the ledger, then release a trained model or a noisy table, and
+        yield notes of it.
+        """
         if isinstance(self.plan, SgdPlan):
             return trained_release(job, self.plan, self.public, self.labels, training)
         pairs = zip(training.patients, training.labels, training.texts, strict=True)
@@ -283,7 +294,9 @@ class WrittenProduct(Product):
         return [*self.examined.findings, *membership]
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
-        """Return the gates on the words, copies and known names, and on the mechanism or the model."""
+        """Return the gates on the words, copies and known names, and on the mechanism or the
+        model.
+        """
         return self.examined.gates
 
     def accounted(self) -> list[Gate]:

@@ -1,4 +1,6 @@
-"""Private releases by a network trained with noise (DP-SGD); vocabulary, labels and number of notes are public."""
+"""Private releases by a network trained with noise (DP-SGD); vocabulary, labels and number of notes
+are public.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def sgd_plan(patients: int, settings: ReleaseSettings) -> SgdPlan:
 
 @dataclass(frozen=True)
 class PrivateRelease:
-    """What was spent, entries for the manifest, the notes, how many they are, and the audit of a noisy table."""
+    """What was spent, entries for the manifest, the notes, how many they are, and the audit of a
+    noisy table.
+    """
 
     spending: Spending
     about: dict[str, Any]
@@ -80,7 +84,9 @@ class PrivateRelease:
 def _drawn(
     job: ReleaseContext, model: LanguageModel, labels: LabelColumns, count: int
 ) -> Iterator[SyntheticNote]:
-    """Yield notes of a privately trained model, label after label in turn; each is a patient of its own."""
+    """Yield notes of a privately trained model, label after label in turn; each is a patient of its
+    own.
+    """
     how = job.settings.synthetic
     counts = Counts()
     vocabulary = model.vocabulary
@@ -104,7 +110,9 @@ def trained_release(
     labels: LabelColumns,
     training: PlainNotes,
 ) -> PrivateRelease:
-    """Print the expected time, enter the spending in the ledger, train (or resume), and yield notes of the model."""
+    """Print the expected time, enter the spending in the ledger, train (or resume), and yield notes
+    of the model.
+    """
     from clinveil.lm.private.training import PatientPlan, Randomness
 
     settings = job.settings

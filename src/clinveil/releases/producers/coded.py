@@ -1,4 +1,6 @@
-"""Kind `coded`: replace every word with the code of a cluster of similar words, shuffled within the note."""
+"""Kind `coded`: replace every word with the code of a cluster of similar words, shuffled within the
+note.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from clinveil.releases.producers._channel import ChannelProducer
 
 
 class Coded(ChannelProducer):
-    """Notes as bags of cluster codes: for statistical analysis within the release, not for reading."""
+    """Notes as bags of cluster codes: for statistical analysis within the release, not for
+    reading.
+    """
 
     defaults = MappingProxyType(
         {"mechanism": "clusters", "scope": "rare", "shuffle": "note", "vary_length": 0.2}

@@ -76,7 +76,8 @@ class SourcedProduct(Product):
     """Released notes that each have one source note.
 
     Attributes:
-        entered: the notes with surrogates, under source ids. name_index: names found across notes, if searched for.
+        entered: the notes with surrogates, under source ids. name_index: names found across notes,
+            if searched for.
     """
 
     # Readable notes can be linked by their words.
@@ -112,7 +113,9 @@ class SourcedProduct(Product):
         return measured(whole, job.folder.vault, *how, job.over_parts)
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
-        """Return the gates that the notes are unchanged after treatment, without patients' own identifiers."""
+        """Return the gates that the notes are unchanged after treatment, without patients' own
+        identifiers.
+        """
         return [sound("copied_text", self.check.unaligned), *patient_gates(findings)]
 
     def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:

@@ -66,7 +66,8 @@ from clinveil.utility.evaluations.perplexity import perplexity_findings
 
 FEWEST_SHARING = 5
 PATIENTS_PER_SHARING = 60
-BIAS = 0.5  # of a model that counts each label; at 0 contexts of several labels blur what a note is about
+# of a model that counts each label; at 0 contexts of several labels blur what a note is about
+BIAS = 0.5
 # Of one pass over 100,000 words, one core, or of writing as many: a guess for the plan.
 PASS_SECONDS = {"unigram": 4.0, "ngram": 4.0, PRETRAINED: 600.0}
 NETWORK_SECONDS = 40.0  # size small
@@ -82,7 +83,8 @@ class Synthetic(Producer):
     def floor(self, patients: int) -> int:
         """Return the patient floor of words and word sequences: one patient in 60, at least 5.
 
-        Source: measured (benchmarks/synthetic.md): with 5, released notes disclose who was in the training.
+        Source: measured (benchmarks/synthetic.md): with 5, released notes disclose who was in the
+        training.
         """
         return max(FEWEST_SHARING, ceil(patients / PATIENTS_PER_SHARING))
 
@@ -110,7 +112,9 @@ class Synthetic(Producer):
                 device_named(how.device)
 
     def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:
-        """Raise InputError for too few patients to split, or for a private release that would be noise."""
+        """Raise InputError for too few patients to split, or for a private release that would be
+        noise.
+        """
         refuse_few(found.patients)
         _refuse_named(settings, corpus)
         if settings.synthetic.epsilon is not None:
@@ -213,7 +217,9 @@ _OF_MODELS = frozenset({"temperature", "exact"})  # settings of drawing from a m
 def _refuse_unused(
     settings: ReleaseSettings, reason: str, used: Collection[str], unused: Collection[str]
 ) -> None:
-    """Raise UsageError for a changed setting of `lm`, except `used`, or one of `synthetic` that is `unused`."""
+    """Raise UsageError for a changed setting of `lm`, except `used`, or one of `synthetic` that is
+    `unused`.
+    """
     tables = (
         ("lm", settings.lm, settings.lm.flags().keys() - used),
         ("synthetic", settings.synthetic, unused),
@@ -286,7 +292,9 @@ MOST_NAMES = 200
 
 
 def public_names(public: PublicModel, feed: Path, rng: np.random.Generator) -> Finding:
-    """Return `release.public_names`: the share of full names likelier than with the last name of another patient."""
+    """Return `release.public_names`: the share of full names likelier than with the last name of
+    another patient.
+    """
     full = sorted({person.name for person in read_patients(feed).values() if len(person.name) > 1})
     names = [full[row] for row in rng.permutation(len(full))[:MOST_NAMES]]
     pairs = [
@@ -430,7 +438,9 @@ class SyntheticProduct(WrittenProduct):
         }
 
     def public_seeds(self) -> tuple[str, ...]:
-        """Return `notes` (the draws) and `model` (split and training) if derived from a public seed."""
+        """Return `notes` (the draws) and `model` (split and training) if derived from a public
+        seed.
+        """
         model = ("model",) if self.trained.public_seed else ()
         return (*super().public_seeds(), *model)
 

@@ -1,8 +1,9 @@
-"""Shared by Ray and Spark: run a function in remote tasks, in an environment that is restored afterwards.
+"""Shared by Ray and Spark: run a function in remote tasks, in an environment that is restored
+afterwards.
 
-An error of the function is returned as a value. Otherwise Ray and Spark would put it into their own reports, which
-quote rows, and retry a task that always fails. `--address` must accept connections, because both libraries would retry
-for minutes.
+An error of the function is returned as a value. Otherwise Ray and Spark would put it into their own
+reports, which quote rows, and retry a task that always fails. `--address` must accept connections,
+because both libraries would retry for minutes.
 """
 
 from __future__ import annotations
@@ -47,10 +48,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """A function for remote workers: checks the code version, sets the working folder, and writes private files.
+    """A function for remote workers: checks the code version, sets the working folder, and writes
+    private files.
 
     Attributes:
-        code: the driver's `code_version`, which must match the worker's. folder: base of relative paths.
+        code: the driver's `code_version`, which must match the worker's. folder: base of relative
+            paths.
     """
 
     function: Callable[[Any], Any] = field(repr=False)
@@ -93,8 +96,10 @@ def outcomes(
     """Yield the results of a job's items in order; the driver opens no thread or process for them.
 
     Args:
-        send: submits an item without waiting. fetch: waits for its outcome. cancel: stops it; its errors are ignored.
-        slots: number of tasks that the cluster can run now. tasks: number of tasks to have on the cluster at a time.
+        send: submits an item without waiting. fetch: waits for its outcome. cancel: stops it; its
+            errors are ignored.
+        slots: number of tasks that the cluster can run now. tasks: number of tasks to have on the
+            cluster at a time.
         ahead: without `tasks`, number of items to submit in advance, by default two per slot.
     """
 
@@ -137,7 +142,9 @@ def scratch() -> Iterator[Path]:
 
 @contextmanager
 def own_signals() -> Iterator[None]:
-    """Restore the signal handlers after the block, because a library's handler would leave scratch files behind."""
+    """Restore the signal handlers after the block, because a library's handler would leave scratch
+    files behind.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -166,7 +173,9 @@ def hushed() -> Iterator[None]:
 
 
 def accepts_connections(address: str) -> bool:
-    """Return whether HOST:PORT, or one of several separated by commas, accepts a connection within ten seconds."""
+    """Return whether HOST:PORT, or one of several separated by commas, accepts a connection within
+    ten seconds.
+    """
     for endpoint in address.split(","):
         host, _, port = endpoint.rpartition(":")
         try:

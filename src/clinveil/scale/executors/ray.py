@@ -1,8 +1,9 @@
 """The Ray executor (extra `[ray]`): Ray tasks, on a local Ray unless an address is given.
 
-Plain tasks are used instead of Ray Data: Ray Data needs all blocks at the start, but a map's items come one by one from
-a generator. An item is usually just the name of a part, for which Ray Data has a higher overhead. The function is
-stored once per node, in Ray's shared memory, and loaded once per worker.
+Plain tasks are used instead of Ray Data: Ray Data needs all blocks at the start, but a map's items
+come one by one from a generator. An item is usually just the name of a part, for which Ray Data has
+a higher overhead. The function is stored once per node, in Ray's shared memory, and loaded once per
+worker.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from clinveil.scale.local import TRIES, Map
 
 TOKEN = secrets.token_hex(32)  # required to connect to our local Ray
 ALWAYS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_USAGE_STATS_PROMPT_ENABLED": "0"}
-# On Linux Ray listens on all network addresses; this switch, despite its name, restricts it to loopback.
+# On Linux Ray listens on all network addresses; this switch, despite its name, restricts it to
+# loopback.
 ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 # Ray always queries the metadata services of clouds; an unreachable proxy prevents it.
 UNASKED = {"http_proxy": NOWHERE, "HTTP_PROXY": NOWHERE, "no_proxy": "127.0.0.1,localhost"}
@@ -49,7 +51,8 @@ def ray(workers: int, address: str | None, tasks: int | None, ahead: int | None)
     """Open a map over Ray tasks; a Ray that this process already uses is used and left unchanged.
 
     Raises:
-        MissingExtra: Ray is not installed. InputError: no Ray answers at the address, or it has another version.
+        MissingExtra: Ray is not installed. InputError: no Ray answers at the address, or it has
+            another version.
         UsageError: an address is given, but this process already uses a Ray.
     """
     with environment(ALWAYS), ExitStack() as stack:
@@ -69,7 +72,9 @@ def ray(workers: int, address: str | None, tasks: int | None, ahead: int | None)
 def _map(
     ray: Any, window: Any, function: Callable[[Any], Any], items: Iterable[Any], /
 ) -> Iterator[Any]:
-    """Yield the results in order. Raises LostWorkers; InputError if a worker cannot load the function or an item."""
+    """Yield the results in order. Raises LostWorkers; InputError if a worker cannot load the
+    function or an item.
+    """
     try:
         send = partial(ray.remote(max_retries=TRIES - 1)(_work).remote, [ray.put(Job(function))])
         yield from outcomes(send, items, ray.get, partial(ray.cancel, force=True), **window)

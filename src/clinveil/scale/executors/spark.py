@@ -1,8 +1,9 @@
 """The Spark executor (extra `[spark]`): each item is one asynchronous job of one task.
 
-The driver submits jobs without waiting, so it needs no thread per job: results arrive in order, few items are read
-ahead, and no worker waits for the slowest job of a wave. The function is broadcast once to each node and loaded once
-per worker. Spark's error reports, which may quote data, are not shown.
+The driver submits jobs without waiting, so it needs no thread per job: results arrive in order, few
+items are read ahead, and no worker waits for the slowest job of a wave. The function is broadcast
+once to each node and loaded once per worker. Spark's error reports, which may quote data, are not
+shown.
 """
 
 from __future__ import annotations
@@ -75,8 +76,9 @@ def spark(workers: int, address: str | None, tasks: int | None, ahead: int | Non
         address: of a master (spark://HOST:PORT, yarn, k8s://…); None for Spark's local mode.
 
     Raises:
-        MissingExtra: PySpark or a recent Java is missing. UsageError: an invalid address, or an address while this
-            process has an active session. InputError: the cluster does not answer, or provides no executor.
+        MissingExtra: PySpark or a recent Java is missing. UsageError: an invalid address, or an
+            address while this process has an active session. InputError: the cluster does not
+            answer, or provides no executor.
     """
     try:
         from pyspark.sql import SparkSession
@@ -96,7 +98,9 @@ def spark(workers: int, address: str | None, tasks: int | None, ahead: int | Non
 def _map(
     context: Any, window: Any, function: Callable[[Any], Any], items: Iterable[Any], /
 ) -> Iterator[Any]:
-    """Yield the results in order. Raises LostWorkers; InputError if a worker cannot load the function or an item."""
+    """Yield the results in order. Raises LostWorkers; InputError if a worker cannot load the
+    function or an item.
+    """
     from pyspark import cloudpickle
 
     job = context.broadcast(cloudpickle.dumps(Job(function)))
@@ -200,7 +204,9 @@ def _started(workers: int, address: str | None, tasks: int | None) -> Iterator[A
 
 
 def _context(told: dict[str, str], gateway: Any, *, here: bool) -> Any:
-    """Return a Spark context with executors. Raises InputError if the cluster does not answer or provides none."""
+    """Return a Spark context with executors. Raises InputError if the cluster does not answer or
+    provides none.
+    """
     from pyspark import SparkConf, SparkContext
 
     try:
@@ -222,7 +228,9 @@ def _context(told: dict[str, str], gateway: Any, *, here: bool) -> Any:
 
 @contextmanager
 def _gateway(*, here: bool) -> Iterator[Any]:
-    """Run a Java process for the block, with its output discarded; an existing one is reused and kept."""
+    """Run a Java process for the block, with its output discarded; an existing one is reused and
+    kept.
+    """
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway

@@ -1,1 +1,3 @@
-"""Study of paper C (ClinicalNLP 2019): privacy and utility of notes sampled from a language model."""
+"""Study of paper C (ClinicalNLP 2019): privacy and utility of notes sampled from a language
+model.
+"""

@@ -23,7 +23,9 @@ SAME = f"{UNIGRAM}, of the same patients"
 
 @dataclass(frozen=True)
 class Scale:
-    """Settings of a size: model, word vectors, inference, casing, and the epochs of paper C's schedule."""
+    """Settings of a size: model, word vectors, inference, casing, and the epochs of paper C's
+    schedule.
+    """
 
     model: Mapping[str, Any]
     dim: int
@@ -127,7 +129,9 @@ class StudySettings(CommonSettings):
         return "compat" if self.size == "paper" and self.compat else "exact"
 
     def leave_out(self, dropout: float, mode: Mode) -> LeaveOutSettings:
-        """Return the settings of an audit: `exact` has a fixed schedule, `compat` anneals on validation notes."""
+        """Return the settings of an audit: `exact` has a fixed schedule, `compat` anneals on
+        validation notes.
+        """
         own = {
             **self.scale.model,
             "model": "lstm",

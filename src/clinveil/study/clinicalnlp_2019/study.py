@@ -53,7 +53,9 @@ Models = Mapping[tuple[Mode, float], Audit]  # by mode and dropout
 
 
 def audits_of(store: Store, parts: Parts, own: StudySettings) -> tuple[Models, Audit]:
-    """Return the audits of the settings, and that of a unigram of the same patients; write their data to the store."""
+    """Return the audits of the settings, and that of a unigram of the same patients; write their
+    data to the store.
+    """
     modes: tuple[Mode, ...] = ("exact", "compat") if own.compat else ("exact",)
     models = {
         (mode, p): _audit(store, parts, own, own.leave_out(p, mode))
@@ -86,7 +88,8 @@ Privacy = tuple[list[Finding], dict[str, str], dict[str, dict[str, Any]]]
 def privacy_of(store: Store, models: Models, unigram_audit: Audit, own: StudySettings) -> Privacy:
     """Compare the finished models.
 
-    Returns findings, CSV files with one row per unit by name, and the counts of section 4.4 by model.
+    Returns findings, CSV files with one row per unit by name, and the counts of section 4.4 by
+    model.
     """
     findings = list[Finding]()
     files = {}
@@ -154,8 +157,9 @@ def rarities(data: AuditData, compared: pdtp.LeaveOut) -> dict[str, Any]:
     """Return counts of rare words among those with the largest differences (section 4.4).
 
     Returns:
-        units, positive differences; `only_here`: the word is in no other unit or note; `before_only_here`: the same for
-        the word before it; `pair_only_here`: for both as a pair; median occurrences, median position in the note.
+        units, positive differences; `only_here`: the word is in no other unit or note;
+        `before_only_here`: the same for the word before it; `pair_only_here`: for both as a pair;
+            median occurrences, median position in the note.
     """
     ids = data.encoded.ids
     size = data.vocabulary.size
@@ -276,7 +280,9 @@ def _table_2(results: Results, spec: Spec) -> Table:
 
 
 def _power(results: Results) -> str:
-    """Return a remark on whether inference has power: real notes must exceed the most frequent label."""
+    """Return a remark on whether inference has power: real notes must exceed the most frequent
+    label.
+    """
     real = results.of("utility.nli", corpus=REAL, series="vectors")
     if real is None:
         return ""
@@ -299,7 +305,9 @@ def _privacy_cell(results: Results, label: str) -> str:
 
 
 def _privacy(results: Results, spec: Spec) -> Iterator[Row]:
-    """Yield score, floors, effect, gap and sign for each dropout: by model, notes and mode compat."""
+    """Yield score, floors, effect, gap and sign for each dropout: by model, notes and mode
+    compat.
+    """
     for label in map(label_of, results.settings.dropout):
         for mode, by in SEEN:
             own = {"corpus": label, "mode": mode, "from": by}
@@ -353,7 +361,8 @@ def run_study(
 ) -> Results:
     """Run the study of paper C on the user's notes; the same call again resumes it.
 
-    `notes`: a file or folder. Raises as `tables.run` does, and UsageError if the study takes too long.
+    `notes`: a file or folder. Raises as `tables.run` does, and UsageError if the study takes too
+    long.
     """
     need_torch()
     return run(ClinicalNlp2019(settings, Source.of(notes, settings.notes)), out, say)

@@ -1,4 +1,6 @@
-"""The tasks of paper C: notes in MedText's form, split (section 3.1), synthetic notes, and measures of both."""
+"""The tasks of paper C: notes in MedText's form, split (section 3.1), synthetic notes, and measures
+of both.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,8 @@ class Written(NotesTask):
     """One corpus: real training notes, or notes of a unigram or of a model of an audit.
 
     Attributes:
-        label: `real notes`, `unigram` or `lstm, dropout 0.5`. model: the model that wrote the notes, or None.
+        label: `real notes`, `unigram` or `lstm, dropout 0.5`. model: the model that wrote the
+            notes, or None.
     """
 
     label: str
@@ -238,7 +241,9 @@ class Casing(Task):
 
 
 def lines_of(notes: PlainNotes, name: str, *, by_note: bool = False) -> Lines:
-    """Return all lines of notes, each with its patient, or with its note if notes count as patients."""
+    """Return all lines of notes, each with its patient, or with its note if notes count as
+    patients.
+    """
     rows = zip(notes.texts, notes.note_ids if by_note else notes.patients, strict=True)
     pairs = [(line, owner) for text, owner in rows for line in text.split("\n")]
     return Lines(name, [line for line, _ in pairs], [owner for _, owner in pairs])
@@ -246,7 +251,9 @@ def lines_of(notes: PlainNotes, name: str, *, by_note: bool = False) -> Lines:
 
 @dataclass(frozen=True)
 class Predicted(Task):
-    """Perplexity of the real validation and test notes under a model, or under n-grams of a corpus."""
+    """Perplexity of the real validation and test notes under a model, or under n-grams of a
+    corpus.
+    """
 
     corpus: Written
 
@@ -277,7 +284,9 @@ class Predicted(Task):
 
 @dataclass(frozen=True)
 class Similar(Task):
-    """Compare vectors with human scores, protocol clinicalnlp, on pairs that are frequent in the real notes."""
+    """Compare vectors with human scores, protocol clinicalnlp, on pairs that are frequent in the
+    real notes.
+    """
 
     corpus: Written
     train: Train
@@ -288,7 +297,9 @@ class Similar(Task):
     template = "word pairs of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Return the findings of all lists; terms are counted in lower case in the real notes (paper C's code)."""
+        """Return the findings of all lists; terms are counted in lower case in the real notes
+        (paper C's code).
+        """
         vectors = self.train.load(store)
         texts = self.corpus.parts.load(store, "train").texts
         frequencies = Counter(token for text in texts for token in text.split())

@@ -56,7 +56,8 @@ class Measured:
     Attributes:
         name, kind: of the release. findings: all of its findings. seconds: wall time.
         distinct: different words in the released notes.
-        gates: how many gates had each outcome. failed: names of failed gates, without the test seed's.
+        gates: how many gates had each outcome. failed: names of failed gates, without the test
+            seed's.
         why: the reason where the release could not be made; then there are no findings.
     """
 
@@ -85,7 +86,8 @@ class Comparison:
     """The result of `clinveil compare`.
 
     Attributes:
-        settings: what was compared how. n_notes, n_patients: of the notes. releases: one for each row of the table.
+        settings: what was compared how. n_notes, n_patients: of the notes. releases: one for each
+            row of the table.
         folder: where table, page and findings are; all of it is secret.
     """
 
@@ -99,16 +101,18 @@ class Comparison:
 def compare_releases(
     notes: Path, out: Path, settings: CompareSettings, say: Say = lambda line: None
 ) -> Comparison:
-    """Make a release of each kind, and of each named setting, from the same notes, and measure all of them.
+    """Make a release of each kind, and of each named setting, from the same notes, and measure all
+    of them.
 
-    The same call again skips finished releases. All of `out` is secret: releases are made with a public seed.
+    The same call again skips finished releases. All of `out` is secret: releases are made with a
+    public seed.
 
     Args:
         notes: a file or a folder of notes. out: the folder of the comparison.
 
     Raises:
-        UsageError: no label, settings that do not fit, or `out` is something else. InputError: notes that do not fit,
-            for example of fewer than 50 patients.
+        UsageError: no label, settings that do not fit, or `out` is something else. InputError:
+            notes that do not fit, for example of fewer than 50 patients.
     """
     from clinveil.study.compare.table import write_outputs
 
@@ -175,7 +179,9 @@ class _Bench:
     inputs: tuple[Path | str | None, ...]
 
     def measure_all(self, plan: Sequence[Candidate], say: Say) -> list[Measured]:
-        """Measure each release that has not been measured; releases that train word vectors alike share them."""
+        """Measure each release that has not been measured; releases that train word vectors alike
+        share them.
+        """
         private_folder(self.out / RUNS)
         # Refuses before the first run.
         results = [self.finished(each) or self._not_possible(each) for each in plan]
@@ -252,7 +258,9 @@ class _Bench:
 
 
 def _training(candidate: Candidate) -> str:
-    """How a release trains word vectors: releases that train alike can share them. Empty where they cannot."""
+    """How a release trains word vectors: releases that train alike can share them. Empty where they
+    cannot.
+    """
     settings = candidate.settings
     how = candidate.settings.vectors
     if "vectors" not in producers.get(settings.kind).uses or any(how.places().values()):

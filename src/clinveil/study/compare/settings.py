@@ -85,7 +85,8 @@ def candidates(how: CompareSettings) -> list[Candidate]:
     """Return the releases to compare.
 
     Raises:
-        UsageError: a setting without a name, with a name in use, or with keys or values that a release does not take.
+        UsageError: a setting without a name, with a name in use, or with keys or values that a
+            release does not take.
     """
     wanted = {**BUILT_IN, **dict(_named(how.setting, set(BUILT_IN).union(PRIVATE)))}
     if how.public is not None:

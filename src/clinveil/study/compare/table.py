@@ -55,7 +55,8 @@ class Table:
 
     Attributes:
         lead: what was compared, with floor and ceiling of the classifiers. heads: of all columns.
-        rows: cells of each release, the first of them its name. meanings: head and sentence of each column.
+        rows: cells of each release, the first of them its name. meanings: head and sentence of each
+            column.
         reasons: why cells have no number.
     """
 
@@ -239,7 +240,9 @@ def _strongest_target(
     cells: Sequence[tuple[Holding, Sequence[Target]]],
     targets: Sequence[Target],
 ) -> Target:
-    """Return the target of a column on which its adversaries are furthest above chance: one for all of them."""
+    """Return the target of a column on which its adversaries are furthest above chance: one for all
+    of them.
+    """
     holdings = {holding for holding, own in cells if own == targets}
     tried = [row for row in attacks if row.adversary in holdings and row.target in targets]
     top = max(
@@ -314,7 +317,9 @@ def write_outputs(comparison: Comparison) -> Table:
 
 
 def _findings(comparison: Comparison) -> Iterator[Finding]:
-    """Yield every finding, with the name and the kind of its release, and the other numbers of the table."""
+    """Yield every finding, with the name and the kind of its release, and the other numbers of the
+    table.
+    """
     for measured in comparison.releases:
         found = list(measured.findings)
         n = sum(measured.gates.values())

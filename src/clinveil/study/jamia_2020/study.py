@@ -1,4 +1,6 @@
-"""The study of paper A: its settings, its grid as tasks, and their results with means over repetitions."""
+"""The study of paper A: its settings, its grid as tasks, and their results with means over
+repetitions.
+"""
 
 from __future__ import annotations
 
@@ -224,7 +226,8 @@ def run_study(
 ) -> Results:
     """Run the study of paper A on the user's notes; the same call again resumes it.
 
-    `notes`: a file or folder; `pairs`: word-pair lists, required for Table 3, as labels are for Table 4.
+    `notes`: a file or folder; `pairs`: word-pair lists, required for Table 3, as labels are for
+    Table 4.
 
     Raises as `tables.run` does, and UsageError without labels and pairs.
     """
@@ -308,7 +311,9 @@ class Jamia2020(Study):
 
     @cached_property
     def treats(self) -> list[Treat]:
-        """The notes under every setting, drawn once, for the example and the findings on single tokens."""
+        """The notes under every setting, drawn once, for the example and the findings on single
+        tokens.
+        """
         pairs = [similar.treat for similar in self.similars if similar.treat.repetition == 0]
         return list(dict.fromkeys([*pairs, *map(self._treat, self.grid)]))
 
@@ -330,7 +335,9 @@ class Jamia2020(Study):
 
     @cached_property
     def compares(self) -> list[Compare]:
-        """Every model on every setting, compared with the same model and algorithm on the original."""
+        """Every model on every setting, compared with the same model and algorithm on the
+        original.
+        """
         if not self.settings.label:
             return []
         tasks = []
@@ -353,7 +360,9 @@ class Jamia2020(Study):
         ]
 
     def _transfers(self) -> Iterator[Compare]:
-        """Yield the transfers of the supplement: protected vectors on plain text, plain vectors on protected text."""
+        """Yield the transfers of the supplement: protected vectors on plain text, plain vectors on
+        protected text.
+        """
         settings = self.settings
         algorithm = self.settings.algorithm[0]
         original = self._runs("cnn", ORIGINAL, algorithm)
@@ -377,7 +386,9 @@ class Jamia2020(Study):
         start: Setting | None = None,
         shuffled: bool = False,
     ) -> tuple[Classify, ...]:
-        """Return the runs of a model on the text of a setting, with vectors of `start` (default: the same setting)."""
+        """Return the runs of a model on the text of a setting, with vectors of `start` (default:
+        the same setting).
+        """
         own = self.settings
         train = self._train(self._treat(start or setting), algorithm) if algorithm else None
         size: Literal["small", "paper"] = "paper" if own.size == "paper" else "small"
@@ -420,7 +431,8 @@ SOURCE = "paper A, Table 3 and Figure 1"
 def means(raw: Sequence[Finding]) -> Iterator[Finding]:
     """Yield correlations over repetitions: mean, 90 % t interval, and the number of scored pairs.
 
-    A mean that is not above the chance of one repetition is not evidence: it has no value and no interval.
+    A mean that is not above the chance of one repetition is not evidence: it has no value and no
+    interval.
     """
     grouped: dict[tuple[str, ...], list[Finding]] = {}
     names = ("algorithm", "list", "series", "n")

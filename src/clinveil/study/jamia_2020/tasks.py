@@ -1,4 +1,6 @@
-"""The tasks of paper A: notes protected with every setting, word pairs (Table 3) and classifiers (Table 4)."""
+"""The tasks of paper A: notes protected with every setting, word pairs (Table 3) and classifiers
+(Table 4).
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ Row = tuple[str, str, str]  # note, patient, text
 
 @dataclass(frozen=True)
 class Prepare(NotesTask):
-    """Sample and truncate the notes; with a label, keep labelled notes and split by patient and near-duplicates."""
+    """Sample and truncate the notes; with a label, keep labelled notes and split by patient and
+    near-duplicates.
+    """
 
     source: Source
     label: str | None
@@ -231,7 +235,9 @@ class Treat(NotesTask):
 
 @dataclass(frozen=True)
 class Similar(Task):
-    """Score retrained vectors on every list with protocol jamia; `fast`: fastText vectors for unknown words."""
+    """Score retrained vectors on every list with protocol jamia; `fast`: fastText vectors for
+    unknown words.
+    """
 
     treat: Treat
     train: Train
@@ -261,7 +267,8 @@ class Classify(Task):
     """Train one model on one side, and predict the test notes of that side.
 
     Attributes:
-        treat: source of the text. train: source of a network's initial vectors; None for linear models.
+        treat: source of the text. train: source of a network's initial vectors; None for linear
+            models.
         shuffled: train on permuted labels (control).
     """
 
@@ -314,7 +321,9 @@ class Classify(Task):
 
 @dataclass(frozen=True)
 class Compare(Task):
-    """Compare the runs of a model on protected text with its runs on the original, on the same test notes."""
+    """Compare the runs of a model on protected text with its runs on the original, on the same test
+    notes.
+    """
 
     original: tuple[Classify, ...]
     treated: tuple[Classify, ...]

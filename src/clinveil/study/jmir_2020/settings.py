@@ -21,7 +21,8 @@ PAPER_WINDOWS = (1, 3, 5, 7, 9)
 class StudySettings(CommonSettings):
     """Settings of `clinveil study jmir-2020`."""
 
-    # `paper` has 44 embeddings with two metrics, equal to the paper's 88 models; their complete list is not published.
+    # `paper` has 44 embeddings with two metrics, equal to the paper's 88 models; their complete
+    # list is not published.
     PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "tiny": {
             "algorithm": ("skipgram", "cbow"),

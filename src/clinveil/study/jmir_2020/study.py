@@ -1,4 +1,6 @@
-"""The study of paper B: its plan, and its results with P values adjusted over models and the permuted control."""
+"""The study of paper B: its plan, and its results with P values adjusted over models and the
+permuted control.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def run_study(
 ) -> Results:
     """Run the study of paper B on the user's notes; the same call again resumes it.
 
-    `notes`: a file or folder; `patients`: patients.parquet; `codes`: codes.csv. Raises as `tables.run` does.
+    `notes`: a file or folder; `patients`: patients.parquet; `codes`: codes.csv. Raises as
+    `tables.run` does.
     """
     read_codes(codes)
     source = Source.of(notes, settings.notes)
@@ -50,7 +53,9 @@ class Jmir2020(Study):
     command: ClassVar[str] = "study jmir-2020"
 
     def perform(self, bench: Bench) -> Results:
-        """Run unfinished tasks and collect the results. Raises UsageError if no model could be attacked."""
+        """Run unfinished tasks and collect the results. Raises UsageError if no model could be
+        attacked.
+        """
         bench.do((self.names, *filter(None, [self.figure_3]), *self.attacks))
         results = self._collected(bench.store)
         if all(finding.detail.get("series") == ALL_NAMES for finding in results.findings):

@@ -1,4 +1,6 @@
-"""Tables 1 to 4 in the paper's layout with the best model, the chain of attacks, and the numbers of Figure 3."""
+"""Tables 1 to 4 in the paper's layout with the best model, the chain of attacks, and the numbers of
+Figure 3.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def by_window(column: Sequence[str]) -> dict[int, str]:
 
 
 def _grid(results: Results, paper: Paper, spec: Spec, fill: Mapping[str, Any]) -> Table:
-    """Return a table of windows by algorithms with the paper's numbers, if printed, and the findings."""
+    """Return a table of windows by algorithms with the paper's numbers, if printed, and the
+    findings.
+    """
     pairs = cells(results, spec)
     kind = str(spec.more["kind"])
     names = list(dict.fromkeys(name for _, name in pairs))
@@ -107,7 +111,9 @@ def _remarks(results: Results, says: Mapping[str, str], spec: Spec, metric: str)
 
 
 def best_names(results: Results, says: Mapping[str, str]) -> Iterator[str]:
-    """Yield remarks about attack 1: the maximum statistic under the same re-pairings, and the ceiling."""
+    """Yield remarks about attack 1: the maximum statistic under the same re-pairings, and the
+    ceiling.
+    """
     for found in results.all("attack.names_best"):
         if found.value is not None:
             ends = {"low": figure(found.low, "count"), "high": figure(found.high, "count")}
@@ -126,7 +132,9 @@ def best_names(results: Results, says: Mapping[str, str]) -> Iterator[str]:
 
 
 def best_of(results: Results, says: Mapping[str, str], measure: str, kind: str) -> Iterator[str]:
-    """Yield a remark about the model with the smallest P (Holm over models and metrics of its measure and series)."""
+    """Yield a remark about the model with the smallest P (Holm over models and metrics of its
+    measure and series).
+    """
     found = _measured(results, measure)
     if not found:
         return
@@ -144,7 +152,9 @@ def best_of(results: Results, says: Mapping[str, str], measure: str, kind: str) 
 
 
 def best_patients(results: Results, says: Mapping[str, str], series: str) -> Iterator[str]:
-    """Yield a remark about the model with most significant patients, and its smallest P times patients and models."""
+    """Yield a remark about the model with most significant patients, and its smallest P times
+    patients and models.
+    """
     found = _measured(results, "attack.association_patients", series=series)
     if not found:
         return
@@ -210,7 +220,9 @@ def _chain(results: Results) -> Iterator[Row]:
 
 
 def _curve(results: Results) -> Iterator[Row]:
-    """Yield Figure 3: in-group minus out-group of names below each frequency, with all names in the notes."""
+    """Yield Figure 3: in-group minus out-group of names below each frequency, with all names in the
+    notes.
+    """
     for found in _measured(results, "attack.association_by_frequency", series=ALL_NAMES):
         value, low, high, chance = (
             figure(number, "number")

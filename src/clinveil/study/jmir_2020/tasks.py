@@ -1,4 +1,6 @@
-"""The tasks of paper B: notes after an imperfect removal of names, and attacks 1 to 3 on their word vectors."""
+"""The tasks of paper B: notes after an imperfect removal of names, and attacks 1 to 3 on their word
+vectors.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,12 @@ BEST = "attack.names_best"
 
 @dataclass(frozen=True)
 class RemoveNames(NotesTask):
-    """Emulate an imperfect removal of names; write the notes, the missed patients and their surrogates.
+    """Emulate an imperfect removal of names; write the notes, the missed patients and their
+    surrogates.
 
     Attributes:
-        mode: treatment of names that are not missed; "none" keeps all names and attacks the same patients.
+        mode: treatment of names that are not missed; "none" keeps all names and attacks the same
+            patients.
         everyone: keep all names and attack all patients (Figure 3).
         redrawn: redraw the missed names in every note.
     """
@@ -105,7 +109,8 @@ class Attack(Task):
     """Attacks on names and diagnoses (experiments 2a, 2b and 3) with one model and metric.
 
     Attributes:
-        label: name of the model. permutations, patient_draws, scenario_draws, k: as in the settings.
+        label: name of the model. permutations, patient_draws, scenario_draws, k: as in the
+            settings.
         targets: descriptions or codes of attack 3; empty for the paper's eleven.
         curve_only: compute only the curve of Figure 3.
     """
@@ -126,7 +131,9 @@ class Attack(Task):
     template = "attack {label}, {metric}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Return the findings of experiments 2 and 3 and of the chain, or the reason why there are none."""
+        """Return the findings of experiments 2 and 3 and of the chain, or the reason why there are
+        none.
+        """
         missed = self.treat.people(store)
         codes = read_codes(self.codes.path)
         context = Context(
@@ -159,11 +166,13 @@ class Attack(Task):
 
 @dataclass(frozen=True)
 class AttackNames(Task):
-    """Attack 1 on all models and metrics with the same re-pairings, to adjust for selecting the best model.
+    """Attack 1 on all models and metrics with the same re-pairings, to adjust for selecting the
+    best model.
 
     Attributes:
         labels: names of the models. draws: re-pairings.
-        k: pairs that are guessed; None for the paper's 600, or the number of true pairs if this is smaller.
+        k: pairs that are guessed; None for the paper's 600, or the number of true pairs if this is
+            smaller.
     """
 
     treat: RemoveNames

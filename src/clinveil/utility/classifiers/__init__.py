@@ -68,14 +68,18 @@ class ClassifierSettings(Settings):
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions on the test notes, (n_test,) int64 classes or (n_test, n_classes) bool, and the model's settings."""
+    """Predictions on the test notes, (n_test,) int64 classes or (n_test, n_classes) bool, and the
+    model's settings.
+    """
 
     test: NDArray[Any] = field(repr=False)
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Counted(NamedTuple):
-    """Counts of grams or words in the training and in the test texts, CSR (n_notes, n_grams) of the training texts."""
+    """Counts of grams or words in the training and in the test texts, CSR (n_notes, n_grams) of the
+    training texts.
+    """
 
     train: Any
     test: Any
@@ -85,7 +89,8 @@ class Counted(NamedTuple):
 class Side:
     """Texts of *all* notes for training and validation, and texts of all notes for testing.
 
-    The paper's main setting uses the same texts; otherwise it is a transfer. `vectors`: initial vectors of networks.
+    The paper's main setting uses the same texts; otherwise it is a transfer. `vectors`: initial
+    vectors of networks.
     """
 
     train: Sequence[str] = field(repr=False)
@@ -123,7 +128,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Job:
-    """Input of a classifier; `targets`: (n_notes,) int64 classes, or with several labels (n_notes, n_classes) bool."""
+    """Input of a classifier; `targets`: (n_notes,) int64 classes, or with several labels (n_notes,
+    n_classes) bool.
+    """
 
     side: Side
     targets: NDArray[Any] = field(repr=False)
@@ -158,7 +165,9 @@ class Classifier(ABC):
 
     @abstractmethod
     def __call__(self, job: Job) -> Predictions:
-        """Train on the training notes, select on the validation notes, and predict the test notes."""
+        """Train on the training notes, select on the validation notes, and predict the test
+        notes.
+        """
 
     def like(self, earlier: Predictions) -> Classifier:
         """Return the classifier with the settings that an earlier run selected, or itself."""
@@ -176,7 +185,8 @@ class Linear(Classifier):
     strengths: tuple[float, ...]
 
     def __call__(self, job: Job) -> Predictions:
-        """Select strength (and threshold of several labels) on validation notes, then train on both parts.
+        """Select strength (and threshold of several labels) on validation notes, then train on both
+        parts.
 
         Raises InputError if no word occurs in two notes.
         """
@@ -237,9 +247,11 @@ class Linear(Classifier):
 
 
 def _tfidf(counts: Any) -> tuple[Any, Mask]:
-    """Return TF-IDF fitted to counts, and its features: grams of two or more notes, at most the FEATURES most frequent.
+    """Return TF-IDF fitted to counts, and its features: grams of two or more notes, at most the
+    FEATURES most frequent.
 
-    Equal to scikit-learn's `TfidfVectorizer(sublinear_tf=True, min_df=2, max_features=FEATURES)` on the texts.
+    Equal to scikit-learn's `TfidfVectorizer(sublinear_tf=True, min_df=2, max_features=FEATURES)` on
+    the texts.
     """
     from sklearn.feature_extraction.text import TfidfTransformer
 
@@ -255,7 +267,9 @@ def _tfidf(counts: Any) -> tuple[Any, Mask]:
 
 
 def _probabilities(fitted: Any, features: Any) -> Doubles:
-    """Return class probabilities, (n, n_classes); for an SVM the logistic function of its margins."""
+    """Return class probabilities, (n, n_classes); for an SVM the logistic function of its
+    margins.
+    """
     margins = np.asarray(fitted.decision_function(features), dtype=np.float64)
     probabilities = 1 / (1 + np.exp(-np.clip(margins, -500, 500)))
     if probabilities.ndim == 1:
@@ -264,14 +278,17 @@ def _probabilities(fitted: Any, features: Any) -> Doubles:
 
 
 class TfidfLogisticRegression(Classifier):
-    """TF-IDF of single words and logistic regression: the simple pipeline that a recipient would write.
+    """TF-IDF of single words and logistic regression: the simple pipeline that a recipient would
+    write.
 
-    Without word pairs and tuning, the model does not adapt to features that only released notes have, so it transfers
-    well to real notes.
+    Without word pairs and tuning, the model does not adapt to features that only released notes
+    have, so it transfers well to real notes.
     """
 
     def __call__(self, job: Job) -> Predictions:
-        """Train on training and validation notes. Raises InputError if no word occurs in two notes."""
+        """Train on training and validation notes. Raises InputError if no word occurs in two
+        notes.
+        """
         from sklearn.linear_model import LogisticRegression
         from sklearn.multiclass import OneVsRestClassifier
         from threadpoolctl import threadpool_limits
@@ -318,7 +335,9 @@ for _name in ("cnn", "cnn-attention", "lstm", "lstm-attention"):
 
 
 def classifier(model: str) -> Classifier:
-    """Return the classifier of a name. Raises UsageError for an unknown one, MissingExtra without PyTorch."""
+    """Return the classifier of a name. Raises UsageError for an unknown one, MissingExtra without
+    PyTorch.
+    """
     kind = found_in(classifiers, model)
     if kind.neural:
         need_torch()
@@ -343,8 +362,9 @@ def predict(
 ) -> Predictions:
     """Train a model and return its predictions of the test notes; deterministic for a seed.
 
-    `side`: texts (default: those of the labelled notes); `shuffled`: train on permuted labels (control); `like`: an
-    earlier run with settings that are reused. Raises as `classifier` does, and InputError without features.
+    `side`: texts (default: those of the labelled notes); `shuffled`: train on permuted labels
+    (control); `like`: an earlier run with settings that are reused. Raises as `classifier` does,
+    and InputError without features.
     """
     targets = labelled.targets
     if shuffled:

@@ -2,8 +2,8 @@
 
 Padding (number 0) follows the words and is masked from pooling, states and attention.
 
-Sources: Kim 2014 (arXiv 1408.5882) and its released code; Liendo, De Roo & Karmakar 2017, paper A's reference 28, whose
-released code sets the sizes of the others.
+Sources: Kim 2014 (arXiv 1408.5882) and its released code; Liendo, De Roo & Karmakar 2017, paper A's
+reference 28, whose released code sets the sizes of the others.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Network(nn.Module):
 
 
 def windows(real: Tensor, width: int) -> Tensor:
-    """Return which windows contain words only, (n, length - width + 1); the first one for shorter texts."""
+    """Return which windows contain words only, (n, length - width + 1); the first one for shorter
+    texts.
+    """
     whole = real.unfold(1, width, 1).all(dim=-1)
     first = torch.zeros_like(whole)
     first[:, 0] = True
@@ -74,7 +76,9 @@ class Convolutions(nn.Module):
         return torch.stack([(kernel**2).sum() for kernel in kernels]).sum()
 
     def forward(self, vectors: Tensor, real: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return for each width the maps (n, MAPS, windows) and the mask of windows with words only."""
+        """Return for each width the maps (n, MAPS, windows) and the mask of windows with words
+        only.
+        """
         channels = vectors.transpose(1, 2)
         return [
             (functional.relu(maps(channels)), windows(real, width))
@@ -83,7 +87,9 @@ class Convolutions(nn.Module):
 
 
 class Attention(nn.Module):
-    """Weighted sum over time with weights softmax(v · tanh(W h + b)), and dropout on inputs and tanh."""
+    """Weighted sum over time with weights softmax(v · tanh(W h + b)), and dropout on inputs and
+    tanh.
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -148,7 +154,9 @@ class CnnAttention(Network):
         )
 
     def penalty(self) -> Tensor:
-        """Return 1e-3 times the squares of kernels, plus 1e-4 times those of attention, output and vectors."""
+        """Return 1e-3 times the squares of kernels, plus 1e-4 times those of attention, output and
+        vectors.
+        """
         rest = (
             torch.stack([attend.squares() for attend in self._attend()]).sum()
             + (self.output.weight**2).sum()
@@ -157,7 +165,9 @@ class CnnAttention(Network):
 
 
 class Lstm(Network):
-    """An LSTM of 50 units: the state after the last word, or with attention the weighted sum of all states."""
+    """An LSTM of 50 units: the state after the last word, or with attention the weighted sum of all
+    states.
+    """
 
     def __init__(
         self, matrix: Tensor, n_classes: int, *, several: bool = False, attention: bool = False

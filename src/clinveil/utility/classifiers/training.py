@@ -1,4 +1,6 @@
-"""Training of paper A's networks: texts as word numbers, batches, and the selection of the best epoch."""
+"""Training of paper A's networks: texts as word numbers, batches, and the selection of the best
+epoch.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,13 @@ DIM = 100
 BATCH = 50
 LEAST = 5
 SCORED_AT_ONCE = 200
-PATIENCE = 4  # epochs without a better validation score or loss before `small` stops; `paper` runs all epochs
+# epochs without a better validation score or loss before `small` stops; `paper` runs all epochs
+PATIENCE = 4
 
 
 def trained(name: str, job: Job) -> Predictions:
-    """Train on the training notes, select epoch (and threshold) on validation notes, and predict the test notes.
+    """Train on the training notes, select epoch (and threshold) on validation notes, and predict
+    the test notes.
 
     Raises UsageError for an unavailable device, InputError if the loss is not finite.
     """
@@ -75,7 +79,9 @@ class Encoder:
 
     @classmethod
     def of(cls, texts: Iterable[str], most_tokens: int, vectors: Vectors | None = None) -> Encoder:
-        """Return the vocabulary of some texts, extended by words with a vector, which are useful without training."""
+        """Return the vocabulary of some texts, extended by words with a vector, which are useful
+        without training.
+        """
         counted = Counter(form for text in texts for form in words(text)[:most_tokens])
         known = [
             form
@@ -99,7 +105,9 @@ class Encoder:
         return [np.array(row or [UNKNOWN], dtype=np.int64) for row in numbers]
 
     def matrix(self, vectors: Vectors | None, rng: Generator) -> Floats:
-        """Return initial vectors, (n_words + 2, dim): zeros for padding, uniform draws for words without a vector."""
+        """Return initial vectors, (n_words + 2, dim): zeros for padding, uniform draws for words
+        without a vector.
+        """
         dim = DIM if vectors is None else vectors.dim
         matrix = rng.uniform(-UNKNOWN_RANGE, UNKNOWN_RANGE, (len(self), dim)).astype(np.float32)
         matrix[PAD] = 0
@@ -120,7 +128,9 @@ def padded(rows: Sequence[Ints], least: int) -> Ints:
 
 
 def batches(rows: Sequence[Ints], size: int, rng: Generator | None = None) -> list[Ints]:
-    """Return row numbers in batches of similar length, which reduces padding; with a generator in random order."""
+    """Return row numbers in batches of similar length, which reduces padding; with a generator in
+    random order.
+    """
     lengths = np.array([row.size for row in rows])
     if rng is None:
         order = np.argsort(lengths, kind="stable")
@@ -146,7 +156,8 @@ class _Texts:
 class TextTraining(Trainer[Network, Ints]):
     """One training of a network; batches are rows of the texts.
 
-    `score, threshold`: of the epoch with the best validation score; the loss decides between equal scores.
+    `score, threshold`: of the epoch with the best validation score; the loss decides between equal
+    scores.
     """
 
     hint = "pass vectors with smaller values, or none"

@@ -1,6 +1,8 @@
-"""The grid: invented notes for every context, class of name, culture, gender and letter case, with gold spans.
+"""The grid: invented notes for every context, class of name, culture, gender and letter case, with
+gold spans.
 
-Its contexts (`contexts.toml`) and names (only from `held_out`) are not used to train any part of clinveil.
+Its contexts (`contexts.toml`) and names (only from `held_out`) are not used to train any part of
+clinveil.
 """
 
 from __future__ import annotations
@@ -111,7 +113,9 @@ class NameList:
     gendered: bool = True
 
     def person(self, rng: Generator, sex: Sex | None = None) -> Person:
-        """Sample a person, with all names equally likely; without `sex`, women and men are equally likely."""
+        """Sample a person, with all names equally likely; without `sex`, women and men are equally
+        likely.
+        """
         of: Sex = one(SEXES, rng) if sex is None else sex
         return Person(
             one(self.female if of == "female" else self.male, rng), one(self.family, rng), of
@@ -155,7 +159,9 @@ def _surnames(kept: Callable[[str], bool], ranks: slice = slice(None)) -> list[s
 
 
 def _census(which: str) -> NameList:
-    """Return a band of surnames, and given names (most frequent first), without those that are words."""
+    """Return a band of surnames, and given names (most frequent first), without those that are
+    words.
+    """
 
     def plain(form: str) -> bool:
         return held_out(form) and form not in vocabulary() and form not in word_list("eponyms")
@@ -173,7 +179,9 @@ def _census(which: str) -> NameList:
 
 
 def _words(common: NameList) -> NameList:
-    """Return names that are common words: all family names, and the given name of every second person."""
+    """Return names that are common words: all family names, and the given name of every second
+    person.
+    """
     family = _surnames(lambda form: form in vocabulary() and held_out(form), slice(0, 20_000))
 
     def given(sex: Sex, other: Sequence[str]) -> list[str]:

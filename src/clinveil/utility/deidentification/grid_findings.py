@@ -1,7 +1,8 @@
-"""Recall on the grid: overall, by class of name, culture, gender, letter case and kind of context, and its gaps.
+"""Recall on the grid: overall, by class of name, culture, gender, letter case and kind of context,
+and its gaps.
 
-Intervals are over contexts where groups of names are compared, because all groups have the same contexts. For kinds of
-context, intervals are over groups of names.
+Intervals are over contexts where groups of names are compared, because all groups have the same
+contexts. For kinds of context, intervals are over groups of names.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ Find = Callable[[str], Sequence[Span]]
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Counts of a note of the grid: identifiers detected completely, identifiers, words with a detection, words."""
+    """Counts of a note of the grid: identifiers detected completely, identifiers, words with a
+    detection, words.
+    """
 
     note: GridNote
     whole: int

@@ -81,7 +81,8 @@ class Tally(Counts):
     """Counts of detected identifiers.
 
     Attributes:
-        complete: whether the gold spans contain all identifiers of the notes, which precision requires.
+        complete: whether the gold spans contain all identifiers of the notes, which precision
+            requires.
         labels: number of gold spans.
     """
 
@@ -181,8 +182,9 @@ def _share(
 class Survival(Counts):
     """Identifiers of the source that remain in released notes, by patient and label.
 
-    An identifier remains if its words occur in sequence in the released note of the same id, ignoring case and accents.
-    Identifiers of fewer than three letters and digits are not searched. Words of names are also searched separately.
+    An identifier remains if its words occur in sequence in the released note of the same id,
+    ignoring case and accents. Identifiers of fewer than three letters and digits are not searched.
+    Words of names are also searched separately.
     Chance: the same search in the released note of another patient.
     """
 
@@ -214,7 +216,9 @@ class Survival(Counts):
                 self._count("notes", note, any(hit for _, hit in remains))
 
     def findings(self, over: str = "patients") -> Iterator[Finding]:
-        """Yield findings for all identifiers, notes, words of names, and each label by frequency."""
+        """Yield findings for all identifiers, notes, words of names, and each label by
+        frequency.
+        """
         sizes = {
             name: sum(total for _, total in counts.values()) for name, counts in self.counts.items()
         }
@@ -260,7 +264,9 @@ def _forms(text: str) -> str:
 
 
 class ErrorList:
-    """Errors as lines of JSON: kind of error, note, offsets, label, text and context; the list is secret."""
+    """Errors as lines of JSON: kind of error, note, offsets, label, text and context; the list is
+    secret.
+    """
 
     def __init__(self) -> None:
         self._lines: list[str] = []

@@ -1,7 +1,8 @@
 """Compare the detected spans of one note with its gold spans.
 
-An identifier is detected completely ("whole") if all its letters and digits are covered, regardless of the label, since
-this hides it from readers. "Exact" requires the same ends, "partly" one letter or digit in common.
+An identifier is detected completely ("whole") if all its letters and digits are covered, regardless
+of the label, since this hides it from readers. "Exact" requires the same ends, "partly" one letter
+or digit in common.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class Hits:
 
     Attributes:
         whole, exact, partly: 0 or 1. named: `whole`, and all spans that overlap it have its label.
-        tokens, characters: covered runs of letters and digits, and covered letters and digits; `all_`: their totals.
+        tokens, characters: covered runs of letters and digits, and covered letters and digits;
+            `all_`: their totals.
     """
 
     whole: int
@@ -39,7 +41,9 @@ class Hits:
 
 
 class FoundHits(NamedTuple):
-    """Whether a detected span has the ends of a gold span, and whether it shares a letter or digit with one."""
+    """Whether a detected span has the ends of a gold span, and whether it shares a letter or digit
+    with one.
+    """
 
     label: str
     exact: bool
@@ -115,7 +119,9 @@ def _any(text: str, start: int, end: int, marked: bytearray) -> bool:
 
 
 def _words(text: str, marked: bytearray, covered: bytearray) -> tuple[int, int, int, int]:
-    """Return the words outside gold spans, those of them with a detection, and both for clinical words."""
+    """Return the words outside gold spans, those of them with a detection, and both for clinical
+    words.
+    """
     clinical = word_list("clinical")
     counts = [0, 0, 0, 0]
     for word in _WORD.finditer(text):

@@ -1,14 +1,16 @@
-"""Registry of all evaluations; each file is a class of settings with named inputs, and the measure that it runs.
+"""Registry of all evaluations; each file is a class of settings with named inputs, and the measure
+that it runs.
 
-The commands of `clinveil evaluate` and the functions of `clinveil.evaluate` are made from this registry:
+The commands of `clinveil evaluate` and the functions of `clinveil.evaluate` are made from this
+registry:
 
     kind = evaluations.get("similarity")
     kind.help(), kind.inputs, kind.shown
     done = kind(protocol="jamia")({"vectors": Path("v.vec"), "pairs": [Path("p.csv")]}, seed=1)
     done.findings, done.title
 
-Each input is a path, or the data itself (`Corpus`, `Vectors`, `GoldSpans`, …). Other distributions list their class in
-the entry point group `clinveil.evaluations`.
+Each input is a path, or the data itself (`Corpus`, `Vectors`, `GoldSpans`, …). Other distributions
+list their class in the entry point group `clinveil.evaluations`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.registry import Registry
 from clinveil.core.settings import QUIET, NotesSettings, Settings, flag
 from clinveil.core.types import Say
+from clinveil.core.words import first_paragraph
 
 if TYPE_CHECKING:
     from clinveil.corpus.corpus import Corpus
@@ -38,9 +41,10 @@ class Input:
     """A path that an evaluation reads; in Python also the data.
 
     Attributes:
-        help: description of the path. option: its option; empty for an argument. many: several paths.
-        crosswalk: the path is of a vault, and the evaluation takes the mapping of released id -> source id, or a
-            function that reads it, because this package does not know releases.
+        help: description of the path. option: its option; empty for an argument. many: several
+            paths.
+        crosswalk: the path is of a vault, and the evaluation takes the mapping of released id ->
+            source id, or a function that reads it, because this package does not know releases.
     """
 
     help: str
@@ -67,10 +71,12 @@ class Evaluated:
 
 
 class Evaluation(Settings):
-    """One evaluation; its fields are its settings, and the first line of its docstring is its help text.
+    """One evaluation; its fields are its settings, and the first line of its docstring is its help
+    text.
 
     Attributes:
-        inputs: by name, arguments first. shown: names of the settings that are flags of the command.
+        inputs: by name, arguments first. shown: names of the settings that are flags of the
+            command.
     """
 
     inputs: ClassVar[Mapping[str, Input]] = MappingProxyType({})
@@ -81,12 +87,14 @@ class Evaluation(Settings):
     def __call__(
         self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
-        """Run the evaluation. given: the inputs by name; missing ones may be None. say: receives progress lines."""
+        """Run the evaluation. given: the inputs by name; missing ones may be None. say: receives
+        progress lines.
+        """
 
     @classmethod
     def help(cls) -> str:
         """Return the first line of the docstring."""
-        return (getdoc(cls) or "").partition("\n")[0]
+        return first_paragraph(getdoc(cls))
 
 
 evaluations: Registry[type[Evaluation]] = Registry(

@@ -1,4 +1,6 @@
-"""Lines of text for letter-case restoration: reading, splitting, encoding as characters, and scoring by words."""
+"""Lines of text for letter-case restoration: reading, splitting, encoding as characters, and
+scoring by words.
+"""
 
 from __future__ import annotations
 
@@ -72,10 +74,11 @@ def read_lines(path: Path, settings: NotesSettings = _GUESS) -> Lines:
 def split_lines(
     train: Lines, dev: Lines | None, test: Lines | None, rng: Generator
 ) -> tuple[Lines, Lines, Lines]:
-    """Return training, dev and test lines; missing parts are split off (a tenth for testing, a twentieth for dev).
+    """Return training, dev and test lines; missing parts are split off (a tenth for testing, a
+    twentieth for dev).
 
-    Lines of one patient, or equal lines of a text file (ignoring case), stay in one part. Headers and phrases that
-    notes of many patients share occur in all parts.
+    Lines of one patient, or equal lines of a text file (ignoring case), stay in one part. Headers
+    and phrases that notes of many patients share occur in all parts.
 
     Raises InputError for too few independent lines.
     """
@@ -118,18 +121,24 @@ def _kept(lines: Sequence[str]) -> list[str]:
 
 
 def upper_of(character: str) -> str | None:
-    """Return the upper-case form if it is one character that lowers back; otherwise None (`ß`, `7`)."""
+    """Return the upper-case form if it is one character that lowers back; otherwise None (`ß`,
+    `7`).
+    """
     upper = character.upper()
     return upper if len(upper) == 1 and upper != character and upper.lower() == character else None
 
 
 def alphabet_of(lines: Iterable[str]) -> WordIds:
-    """Return the characters of the training lines: 0 for unknown ones, 1 for the newline, the others sorted."""
+    """Return the characters of the training lines: 0 for unknown ones, 1 for the newline, the
+    others sorted.
+    """
     return WordIds.of(["\n", *sorted(set().union(*lines) - {"\n"})], first=NEWLINE)
 
 
 def encoded(alphabet: WordIds, text: str) -> Ints:
-    """Return the numbers of characters, (n_characters,); characters that are not in training are unknown."""
+    """Return the numbers of characters, (n_characters,); characters that are not in training are
+    unknown.
+    """
     return np.array(alphabet.encode(text, unknown=UNKNOWN), dtype=np.int64)
 
 
@@ -139,7 +148,9 @@ def stream(alphabet: WordIds, lines: Sequence[str]) -> Ints:
 
 
 def candidates(alphabet: WordIds, text: str) -> Ints:
-    """Return each character and its upper case, (n_characters, 2); -1 if there is none or it is not in training."""
+    """Return each character and its upper case, (n_characters, 2); -1 if there is none or it is not
+    in training.
+    """
     known = {c: alphabet.ids.get(upper_of(c) or "", -1) for c in set(text)}
     return np.stack(
         [encoded(alphabet, text), np.array([known[c] for c in text], dtype=np.int64)], axis=1
@@ -155,7 +166,8 @@ class Score(NamedTuple):
 
 
 def count_words(reference: Sequence[str], restored: Sequence[str]) -> Counts:
-    """Return for each line, (n_lines, 4): correct, proposed and true words with capitals, and words.
+    """Return for each line, (n_lines, 4): correct, proposed and true words with capitals, and
+    words.
 
     Words are separated by white space; a capital is a character that lowering changes.
 
@@ -179,7 +191,9 @@ def _line(reference: str, restored: str) -> tuple[int, int, int, int]:
 
 
 def by_owner(counts: Counts, owners: Sequence[str] | None) -> Counts:
-    """Return the sums of the lines of each owner, (n_owners, 4), or the counts of lines without owners."""
+    """Return the sums of the lines of each owner, (n_owners, 4), or the counts of lines without
+    owners.
+    """
     if owners is None:
         return counts
     names, row = np.unique(np.array(owners, dtype=object), return_inverse=True)
@@ -189,7 +203,9 @@ def by_owner(counts: Counts, owners: Sequence[str] | None) -> Counts:
 
 
 def f1_shares(counts: Counts) -> Doubles:
-    """Return numerator and denominator of F1, (n_owners, 2): correct words, and the mean of proposed and true ones."""
+    """Return numerator and denominator of F1, (n_owners, 2): correct words, and the mean of
+    proposed and true ones.
+    """
     return np.stack([counts[:, CORRECT], (counts[:, PROPOSED] + counts[:, GOLD]) / 2], axis=1)
 
 
@@ -206,7 +222,9 @@ def _share(part: float, whole: float) -> float:
 
 
 def usual_casings(lines: Sequence[str]) -> dict[str, str]:
-    """Return the most frequent casing of each lowered word of the training lines; the first one of equal counts."""
+    """Return the most frequent casing of each lowered word of the training lines; the first one of
+    equal counts.
+    """
     seen: dict[str, Counter[str]] = defaultdict(Counter)
     for line in lines:
         for word in line.split():

@@ -1,4 +1,6 @@
-"""The character LSTM, its training and the beam search for the casing; import it after `need_torch()`."""
+"""The character LSTM, its training and the beam search for the casing; import it after
+`need_torch()`.
+"""
 
 from __future__ import annotations
 
@@ -50,15 +52,19 @@ class CharacterLstm(nn.Module):
         return zeros, zeros.clone()
 
     def forward(self, characters: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return scores of the next character, (n_steps, rows, n_characters), and the state after the last step."""
+        """Return scores of the next character, (n_steps, rows, n_characters), and the state after
+        the last step.
+        """
         one_hot = functional.one_hot(characters, self.n_characters).to(self.decoder.weight.dtype)
         above, state = self.lstm(one_hot, state)
         return self.decoder(self.dropout(above)), state
 
     def step(self, characters: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return log-probabilities of the next character, (rows, n_characters), after one more, (rows,).
+        """Return log-probabilities of the next character, (rows, n_characters), after one more,
+        (rows,).
 
-        Equal to `forward` and a softmax without dropout, but without the overhead of `nn.LSTM` for single steps.
+        Equal to `forward` and a softmax without dropout, but without the overhead of `nn.LSTM` for
+        single steps.
         """
         hidden = []
         cells = []
@@ -92,7 +98,8 @@ def _columns(text: Ints, batch: int) -> Tensor:
 
 
 class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
-    """RMSprop over columns of a text, (n_characters,); the state is kept between batches of one epoch.
+    """RMSprop over columns of a text, (n_characters,); the state is kept between batches of one
+    epoch.
 
     Raises InputError for fewer than two characters.
     """
@@ -125,7 +132,9 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
 
     @property
     def history(self) -> dict[str, Any]:
-        """Lowest dev loss (nats per character), epochs, epoch of the best weights, and why training stopped."""
+        """Lowest dev loss (nats per character), epochs, epoch of the best weights, and why training
+        stopped.
+        """
         epochs, best = (
             step / self.steps_per_epoch for step in (self.progress.step, self._best_step)
         )
@@ -138,7 +147,9 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
         }
 
     def finish(self) -> CharacterLstm:
-        """Return the model with the lowest dev loss. Raises InputError if training diverged from the start."""
+        """Return the model with the lowest dev loss. Raises InputError if training diverged from
+        the start.
+        """
         if self.best is None:
             raise InputError(
                 "training diverged from the start", hint="pass a smaller --learning-rate"
@@ -170,7 +181,9 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
                 group["lr"] *= self.settings.decay
 
     def validate(self) -> float:
-        """Return the dev loss; if it is not finite, the largest float, and the next step stops training."""
+        """Return the dev loss; if it is not finite, the largest float, and the next step stops
+        training.
+        """
         loss = dev_loss(self.network, self.dev, self.settings.sequence)
         epochs = self.progress.step / self.steps_per_epoch
         self.say(
@@ -210,10 +223,12 @@ def restore(
 ) -> list[str]:
     """Restore the case of lines in lower case by beam search.
 
-    The candidates of each character are its lower and upper case, if training contains the latter as one character. A
-    newline comes first and is not scored. The text is searched as one string, in `streams` equal parts.
+    The candidates of each character are its lower and upper case, if training contains the latter
+    as one character. A newline comes first and is not scored. The text is searched as one string,
+    in `streams` equal parts.
 
-    Source: sample.lua of raymondhs/char-rnn-truecase; ties are sorted and cut as in its Python port.
+    Source: sample.lua of raymondhs/char-rnn-truecase; ties are sorted and cut as in its Python
+    port.
     """
     model.eval()
     pieces = np.array_split(np.arange(len(lowered)), min(settings.streams, max(1, len(lowered))))
@@ -273,7 +288,8 @@ class _Beam:
         self.rows = torch.arange(texts, device=device)[:, None] * beam
 
     def advance(self, pair: Tensor) -> tuple[Tensor, Tensor]:
-        """Extend by one character with candidates (n_texts, 2); return the parent and the case of each hypothesis.
+        """Extend by one character with candidates (n_texts, 2); return the parent and the case of
+        each hypothesis.
 
         Hypotheses of a text that has ended (candidates of -1) do not change.
         """

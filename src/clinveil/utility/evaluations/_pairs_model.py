@@ -21,7 +21,8 @@ DECAY = 1e-6
 class BagOfWords(nn.Module):
     """Sums of projected word vectors of premise and hypothesis, followed by three layers.
 
-    The projection is computed once per distinct token of a batch. Padding is a token, as in the released code. Source:
+    The projection is computed once per distinct token of a batch. Padding is a token, as in the
+    released code. Source:
     Romanov & Shivade 2018; PyTorchSimpleModel of jgc128/mednli; paper C, section 3.3.
     """
 
@@ -143,7 +144,9 @@ def _batches(
 
 
 def _parts(order: Tensor, size: int) -> list[Tensor]:
-    """Split an order into batches; a last batch of one pair joins the previous one, because it has no variance."""
+    """Split an order into batches; a last batch of one pair joins the previous one, because it has
+    no variance.
+    """
     parts = list(torch.split(order, size))
     if len(parts) > 1 and len(parts[-1]) == 1:
         parts[-2:] = [torch.cat(parts[-2:])]

@@ -1,4 +1,5 @@
-"""Labelled sentence pairs in the layouts of MedNLI, SICK, RQE or similar tables; training, dev and test pairs.
+"""Labelled sentence pairs in the layouts of MedNLI, SICK, RQE or similar tables; training, dev and
+test pairs.
 
 Parts are separate files, or a split of one file that keeps each sentence in one part.
 """
@@ -41,7 +42,9 @@ NO_LABEL = "-"  # MedNLI's mark of pairs on which the annotators did not agree
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """Sentence pairs of a file as tokens, with labels; `dropped`: rows without a label or a sentence."""
+    """Sentence pairs of a file as tokens, with labels; `dropped`: rows without a label or a
+    sentence.
+    """
 
     name: str
     premises: Sequence[Sentence] = field(repr=False)
@@ -63,7 +66,8 @@ class SentencePairs:
 def read_sentence_pairs(path: Path, *, encoding: str = "utf-8") -> SentencePairs:
     """Read CSV, TSV, JSONL (gzip or zstd by name) or Parquet with the columns of one of `LAYOUTS`.
 
-    Raises InputError: missing, damaged or empty, another encoding, unknown columns, no labelled pair.
+    Raises InputError: missing, damaged or empty, another encoding, unknown columns, no labelled
+    pair.
     """
     source, _ = open_source(path, encoding)
     columns = next((layout for layout in LAYOUTS if set(layout) <= set(source.names)), None)
@@ -119,7 +123,9 @@ class NliParts:
         return sorted(set(self.train.labels))
 
     def targets(self, pairs: SentencePairs) -> Ints:
-        """Return the class of each pair, (n_pairs,). Raises InputError for a label that no training pair has."""
+        """Return the class of each pair, (n_pairs,). Raises InputError for a label that no training
+        pair has.
+        """
         numbers = {name: number for number, name in enumerate(self.classes)}
         unknown = sum(label not in numbers for label in pairs.labels)
         if unknown:
@@ -132,12 +138,14 @@ class NliParts:
 def nli_parts(
     train: SentencePairs, dev: SentencePairs | None, test: SentencePairs | None, rng: Generator
 ) -> NliParts:
-    """Return three parts; missing ones are split off from the training pairs (two tenths for testing, one for dev).
+    """Return three parts; missing ones are split off from the training pairs (two tenths for
+    testing, one for dev).
 
-    Pairs with a common sentence stay in one part. If too many pairs are linked in this way (84 % of the pairs of RQE,
-    by its answers), only pairs of one premise do. `detail["grouping"]` names the rule. `test_hypotheses_seen` and
-    `test_premises_seen` are the shares of test pairs with a sentence that is also in a training pair, and
-    `test_pairs_seen` is the share of test pairs with both sentences in one training pair.
+    Pairs with a common sentence stay in one part. If too many pairs are linked in this way (84 % of
+    the pairs of RQE, by its answers), only pairs of one premise do. `detail["grouping"]` names the
+    rule. `test_hypotheses_seen` and `test_premises_seen` are the shares of test pairs with a
+    sentence that is also in a training pair, and `test_pairs_seen` is the share of test pairs with
+    both sentences in one training pair.
 
     Raises InputError: only one label, or too few groups to split.
     """

@@ -1,7 +1,7 @@
 """Measure the agreement of two reviewers (clinveil review --reviewer).
 
-Cohen's kappa over words, and F1 of spans. Both reviewers saw the detections, but not each other's decisions, so they
-agree more than on unmarked notes. Only notes that both have finished count.
+Cohen's kappa over words, and F1 of spans. Both reviewers saw the detections, but not each other's
+decisions, so they agree more than on unmarked notes. Only notes that both have finished count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ SOURCE = "Cohen 1960, Educ. Psychol. Meas. 20:37; Hripcsak & Rothschild 2005, J.
 
 
 def two_files(run: PastRun, reviewers: Sequence[str] = ()) -> tuple[DecisionFile, DecisionFile]:
-    """Return the decisions of the two named reviewers, or of the only two. Raises UsageError if there are not two."""
+    """Return the decisions of the two named reviewers, or of the only two. Raises UsageError if
+    there are not two.
+    """
     names = list(reviewers) or sorted(path.stem for path in (run.vault / FOLDER).glob("*.jsonl"))
     if len(names) != 2 or names[0] == names[1]:
         hint = (
@@ -80,7 +82,9 @@ def _finding(
     detail: Mapping[str, int],
     **more: Any,
 ) -> dict[str, Any]:
-    """Return the fields of a finding over notes; `why` is the reason if the statistic is undefined."""
+    """Return the fields of a finding over notes; `why` is the reason if the statistic is
+    undefined.
+    """
     common = {"better": "higher", "source": SOURCE, **more}
     value = statistic(table.sum(axis=0))
     if np.isnan(value):
@@ -96,7 +100,9 @@ def _finding(
 
 
 def kappa(sums: Ints | Doubles) -> float:
-    """Return Cohen's kappa from counts of both, only first, only second, neither; NaN if chance agreement is 1."""
+    """Return Cohen's kappa from counts of both, only first, only second, neither; NaN if chance
+    agreement is 1.
+    """
     both, first, second, neither = (float(x) for x in sums)
     total = both + first + second + neither
     if not total:
@@ -110,7 +116,9 @@ def kappa(sums: Ints | Doubles) -> float:
 
 
 def f1(sums: Ints | Doubles) -> float:
-    """Return F1 of spans with equal offsets and label, from the number of equal spans and of spans of each reviewer."""
+    """Return F1 of spans with equal offsets and label, from the number of equal spans and of spans
+    of each reviewer.
+    """
     same, one, other = (float(x) for x in sums)
     return 2 * same / (one + other) if one + other else float("nan")
 
@@ -118,7 +126,9 @@ def f1(sums: Ints | Doubles) -> float:
 def _tables(
     entries: Iterable[Entry], one: DecisionFile, other: DecisionFile
 ) -> Iterator[tuple[int, ...]]:
-    """Yield counts of each note: words hidden by both, the first, the second, neither; spans of both and of each."""
+    """Yield counts of each note: words hidden by both, the first, the second, neither; spans of
+    both and of each.
+    """
     decided = one.notes, other.notes
     for entry in entries:
         pair = [notes.get(entry.note.note_id) for notes in decided]
@@ -155,7 +165,9 @@ def _hidden(words: Iterable[tuple[int, int]], spans: Sequence[Span]) -> Iterator
 
 @evaluations.register("agreement")
 class Agreement(Evaluation):
-    """Measure the agreement of two reviewers: kappa over words and F1 of spans, with intervals over notes."""
+    """Measure the agreement of two reviewers: kappa over words and F1 of spans, with intervals over
+    notes.
+    """
 
     inputs: ClassVar[Mapping[str, Input]] = {
         "out": Input("Output of clinveil deidentify that both reviewed.", required=True),

@@ -41,7 +41,9 @@ SIZES = {"tiny": (1, 64), "small": (2, 300), "large": (3, 700)}  # layers, units
 
 
 class CasingSettings(Settings):
-    """Settings of the character LSTM of Susanto et al. 2016 (raymondhs/char-rnn-truecase), its training and search."""
+    """Settings of the character LSTM of Susanto et al. 2016 (raymondhs/char-rnn-truecase), its
+    training and search.
+    """
 
     size: Literal["tiny", "small", "large"] = flag(
         "small", "2 layers of 300 (small), 3 of 700 (large), 1 of 64 (tiny)."
@@ -78,19 +80,25 @@ def casing(
     threads: int = 1,
     say: Say = lambda line: None,
 ) -> list[Finding]:
-    """Return F1 of words with capitals on the test lines, for the model and for the usual casing of each word.
+    """Return F1 of words with capitals on the test lines, for the model and for the usual casing of
+    each word.
 
     Args:
-        parts: training, dev and test lines in their original case; owners of test lines are the unit of intervals.
+        parts: training, dev and test lines in their original case; owners of test lines are the
+            unit of intervals.
         threads: threads of PyTorch; with one, the same seed gives the same bits.
         say: receives a line at each evaluation of the dev lines.
 
     Returns:
-        `utility.casing` (F1; series `model` and `usual casing`) and `utility.casing_gain`, the difference of their F1.
-        Chance: all words in lower case. Control: the restored casings permuted among the words. Intervals are over
-        owners of test lines (patients or notes), or over lines without owners; the model is trained once.
+        `utility.casing` (F1; series `model` and `usual casing`) and `utility.casing_gain`, the
+        difference of their F1.
+        Chance: all words in lower case. Control: the restored casings permuted among the words.
+            Intervals are over
+        owners of test lines (patients or notes), or over lines without owners; the model is trained
+        once.
 
-    Raises MissingExtra: no PyTorch. InputError: no capital in the test lines, or training cannot start.
+    Raises MissingExtra: no PyTorch. InputError: no capital in the test lines, or training cannot
+    start.
     """
     need_torch()
     settings = settings or CasingSettings()
@@ -123,7 +131,9 @@ def _restored(
     threads: int,
     say: Say,
 ) -> tuple[list[str], dict[str, Any]]:
-    """Train, and restore the case of lines in lower case; return them with details of the training."""
+    """Train, and restore the case of lines in lower case; return them with details of the
+    training.
+    """
     from clinveil.utility.evaluations._case_model import CharacterLstm, CharacterTraining, restore
 
     device = device_named(settings.device)
@@ -216,7 +226,9 @@ def _gain(own: Counts, floor: Counts, of: str, detail: dict[str, Any]) -> Findin
 
 @evaluations.register("casing")
 class Casing(Evaluation):
-    """Train a character model, restore the case of lower-case text, and compare F1 with each word's usual case."""
+    """Train a character model, restore the case of lower-case text, and compare F1 with each word's
+    usual case.
+    """
 
     inputs: ClassVar[Mapping[str, Input]] = {
         "train": Input(

@@ -1,8 +1,8 @@
 """Compare classifiers on original and protected notes (paper A).
 
-Both sides have the same notes, split and seeds; as in paper A, the released side trains and tests on protected text.
-Chance is the majority class, and the control is trained on shuffled labels. Intervals resample test patients;
-differences are paired.
+Both sides have the same notes, split and seeds; as in paper A, the released side trains and tests
+on protected text. Chance is the majority class, and the control is trained on shuffled labels.
+Intervals resample test patients; differences are paired.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ from clinveil.vectors.table import Vectors
 
 @dataclass(frozen=True)
 class Task:
-    """Labelled notes, their released texts in the same order, and the split that all settings share."""
+    """Labelled notes, their released texts in the same order, and the split that all settings
+    share.
+    """
 
     labelled: Labelled
     released: list[str]
@@ -73,10 +75,12 @@ def evaluate(
     *,
     crosswalk: Mapping[str, str] | None = None,
 ) -> Task:
-    """Read both sides into a task for `compared`; without released notes, the original is used for both.
+    """Read both sides into a task for `compared`; without released notes, the original is used for
+    both.
 
     Args:
-        label: column of the original. crosswalk: released note id -> source id; None if the ids are equal.
+        label: column of the original. crosswalk: released note id -> source id; None if the ids are
+            equal.
 
     Raises InputError as `read_labelled`, `texts_of` and `parts_of`.
     """
@@ -104,7 +108,8 @@ def compared(
     """Return the scores of a model on both sides of a task, and the loss.
 
     Args:
-        vectors: initial vectors of networks on both sides. seeds: runs of each network, which are averaged.
+        vectors: initial vectors of networks on both sides. seeds: runs of each network, which are
+            averaged.
         control: also train on shuffled labels, once per side.
     """
     numbers = [int(rng.integers(2**31)) for _ in range(seeds if classifier(model).neural else 1)]
@@ -159,7 +164,9 @@ def _chosen(runs: Sequence[Predictions]) -> dict[str, Any]:
 
 @evaluations.register("classification")
 class Classification(Evaluation):
-    """Train classifiers on both sides with one split by patient; report F1, accuracy, loss, chance and control."""
+    """Train classifiers on both sides with one split by patient; report F1, accuracy, loss, chance
+    and control.
+    """
 
     inputs: ClassVar[Mapping[str, Input]] = {
         "original": Input("Original notes with the label.", required=True),

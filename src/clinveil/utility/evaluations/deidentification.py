@@ -162,7 +162,9 @@ class Deidentification(Evaluation):
     def __call__(
         self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
-        """Return recall and precision, or the identifiers that remain in `output`, or the findings of the grid."""
+        """Return recall and precision, or the identifiers that remain in `output`, or the findings
+        of the grid.
+        """
         held: dict[str, Any] = {name: given.get(name) for name in self.inputs}
         self._refuse_together(held)
         errors = ErrorList() if held["errors"] is not None else None

@@ -44,7 +44,9 @@ RANDOM = 0.5  # tokens without a vector share one from uniform(-0.5, 0.5)
 
 
 class NliSettings(Settings):
-    """Settings of the bag-of-words model of Romanov & Shivade 2018 (jgc128/mednli) and its training."""
+    """Settings of the bag-of-words model of Romanov & Shivade 2018 (jgc128/mednli) and its
+    training.
+    """
 
     seeds: int = flag(5, "Models with different seeds, whose scores are averaged.", ge=1, le=100)
     hidden: int = flag(
@@ -63,15 +65,18 @@ class NliSettings(Settings):
 def nli(
     vectors: Vectors, parts: NliParts, rng: Generator, settings: NliSettings | None = None
 ) -> list[Finding]:
-    """Return the accuracy on test pairs, averaged over seeds, with the vectors, with random ones, and the difference.
+    """Return the accuracy on test pairs, averaged over seeds, with the vectors, with random ones,
+    and the difference.
 
     Returns:
-        `utility.nli` twice (series `vectors` and `random vectors`): chance is the majority label of training, and the
-        control is random vectors of the same words (for these: shuffled training labels). `utility.nli_gain`: the
-        difference on the same pairs. Intervals are over premises, for the mean of these seeds; the detail has the
-        lowest and highest value and the standard deviation over seeds.
+        `utility.nli` twice (series `vectors` and `random vectors`): chance is the majority label of
+        training, and the control is random vectors of the same words (for these: shuffled training
+        labels). `utility.nli_gain`: the difference on the same pairs. Intervals are over premises,
+        for the mean of these seeds; the detail has the lowest and highest value and the standard
+        deviation over seeds.
 
-    Raises MissingExtra: no PyTorch. InputError: a test label that is not in training. UsageError: an unknown device.
+    Raises MissingExtra: no PyTorch. InputError: a test label that is not in training. UsageError:
+    an unknown device.
     """
     need_torch()
     settings = settings or NliSettings()
@@ -112,7 +117,9 @@ class _Task:
     def predict(
         self, vectors: Vectors, seed: int, *, random: bool = False, shuffled: bool = False
     ) -> Ints:
-        """Return the predictions of one model, (n_test,); `random`: with random vectors of the same words."""
+        """Return the predictions of one model, (n_test,); `random`: with random vectors of the same
+        words.
+        """
         from clinveil.utility.evaluations._pairs_model import (
             BagOfWords,
             PairTraining,
@@ -144,7 +151,9 @@ class _Task:
 
 
 def _gain(gain: Doubles, premise: Ints, detail: dict[str, Any]) -> Finding:
-    """Return the mean of the differences between the vectors and random ones on the same pairs, (n_seeds, n_test)."""
+    """Return the mean of the differences between the vectors and random ones on the same pairs,
+    (n_seeds, n_test).
+    """
     sums = _by_premise(gain, premise)
     enough = len(sums) > 1
     low, high = jackknife_t(sums, lambda sums: float(sums[0] / sums[1])) if enough else (None, None)
@@ -180,7 +189,9 @@ def _side(
     premise: Ints,
     detail: dict[str, Any],
 ) -> Finding:
-    """Return the accuracy of some vectors, from correct answers, (n_seeds, n_test), and those of a control."""
+    """Return the accuracy of some vectors, from correct answers, (n_seeds, n_test), and those of a
+    control.
+    """
     shares = _by_premise(right, premise)
     detail = {**detail, **_over_seeds(right.mean(axis=1)), "series": series}
     seen = max(detail["test_premises_seen"], detail["test_hypotheses_seen"])
@@ -232,7 +243,8 @@ def words_of(pairs: SentencePairs) -> WordIds:
 def rows_of(words: WordIds, sentences: Sequence[Sentence], length: int, rng: Generator) -> Ints:
     """Return rows of tokens, (n_sentences, length): the last tokens of a sentence, after padding.
 
-    Tokens that are not in training are dropped; a sentence without other tokens gets one random token.
+    Tokens that are not in training are dropped; a sentence without other tokens gets one random
+    token.
     """
     table = np.full((len(sentences), length), PADDING, dtype=np.int64)
     for row, sentence in enumerate(sentences):
@@ -242,12 +254,16 @@ def rows_of(words: WordIds, sentences: Sequence[Sentence], length: int, rng: Gen
 
 
 def vector_rows(words: WordIds, vectors: Vectors) -> list[int | None]:
-    """Return the row of each token, or of its lookup form, in the vectors; None if there is neither."""
+    """Return the row of each token, or of its lookup form, in the vectors; None if there is
+    neither.
+    """
     return [vectors.ids.get(token, vectors.ids.get(lookup_form(token))) for token in words.ids]
 
 
 def matrix_of(words: WordIds, vectors: Vectors, rng: Generator) -> Floats:
-    """Return vectors of tokens, (n_tokens + 1, dim): zeros for padding, one shared random vector for unknown tokens."""
+    """Return vectors of tokens, (n_tokens + 1, dim): zeros for padding, one shared random vector
+    for unknown tokens.
+    """
     table = np.zeros((len(words), vectors.dim), dtype=np.float32)
     shared = rng.uniform(-RANDOM, RANDOM, vectors.dim).astype(np.float32)
     for row, source in enumerate(vector_rows(words, vectors), start=words.first):
@@ -269,7 +285,9 @@ def random_vectors(vectors: Vectors, rng: Generator) -> Vectors:
 
 @evaluations.register("nli")
 class Nli(Evaluation):
-    """Train a bag-of-words model on frozen vectors; compare accuracy with random vectors and the majority."""
+    """Train a bag-of-words model on frozen vectors; compare accuracy with random vectors and the
+    majority.
+    """
 
     inputs: ClassVar[Mapping[str, Input]] = {
         "vectors": VECTORS,

@@ -53,12 +53,13 @@ STANDING = "{standing:,} words are <unk> in the notes; their spelling is unknown
 class Unknown:
     """Words of notes that are not in a vocabulary, and the cost of their spelling.
 
-    The code is the same for all models of the same notes: letters and the end of a word are equally likely symbols, as
-    many as the distinct letters of these notes plus one. A byte pair vocabulary has no unknown words. Words that are
-    `<unk>` in the notes cannot be charged.
+    The code is the same for all models of the same notes: letters and the end of a word are equally
+    likely symbols, as many as the distinct letters of these notes plus one. A byte pair vocabulary
+    has no unknown words. Words that are `<unk>` in the notes cannot be charged.
 
     Attributes:
-        words, unknown, unk_in_source: (n_notes,) words; words encoded as `<unk>`; words that are `<unk>` in the notes.
+        words, unknown, unk_in_source: (n_notes,) words; words encoded as `<unk>`; words that are
+            `<unk>` in the notes.
         letters: (n_notes,) letters and ends of the unknown words, without `unk_in_source`.
     """
 
@@ -75,7 +76,9 @@ class Unknown:
 
 
 def unknown_words(texts: tuple[str, ...], vocabulary: Vocabulary) -> Unknown:
-    """Count the words of notes that are not in a vocabulary, and their letters; numbers count as words."""
+    """Count the words of notes that are not in a vocabulary, and their letters; numbers count as
+    words.
+    """
     counts = np.zeros((len(texts), 4), dtype=np.int64)
     letters = set[str]()
     known = set(vocabulary.words[3:]) if isinstance(vocabulary, WordVocabulary) else None
@@ -106,14 +109,17 @@ def perplexity_findings(
     control: Fit | None = None,
     more: Mapping[str, str] | None = None,
 ) -> list[Finding]:
-    """Return `utility.perplexity` and `utility.bits_per_character` of notes, with jackknife intervals over patients.
+    """Return `utility.perplexity` and `utility.bits_per_character` of notes, with jackknife
+    intervals over patients.
 
-    Perplexity follows the paper and is comparable within one vocabulary only. Bits per character include the spelling
-    of unknown words (`Unknown`), so they are comparable between vocabularies.
+    Perplexity follows the paper and is comparable within one vocabulary only. Bits per character
+    include the spelling of unknown words (`Unknown`), so they are comparable between vocabularies.
 
     Args:
-        fit: fit of the model to these notes, in this order. of: name of the notes ("valid", "held out").
-        control: fit of a unigram with the same training notes and vocabulary. more: labels for the details.
+        fit: fit of the model to these notes, in this order. of: name of the notes ("valid", "held
+            out").
+        control: fit of a unigram with the same training notes and vocabulary. more: labels for the
+            details.
 
     Raises InputError if the perplexity is not finite.
     """
@@ -166,7 +172,9 @@ def perplexity_findings(
 
 
 def _interval(own: Doubles, value: Callable[[Doubles], float]) -> Interval | tuple[None, None]:
-    """Return the jackknife interval of a positive value over the rows of `own`; None for one row."""
+    """Return the jackknife interval of a positive value over the rows of `own`; None for one
+    row.
+    """
     if len(own) < 2:
         return None, None
     ends = jackknife_t(own, lambda sums: float(np.log(value(sums[None]))))
@@ -202,9 +210,11 @@ def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
 
 @evaluations.register("perplexity")
 class Perplexity(Evaluation):
-    """Compute perplexity per token and bits per character of notes; with --train, also of a unigram model.
+    """Compute perplexity per token and bits per character of notes; with --train, also of a unigram
+    model.
 
-    Compare perplexities for one vocabulary only, bits per character for any: unknown words are spelled out.
+    Compare perplexities for one vocabulary only, bits per character for any: unknown words are
+    spelled out.
     """
 
     inputs: ClassVar[Mapping[str, Input]] = {
@@ -223,7 +233,9 @@ class Perplexity(Evaluation):
     def __call__(
         self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
-        """Return perplexity and bits per character of a model that is given, or trained on `train`."""
+        """Return perplexity and bits per character of a model that is given, or trained on
+        `train`.
+        """
         train = given.get("train")
         source = given.get("source")
         if (train is None) == (source is None):

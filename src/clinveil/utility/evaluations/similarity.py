@@ -2,10 +2,11 @@
 
 The correlation of cosines with human scores, by one of two protocols.
 
-*jamia* (paper A, after Wang et al. 2018): Pearson; a term of several words is the mean of their vectors; unknown words
-get a vector from fastText's subwords; pairs that still lack one are left out and counted.
-*clinicalnlp* (paper C): Spearman; single words that occur at least m times in the *real* training text, the same pairs
-for all vectors; missing similarities are drawn from [-1, 1), and the correlation is averaged over 100 draws.
+*jamia* (paper A, after Wang et al. 2018): Pearson; a term of several words is the mean of their
+vectors; unknown words get a vector from fastText's subwords; pairs that still lack one are left out
+and counted. *clinicalnlp* (paper C): Spearman; single words that occur at least m times in the
+*real* training text, the same pairs for all vectors; missing similarities are drawn from [-1, 1),
+and the correlation is averaged over 100 draws.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class SimilarityTask:
         return self.protocol == "clinicalnlp"
 
     def wanted(self, pairs: PairList) -> Mask:
-        """Return the selected pairs, (n_pairs,): all, or those of two frequent single words (clinicalnlp).
+        """Return the selected pairs, (n_pairs,): all, or those of two frequent single words
+        (clinicalnlp).
 
         Raises InputError for clinicalnlp without frequencies.
         """
@@ -106,11 +108,13 @@ def similarity(
     """Return the correlation of cosines with human scores.
 
     Returns:
-        `utility.similarity`: chance is 0, with 95 % of 999 permutations of the scores in the detail; the control is the
-        mean over 100 permutations of the vectors. The detail counts pairs: in the list, selected, of single words,
-        covered, covered by subwords, with a missing word, scored, left out, random. If some pairs need subwords, there
-        is a second finding for the others. Fewer than 20 covered pairs, or a correlation that is not above chance
-        (P > .05), are not evidence: no value and no interval, with the correlation in the detail.
+        `utility.similarity`: chance is 0, with 95 % of 999 permutations of the scores in the
+            detail; the control is the
+        mean over 100 permutations of the vectors. The detail counts pairs: in the list, selected,
+        of single words, covered, covered by subwords, with a missing word, scored, left out,
+        random. If some pairs need subwords, there is a second finding for the others. Fewer than 20
+        covered pairs, or a correlation that is not above chance (P > .05), are not evidence: no
+        value and no interval, with the correlation in the detail.
 
     Raises InputError: clinicalnlp without frequencies, or `subwords` without subword vectors.
     """
@@ -240,7 +244,9 @@ _CONTROL = (
 
 @evaluations.register("similarity")
 class Similarity(Evaluation):
-    """Correlate the cosines of word pairs with human scores; report coverage, interval, chance and control."""
+    """Correlate the cosines of word pairs with human scores; report coverage, interval, chance and
+    control.
+    """
 
     inputs: ClassVar[Mapping[str, Input]] = {
         "vectors": VECTORS,
@@ -295,7 +301,9 @@ class Similarity(Evaluation):
     def _counts(
         self, notes: Any, vectors: Vectors
     ) -> tuple[dict[str, int] | None, tuple[str, ...]]:
-        """Return word counts of the real notes, or of the training notes of the vectors, with a remark."""
+        """Return word counts of the real notes, or of the training notes of the vectors, with a
+        remark.
+        """
         if self.protocol != "clinicalnlp" or (notes is None and vectors.counts is None):
             return None, ()
         if notes is None and vectors.counts is not None:

@@ -1,7 +1,8 @@
 """Train on a release and test on real notes.
 
-The utility tasks of every release, in the order of the report. Each finding is a share of the gap between a floor
-(words without order, or drawn at random) and a ceiling (real notes): 0 is useless, and 1 is as good as real notes.
+The utility tasks of every release, in the order of the report. Each finding is a share of the gap
+between a floor (words without order, or drawn at random) and a ceiling (real notes): 0 is useless,
+and 1 is as good as real notes.
 """
 
 from __future__ import annotations
@@ -49,17 +50,18 @@ def useful(
     """Measure what a recipient can do with a release.
 
     Args:
-        context: `Sides`, or an object with the same attributes. Without `notes` the released notes describe no
-            particular real notes.
-        labels: columns to classify by. models: classifiers. pairs: files of word pairs with human scores.
+        context: `Sides`, or an object with the same attributes. Without `notes` the released notes
+            describe no particular real notes.
+        labels: columns to classify by. models: classifiers. pairs: files of word pairs with human
+            scores.
 
     Returns:
-        `utility.transfer`, `utility.sequence`, `utility.language_model`, `utility.two_sample` (without a crosswalk),
-        `utility.vectors` (with pairs) and `utility.within`. A finding that cannot be measured has no value, and its
-        detail has the reason.
+        `utility.transfer`, `utility.sequence`, `utility.language_model`, `utility.two_sample`
+        (without a crosswalk), `utility.vectors` (with pairs) and `utility.within`. A finding that
+        cannot be measured has no value, and its detail has the reason.
 
-    Raises WrongNotes if the original lacks a label column or the crosswalk lacks a released note; ValueError without
-    both sides.
+    Raises WrongNotes if the original lacks a label column or the crosswalk lacks a released note;
+    ValueError without both sides.
     """
     release = Sides.of(context)
     arms: list[Arms] = []

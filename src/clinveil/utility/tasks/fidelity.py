@@ -1,8 +1,9 @@
 """Two-sample test: how well does a classifier distinguish released notes from real ones?
 
-For words, word trigrams and layout (characters with each word as one letter and each digit as 9), a logistic regression
-is trained on half of the notes and tested on the other half. The share is 0 at an AUC of 1 and 1 at .5. For comparison,
-`floor` is the AUC of notes of the same lengths whose words are drawn independently from all real notes.
+For words, word trigrams and layout (characters with each word as one letter and each digit as 9), a
+logistic regression is trained on half of the notes and tested on the other half. The share is 0 at
+an AUC of 1 and 1 at .5. For comparison, `floor` is the AUC of notes of the same lengths whose words
+are drawn independently from all real notes.
 
 Source: Lopez-Paz & Oquab 2017 (classifier two-sample test).
 """
@@ -34,7 +35,9 @@ _DIGIT = re.compile(r"\d")
 
 
 def two_sample(texts: Texts, rng: Generator) -> list[Finding]:
-    """Return `utility.two_sample` for words, trigrams and layout. Raises InputError for few notes."""
+    """Return `utility.two_sample` for words, trigrams and layout. Raises InputError for few
+    notes.
+    """
     unread = (
         texts.real
         if texts.tested is None

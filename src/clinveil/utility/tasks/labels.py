@@ -1,9 +1,11 @@
-"""Classifiers for one label column, trained on several kinds of notes and tested on real held-out notes.
+"""Classifiers for one label column, trained on several kinds of notes and tested on real held-out
+notes.
 
 `transfer` and `within` share these arms:
 released  trained on released notes, tested on real notes
 ceiling   trained on real notes, tested on real notes
-floor     trained on notes of the same lengths and labels, whose words are drawn independently from the words of the
+floor     trained on notes of the same lengths and labels, whose words are drawn independently from
+the words of the
           real training notes of that label
 within    trained and tested on released notes
 """
@@ -59,9 +61,10 @@ class Label:
     """The labelled notes of both sides, on the same folds for all models.
 
     Attributes:
-        real: notes with their classes, by id. released: where notes are paired the released notes with the same rows,
-            else other notes with the same classes.
-        folds: rows of `real`; one fold where there are test patients. released_folds: rows of `released`.
+        real: notes with their classes, by id. released: where notes are paired the released notes
+            with the same rows, else other notes with the same classes.
+        folds: rows of `real`; one fold where there are test patients. released_folds: rows of
+            `released`.
         seed: of the models. release: where the notes are from.
     """
 
@@ -77,7 +80,8 @@ class Label:
     def of(cls, release: Sides, label: str, rng: Generator) -> Label:
         """Read the notes that have the label, at most MOST_NOTES on each side.
 
-        Raises WrongNotes where the original has no such column; InputError for too few notes, classes or patients.
+        Raises WrongNotes where the original has no such column; InputError for too few notes,
+        classes or patients.
         """
         real = _by_id(
             read_labelled(
@@ -120,7 +124,8 @@ class Label:
 
     @cached_property
     def weights(self) -> Doubles:
-        """Weight of a test note by class, (n_classes,): labels of few patients have more test patients than others.
+        """Weight of a test note by class, (n_classes,): labels of few patients have more test
+        patients than others.
 
         With them, the classes of the test notes are as frequent as those of all notes.
         """
@@ -222,7 +227,9 @@ class Arms:
     def _predicted(
         self, notes: Labelled, folds: Sequence[Parts], sides: Sequence[Side]
     ) -> list[Ints]:
-        """Return the predictions of each fold; the settings that the first selects are those of all."""
+        """Return the predictions of each fold; the settings that the first selects are those of
+        all.
+        """
         seed = self.label.seed
         first = predict(self.model, notes, folds[0], seed, sides[0])
         rest = zip(folds[1:], sides[1:], strict=True)
@@ -249,7 +256,9 @@ class Arms:
         return Tested(real.targets[tested], made.test, self.label.patients[0][tested])
 
     def finding(self, measure: str, rng: Generator) -> Finding:
-        """Return `utility.transfer` or `utility.within`: macro-F1 between this label's floor and ceiling."""
+        """Return `utility.transfer` or `utility.within`: macro-F1 between this label's floor and
+        ceiling.
+        """
         arm = self.released if measure == "utility.transfer" else self.within
         n_classes = len(self.label.real.classes)
         n_patients = self.label.patients[2]
@@ -285,7 +294,9 @@ class Arms:
         )
 
     def _weighted(self, tested: Tested, n_classes: int) -> Doubles:
-        """Return the contributions of notes to F1, (n, 3 n_classes), by the weights of their classes."""
+        """Return the contributions of notes to F1, (n, 3 n_classes), by the weights of their
+        classes.
+        """
         return (
             f1_sums(tested.truth, tested.guess, n_classes)
             * self.label.weights[tested.truth][:, None]
@@ -300,7 +311,8 @@ def _joined(real: Labelled, other: Labelled) -> Labelled:
 
 
 def drawn_words(notes: Labelled, learn: Ints, rng: Generator) -> list[str]:
-    """Return notes of as many words as the training notes, drawn independently from the words of their label.
+    """Return notes of as many words as the training notes, drawn independently from the words of
+    their label.
 
     Rows that are not for training are empty.
     """
@@ -320,7 +332,9 @@ def _by_id(notes: Labelled) -> Labelled:
 
 
 def _same_classes(release: Sides, label: str, real: Labelled, rng: Generator) -> Labelled:
-    """Return the released notes with the classes of the real ones. Raises InputError for a missing column or class."""
+    """Return the released notes with the classes of the real ones. Raises InputError for a missing
+    column or class.
+    """
     try:
         notes = read_labelled(release.released.batches(), label, rng, limit=MOST_NOTES, min_class=1)
     except WrongNotes:

@@ -1,11 +1,15 @@
-"""Tasks without labels: a language model and word vectors, trained on the release and compared with real notes.
+"""Tasks without labels: a language model and word vectors, trained on the release and compared with
+real notes.
 
-Language model: an interpolated trigram with one discount (`lm.models.ngram`), in bits per word on real held-out notes.
-Ceiling: trained on real notes. Floor: a unigram of the real notes. All three share one closed vocabulary: the words
-that occur at least twice in the real training notes; other words are one unknown word.
+Language model: an interpolated trigram with one discount (`lm.models.ngram`), in bits per word on
+real held-out notes.
+Ceiling: trained on real notes. Floor: a unigram of the real notes. All three share one closed
+vocabulary: the words that occur at least twice in the real training notes; other words are one
+unknown word.
 
-Word vectors: skip-gram at its default settings, with fewer passes; correlation of cosines with human scores of word
-pairs, on the pairs that both sides know. Ceiling: vectors of the real notes. Floor: 0, as of random vectors.
+Word vectors: skip-gram at its default settings, with fewer passes; correlation of cosines with
+human scores of word pairs, on the pairs that both sides know. Ceiling: vectors of the real notes.
+Floor: 0, as of random vectors.
 """
 
 from __future__ import annotations
@@ -107,7 +111,9 @@ def _joined(notes: Sequence[Ids]) -> EncodedNotes:
 
 
 def _bits(model: LanguageModel, notes: Sequence[Ids]) -> Doubles:
-    """(n_notes, 2) bits of the words of each note, without its end, and how many words there are."""
+    """(n_notes, 2) bits of the words of each note, without its end, and how many words there
+    are.
+    """
     logs = model.score(notes)
     return np.array([[-float(each[:-1].sum()) / np.log(2), each.size - 1] for each in logs])
 

@@ -30,7 +30,8 @@ class Sides:
     """Real and released notes, and what links them.
 
     Attributes:
-        original, released: the notes of both sides. entered: the real notes as the mechanism received them.
+        original, released: the notes of both sides. entered: the real notes as the mechanism
+            received them.
         notes: released id -> real id; None where released notes describe no note of the original.
         alignment: yields `channel.apply.ALIGNMENT` batches; None where words do not correspond.
         scratch: a private folder; None for the system's. workers: threads.
@@ -50,7 +51,9 @@ class Sides:
 
     @classmethod
     def of(cls, context: Any) -> Sides:
-        """Return the sides of an object with the same attributes. Raises ValueError if one is missing."""
+        """Return the sides of an object with the same attributes. Raises ValueError if one is
+        missing.
+        """
         if context.original is None or context.released is None:
             raise ValueError("utility compares the notes of both sides")
         return cls(*(getattr(context, each.name) for each in fields(cls)))
@@ -102,10 +105,11 @@ class Texts:
 
     @cached_property
     def folds(self) -> list[tuple[Ints, Ints]]:
-        """Rows of real notes to train and to test on; no patient or near-duplicate text is on both sides.
+        """Rows of real notes to train and to test on; no patient or near-duplicate text is on both
+        sides.
 
-        With test patients there is one fold. Raises InputError for fewer independent notes than folds, or for too few
-        test patients.
+        With test patients there is one fold. Raises InputError for fewer independent notes than
+        folds, or for too few test patients.
         """
         if self.tested is not None:
             refuse_few(len(np.unique(self.patient[self.tested])))
@@ -119,14 +123,18 @@ class Texts:
         return np.concatenate([test for _, test in self.folds[:folds]])
 
     def released_rows(self, train: Ints) -> Ints:
-        """Return the released notes to train on: those of real training notes, or all where none has an owner."""
+        """Return the released notes to train on: those of real training notes, or all where none
+        has an owner.
+        """
         return np.flatnonzero((self.owner < 0) | np.isin(self.owner, train))
 
 
 def read_texts(release: Sides, rng: Generator) -> Texts:
-    """Read a random sample of the real notes (at most MOST_NOTES and MOST_CHARACTERS) and their released notes.
+    """Read a random sample of the real notes (at most MOST_NOTES and MOST_CHARACTERS) and their
+    released notes.
 
-    Without pairing, as many released notes are sampled. Raises InputError if no real note was released.
+    Without pairing, as many released notes are sampled. Raises InputError if no real note was
+    released.
     """
     seed = int(rng.integers(2**31))
     real = _sample(release.original, rng)
@@ -161,7 +169,9 @@ def read_texts(release: Sides, rng: Generator) -> Texts:
 
 
 def _sample(corpus: Corpus, rng: Generator) -> dict[str, tuple[str, str]]:
-    """Return patient and text of sampled notes by id, in a random order that depends on ids and seed only."""
+    """Return patient and text of sampled notes by id, in a random order that depends on ids and
+    seed only.
+    """
     sample: KeySample[tuple[str, str]] = KeySample(MOST_NOTES, rng)
     for note in rows(corpus):
         sample.offer(note.note_id, lambda note=note: (note.patient_id, note.text))  # type: ignore[misc]
@@ -175,7 +185,9 @@ def _sample(corpus: Corpus, rng: Generator) -> dict[str, tuple[str, str]]:
 def with_sources(
     release: Sides, texts: Texts
 ) -> tuple[list[str], list[tuple[list[int], list[int]] | None]]:
-    """Return the texts that the mechanism received, and the source spans of each released word (None: unknown)."""
+    """Return the texts that the mechanism received, and the source spans of each released word
+    (None: unknown).
+    """
     row = {note: i for i, note in enumerate(texts.ids)}
     entered: list[str] = list(texts.real)
     spans: list[tuple[list[int], list[int]] | None] = [None] * len(row)

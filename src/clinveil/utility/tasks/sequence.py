@@ -1,13 +1,14 @@
 """Sequence task: predict whether a content word is negated, which depends on the words around it.
 
-Rules similar to NegEx label the words of the real notes, and the alignment transfers the labels to the released words.
-Without an alignment the rules label the released text; then even random words teach the rules, so only a share with an
-alignment shows that word order is kept. A logistic regression on words and word pairs in a window is trained on
-released windows and tested on real windows of other patients. Ceiling: trained on real windows. Floor: trained on
-released windows with words and their labels shuffled within the note.
+Rules similar to NegEx label the words of the real notes, and the alignment transfers the labels to
+the released words. Without an alignment the rules label the released text; then even random words
+teach the rules, so only a share with an alignment shows that word order is kept. A logistic
+regression on words and word pairs in a window is trained on released windows and tested on real
+windows of other patients. Ceiling: trained on real windows. Floor: trained on released windows with
+words and their labels shuffled within the note.
 
-Source of the rules: Chapman, Bridewell, Hanbury, Cooper & Buchanan 2001, J. Biomed. Inform. 34:301. Scope: five words,
-within the sentence, up to a conjunction.
+Source of the rules: Chapman, Bridewell, Hanbury, Cooper & Buchanan 2001, J. Biomed. Inform. 34:301.
+Scope: five words, within the sentence, up to a conjunction.
 """
 
 from __future__ import annotations
@@ -165,7 +166,9 @@ def _windows(notes: Sequence[Labelled], rng: Generator) -> _Windows:
 
 
 def _features(ids: Ints, places: Ints) -> Any:
-    """Return hashed features: the word, words and word pairs before and after it, and its two neighbours."""
+    """Return hashed features: the word, words and word pairs before and after it, and its two
+    neighbours.
+    """
     from scipy.sparse import csr_matrix
 
     around = ids[places[:, None] + np.arange(-WINDOW, WINDOW + 1)]
@@ -244,7 +247,8 @@ _NO_CONTENT = frozenset(_FUNCTION.split()) | _STOP | _WITHIN
 
 
 def negation_labels(text: str) -> tuple[list[str], list[tuple[int, int]], NDArray[np.int8]]:
-    """Return the words of a text (lookup forms), their spans, and a label each: NEGATED, AFFIRMED, or NEITHER.
+    """Return the words of a text (lookup forms), their spans, and a label each: NEGATED, AFFIRMED,
+    or NEITHER.
 
     NEITHER is for function words, triggers and words of fewer than three letters.
     """

@@ -1,12 +1,13 @@
 """The inner loop of skip-gram with negative samples.
 
-Each word of the text is a centre. Every word around it is trained to distinguish the centre from `negative` random
-words. All words around a centre share these samples (Ji, Satish, Li and Dubey, Parallelizing Word2Vec in Shared and
-Distributed Memory, 2016), so a centre reads a few rows from memory instead of hundreds, even for large vocabularies.
-Two words are trained at a time, so that a target in a register is used for both.
+Each word of the text is a centre. Every word around it is trained to distinguish the centre from
+`negative` random words. All words around a centre share these samples (Ji, Satish, Li and Dubey,
+Parallelizing Word2Vec in Shared and Distributed Memory, 2016), so a centre reads a few rows from
+memory instead of hundreds, even for large vocabularies. Two words are trained at a time, so that a
+target in a register is used for both.
 
-A lane updates copies of the rows that it uses. Its changes are added to the model afterwards, lane by lane, so the
-result does not depend on the number of threads.
+A lane updates copies of the rows that it uses. Its changes are added to the model afterwards, lane
+by lane, so the result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from clinveil.core.compiled import INLINED, compiled, helper, kernel
 from clinveil.core.types import Floats, Ints
 from clinveil.vectors.sentences import Ids
 
-# Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still handled.
+# Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still
+# handled.
 _FAST = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
 _AT_ONCE = 6  # targets per loop over the dimensions: all of the default
 _HALF = 8  # two words have a multiple of 16 gradients: whole vector registers
@@ -32,9 +34,11 @@ class Model(NamedTuple):
     """Trained vectors and the distribution of negative samples.
 
     Attributes:
-        inputs, outputs: (n_words, dim) vectors of words around a centre, and of centres and samples.
+        inputs, outputs: (n_words, dim) vectors of words around a centre, and of centres and
+            samples.
         cumulative: (n_words,) probability that a sample is this word or one before; the last is 1.
-        guide: (g,) the first word with a cumulative probability above i / g, where the search for a draw begins.
+        guide: (g,) the first word with a cumulative probability above i / g, where the search for a
+            draw begins.
     """
 
     inputs: Floats
@@ -44,9 +48,11 @@ class Model(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Copies of rows of one matrix: `vectors[slot]` is a copy of `rows[slot]`; `slots[row]` is -1 if there is none.
+    """Copies of rows of one matrix: `vectors[slot]` is a copy of `rows[slot]`; `slots[row]` is -1
+    if there is none.
 
-    `used[0]` is the number of slots in use. When a lane is done, `vectors` contains the changes of the rows.
+    `used[0]` is the number of slots in use. When a lane is done, `vectors` contains the changes of
+    the rows.
     """
 
     slots: Ids
@@ -56,11 +62,14 @@ class Side(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """Working memory of a lane: copies of rows, and the targets of the current centre with their gradients.
+    """Working memory of a lane: copies of rows, and the targets of the current centre with their
+    gradients.
 
-    `held`: (n, dim) vectors of targets, 0 beyond the last. `wanted`, `rates`, `gains`: (2 m,) with m >= n for each
-    target, of one word and then of another: the label, the learning rate (0 beyond the last target) and the factor of
-    the gradient. `old`: (2, dim) both words before the step. `blank`: (dim,) the second word if there is only one.
+    `held`: (n, dim) vectors of targets, 0 beyond the last. `wanted`, `rates`, `gains`: (2 m,) with
+    m >= n for each
+    target, of one word and then of another: the label, the learning rate (0 beyond the last target)
+    and the factor of the gradient. `old`: (2, dim) both words before the step. `blank`: (dim,) the
+    second word if there is only one.
     """
 
     inputs: Side
@@ -115,7 +124,8 @@ def subsample_lines(
     """Copy lines in the given order and keep each word with its probability; return the length.
 
     Args:
-        ids: words, `END` after each line. starts: (lines,) starts of lines. order: (lines,) permutation.
+        ids: words, `END` after each line. starts: (lines,) starts of lines. order: (lines,)
+            permutation.
         keep: (n_words,) the probability that an occurrence is kept; 1 or more keeps all.
         kept: output of the size of `ids`, with `END` after each line.
     """
@@ -151,7 +161,9 @@ def _copied(side: Side, matrix: Floats, row: int) -> int:
 def _draw_targets(
     centre: int, model: Model, lane: Lane, negative: int, rng: np.random.Generator
 ) -> int:
-    """Set the targets of a centre: the centre and distinct negative samples; return the number of targets."""
+    """Set the targets of a centre: the centre and distinct negative samples; return the number of
+    targets.
+    """
     n_targets = 1
     lane.targets[0] = _copied(lane.outputs, model.outputs, centre)
     for _ in range(negative):
@@ -219,8 +231,8 @@ def _predict(u: Floats, v: Floats, held: Floats, gains: Floats, first: int) -> N
 def _differentiate(lane: Lane) -> None:
     """Replace each product by the factor of its gradient.
 
-    exp(x) is (exp(x / 64))^64 with a polynomial, which compiles to vector instructions. The absolute error of the
-    sigmoid is below 2e-6.
+    exp(x) is (exp(x / 64))^64 with a polynomial, which compiles to vector instructions. The
+    absolute error of the sigmoid is below 2e-6.
     """
     for i in range(lane.gains.size):
         x = max(-_LARGEST, min(_LARGEST, lane.gains[i])) * np.float32(-1 / 64)
@@ -285,7 +297,9 @@ def _update(u: Floats, v: Floats, old: Floats, held: Floats, gains: Floats, firs
 
 @compiled(**_FAST, **INLINED)
 def _step(u: Floats, v: Floats, lane: Lane) -> None:
-    """Update two words around the centre and all targets; a constant offset of the first six is faster than a loop."""
+    """Update two words around the centre and all targets; a constant offset of the first six is
+    faster than a loop.
+    """
     held = lane.held
     gains = lane.gains
     old = lane.old
@@ -383,13 +397,16 @@ def train_rounds(
     worker: int,
     workers: int,
 ) -> None:
-    """Train every `workers`-th lane, round by round; a worker that is alone also applies the changes of each round.
+    """Train every `workers`-th lane, round by round; a worker that is alone also applies the
+    changes of each round.
 
     Args:
-        ids: words of all lanes. centres: (rounds, lanes, 2) the first centre of each lane and the one after its last.
+        ids: words of all lanes. centres: (rounds, lanes, 2) the first centre of each lane and the
+            one after its last.
         alphas: (rounds,) learning rates.
 
-    Source: Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality, 2013.
+    Source: Mikolov et al., Distributed Representations of Words and Phrases and their
+    Compositionality, 2013.
     """
     for number in range(alphas.size):
         for lane in range(worker, len(lanes), workers):

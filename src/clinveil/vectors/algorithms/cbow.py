@@ -1,4 +1,6 @@
-"""CBOW predicts a word from the mean of its context (Mikolov et al. 2013), trained with gensim; used by paper A."""
+"""CBOW predicts a word from the mean of its context (Mikolov et al. 2013), trained with gensim;
+used by paper A.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _WORDS_EACH = 80_000  # minimum words of a worker
 
 
 def need_gensim(algorithm: str) -> None:
-    """Raise MissingExtra, with the pip line, where an algorithm needs gensim and it is not installed."""
+    """Raise MissingExtra, with the pip line, where an algorithm needs gensim and it is not
+    installed.
+    """
     if algorithm in ("cbow", "fasttext") and find_spec("gensim") is None:
         raise MissingExtra(f"gensim, which trains {algorithm} vectors,", "gensim")
 

@@ -1,4 +1,6 @@
-"""fastText: CBOW over words and character n-grams, with vectors for unknown words (Bojanowski et al. 2017)."""
+"""fastText: CBOW over words and character n-grams, with vectors for unknown words (Bojanowski et
+al. 2017).
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class FastText(Cbow):
 
 
 def _buckets(words: Any) -> int:
-    """Return the number of n-gram buckets: at most one per n-gram, so that small vocabularies stay small."""
+    """Return the number of n-gram buckets: at most one per n-gram, so that small vocabularies stay
+    small.
+    """
     lengths = np.array([len(word) + 2 for word in words])
     n_grams = sum(int(np.maximum(lengths - n + 1, 0).sum()) for n in range(_SHORTEST, _LONGEST + 1))
     return min(_MOST_BUCKETS, max(1, n_grams))

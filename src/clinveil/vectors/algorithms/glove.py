@@ -1,13 +1,14 @@
 """GloVe: word vectors fitted to the logarithms of co-occurrence counts.
 
-`pair` is the model of Pennington, Socher and Manning (EMNLP 2014): a word and a context vector, summed at the end.
-`single` has one vector and bias per word, fitted to unordered pairs of different words, so it ignores word order; a
-setting in paper B (Figure 3) suggests that its authors used such a program. It encodes directly which words occur
-together.
+`pair` is the model of Pennington, Socher and Manning (EMNLP 2014): a word and a context vector,
+summed at the end. `single` has one vector and bias per word, fitted to unordered pairs of different
+words, so it ignores word order; a setting in paper B (Figure 3) suggests that its authors used such
+a program. It encodes directly which words occur together.
 
-Two words at distance d in one note (d up to the window) add 1/d to their pair; windows do not cross notes. Words
-without an id are removed first and do not count towards the distance, as in the programs of word2vec and GloVe. Weights
-are summed as integers, so the counts do not depend on workers or order.
+Two words at distance d in one note (d up to the window) add 1/d to their pair; windows do not cross
+notes. Words without an id are removed first and do not count towards the distance, as in the
+programs of word2vec and GloVe. Weights are summed as integers, so the counts do not depend on
+workers or order.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def count_pairs(
 ) -> tuple[SmallInts, SmallInts, Doubles]:
     """Return rows, columns and counts X of all pairs, each once, in order of row and column.
 
-    X(i, j) = X(j, i) is returned once, with i <= j, and X(i, i) counts each co-occurrence twice, once per direction.
+    X(i, j) = X(j, i) is returned once, with i <= j, and X(i, i) counts each co-occurrence twice,
+    once per direction.
     Memory: 16 bytes for each distinct pair, up to three times.
 
     Args:
@@ -99,8 +101,8 @@ PAIR = np.dtype(
     [("row", np.int32), ("column", np.int32), ("target", np.float32), ("weight", np.float32)]
 )
 Pairs = NDArray[np.void]
-# (n_words, 2, dim + 1): vector and bias of each word, then AdaGrad's sums of squared gradients of both. They are
-# adjacent because memory access limits the speed: a step reads one row per word.
+# (n_words, 2, dim + 1): vector and bias of each word, then AdaGrad's sums of squared gradients of
+# both. They are adjacent because memory access limits the speed: a step reads one row per word.
 Parameters = NDArray[np.float32]
 
 
@@ -119,7 +121,9 @@ class Rule(NamedTuple):
 
 
 def new_parameters(n_words: int, dim: int, rng: np.random.Generator) -> Parameters:
-    """Return vectors uniform in (-0.5, 0.5) / dim, biases 0, sums of squares 1; shape (n_words, 2, dim + 1)."""
+    """Return vectors uniform in (-0.5, 0.5) / dim, biases 0, sums of squares 1; shape (n_words, 2,
+    dim + 1).
+    """
     parameters = np.ones((n_words, 2, dim + 1), dtype=np.float32)
     parameters[:, 0, :dim] = (
         rng.random((n_words, dim), dtype=np.float32) - np.float32(0.5)
@@ -128,15 +132,17 @@ def new_parameters(n_words: int, dim: int, rng: np.random.Generator) -> Paramete
     return parameters
 
 
-# Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still handled.
+# Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still
+# handled.
 @compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
 def descend(
     pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Parameters, rule: Rule
 ) -> float:
     """Update the parameters in place with all pairs in the given order.
 
-    The loss of a pair is f(X) (w·c + b + b' - log X)² / 2 (Pennington et al. 2014, equation 8). A model with one vector
-    per word passes the same array twice; then no pair may consist of the same word twice.
+    The loss of a pair is f(X) (w·c + b + b' - log X)² / 2 (Pennington et al. 2014, equation 8). A
+    model with one vector per word passes the same array twice; then no pair may consist of the same
+    word twice.
 
     Args:
         pairs: (n,) records of `PAIR`.
@@ -204,14 +210,15 @@ class Glove(Algorithm):
     )
 
     def train(self, notes: Notes) -> Vectors:
-        """Train the vectors; the same seed gives the same bits on the same machine, for any number of workers.
+        """Train the vectors; the same seed gives the same bits on the same machine, for any number
+        of workers.
 
-        Each note is a document: context windows do not cross notes. A word without neighbours keeps its random initial
-        vector, close to zero.
+        Each note is a document: context windows do not cross notes. A word without neighbours keeps
+        its random initial vector, close to zero.
 
         Raises:
-            InputError: notes that are split into lines, no two words within a window of each other, or training
-                diverges.
+            InputError: notes that are split into lines, no two words within a window of each other,
+                or training diverges.
         """
         if notes.split is not whole_note:
             raise InputError("GloVe trains on whole notes only", hint="use --algorithm skipgram")
@@ -264,8 +271,9 @@ class Glove(Algorithm):
     def rule(self) -> Rule:
         """The update rule of the variant.
 
-        The pair model follows the program of Pennington et al., which sums the squares of eta times the gradient, so
-        its steps shrink slowly; the single-vector model sums the squares of the gradient (Duchi et al. 2011).
+        The pair model follows the program of Pennington et al., which sums the squares of eta times
+        the gradient, so its steps shrink slowly; the single-vector model sums the squares of the
+        gradient (Duchi et al. 2011).
         """
         eta = np.float32(self.eta)
         if self.variant == "pair":
@@ -274,10 +282,11 @@ class Glove(Algorithm):
 
 
 def training_pairs(rows: SmallInts, columns: SmallInts, values: Doubles, settings: Glove) -> Pairs:
-    """Return targets log X with weights min(1, X / x_max)^alpha (Pennington et al. 2014, equation 9).
+    """Return targets log X with weights min(1, X / x_max)^alpha (Pennington et al. 2014, equation
+    9).
 
-    Counts contain each pair once. The pair model gets both orders, adjacent; the single-vector model gets
-    each pair once, and no word paired with itself.
+    Counts contain each pair once. The pair model gets both orders, adjacent; the single-vector
+    model gets each pair once, and no word paired with itself.
     """
     if settings.variant == "single":
         different = rows != columns

@@ -1,8 +1,9 @@
 """Skip-gram with negative samples; the result is bitwise the same for any number of workers.
 
-Learning rate, windows, sampling and subsampling are those of the program of Mikolov et al. (2013) and of gensim. Three
-things differ (`_steps.py`): the samples of a centre are shared by all words around it, repeated samples of a centre
-count once, and each epoch reads the lines in a new order. benchmarks/vectors.md compares the result with gensim.
+Learning rate, windows, sampling and subsampling are those of the program of Mikolov et al. (2013)
+and of gensim. Three things differ (`_steps.py`): the samples of a centre are shared by all words
+around it, repeated samples of a centre count once, and each epoch reads the lines in a new order.
+benchmarks/vectors.md compares the result with gensim.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ FIRST_RATE = 0.025
 LAST_RATE = 0.0001
 SAMPLE = 1e-3  # words above this share of all words are subsampled
 POWER = 0.75  # negative samples are drawn in proportion to count ** POWER
-# Lanes do not see each other's changes until they are added up. This limits the unseen steps of one row. With 1,500
-# vectors were as good on MTSamples, OHSUMED and invented notes; with 6,000 training diverged on these.
+# Lanes do not see each other's changes until they are added up. This limits the unseen steps of one
+# row. With 1,500 vectors were as good on MTSamples, OHSUMED and invented notes; with 6,000 training
+# diverged on these.
 UNSEEN = 1_000
 FEWER = 8  # if training diverges, it restarts with UNSEEN divided by this, at most twice
 _MOST_CENTRES = 512
@@ -82,7 +84,8 @@ class Plan:
 def train_skipgram(
     ids: Ids | IdFile, counts: Ints, inputs: Floats, plan: Plan, on_epoch: OnEpoch | None
 ) -> Floats:
-    """Train the vectors in place; the same seed gives the same bits on the same machine, for any number of workers.
+    """Train the vectors in place; the same seed gives the same bits on the same machine, for any
+    number of workers.
 
     Args:
         ids: word ids of the notes, `END` after each line.
@@ -149,7 +152,9 @@ class _Training:
     def _rounds(
         self, ids: Ids, centres: Ints, alphas: Floats, rngs: tuple[np.random.Generator, ...]
     ) -> None:
-        """Train all lanes, some of them in this thread; after each round, their changes are added up."""
+        """Train all lanes, some of them in this thread; after each round, their changes are added
+        up.
+        """
         workers = max(1, min(at_most_cores(self.plan.workers), LANES))
         rule = Rule(self.plan.window, self.plan.negative)
 
@@ -198,7 +203,9 @@ def chunks(ids: Ids | IdFile, size: int) -> Iterator[Ids]:
 
 
 def stretch(counts: Ints, window: int, negative: int) -> int:
-    """Return the number of centres per lane before the changes of all lanes are added up, 1 to 512."""
+    """Return the number of centres per lane before the changes of all lanes are added up, 1 to
+    512.
+    """
     share = counts.max() / counts.sum()
     use = min(1.0, negative * float((counts**POWER).max() / (counts**POWER).sum())) + share * float(
         _keep(counts).min()
@@ -212,13 +219,17 @@ def rate(done: Doubles) -> Doubles:
 
 
 def _keep(counts: Ints) -> Floats:
-    """Return the probability that an occurrence of a word is trained on (the program of Mikolov et al. 2013)."""
+    """Return the probability that an occurrence of a word is trained on (the program of Mikolov et
+    al. 2013).
+    """
     share = np.maximum(counts, 1) / max(1, counts.sum()) / SAMPLE
     return np.minimum(1.0, (np.sqrt(share) + 1) / share).astype(np.float32)
 
 
 def _samples(counts: Ints) -> tuple[NDArray[np.float64], Ids]:
-    """Return the cumulative probabilities of words as negative samples, and an index for the search of a draw."""
+    """Return the cumulative probabilities of words as negative samples, and an index for the search
+    of a draw.
+    """
     cumulative = np.cumsum(counts.astype(np.float64) ** POWER)
     cumulative /= cumulative[-1]
     cumulative[-1] = 1.0

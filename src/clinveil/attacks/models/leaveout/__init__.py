@@ -1,8 +1,10 @@
-"""S-PDTP of language models (paper C, section 3.2): models with and without single units, and their differences.
+"""S-PDTP of language models (paper C, section 3.2): models with and without single units, and their
+differences.
 
-`exact`: one fixed plan of batches, in which a left-out unit has weight 0. Nothing else of the plan changes; but as
-gradients are clipped by their norm over the batch, a batch without the unit may be scaled differently for the others.
-`compat`: as paper C's code; the notes are removed and the text is cut again, so every batch changes. A unigram model
+`exact`: one fixed plan of batches, in which a left-out unit has weight 0. Nothing else of the plan
+changes; but as gradients are clipped by their norm over the batch, a batch without the unit may be
+scaled differently for the others. `compat`: as paper C's code; the notes are removed and the text
+is cut again, so every batch changes. A unigram model
 needs no training: `closed_form`.
 """
 
@@ -62,7 +64,8 @@ class AuditModel:
     mode: str  # `exact` or `compat`
     seed: int
     left_out: int | None = None  # index of the unit
-    write: int = 0  # words of synthetic notes to generate; their n-grams also score the units (`text-logs.npy`)
+    # words of synthetic notes to generate; their n-grams also score the units (`text-logs.npy`)
+    write: int = 0
     recipe: Recipe | None = (
         None  # of a network; None for a count model, whose training is deterministic
     )
@@ -129,7 +132,9 @@ class AuditModel:
         return model, training.history
 
     def plan(self, data: AuditData, recipe: Recipe) -> Plan:
-        """Return the training plan of a network. `exact`: the unit is masked. `compat`: its notes are removed."""
+        """Return the training plan of a network. `exact`: the unit is masked. `compat`: its notes
+        are removed.
+        """
         if self.mode == "compat":
             return plan_of(data.without(self.left_out), recipe, self.seed)
         rows = notes_plan(data.encoded, recipe, self.seed)
@@ -146,7 +151,9 @@ def _units_logs(model: LanguageModel, data: AuditData) -> Logs:
 def load_logs(
     store: Store, model: AuditModel, data: AuditData, name: str = "logs.npy"
 ) -> list[Logs]:
-    """Return a finished model's log-probabilities of each unit. Raises InputError if they are not readable."""
+    """Return a finished model's log-probabilities of each unit. Raises InputError if they are not
+    readable.
+    """
     lengths = [int(data.encoded.lengths[rows].sum()) for rows in data.units]
     folder = store.folder(model)
     try:
@@ -215,7 +222,9 @@ def audit_of(
 def train_audits(
     store: Store, audits: Sequence[Audit], over: Map, say: Say, *, workers: int, most_hours: float
 ) -> None:
-    """Train all models not yet trained; reports the estimated hours. Raises UsageError if they exceed the limit."""
+    """Train all models not yet trained; reports the estimated hours. Raises UsageError if they
+    exceed the limit.
+    """
     models = [one for audit in audits for one in audit.models]
     networks = [
         (one, one.recipe) for one in models if one.recipe is not None and not store.done(one)
@@ -237,7 +246,9 @@ def train_audits(
 
 
 def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
-    """Estimate the seconds of one model's training from a few steps of the real network on this machine."""
+    """Estimate the seconds of one model's training from a few steps of the real network on this
+    machine.
+    """
     from clinveil.core.neural import device_named, seeded
     from clinveil.lm.training import Training
 
@@ -270,16 +281,20 @@ AHEAD = 1_000  # tasks that wait for a worker
 
 @attacks.register("leaveout")
 class LeaveOneOut(Attack):
-    """Train models with and without each of some patients and compare their probabilities (S-PDTP, paper C)."""
+    """Train models with and without each of some patients and compare their probabilities (S-PDTP,
+    paper C).
+    """
 
     needs = frozenset({"training"})
     settings: LeaveOutSettings = group(LeaveOutSettings)
     out: Path | None = flag(None, "Secret folder for the models; the same folder resumes a run.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the audit on `PlainNotes`; except in closed form, writes models, tables of units and findings to `out`.
+        """Run the audit on `PlainNotes`; except in closed form, writes models, tables of units and
+        findings to `out`.
 
-        Without a seed in the settings, the training seed is drawn here. Raises UsageError without `out`.
+        Without a seed in the settings, the training seed is drawn here. Raises UsageError without
+        `out`.
         """
         settings = self.settings
         notes = context.training
@@ -312,7 +327,9 @@ class Compared:
 
 
 def compare(store: Store, audit: Audit, rng: Generator, *, text: bool = False) -> Compared:
-    """Compare the finished models of an audit; with `text`, by n-grams of each model's synthetic notes."""
+    """Compare the finished models of an audit; with `text`, by n-grams of each model's synthetic
+    notes.
+    """
     data = load_data(audit.data)
     name = "text-logs.npy" if text else "logs.npy"
 
@@ -345,7 +362,9 @@ def compare(store: Store, audit: Audit, rng: Generator, *, text: bool = False) -
 
 
 def _without_first(logs: Sequence[Logs], data: AuditData) -> list[Logs]:
-    """Set the difference of the first token of each note to 0: paper C's code scores from the second token."""
+    """Set the difference of the first token of each note to 0: paper C's code scores from the
+    second token.
+    """
     firsts = [np.cumsum([0, *data.encoded.lengths[unit][:-1]]) for unit in data.units]
     return [
         np.where(np.isin(np.arange(own.size), at), 0.0, own)
@@ -354,7 +373,9 @@ def _without_first(logs: Sequence[Logs], data: AuditData) -> list[Logs]:
 
 
 def _table(data: AuditData, compared: pdtp.LeaveOut, effects: pdtp.Effects | None) -> str:
-    """Return one row per unit: score and floors, where its largest difference is, and the count of that token."""
+    """Return one row per unit: score and floors, where its largest difference is, and the count of
+    that token.
+    """
     counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

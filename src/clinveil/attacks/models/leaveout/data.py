@@ -1,6 +1,8 @@
-"""Settings of an audit, its folder, and the data shared by its models: encoded notes, vocabulary, left-out units.
+"""Settings of an audit, its folder, and the data shared by its models: encoded notes, vocabulary,
+left-out units.
 
-The folder records the settings of its findings, so that findings of other settings do not replace them unnoticed.
+The folder records the settings of its findings, so that findings of other settings do not replace
+them unnoticed.
 """
 
 from __future__ import annotations
@@ -140,7 +142,9 @@ def pick_units(notes: PlainNotes, n: int, rng: Generator) -> list[list[int]]:
 
 
 def hold_out(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator) -> list[int]:
-    """Return rows of patients who are not audited, about a tenth of all: validation notes of an annealed schedule."""
+    """Return rows of patients who are not audited, about a tenth of all: validation notes of an
+    annealed schedule.
+    """
     audited = {notes.patients[row] for rows in units for row in rows}
     free = sorted(set(notes.patients) - audited)
     if not free:
@@ -166,7 +170,8 @@ def prepare(
     Args:
         units: rows of the notes of each audited unit, from `pick_units`.
         vocabulary: to use instead of one made from the notes.
-        validation: for an annealed schedule, instead of a tenth of the patients, who are then not trained on.
+        validation: for an annealed schedule, instead of a tenth of the patients, who are then not
+            trained on.
 
     Raises:
         InputError: too few patients. MissingExtra: byte pairs without `tokenizers`.
@@ -217,7 +222,8 @@ class LeaveOutSettings(Settings):
         return self
 
     def audit_recipe(self) -> Recipe | None:
-        """Return the training recipe: fixed schedule and rows, or paper C's annealed stream; None for counts.
+        """Return the training recipe: fixed schedule and rows, or paper C's annealed stream; None
+        for counts.
 
         `--schedule` overrides the schedule.
         """
@@ -260,7 +266,8 @@ def _hash(notes: PlainNotes) -> str:
 
 @contextmanager
 def audit_folder(out: Path, spec: dict[str, Any], *, force: bool = False) -> Iterator[Store]:
-    """Open a folder for one audit (`run_spec`): a new one, or that of the same settings except `ADDED`.
+    """Open a folder for one audit (`run_spec`): a new one, or that of the same settings except
+    `ADDED`.
 
     Raises:
         UsageError: it contains findings of other settings, or as in `study_folder`.
@@ -303,6 +310,8 @@ def _recorded(out: Path) -> dict[str, Any]:
 
 
 def seed_of(out: Path) -> int | None:
-    """Return the seed of an earlier run in the folder, so that the same command resumes it; None without one."""
+    """Return the seed of an earlier run in the folder, so that the same command resumes it; None
+    without one.
+    """
     seed = _recorded(out).get("seed")
     return seed if type(seed) is int else None

@@ -1,18 +1,22 @@
-"""S-PDTP, sequential pointwise differential training privacy, with the floors needed to interpret it.
+"""S-PDTP, sequential pointwise differential training privacy, with the floors needed to interpret
+it.
 
-The score of a unit (all notes of a patient) is the largest |log p(word | before) - log p'(word | before)|
-over its words, p trained with the unit and p' without (paper C, equations 2 and 3; natural log). Much of the score does
-not depend on the unit: the same largest difference under a model that lost *another* unit is the placebo, and between
-models that differ only in their seed, the reseed floor. It is not an epsilon: one pair of trained models bounds
-nothing. For a unigram it is exact, for every unit, without any training: `closed_form`.
+The score of a unit (all notes of a patient) is the largest |log p(word | before) - log p'(word |
+before)| over its words, p trained with the unit and p' without (paper C, equations 2 and 3; natural
+log). Much of the score does
+not depend on the unit: the same largest difference under a model that lost *another* unit is the
+placebo, and between models that differ only in their seed, the reseed floor. It is not an epsilon:
+one pair of trained models bounds nothing. For a unigram it is exact, for every unit, without any
+training: `closed_form`.
 
-Score minus placebo is not the effect of the unit. The word is chosen and measured on the same two models, so the score
-grows with noise, and maxima at different words do not add (a true 2 nats on one word of 500 leaves 0.04 of 2.9).
-`cross_fit` chooses the word on the models of all training seeds but one, and measures it on the remaining seed, minus
-the effect of leaving another unit out at the same word (sample splitting, Cox 1975, Biometrika 62:441; its use on
-S-PDTP is ours). This is unbiased for the effect at the chosen word. If the word can be identified, it is the effect of
-the unit; otherwise it decreases towards 0. On average over seeds, the largest effect is between this value and the
-score.
+Score minus placebo is not the effect of the unit. The word is chosen and measured on the same two
+models, so the score grows with noise, and maxima at different words do not add (a true 2 nats on
+one word of 500 leaves 0.04 of 2.9). `cross_fit` chooses the word on the models of all training
+seeds but one, and measures it on the remaining seed, minus the effect of leaving another unit out
+at the same word (sample splitting, Cox 1975, Biometrika 62:441; its use on S-PDTP is ours). This is
+unbiased for the effect at the chosen word. If the word can be identified, it is the effect of the
+unit; otherwise it decreases towards 0. On average over seeds, the largest effect is between this
+value and the score.
 """
 
 from __future__ import annotations
@@ -54,7 +58,9 @@ UnitLogs = Sequence[NDArray[np.floating[Any]]]
 
 @dataclass(frozen=True)
 class LeaveOut:
-    """Differences between the model of all units and other models, by model (rows) and scored unit (columns)."""
+    """Differences between the model of all units and other models, by model (rows) and scored unit
+    (columns).
+    """
 
     # (n, n) the largest absolute one over the words of unit j without unit i.
     largest: Doubles = field(repr=False)
@@ -88,12 +94,14 @@ def leave_out(
     """Compute the differences from log-probabilities of every unit's words under every model.
 
     Args:
-        full: under the model of all units. left_out: [i][j], of unit j under the model without unit i.
+        full: under the model of all units. left_out: [i][j], of unit j under the model without unit
+            i.
         reseeded: [s][j], of unit j under models of all units with other seeds.
 
     Raises:
         InputError: a model gives a word zero probability.
-        ValueError: fewer than two units, a unit without words, or models that scored different words.
+        ValueError: fewer than two units, a unit without words, or models that scored different
+            words.
     """
     n = len(full)
     if n < 2 or len(left_out) != n:
@@ -134,7 +142,8 @@ def _others(matrix: Doubles) -> Doubles:
 def findings(
     measured: LeaveOut, rng: Generator, detail: Mapping[str, Any] | None = None
 ) -> list[Finding]:
-    """Return `attack.pdtp`, `attack.pdtp_gap` (mean log-likelihood gap; control: the placebo) and `attack.pdtp_sign`.
+    """Return `attack.pdtp`, `attack.pdtp_gap` (mean log-likelihood gap; control: the placebo) and
+    `attack.pdtp_sign`.
 
     `detail` is added to every finding, for example the mode and the model.
     """
@@ -169,7 +178,8 @@ def findings(
 def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
     """Return `attack.pdtp_reseed_floor`: the score between models that differ only in their seed.
 
-    It varies more by seed than by patient, and seeds are few: no interval, but the smallest and largest in the detail.
+    It varies more by seed than by patient, and seeds are few: no interval, but the smallest and
+    largest in the detail.
     """
     by_seed = measured.reseeded.mean(axis=1)
     least = float(by_seed.min())
@@ -187,8 +197,9 @@ class Effects:
     """Effects at chosen words, by model that lost a unit (rows) and scored unit (columns).
 
     Attributes:
-        matrix: (n_units, n_units) nats; above 0: the words are more probable with the unit in training. NaN off the
-            diagonal for two units, where no third model is left for comparison.
+        matrix: (n_units, n_units) nats; above 0: the words are more probable with the unit in
+            training. NaN off the diagonal for two units, where no third model is left for
+            comparison.
         seeds: training seeds; 1 only for count models, with deterministic training.
     """
 
@@ -202,7 +213,9 @@ class Effects:
 
     @property
     def control(self) -> float | None:
-        """Return the mean effect of leaving out another unit, at a word chosen for it; None for two units."""
+        """Return the mean effect of leaving out another unit, at a word chosen for it; None for two
+        units.
+        """
         off = self.matrix[~np.eye(len(self.matrix), dtype=bool)]
         return float(off.mean()) if np.isfinite(off).all() else None
 
@@ -211,12 +224,14 @@ def cross_fit(seeds: Sequence[Sequence[UnitLogs]]) -> Effects:
     """Compute the effects from log-probabilities under models without one unit each.
 
     Args:
-        seeds: [s][i][j], of unit j's words under the model of training seed s without unit i. One seed only for
+        seeds: [s][i][j], of unit j's words under the model of training seed s without unit i. One
+            seed only for
             deterministic training: then the word is chosen and measured on the same models.
 
     Raises:
         InputError: a model gives a word zero probability.
-        ValueError: no seed, fewer than two units, a unit without words, or models that scored different words.
+        ValueError: no seed, fewer than two units, a unit without words, or models that scored
+            different words.
     """
     n = len(seeds[0]) if seeds else 0
     if n < 2 or any(len(models) != n or any(len(m) != n for m in models) for models in seeds):
@@ -237,12 +252,15 @@ def cross_fit(seeds: Sequence[Sequence[UnitLogs]]) -> Effects:
 
 
 def effects_on(logs: Doubles, own: int) -> Doubles:
-    """Return the effect of each model's left-out unit on one unit's words, (n_models,); NaN without a comparison.
+    """Return the effect of each model's left-out unit on one unit's words, (n_models,); NaN without
+    a comparison.
 
-    A model is compared with the mean of those that were trained with both its unit and the scored one.
+    A model is compared with the mean of those that were trained with both its unit and the scored
+    one.
 
     Args:
-        logs: (n_seeds, n_models, n_words) of that unit's words. own: index of the model without the unit itself.
+        logs: (n_seeds, n_models, n_words) of that unit's words. own: index of the model without the
+            unit itself.
     """
     n_seeds, n, _ = logs.shape
     others = logs.sum(axis=1) - logs[:, own]
@@ -256,13 +274,17 @@ def effects_on(logs: Doubles, own: int) -> Doubles:
 
 
 def _held_out(differences: Doubles, seed: int) -> float:
-    """Return the difference on one seed at the word with the largest mean in the others; of a single seed its own."""
+    """Return the difference on one seed at the word with the largest mean in the others; of a
+    single seed its own.
+    """
     others = np.delete(differences, seed, axis=0) if len(differences) > 1 else differences
     return float(differences[seed, int(others.mean(axis=0).argmax())])
 
 
 def effect_finding(effects: Effects, rng: Generator, detail: Mapping[str, Any]) -> Finding:
-    """Return `attack.pdtp_effect`: mean effect at the chosen word, with the effect of another unit as control."""
+    """Return `attack.pdtp_effect`: mean effect at the chosen word, with the effect of another unit
+    as control.
+    """
     more = dict[str, Any]()
     if effects.control is not None:
         more = {
@@ -279,7 +301,9 @@ def effect_finding(effects: Effects, rng: Generator, detail: Mapping[str, Any]) 
 
 
 def mean_finding(measure: str, values: Doubles, detail: Mapping[str, Any], **more: Any) -> Finding:
-    """Return a mean over patients with Student's t interval; without an interval for one patient, with the reason."""
+    """Return a mean over patients with Student's t interval; without an interval for one patient,
+    with the reason.
+    """
     more = {"unit": "audited units", "detail": detail, **more}
     if values.size < 2:
         more["detail"] = {**detail, "why": FEW}
@@ -290,9 +314,11 @@ def mean_finding(measure: str, values: Doubles, detail: Mapping[str, Any], **mor
 
 
 def above_floors(matrix: Doubles) -> Doubles:
-    """Return the diagonal minus the off-diagonal means of its row and column, (n_units,); for three or more units.
+    """Return the diagonal minus the off-diagonal means of its row and column, (n_units,); for three
+    or more units.
 
-    This excludes models that differ everywhere, and units with words that change with any left-out unit.
+    This excludes models that differ everywhere, and units with words that change with any left-out
+    unit.
     """
     n = len(matrix)
     off = matrix - np.diag(np.diag(matrix))
@@ -315,10 +341,12 @@ def flipped_p(values: Doubles, rng: Generator) -> float:
 
 
 def closed_form(notes: PlainNotes, rng: Generator, *, alpha: float = 1.0) -> list[Finding]:
-    """Return `attack.pdtp` and `attack.pdtp_effect` of the unigram over all patients; words only, as in paper C's code.
+    """Return `attack.pdtp` and `attack.pdtp_effect` of the unigram over all patients; words only,
+    as in paper C's code.
 
-    There is no reseed floor and no other seed, because training is deterministic. Leaving out another unit changes a
-    word's probability by that unit's share of it; the control is the mean over a few others of each unit.
+    There is no reseed floor and no other seed, because training is deterministic. Leaving out
+    another unit changes a word's probability by that unit's share of it; the control is the mean
+    over a few others of each unit.
     """
     numbers: dict[str, int] = {}
     rows = [
@@ -362,9 +390,11 @@ def closed_form(notes: PlainNotes, rng: Generator, *, alpha: float = 1.0) -> lis
 
 
 def unigram_pdtp(counts: Ints, units: Sequence[tuple[Ints, Ints]], alpha: float = 1.0) -> Doubles:
-    """Return S-PDTP of a unigram model with Lidstone smoothing in closed form, (n_units,); the vocabulary is kept.
+    """Return S-PDTP of a unigram model with Lidstone smoothing in closed form, (n_units,); the
+    vocabulary is kept.
 
-    max over words w of the unit of |log (C_w + a)/(N + aV) - log (C_w + a - n_w)/(N + aV - |unit|)|.
+    max over words w of the unit of |log (C_w + a)/(N + aV) - log (C_w + a - n_w)/(N + aV -
+    |unit|)|.
 
     Args:
         counts: (n_words,) occurrences of each word in all training notes, including the units.
@@ -389,7 +419,9 @@ def unigram_pdtp(counts: Ints, units: Sequence[tuple[Ints, Ints]], alpha: float 
 
 
 def _floors(counts: Ints, units: list[tuple[Ints, Ints]], alpha: float, rng: Generator) -> Doubles:
-    """Return placebo, effect of the unit at one of its words, and mean effect of others (or NaN), (n_units, 3)."""
+    """Return placebo, effect of the unit at one of its words, and mean effect of others (or NaN),
+    (n_units, 3).
+    """
     found = np.empty((len(units), 3))
     for unit in range(len(units)):
         others = rng.choice(len(units) - 1, min(OTHERS, len(units) - 1), replace=False)

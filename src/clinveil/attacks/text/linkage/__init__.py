@@ -1,9 +1,11 @@
-"""Linkage: match released notes with known information about people, to find the person of each note.
+"""Linkage: match released notes with known information about people, to find the person of each
+note.
 
-Known information: entire texts (the source notes, or any other texts about the same people), some consecutive words of
-each, other notes of a patient, or public texts about the patients (`Context.public`). Adversaries: a recipient without
-vectors, a recipient with shadow vectors trained on the known texts, and an attacker with the channel. The attack works
-on any protected text, so that other tools can be measured too.
+Known information: entire texts (the source notes, or any other texts about the same people), some
+consecutive words of each, other notes of a patient, or public texts about the patients
+(`Context.public`). Adversaries: a recipient without vectors, a recipient with shadow vectors
+trained on the known texts, and an attacker with the channel. The attack works on any protected
+text, so that other tools can be measured too.
 """
 
 from __future__ import annotations
@@ -75,8 +77,8 @@ class Linkage(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack. `original` is the known information: the source notes or other texts.
 
-        Raises InputError if fewer than two people have a note and a known text; for a release, a finding reports it
-        instead.
+        Raises InputError if fewer than two people have a note and a known text; for a release, a
+        finding reports it instead.
         """
         try:
             views = self._views(context, rng)
@@ -98,7 +100,9 @@ class Linkage(Attack):
         ]
 
     def _views(self, context: Context, rng: Generator) -> list[View]:
-        """Return what may be known about people: entire texts, fragments of them, and other notes of the patient."""
+        """Return what may be known about people: entire texts, fragments of them, and other notes
+        of the patient.
+        """
         assert context.released is not None and context.original is not None
         how: dict[str, Any] = {"match": self.match, "crosswalk": context.notes, "limit": self.most}
         sides = paired(context.released, context.original, rng, **how)
@@ -130,8 +134,9 @@ class Linkage(Attack):
 def _shadow(sides: Sides, rng: Generator, context: Context) -> Own | None:
     """Train shadow vectors and channels; None if the texts have too few words.
 
-    For a release they are trained on source notes that are not attacked, in place of similar public notes; for a
-    release of fewer than twice `NOTES` notes, and otherwise, on the known texts themselves.
+    For a release they are trained on source notes that are not attacked, in place of similar public
+    notes; for a release of fewer than twice `NOTES` notes, and otherwise, on the known texts
+    themselves.
     """
     release = context.entered is not None and context.original is not None
     texts = unsampled(context.original, sides, TRAINED_ON, rng) if release else []  # type: ignore[arg-type]
@@ -147,7 +152,9 @@ def _shadow(sides: Sides, rng: Generator, context: Context) -> Own | None:
 
 @dataclass(frozen=True, eq=False)
 class Assets:
-    """What attackers have: the channel of the release, its vectors, or shadow vectors and channels."""
+    """What attackers have: the channel of the release, its vectors, or shadow vectors and
+    channels.
+    """
 
     channel: Channel | None = None
     vectors: Vectors | None = None
@@ -159,9 +166,10 @@ class View:
     """One kind of known information.
 
     Attributes:
-        known: its name. sides: the notes and the known texts. target: the row of the adversary table, if any.
-        fragment: whether it is a piece of the note; then the attacker searches for the released note of each piece,
-            otherwise for the person of each released note.
+        known: its name. sides: the notes and the known texts. target: the row of the adversary
+            table, if any.
+        fragment: whether it is a piece of the note; then the attacker searches for the released
+            note of each piece, otherwise for the person of each released note.
     """
 
     known: str
@@ -172,7 +180,9 @@ class View:
     def findings(
         self, assets: Assets, rng: Generator, *, top: int = 10, each: bool = False
     ) -> list[Finding]:
-        """Return the findings of every attacker, who combines their matchers; with `each` also of each matcher."""
+        """Return the findings of every attacker, who combines their matchers; with `each` also of
+        each matcher.
+        """
         found: list[Finding] = []
         scores: dict[str, Doubles] = {}
         for attacker, added in self._attackers(assets):
@@ -220,7 +230,9 @@ class View:
         return replace(self, sides=plain).combined(WITHOUT, scores, rng)
 
     def _attackers(self, assets: Assets) -> Iterator[tuple[str, Mapping[str, Doubles]]]:
-        """Yield each attacker and the matchers they have in addition to those of the previous one."""
+        """Yield each attacker and the matchers they have in addition to those of the previous
+        one.
+        """
         yield WITHOUT, _plain_matchers(self.sides, fragment=self.fragment)
         if assets.own is not None:
             yield OWN, self._by_shadow(assets.own)

@@ -37,9 +37,11 @@ class Linked:
     """Scores of one attacker, and the truth.
 
     Attributes:
-        scores: (n, n_candidates). truth: (n,) the right candidates. people: (n,) the person of each row.
+        scores: (n, n_candidates). truth: (n,) the right candidates. people: (n,) the person of each
+            row.
         labels: labels of every finding's detail: the attacker and the known information.
-        rarest: (n,) mask of the tenth of the people with the rarest words in their texts; None: no such figure.
+        rarest: (n,) mask of the tenth of the people with the rarest words in their texts; None: no
+            such figure.
     """
 
     scores: Doubles
@@ -74,7 +76,9 @@ class Linked:
         return [*found, self._singled(rng)]
 
     def confident(self, rng: Generator) -> Mask:
-        """Return the rows with a margin that had 90 % precision on ten or more rows of the other half, (n,)."""
+        """Return the rows with a margin that had 90 % precision on ten or more rows of the other
+        half, (n,).
+        """
         if self.scores.shape[1] < 2:
             return np.zeros(len(self.truth), dtype=np.bool_)
         second, first = np.partition(self.scores, -2, axis=1)[:, -2:].T
@@ -130,7 +134,9 @@ class Linked:
 
 
 def _threshold(margins: Doubles, right: Mask) -> float:
-    """Return the smallest margin with 90 % precision over at least ten rows; infinity if there is none."""
+    """Return the smallest margin with 90 % precision over at least ten rows; infinity if there is
+    none.
+    """
     order = np.argsort(-margins, kind="stable")
     hits = np.cumsum(right[order])
     n = np.arange(1, margins.size + 1)
@@ -139,7 +145,9 @@ def _threshold(margins: Doubles, right: Mask) -> float:
 
 
 def unprotected(linked: Linked, against: str) -> Finding:
-    """Return the positive control: the share of hits if the known texts themselves were released."""
+    """Return the positive control: the share of hits if the known texts themselves were
+    released.
+    """
     n = len(linked.truth)
     right = int((linked.best == linked.truth).sum())
     detail = {"against": against, "candidates": linked.scores.shape[1]}
@@ -156,13 +164,16 @@ def halves(people: Ints, rng: Generator) -> Mask:
 
 
 def combined(scores: Sequence[Doubles], truth: Ints, people: Ints, rng: Generator) -> Doubles:
-    """Return weighted sums of scores, (n, n_candidates), standardized by row, and by candidate and row; cross-fitted.
+    """Return weighted sums of scores, (n, n_candidates), standardized by row, and by candidate and
+    row; cross-fitted.
 
-    Weights for each half of the people are fitted on the other half. They maximize the conditional likelihood of the
-    true candidate among all (a logistic regression by row). With fewer than 20 people all weights are equal.
+    Weights for each half of the people are fitted on the other half. They maximize the conditional
+    likelihood of the true candidate among all (a logistic regression by row). With fewer than 20
+    people all weights are equal.
 
     Args:
-        scores: matchers, (n, n_candidates) each. truth: (n,) the right candidate. people: (n,) the person of each row.
+        scores: matchers, (n, n_candidates) each. truth: (n,) the right candidate. people: (n,) the
+            person of each row.
 
     Source: McFadden 1974, conditional logit.
     """
@@ -192,7 +203,9 @@ def _unit(scores: Doubles, axis: int) -> Doubles:
 
 
 def _weights(features: Features, truth: Ints, rows: Ints, rng: Generator) -> Doubles:
-    """Fit weights, (n_matchers,), on at most 500 rows, each with its true candidate and at most 500 others."""
+    """Fit weights, (n_matchers,), on at most 500 rows, each with its true candidate and at most 500
+    others.
+    """
     from scipy.optimize import minimize  # slow import
 
     rows = rng.permutation(rows)[:FIT_ROWS]

@@ -1,7 +1,8 @@
 """Matchers: similarity of every released note and every known text; higher is more similar.
 
-Those with a channel give the likelihood of the released words if a known text (or a piece of it) is their source. The
-channel is the release's own (an attacker with the vault's vectors or channel), or a shadow channel.
+Those with a channel give the likelihood of the released words if a known text (or a piece of it) is
+their source. The channel is the release's own (an attacker with the vault's vectors or channel), or
+a shadow channel.
 """
 
 from __future__ import annotations
@@ -28,11 +29,15 @@ _MARK = re.compile(r"[^\w\s]")
 SHARES = (0.1, 0.5, 0.95)
 FRAGMENT_SHARES = (0.01, 0.05, 0.2)
 SLIP = 1e-3
-"""Probability that a fragment word came out in another way: identifiers replaced earlier, words dropped."""
+"""Probability that a fragment word came out in another way: identifiers replaced earlier, words
+dropped.
+"""
 
 
 def counts(texts: Sequence[Sequence[str]], ids: WordIds) -> csr_matrix:
-    """Return how often each word occurs in each text, (n_texts, n_words); unnumbered words are ignored."""
+    """Return how often each word occurs in each text, (n_texts, n_words); unnumbered words are
+    ignored.
+    """
     rows = [ids.encode(text) for text in texts]
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     flat = np.concatenate(
@@ -58,7 +63,9 @@ def _pairs(text: Sequence[str]) -> list[str]:
 
 
 def rarity(*sides: csr_matrix) -> Doubles:
-    """Return log((1 + texts) / (1 + texts with the word)) + 1 over all texts of both sides, (n_words,)."""
+    """Return log((1 + texts) / (1 + texts with the word)) + 1 over all texts of both sides,
+    (n_words,).
+    """
     n = sum(side.shape[0] for side in sides)
     seen = sum(np.bincount(side.indices, minlength=side.shape[1]) for side in sides)
     return np.asarray(np.log((1 + n) / (1 + seen)) + 1)
@@ -79,7 +86,8 @@ def logged(matrix: csr_matrix) -> csr_matrix:
 
 
 def bm25(sides: Sides, *, known_as_query: bool = False) -> Doubles:
-    """Return Okapi BM25 of known texts for the words of released notes, or (`asked_by_known`) the reverse.
+    """Return Okapi BM25 of known texts for the words of released notes, or (`asked_by_known`) the
+    reverse.
 
     Source: Robertson & Zaragoza 2009, Found. Trends Inf. Retr. 3:333, k1 = 1.2, b = 0.75.
     """
@@ -99,7 +107,9 @@ def bm25(sides: Sides, *, known_as_query: bool = False) -> Doubles:
 
 
 def length(sides: Sides) -> Doubles:
-    """Return minus the log differences in the number of released words, numbers, marks and lines."""
+    """Return minus the log differences in the number of released words, numbers, marks and
+    lines.
+    """
     left = np.array(
         [_shape(*left) for left in zip(sides.released, sides.released_words, strict=True)]
     )
@@ -142,8 +152,10 @@ class Likelihood:
     """Both sides, as seen by an attacker with a channel.
 
     Attributes:
-        released: (n_released, n_words) counts of outputs. known: (n_known, n_words) counts of inputs.
-        ratio: (n_words, n_words) P(output | input) divided by the frequency of the output, by input.
+        released: (n_released, n_words) counts of outputs. known: (n_known, n_words) counts of
+            inputs.
+        ratio: (n_words, n_words) P(output | input) divided by the frequency of the output, by
+            input.
     """
 
     released: csr_matrix
@@ -152,7 +164,9 @@ class Likelihood:
 
     @classmethod
     def of(cls, sides: Sides, channel: Channel) -> Likelihood:
-        """Build from both sides; output frequencies are those of the released notes, plus 0.5 occurrences each."""
+        """Build from both sides; output frequencies are those of the released notes, plus 0.5
+        occurrences each.
+        """
         ids = WordIds(channel.ids, 0)
         released, known = (counts(side, ids) for side in (sides.released_words, sides.known_words))
         output_counts = np.asarray(released.sum(axis=0)).ravel() + 0.5
@@ -163,9 +177,11 @@ class Likelihood:
         )
 
     def mixture(self, shares: Sequence[float], *, once: bool = False) -> Doubles:
-        """Return log P(note | text) - log P(note), where each word comes from the text with probability s.
+        """Return log P(note | text) - log P(note), where each word comes from the text with
+        probability s.
 
-        Bags of words: sum_t log(1 - s + s sum_x p(x | text) C(y_t | x) / q(y_t)), s the best of `shares` for the pair.
+        Bags of words: sum_t log(1 - s + s sum_x p(x | text) C(y_t | x) / q(y_t)), s the best of
+        `shares` for the pair.
 
         Args:
             once: count each output once per note, because substitution scopes repeat draws.
@@ -186,7 +202,8 @@ class Likelihood:
         return best
 
     def covered(self) -> Doubles:
-        """Return how well the note explains each known word: sum_w log(slip + sum_t C(y_t | w) / (n q(y_t))).
+        """Return how well the note explains each known word: sum_w log(slip + sum_t C(y_t | w) / (n
+        q(y_t))).
 
         For fragments: all of their words are in the note.
         """
@@ -199,9 +216,11 @@ class Likelihood:
 
 
 def in_order(sides: Sides, channel: Channel) -> Doubles:
-    """Score the best position of each known fragment in each released note: max_s sum_k log C(y_s+k | w_k) / q.
+    """Score the best position of each known fragment in each released note: max_s sum_k log C(y_s+k
+    | w_k) / q.
 
-    A word that does not fit costs log of `SLIP`. Exact over all positions with at least one fitting word.
+    A word that does not fit costs log of `SLIP`. Exact over all positions with at least one fitting
+    word.
     """
     ratio = Likelihood.of(sides, channel).ratio
     ids = WordIds(channel.ids, 0)
@@ -218,7 +237,9 @@ def in_order(sides: Sides, channel: Channel) -> Doubles:
 
     @cache
     def fits(word: int) -> tuple[Ints, Doubles]:
-        """Return the positions of a word's possible outputs in all released notes, and the gain of each."""
+        """Return the positions of a word's possible outputs in all released notes, and the gain of
+        each.
+        """
         entries = slice(ratio.indptr[word], ratio.indptr[word + 1]) if word >= 0 else slice(0, 0)
         outputs = ratio.indices[entries]
         gains = np.log1p(ratio.data[entries] / SLIP)

@@ -79,7 +79,9 @@ class Sides:
 
     @cached_property
     def rarest(self) -> Mask:
-        """Return a mask of notes of the tenth of the people whose known texts have the rarest words on average."""
+        """Return a mask of notes of the tenth of the people whose known texts have the rarest words
+        on average.
+        """
         texts = [set(words(text)) for text in self.whole]
         texts_held = Counter(word for text in texts for word in text)
         rarity = np.array(
@@ -95,7 +97,9 @@ class Sides:
         return np.isin(self.people, tenth)
 
     def fragments(self, length: int, rng: Generator) -> Sides:
-        """Return one released note per known text, with a random run of `length` words of the text as known text."""
+        """Return one released note per known text, with a random run of `length` words of the text
+        as known text.
+        """
         first = np.unique(self.truth, return_index=True)[1]
         known = [self.known_words[j] for j in self.truth[first]]
         starts = [int(rng.integers(max(1, len(text) - length + 1))) for text in known]
@@ -116,12 +120,15 @@ def paired(
     crosswalk: Mapping[str, str] | None = None,
     limit: int,
 ) -> Sides:
-    """Pair released notes with known texts of the same id; texts with the same id are joined. Streams both.
+    """Pair released notes with known texts of the same id; texts with the same id are joined.
+    Streams both.
 
     Args:
         match: the column that pairs both; `patient` for the patient ids; None: the note ids.
-        crosswalk: released note (or patient) id -> the id of the known text; None if they are equal.
-        limit: maximum released notes, a random sample; with fewer notes, texts of other people are added up to it.
+        crosswalk: released note (or patient) id -> the id of the known text; None if they are
+            equal.
+        limit: maximum released notes, a random sample; with fewer notes, texts of other people are
+            added up to it.
 
     Raises InputError for a missing column, no common id, or fewer than two people.
     """
@@ -145,7 +152,9 @@ def paired(
 def _texts(
     known: Corpus, column: str, wanted: AbstractSet[str], limit: int, rng: Generator
 ) -> dict[str, list[str]]:
-    """Return the texts of the wanted keys, then a random sample of others, up to `limit` keys in all."""
+    """Return the texts of the wanted keys, then a random sample of others, up to `limit` keys in
+    all.
+    """
     texts_of = dict[str, list[str]]()
     others = KeySample[list[str]](max(1, limit - len(wanted)), rng)
     for key, note in _keyed(known, column):
@@ -178,7 +187,8 @@ def _sides(
 
 
 def unsampled(corpus: Corpus, sides: Sides, limit: int, rng: Generator) -> list[str]:
-    """Return the texts of at most `limit` notes, a random sample, that are not among the known texts of a linkage.
+    """Return the texts of at most `limit` notes, a random sample, that are not among the known
+    texts of a linkage.
 
     Empty if they are fewer than the known texts, which is too few to train on.
     """
@@ -198,7 +208,8 @@ def other_notes(
     crosswalk: Mapping[str, str] | None,
     limit: int,
 ) -> Sides | None:
-    """Pair one released note of each patient with the patient's other source notes; None for fewer than two patients.
+    """Pair one released note of each patient with the patient's other source notes; None for fewer
+    than two patients.
 
     Args:
         crosswalk: released note id -> source id. limit: maximum patients, a random sample.
@@ -253,7 +264,9 @@ def _has_words(text: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Own:
-    """Vectors that an attacker trained, and channels built from them; the settings of the release are public."""
+    """Vectors that an attacker trained, and channels built from them; the settings of the release
+    are public.
+    """
 
     vectors: Vectors = field(repr=False)
     channels: tuple[Channel, ...]
@@ -275,8 +288,8 @@ class Own:
 
         Args:
             vectors: training settings (default: those of all shadow vectors).
-            channels: settings of the channels. like: the channel of the release, whose settings are used instead, with
-                the released words as outputs; its matrix and words are not used.
+            channels: settings of the channels. like: the channel of the release, whose settings are
+                used instead, with the released words as outputs; its matrix and words are not used.
             texts: texts to train on instead of the known texts.
 
         Raises:

@@ -1,4 +1,6 @@
-"""`clinveil attack canaries`: Plant invented secrets in a copy of the training notes and measure exposure."""
+"""`clinveil attack canaries`: Plant invented secrets in a copy of the training notes and measure
+exposure.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def canaries(
         Path, typer.Argument(help="Training notes; the copy with canaries is not written.")
     ],
 ) -> None:
-    """Train on a copy with canaries; measure how far the model and its synthetic notes disclose them."""
+    """Train on a copy with canaries; measure how far the model and its synthetic notes disclose
+    them.
+    """
     how = run.settings
     if not how.repeats or min(how.repeats) < 1:
         raise UsageError("--repeats must be 1 or more")

@@ -30,7 +30,9 @@ class InferenceSettings(MeasureSettings):
 
 @command("attack inference", InferenceSettings, flags="seed", findings=True)
 def inference(run: Run[InferenceSettings], released: Released, known: Known = None) -> None:
-    """Predict an attribute of patients from released notes; train on released or original notes of others."""
+    """Predict an attribute of patients from released notes; train on released or original notes of
+    others.
+    """
     how = run.settings
     label = run.settings.notes.label
     if not label:

@@ -1,4 +1,6 @@
-"""`clinveil attack leaveout`: Measure how much predictions depend on one patient (S-PDTP, paper C)."""
+"""`clinveil attack leaveout`: Measure how much predictions depend on one patient (S-PDTP, paper
+C).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def leaveout(
     notes: Annotated[Path, typer.Argument(help="Training notes: a file or a folder.")],
     out: Folder = None,
 ) -> None:
-    """Train with and without each of some patients, and compare; also measure the effect of other changes."""
+    """Train with and without each of some patients, and compare; also measure the effect of other
+    changes.
+    """
     how = run.settings
     closed = how.mode == "unigram"
     before = None if closed or out is None or how.force or how.seed is not None else seed_of(out)

@@ -51,7 +51,9 @@ def linkage(
     channel: ChannelOf = None,
     vectors: VectorsOf = None,
 ) -> None:
-    """Link released notes to patients of whom some text is known; compare with chance and a control."""
+    """Link released notes to patients of whom some text is known; compare with chance and a
+    control.
+    """
     how = run.settings
     match = run.settings.attack.match
     keep: tuple[str, ...] = () if match in (None, "patient") else (match,)

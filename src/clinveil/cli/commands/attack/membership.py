@@ -69,7 +69,9 @@ def membership(
     synthetic: Synthetic = None,
     reference: Reference = None,
 ) -> None:
-    """Separate members from others by the model's loss; compare with an attacker without a model."""
+    """Separate members from others by the model's loss; compare with an attacker without a
+    model.
+    """
     how = run.settings
     if model is None and synthetic is None:
         raise UsageError("nothing to attack", hint="pass --from MODEL or --synthetic NOTES")

@@ -20,7 +20,8 @@ def clinicalnlp_2019(
     notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")],
     out: Out,
 ) -> None:
-    """Train language models, write synthetic notes, measure privacy and utility, and print the tables of paper C.
+    """Train language models, write synthetic notes, measure privacy and utility, and print the
+    tables of paper C.
 
     Run the same command again to resume. All of OUT is secret.
     """

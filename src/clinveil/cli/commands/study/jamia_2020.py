@@ -1,4 +1,6 @@
-"""`clinveil study jamia-2020`: Measure what obfuscation costs on similarity and classification (paper A)."""
+"""`clinveil study jamia-2020`: Measure what obfuscation costs on similarity and classification
+(paper A).
+"""
 
 from __future__ import annotations
 

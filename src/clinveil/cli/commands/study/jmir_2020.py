@@ -30,7 +30,8 @@ def jmir_2020(
     codes: Codes,
     out: Out,
 ) -> None:
-    """Train vectors on imperfectly de-identified notes, attack each model, and print the tables of paper B.
+    """Train vectors on imperfectly de-identified notes, attack each model, and print the tables of
+    paper B.
 
     Run the same command again to resume. All of OUT is secret.
     """

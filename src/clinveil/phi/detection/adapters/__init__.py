@@ -1,3 +1,4 @@
-"""Adapters of identifier detectors from other libraries, one per file. Each needs an optional extra and works
+"""Adapters of identifier detectors from other libraries, one per file. Each needs an optional extra
+and works
 offline.
 """

@@ -1,8 +1,9 @@
-"""Token classifiers in Hugging Face format, loaded from a local folder: setting `also`, value `hf:/path/to/model`.
+"""Token classifiers in Hugging Face format, loaded from a local folder: setting `also`, value
+`hf:/path/to/model`.
 
-The folder contains config.json, tokenizer.json and model.safetensors (pickled weights are refused because they can
-contain code). Long notes are processed in windows that overlap by a quarter; a token of two windows gets the label of
-the window in which it has more context.
+The folder contains config.json, tokenizer.json and model.safetensors (pickled weights are refused
+because they can contain code). Long notes are processed in windows that overlap by a quarter; a
+token of two windows gets the label of the window in which it has more context.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class _Classifier:
             yield run
 
     def _tokens(self, text: str) -> dict[tuple[int, int], tuple[int, int, float]]:
-        """Return the offsets of each token with the number of tokens around it, its label and its probability."""
+        """Return the offsets of each token with the number of tokens around it, its label and its
+        probability.
+        """
         options = {"truncation": True, "max_length": self._longest, "stride": self._longest // 4}
         read = self._tokenizer(
             text, **options, return_overflowing_tokens=True, return_offsets_mapping=True

@@ -1,13 +1,15 @@
-"""Presidio's analyzer: setting `also`, value `presidio` (patterns only) or `presidio:/path/to/pipeline` (with spaCy).
+"""Presidio's analyzer: setting `also`, value `presidio` (patterns only) or
+`presidio:/path/to/pipeline` (with spaCy).
 
-Without a pipeline a blank one is used, which detects no names, places or organisations. The recognisers are selected
-and configured here so that none of them uses the network:
+Without a pipeline a blank one is used, which detects no names, places or organisations. The
+recognisers are selected and configured here so that none of them uses the network:
 
-- E-mail addresses of any domain are accepted. Presidio's own check downloads a list of top-level domains and rejects
-  addresses in a hospital's internal network.
+- E-mail addresses of any domain are accepted. Presidio's own check downloads a list of top-level
+  domains and rejects addresses in a hospital's internal network.
 - Phone numbers are matched for three countries instead of eight.
 - The lemma of a token is the token itself; without lemmas, context words do not raise a score.
-- Findings with a score below `MIN_SCORE` are dropped; otherwise every short code is reported as a driving licence.
+- Findings with a score below `MIN_SCORE` are dropped; otherwise every short code is reported as a
+  driving licence.
 """
 
 from __future__ import annotations
@@ -56,14 +58,18 @@ def _engine(where: Path | None) -> Any:
     language = _blank(spacy) if where is None else load_pipeline(where)
 
     class Engine(SpacyNlpEngine):  # type: ignore[misc,unused-ignore]
-        """Presidio's engine on a pipeline that is already loaded: the original `load` downloads one."""
+        """Presidio's engine on a pipeline that is already loaded: the original `load` downloads
+        one.
+        """
 
         def load(self) -> None:
             """Use the given pipeline."""
             self.nlp = {"en": language}
 
     class Emails(kinds.EmailRecognizer):  # type: ignore[misc,unused-ignore]
-        """E-mail addresses of any domain: Presidio's check downloads a list of domains and rejects internal ones."""
+        """E-mail addresses of any domain: Presidio's check downloads a list of domains and rejects
+        internal ones.
+        """
 
         def validate_result(self, pattern_text: str) -> None:
             """Accept every match of the pattern."""

@@ -1,4 +1,6 @@
-"""spaCy pipelines in a local folder: setting `also`, value `spacy:/path/to/pipeline`. Entities become findings."""
+"""spaCy pipelines in a local folder: setting `also`, value `spacy:/path/to/pipeline`. Entities
+become findings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Addresses outside the United States: further forms of streets, and the towns and postal codes after a street.
+"""Addresses outside the United States: further forms of streets, and the towns and postal codes
+after a street.
 
 Formats: Universal Postal Union, "Postal addressing systems in member countries".
 """
@@ -33,7 +34,9 @@ _TAIL = re.compile(
 
 
 def tail(note: NoteView, end: int) -> Iterator[tuple[int, int, str]]:
-    """Yield the towns, postal codes and flats after a street that ends at an offset of the plain copy."""
+    """Yield the towns, postal codes and flats after a street that ends at an offset of the plain
+    copy.
+    """
     after_code = False
     while match := _TAIL.match(note.plain, end):
         if town := match["town"]:

@@ -1,7 +1,7 @@
 """Street addresses, post-office boxes, postal codes and cities. States and countries may stay.
 
-Covers American, Canadian, British and continental European formats: house number before or after the street, postal
-codes with letters.
+Covers American, Canadian, British and continental European formats: house number before or after
+the street, postal codes with letters.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ _MEASURED = words(
 
 
 def _is_city(match: re.Match[str], note: NoteView) -> bool:
-    """Accept a place that is not a state and not an ordinary word; cities of the list may be words."""
+    """Accept a place that is not a state and not an ordinary word; cities of the list may be
+    words.
+    """
     place = " ".join(match["phi"].split())
     if place.lower() in _WIDE:
         return False
@@ -65,7 +67,9 @@ def _is_city(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _is_home(match: re.Match[str], note: NoteView) -> bool:
-    """Accept also a place that is a word of shorthand only: `moved to Spiro`, but not `works in Physio`."""
+    """Accept also a place that is a word of shorthand only: `moved to Spiro`, but not `works in
+    Physio`.
+    """
     if _is_city(match, note):
         return True
     place = match["phi"].lower()
@@ -101,7 +105,9 @@ def _known_city(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _unlikely_name(match: re.Match[str], note: NoteView) -> bool:
-    """Accept a listed city without usual first names or frequent surnames in it (not Charlotte, Jackson)."""
+    """Accept a listed city without usual first names or frequent surnames in it (not Charlotte,
+    Jackson).
+    """
     if " ".join(match["phi"].split()) not in _CITIES:
         return False
     return _known_city(match, note) and not any(
@@ -110,7 +116,9 @@ def _unlikely_name(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _street(match: re.Match[str], note: NoteView) -> bool:
-    """Reject `2 Residents Dr. Smith`, where `Dr` is a title, and matches that cross an empty line."""
+    """Reject `2 Residents Dr. Smith`, where `Dr` is a title, and matches that cross an empty
+    line.
+    """
     if re.search(r"\n\s*\n", match["phi"]):
         return False
     tail = note.plain[match.end("phi") : match.end("phi") + 2]
@@ -137,7 +145,9 @@ def _plain_street(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _postcode(match: re.Match[str], note: NoteView) -> bool:
-    """Accept Canadian (M5B 1W8) and British (SW1A 2AA) codes; reject vertebrae with an ordinal (T1 3RD)."""
+    """Accept Canadian (M5B 1W8) and British (SW1A 2AA) codes; reject vertebrae with an ordinal (T1
+    3RD).
+    """
     return bool(_CANADIAN.fullmatch(match["phi"]) or _BRITISH.fullmatch(match["phi"]))
 
 
@@ -145,7 +155,8 @@ _UNIT_LETTERS = words("LT RT ML MG KG CC CM MM IU AM PM HR MD SS SA SD MR PO IV 
 
 
 def _continental(match: re.Match[str], note: NoteView) -> bool:
-    """Accept digits after a country letter, with postal letters that are not a unit (1016 GV), or after a house
+    """Accept digits after a country letter, with postal letters that are not a unit (1016 GV), or
+    after a house
     number.
     """
     if match["letters"]:

@@ -20,7 +20,8 @@ _GAP = r"[\W_]{1,6}"
 _UNIT = (
     r"(?:[\s-]*(?:years?|yrs?)\b(?!\s*(?:ago|later|history|duration|prior|of\s(?!age)|and\s(?:above|older)"
     r"|or\s(?:older|more)))"
-    r"|\s(?!days?|hours?|hrs?|weeks?|months?|mos?)[a-z]{3,6}\sof\sage\b"  # misspelt units such as yeras
+    # misspelt units such as yeras
+    r"|\s(?!days?|hours?|hrs?|weeks?|months?|mos?)[a-z]{3,6}\sof\sage\b"
     r"|[\s-]*y\.?\s?/?o\b|\s?[\s-]?y(?:o?[MF])?\b|[\s-]*y\.o\.)"
 )
 _LAST_YEAR = 26  # two digits up to this can be a year of this century
@@ -68,7 +69,9 @@ _OLD_PERSON = re.compile(
 
 
 def _birth_of_an_old_person(match: re.Match[str], note: NoteView) -> bool:
-    """Return whether a birth year of two digits can be that of a person over 89: '27 to '39, or one of such an age."""
+    """Return whether a birth year of two digits can be that of a person over 89: '27 to '39, or one
+    of such an age.
+    """
     year = int(match["year"])
     return _LAST_YEAR < year < 40 or (year < 40 and _is_old(note.plain))
 

@@ -1,4 +1,6 @@
-"""Biometric identifiers and full-face photographs, if the note contains their number or file name."""
+"""Biometric identifiers and full-face photographs, if the note contains their number or file
+name.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """Dates, except a bare year, which may stay (45 CFR 164.514(b)(2)(i)(C)). Times of day also stay.
 
-Fractions, scores and doses look like dates without a year (strength 3/4, murmur 2/6, BP 120/80). Two numbers that
-cannot be one of these (3/24, 12/07) are a date after any word. The others need a temporal word, the name of an
-examination, or a full date of the same month in the note. Relative dates (last week) and weekdays stay. A weekday next
-to a date is part of the date: next to a shifted date it would disclose the offset modulo seven days. Years in a range
-(2014-2017) and quarters are dates.
+Fractions, scores and doses look like dates without a year (strength 3/4, murmur 2/6, BP 120/80).
+Two numbers that cannot be one of these (3/24, 12/07) are a date after any word. The others need a
+temporal word, the name of an examination, or a full date of the same month in the note. Relative
+dates (last week) and weekdays stay. A weekday next
+to a date is part of the date: next to a shifted date it would disclose the offset modulo seven
+days. Years in a range (2014-2017) and quarters are dates.
 """
 
 from __future__ import annotations
@@ -141,7 +142,9 @@ def _clause(match: re.Match[str], note: NoteView) -> str:
 
 
 def _partial(match: re.Match[str], note: NoteView) -> bool:
-    """Accept a day and month without a year after a temporal word, unless the context is a score."""
+    """Accept a day and month without a year after a temporal word, unless the context is a
+    score.
+    """
     if (
         not _day_month(match, note)
         or _duration(match, note)
@@ -178,7 +181,9 @@ def _partial(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _no_fraction(text: str) -> bool:
-    """Return whether one of the numbers `3/24`, `12/07`, `11/9` is written as in a date, not as a fraction."""
+    """Return whether one of the numbers `3/24`, `12/07`, `11/9` is written as in a date, not as a
+    fraction.
+    """
     if _DURATION.fullmatch(text):
         return False
     pairs = [pair.split("/") for pair in _PAIR.findall(text)]
@@ -192,7 +197,9 @@ def _no_fraction(text: str) -> bool:
 
 
 def _near_date(text: str, note: NoteView) -> bool:
-    """Return whether a full date of the note has the month of a date without a year, or the one before or after."""
+    """Return whether a full date of the note has the month of a date without a year, or the one
+    before or after.
+    """
     numbers = [tuple(int(number) for number in pair.split("/")) for pair in _PAIR.findall(text)]
     months = _months(note.plain)
     return any(
@@ -215,7 +222,8 @@ def _months(text: str) -> frozenset[int]:
 def _spelled(match: re.Match[str], note: NoteView) -> bool:
     """Decide for spelled months; May, March and abbreviations are also words or drugs.
 
-    Without a year, a lower-case one of these needs an ordinal or a temporal word, and no month counts before a unit.
+    Without a year, a lower-case one of these needs an ordinal or a temporal word, and no month
+    counts before a unit.
     """
     if re.search(r"(?:19|20|21)\d\d\b|'\s?\d\d", match["phi"]):
         return True
@@ -254,7 +262,9 @@ def _festive(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _late_year(match: re.Match[str], note: NoteView) -> bool:
-    """Accept `3/87`: a month and a two-digit year that cannot be a day. Before 1950 it needs a temporal word."""
+    """Accept `3/87`: a month and a two-digit year that cannot be a day. Before 1950 it needs a
+    temporal word.
+    """
     month, year = (int(n) for n in match["phi"].split("/"))
     lead = before(match, note, 36)
     if not 1 <= month <= 12 or 0 < year <= 31:
@@ -271,7 +281,9 @@ def _late_year(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _short_range(match: re.Match[str], note: NoteView) -> bool:
-    """Accept a range of which one end or both lack the year; without any year, as a date without a year."""
+    """Accept a range of which one end or both lack the year; without any year, as a date without a
+    year.
+    """
     pairs = [tuple(int(n) for n in pair.split("/")) for pair in _PAIR.findall(match["phi"])]
     if not all(1 <= min(pair) <= 12 and max(pair) <= 31 for pair in pairs):
         return False
@@ -390,7 +402,8 @@ RULES = (
         score=0.95,
         check=_day_range,
     ),
-    # The next two rules overlap with the date by one character, so weekday and date merge into one span.
+    # The next two rules overlap with the date by one character, so weekday and date merge into one
+    # span.
     _rule(
         rf"{WORD_BEGIN}(?P<phi>{WEEKDAY},?\s(?:the\s)?(?:\d|[jfmasond]))(?:(?<=\d)\d?(?:[/-]\d"
         rf"|{_ORDINAL}\s(?:of\s)?{MONTH})"

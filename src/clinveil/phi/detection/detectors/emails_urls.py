@@ -1,4 +1,5 @@
-"""E-mail, web and IP addresses (including internal domains such as .local and .corp), user names and home
+"""E-mail, web and IP addresses (including internal domains such as .local and .corp), user names
+and home
 directories.
 """
 
@@ -21,7 +22,9 @@ _MAILERS = r"(?:gmail|yahoo|hotmail|outlook|aol|icloud|comcast|protonmail|verizo
 
 
 def _an_address(match: re.Match[str], note: NoteView) -> bool:
-    """Return whether four numbers are an IP address and not a section: one has two digits, or `IP` is near."""
+    """Return whether four numbers are an IP address and not a section: one has two digits, or `IP`
+    is near.
+    """
     if re.search(
         r"\b(?:version|build|release|firmware|software|section|v)\.?\s*$", before(match, note, 16)
     ):

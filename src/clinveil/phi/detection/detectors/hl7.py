@@ -1,6 +1,7 @@
 """HL7 version 2 segments pasted into a note: the position of a field determines its label.
 
-Fields follow HL7 2.5.1, chapters 3, 4, 6, 9, 10 and 12. Components are separated by `^`, repetitions by `~`.
+Fields follow HL7 2.5.1, chapters 3, 4, 6, 9, 10 and 12. Components are separated by `^`,
+repetitions by `~`.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ _NAMED = (
     rf"(?<![\w-])(?P<phi>{_PIECE}(?:{_S}(?:{_PIECE}|of|the|and|de|&)){{0,5}}{_S}{_KIND}(?:{_S}(?:of|at)\s+"
     rf"(?:the\s+)?{_PIECE}(?:{_S}{_PIECE})?)?)"
 )
-# Kind before the name: University of Leeds, Cancer Center in New York, Hospital Clinico San Carlos, Hôpital Necker.
+# Kind before the name: University of Leeds, Cancer Center in New York, Hospital Clinico San Carlos,
+# Hôpital Necker.
 _KIND_FIRST = (
     rf"\b(?P<phi>(?:University(?:\sHospitals?)?\sof|(?:Cancer|Medical|Heart|Trauma|Surgery|Burn)\s(?:Center"
     rf"|Centre)\s(?:of|in|at)|Hospitals?\s(?:of|for)|Institute\sof|College\sof|Bank\sof|Hopital"
@@ -108,7 +109,9 @@ _SPECIALTY = re.compile(
 
 
 def _foreign(match: re.Match[str], note: NoteView) -> bool:
-    """Accept a kind with a name that is not an English word: Hospital La Paz, not Hospital Course."""
+    """Accept a kind with a name that is not an English word: Hospital La Paz, not Hospital
+    Course.
+    """
     pieces = re.split(r"[\s'-]", match["phi"])
     if pieces[0] in ("Charité", "Charite", "Hôtel"):
         return True
@@ -120,7 +123,9 @@ def _foreign(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _by_name(match: re.Match[str], note: NoteView) -> bool:
-    """Accept a place or name before a kind that is also a word: Monash Health, Changi General, not Mental Health."""
+    """Accept a place or name before a kind that is also a word: Monash Health, Changi General, not
+    Mental Health.
+    """
     pieces = re.split(r"[\s-]", match["phi"].split(",")[0])
     lead = before(match, note, 24)
     kind = pieces[-1]
@@ -143,7 +148,9 @@ def _head(name: str) -> str:
 
 
 def _called(match: re.Match[str], note: NoteView) -> bool:
-    """Require a distinguishing word before the kind: `Pain Clinic` is a kind, `Elm Clinic` is a name."""
+    """Require a distinguishing word before the kind: `Pain Clinic` is a kind, `Elm Clinic` is a
+    name.
+    """
     name = match["phi"]
     if _UPPER_CASE.fullmatch(name) and len(name) > 60:
         return False
@@ -166,7 +173,9 @@ def _not_only_kind(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _somewhere(match: re.Match[str], note: NoteView) -> bool:
-    """Accept capitalised words after a preposition if none is a ward, medical term, state or calendar word."""
+    """Accept capitalised words after a preposition if none is a ward, medical term, state or
+    calendar word.
+    """
     pieces = [piece.strip(".,'").lower().removesuffix("'s") for piece in match["phi"].split()]
     short = len(match["phi"]) < 4 and match["phi"].isupper() and " to " in match[0]
     if short or re.search(r"[\d&]", match["phi"]) or _GENERIC.issuperset(pieces):
@@ -188,7 +197,9 @@ def _somewhere(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _employs(match: re.Match[str], note: NoteView) -> bool:
-    """Accept an employer or school unless a word is medical or a ward. Upper and lower case are accepted."""
+    """Accept an employer or school unless a word is medical or a ward. Upper and lower case are
+    accepted.
+    """
     pieces = [piece.strip(".,'").lower().removesuffix("'s") for piece in match["phi"].split()]
     if re.match(
         r"\s(?:trial|study|registry|protocol|program|class|group|arm)", after(match, note, 12)

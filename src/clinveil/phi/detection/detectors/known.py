@@ -1,9 +1,11 @@
-"""The known-patient feed: find the identifiers that a hospital has on file for a patient in that patient's notes.
+"""The known-patient feed: find the identifiers that a hospital has on file for a patient in that
+patient's notes.
 
-Names match in any case and order, with or without accents, with one misspelling (two from nine letters on), as
-nicknames, initials and user names, and by the parts of hyphenated names. Numbers match with other separators, dates of
-birth in the usual formats. Diagnosis codes are not identifiers. Where the feed exists, this is the strongest detector
-(record-linked scrubbing; sensitivity 0.999 for known identifiers, BMC Med Inform Decis Mak 2017, 17:437).
+Names match in any case and order, with or without accents, with one misspelling (two from nine
+letters on), as nicknames, initials and user names, and by the parts of hyphenated names. Numbers
+match with other separators, dates of birth in the usual formats. Diagnosis codes are not
+identifiers. Where the feed exists, this is the strongest detector (record-linked scrubbing;
+sensitivity 0.999 for known identifiers, BMC Med Inform Decis Mak 2017, 17:437).
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ class _Known:
     )
 
     def find(self, note: NoteView) -> Iterator[Span]:
-        """Yield names of the staff list, and matches with the patient's record if the patient is known."""
+        """Yield names of the staff list, and matches with the patient's record if the patient is
+        known.
+        """
         if note.staff is not None:
             yield from note.staff.found(note, self.name)
         if note.patient is None:
@@ -81,7 +85,9 @@ class _Known:
 
 
 def name_forms(name: tuple[str, ...]) -> frozenset[str]:
-    """Return the normalised forms of name tokens and of their hyphenated parts, without initials."""
+    """Return the normalised forms of name tokens and of their hyphenated parts, without
+    initials.
+    """
     parts = (part for token in name for part in (token, *token.split("-")))
     return frozenset(form for part in parts if len(form := name_form(part)) > 1)
 
@@ -102,8 +108,9 @@ def own_form(word: str, forms: frozenset[str]) -> str | None:
 def _counts(word: Word, why: str) -> bool:
     """Return whether one match counts without further evidence.
 
-    An ordinary word (a patient called May) must be capitalised, or another name must be next to it. A nickname that is
-    an ordinary word (Will, Pat) always needs a name next to it. A short nickname must be capitalised.
+    An ordinary word (a patient called May) must be capitalised, or another name must be next to it.
+    A nickname that is an ordinary word (Will, Pat) always needs a name next to it. A short nickname
+    must be capitalised.
     """
     if why == NICKNAME:
         return not word.ordinary and (word.capital or len(word.text) > _SHORT)
@@ -111,7 +118,9 @@ def _counts(word: Word, why: str) -> bool:
 
 
 def _with_neighbours(note: NoteView, index: int, why: str, forms: NameVariants) -> tuple[int, int]:
-    """Return the span of a word with an initial or particle of the name before it, and the digits of a user name."""
+    """Return the span of a word with an initial or particle of the name before it, and the digits
+    of a user name.
+    """
     start = note.words.starts[index]
     end = note.words[index].end
     if why == USER_NAME:
@@ -164,7 +173,9 @@ def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def _loose(number: str) -> str:
-    """Return a pattern for a number that allows up to three separators between its letters and digits."""
+    """Return a pattern for a number that allows up to three separators between its letters and
+    digits.
+    """
     signs = [re.escape(sign) for sign in number if sign.isalnum()]
     return r"[\W_]{0,3}".join(signs) if len(signs) > 3 else ""
 

@@ -1,7 +1,8 @@
 """Names of people, detected by context, by name lists, and by further mentions in the note.
 
-Many surnames are also words (Pain, Drain, Foley, May), so a word that is also an ordinary word or an eponym counts only
-with a cue. After detection, the rest of the note is searched for the same names.
+Many surnames are also words (Pain, Drain, Foley, May), so a word that is also an ordinary word or
+an eponym counts only with a cue. After detection, the rest of the note is searched for the same
+names.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _WITHOUT_CUE = frozenset(("listed", "listed alone", "two unknown words", "meetin
 def names_of(note: NoteView) -> tuple[NameState, list[fields.NameSpan]]:
     """Return the names of a note, and spans that are not runs of words: initials, accounts.
 
-    Order: names in structured fields, names at cues (strongest cue first), listed names, further mentions.
+    Order: names in structured fields, names at cues (strongest cue first), listed names, further
+    mentions.
     """
     state = NameState(note)
     by_cue = CueRuns(state)

@@ -43,7 +43,9 @@ def _is_fax(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _is_phone(match: re.Match[str], note: NoteView) -> bool:
-    """Return whether ten digits are a phone number: without separators, the area code needs brackets."""
+    """Return whether ten digits are a phone number: without separators, the area code needs
+    brackets.
+    """
     return not _is_fax(match, note) and bool(re.search(r"[\s.()/-]\d{3}[\s.-]|\(", match["phi"]))
 
 
@@ -57,7 +59,9 @@ def _no_unit(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _abroad(match: re.Match[str], note: NoteView) -> bool:
-    """Accept nine to eleven digits in groups, without a date at their start (01-02-2019, 03/04/19 0815)."""
+    """Accept nine to eleven digits in groups, without a date at their start (01-02-2019, 03/04/19
+    0815).
+    """
     if _DATE.match(match["phi"]):
         return False
     digits = sum(c.isdigit() for c in re.split(r"[a-z,]", match["phi"].lower())[0])

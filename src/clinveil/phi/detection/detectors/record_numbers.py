@@ -1,6 +1,8 @@
-"""Record, account, licence and device numbers. The label comes from the words before the number, or from its format.
+"""Record, account, licence and device numbers. The label comes from the words before the number, or
+from its format.
 
-Medical codes lack such cue words and stay: ICD, CPT, LOINC, NDC, TNM, genes, trials, laboratory values.
+Medical codes lack such cue words and stay: ICD, CPT, LOINC, NDC, TNM, genes, trials, laboratory
+values.
 """
 
 from __future__ import annotations
@@ -125,7 +127,9 @@ def _no_time_stamp(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _bare(match: re.Match[str], note: NoteView) -> bool:
-    """Accept bare numbers: nine digits, seven unless something is counted, five if a cue precedes."""
+    """Accept bare numbers: nine digits, seven unless something is counted, five if a cue
+    precedes.
+    """
     digits = match["phi"].lstrip("#")
     lead = before(match, note, 20)
     if (
@@ -144,7 +148,9 @@ def _bare(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _lettered(match: re.Match[str], note: NoteView) -> bool:
-    """Accept one letter with six digits; with five (J12345 may be a code) only after a word for a number."""
+    """Accept one letter with six digits; with five (J12345 may be a code) only after a word for a
+    number.
+    """
     digits = sum(c.isdigit() for c in match["phi"])
     named = match["phi"][1].isalpha() or digits >= 6 or _NUMBERED.search(before(match, note, 20))
     return bool(named) and _unpublished(match, note)
@@ -155,7 +161,9 @@ def _seven(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _cue_is_a_word(match: re.Match[str], note: NoteView) -> bool:
-    """Reject cues inside a word: `fin` in `finger4`. The first word of the match must end before the number."""
+    """Reject cues inside a word: `fin` in `finger4`. The first word of the match must end before
+    the number.
+    """
     word = re.match("[A-Za-z]+", match[0])
     return word is None or match.start() + word.end() <= match.start("phi")
 
@@ -178,7 +186,8 @@ _STAFF = re.compile(
     rf"(?P<phi>[A-Z]{{2,3}}\d{{1,5}}|[A-Z]{{2,3}}[/:][a-z]{{2,3}}"
     rf"|[A-Z]{{2,3}}/[A-Z]{{2,3}}(?=\s*[.\n]|\s*$)){CODE_END}"
 )
-# National numbers of the United Kingdom, Brazil, Sweden, Italy, France, Singapore, India and Ireland.
+# National numbers of the United Kingdom, Brazil, Sweden, Italy, France, Singapore, India and
+# Ireland.
 _NATIONAL = (
     (
         r"(?:QQ|[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])\s?\d{2}\s?\d{2}\s?\d{2}\s?[A-D]",

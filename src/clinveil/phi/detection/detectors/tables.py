@@ -1,7 +1,7 @@
 """Columns of tables: a heading (Age, DOB, Hosp No) determines the label of the cells below it.
 
-Cells are separated by `|`, tabs, semicolons, commas, or two spaces and more. A table ends at a line with another
-number of cells, at a blank line and at another heading.
+Cells are separated by `|`, tabs, semicolons, commas, or two spaces and more. A table ends at a line
+with another number of cells, at a blank line and at another heading.
 """
 
 from __future__ import annotations

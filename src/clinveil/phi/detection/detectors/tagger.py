@@ -1,4 +1,5 @@
-"""The tagger: a statistical model of names in context, trained on examples. Its findings are added to those of the
+"""The tagger: a statistical model of names in context, trained on examples. Its findings are added
+to those of the
 rules.
 """
 
@@ -125,8 +126,9 @@ def _label(state: NameState, hit: Hit) -> str:
 def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
     """Return whether a hit is rather a code, a test, a device, a drug or a common word than a name.
 
-    A word that may be one of these counts only next to a second cue: a title, a relative, a credential, or another part
-    of the name, judged by the text between this hit and those before and after it (`beside`).
+    A word that may be one of these counts only next to a second cue: a title, a relative, a
+    credential, or another part of the name, judged by the text between this hit and those before
+    and after it (`beside`).
     """
     first = bisect_left(state.words.starts, hit.start)
     end = bisect_left(state.words.starts, hit.end)
@@ -150,7 +152,9 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
 
 
 def _is_code(state: NameState, hit: Hit) -> bool:
-    """Return whether digits or signs of codes are in or next to a hit, or it is the ending of a file name."""
+    """Return whether digits or signs of codes are in or next to a hit, or it is the ending of a
+    file name.
+    """
     if _NUMBERED.match(state.text, hit.end):
         return True
     if state.text[hit.start - 1 : hit.start] == "." and state.text[hit.start].islower():
@@ -181,7 +185,9 @@ def _is_surely_term(state: NameState, hit: Hit, first: int, end: int) -> bool:
 
 
 def _least_after(state: NameState, first: int, run: list[Word]) -> float:
-    """Return the least probability of a run after a preposition: more where no verb of meeting precedes it."""
+    """Return the least probability of a run after a preposition: more where no verb of meeting
+    precedes it.
+    """
     lowers = state.words.lowers
     kinds = state.words.classes
     if len(run) > 1 or first < _PAIR or lowers[first - 1] not in _PREPOSITIONS:
@@ -208,7 +214,9 @@ def _least_after(state: NameState, first: int, run: list[Word]) -> float:
 
 
 def _has_cue(state: NameState, first: int, end: int, cues: frozenset[str] = _CUES_BEFORE) -> bool:
-    """Return whether a title, a relative or a verb of meeting precedes a run of words, or a credential follows it."""
+    """Return whether a title, a relative or a verb of meeting precedes a run of words, or a
+    credential follows it.
+    """
     words = state.words
     if first and words.lowers[first - 1] in cues and _CLOSE.fullmatch(state.gap(first)):
         if words.lowers[first - 1] == "ms" and _NUMBER_BEFORE.search(
@@ -287,7 +295,9 @@ def _least_alone(
 
 
 def _only_eponyms(run: list[Word]) -> bool:
-    """Return whether the capitalised words are eponyms and ordinary words: `Dix-Hallpike`, `Holter`."""
+    """Return whether the capitalised words are eponyms and ordinary words: `Dix-Hallpike`,
+    `Holter`.
+    """
     odd = [word for word in run if len(word.text) > 1 and word.capital]
     eponyms = [word for word in odd if word.classes & LexicalClass.EPONYM]
     return bool(eponyms) and all(word.ordinary for word in odd if word not in eponyms)
@@ -296,7 +306,8 @@ def _only_eponyms(run: list[Word]) -> bool:
 def with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:
     """Return all detectors with the configured tagger, or without one.
 
-    Raises UsageError if the settings both name and disable a tagger, and InputError for an invalid model file.
+    Raises UsageError if the settings both name and disable a tagger, and InputError for an invalid
+    model file.
     """
     if settings.tagger and settings.no_tagger:
         raise UsageError("settings no_tagger and tagger exclude each other")

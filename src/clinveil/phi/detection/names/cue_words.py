@@ -1,4 +1,6 @@
-"""Words that indicate a name after them, before them, or in the value of the field that they label."""
+"""Words that indicate a name after them, before them, or in the value of the field that they
+label.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,8 @@ DOES = words(
     " arrived ambulated tolerated understands understood remains returned asked wants needs takes"
     " notes"
 )
-# Prepositions and verbs that often precede a person. The words after them must look like a first name and a surname.
+# Prepositions and verbs that often precede a person. The words after them must look like a first
+# name and a surname.
 MEETINGS = words(
     "with by from to for per of w have let as seeing referring visited and or via meet see saw spoke"
 )
@@ -107,7 +110,8 @@ MET = words(
     " introduce admitted"
     " identify refer escalate met meet reach reached"
 )
-# Participles before `with`, `to`, `by`: the words after the preposition name a person, listed or not.
+# Participles before `with`, `to`, `by`: the words after the preposition name a person, listed or
+# not.
 SPOKEN = words(
     "d discussed spoke spoken speak talk talked conferred reviewed met consulted examined seen"
     " signed dictated"
@@ -144,7 +148,8 @@ CHARTED = words(
 TEAMS = words(
     "team present attendees participants attended founders members authors guests hosts speakers panel"
 )
-# Specialties and services, before the name of a clinician in brackets or after a slash: `Nephrology (Okafor)`.
+# Specialties and services, before the name of a clinician in brackets or after a slash: `Nephrology
+# (Okafor)`.
 SERVICES = words(
     "cardiology nephrology neurology oncology hematology haematology urology surgery orthopedics"
     " orthopaedics ortho"

@@ -1,7 +1,7 @@
 """Contextual cues for names: titles, field headers, relatives, credentials, ages, reporting verbs.
 
-Each cue gives the index of the word at which a name may begin. `runs.py` decides whether it is one and where it
-ends.
+Each cue gives the index of the word at which a name may begin. `runs.py` decides whether it is one
+and where it ends.
 """
 
 from __future__ import annotations
@@ -256,7 +256,9 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
 
 
 def _labelled(note: NoteView, index: int, lower: str) -> bool:
-    """Return whether an ambiguous word labels a person's field: `Primary care:`, `To:`, `Copy to:`."""
+    """Return whether an ambiguous word labels a person's field: `Primary care:`, `To:`, `Copy
+    to:`.
+    """
     start = note.words.starts[index]
     if index and note.words.lowers[index - 1] in _LABELS_WITH[lower]:
         return True
@@ -266,7 +268,9 @@ def _labelled(note: NoteView, index: int, lower: str) -> bool:
 
 
 def _meeting(note: NoteView, index: int, *, spoken: bool) -> Iterator[Cue]:
-    """Yield a cue after `with`, `by` and similar words. `spoken`: a verb of speaking or acting precedes."""
+    """Yield a cue after `with`, `by` and similar words. `spoken`: a verb of speaking or acting
+    precedes.
+    """
     texts = note.words.texts
     lowers = note.words.lowers
     starts = note.words.starts
@@ -318,7 +322,9 @@ def _backwards(
     why: str,
     trust: Trust = Trust.KIN,
 ) -> Iterator[Cue]:
-    """Yield cues for the words that end where `between` begins, before `end`, capitalised or in lower case."""
+    """Yield cues for the words that end where `between` begins, before `end`, capitalised or in
+    lower case.
+    """
     texts = note.words.texts
     starts = note.words.starts
     closest = -1
@@ -347,7 +353,9 @@ def _backwards(
 
 
 def capitals(note: NoteView, last: int) -> Iterator[int]:
-    """Yield the first word of each run of up to four capitalised words ending at word `last`, longest run first."""
+    """Yield the first word of each run of up to four capitalised words ending at word `last`,
+    longest run first.
+    """
     index = last
     texts = note.words.texts
     starts = note.words.starts

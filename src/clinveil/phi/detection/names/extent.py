@@ -48,7 +48,8 @@ class Extent(Pairs):
     """Rules for the continuation of a name."""
 
     def run(self, index: int, trust: Trust | None) -> int:
-        """Return the end of the name that begins at a word. Without a cue (`trust` None), only the lists are
+        """Return the end of the name that begins at a word. Without a cue (`trust` None), only the
+        lists are
         evidence.
         """
         end = index + 1
@@ -100,7 +101,9 @@ class Extent(Pairs):
         return self._fits(last, word, index, trust)
 
     def _word_ends_name(self, first: int, index: int, trust: Trust | None) -> bool:
-        """Return whether an ordinary capitalised word after a first name at a cue is its surname: `Dandan He, RN`."""
+        """Return whether an ordinary capitalised word after a first name at a cue is its surname:
+        `Dandan He, RN`.
+        """
         last = self.words[index - 1]
         word = self.words[index]
         if (
@@ -230,7 +233,8 @@ class Extent(Pairs):
             return False
         if not word.ordinary:
             long = not word.shouted or (last.shouted and len(word.text) > 3)
-            # An unknown word may continue a name after a first name or unknown word, at a cue after any name.
+            # An unknown word may continue a name after a first name or unknown word, at a cue after
+            # any name.
             named = bool(last.classes & LexicalClass.GIVEN) or (
                 trust is not None and not last.ordinary
             )
@@ -260,7 +264,9 @@ class Extent(Pairs):
         return self.state.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
 
     def _fits_word(self, last: Word, word: Word, trusted: bool) -> bool:
-        """Accept an ordinary word as surname after a first name; in a field also after an unlisted word."""
+        """Accept an ordinary word as surname after a first name; in a field also after an unlisted
+        word.
+        """
         if is_particle(last) and word.listed and not word.classes & LexicalClass.FUNCTION:
             return True
         sure = LexicalClass.GIVEN | LexicalClass.WORD | LexicalClass.EPONYM
@@ -288,7 +294,8 @@ class Extent(Pairs):
         )
 
     def _comma_order(self, first: int, index: int, trust: Trust | None) -> bool:
-        """Match SMITH, JOHN: a surname, then a first name. An ordinary or unlisted first name counts only in a
+        """Match SMITH, JOHN: a surname, then a first name. An ordinary or unlisted first name
+        counts only in a
         field.
         """
         last = self.words[index - 1]
@@ -331,7 +338,8 @@ class Extent(Pairs):
         return _FIELD_END.match(self.text, last, last + 8) is not None
 
     def _listed_field(self, index: int) -> int:
-        """Return the end of `Name: first, middle, last;`: capitalised words with commas up to a semicolon or line
+        """Return the end of `Name: first, middle, last;`: capitalised words with commas up to a
+        semicolon or line
         end.
         """
         end = self._listed_end(index)

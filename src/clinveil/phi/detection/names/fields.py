@@ -1,4 +1,6 @@
-"""Names in structured text (JSON, XML, headers `Smith, John  MRN`, file names, accounts), initials, damaged names."""
+"""Names in structured text (JSON, XML, headers `Smith, John  MRN`, file names, accounts), initials,
+damaged names.
+"""
 
 from __future__ import annotations
 
@@ -208,7 +210,8 @@ def word_run(note: NoteView, start: int, end: int) -> tuple[int, int]:
 
 
 def initials(state: NameState) -> Iterator[NameSpan]:
-    """Yield `J.S.` if it matches a name of the note or the context is a person, `JS` after a word for signing, and
+    """Yield `J.S.` if it matches a name of the note or the context is a person, `JS` after a word
+    for signing, and
     `JS/mk` on a line at the end.
     """
     text = state.text
@@ -249,7 +252,9 @@ def _name_initials(state: NameState) -> set[str]:
 
 
 def name_accounts(state: NameState) -> Iterator[int]:
-    """Yield words that combine a detected name the way account names do: jsmith, smithj, johns, johnsmith."""
+    """Yield words that combine a detected name the way account names do: jsmith, smithj, johns,
+    johnsmith.
+    """
     accounts: set[str] = set()
     for run in state.runs:
         row = [lower for lower in state.words.lowers[run.start : run.end] if len(lower) > 2]
@@ -261,7 +266,8 @@ def name_accounts(state: NameState) -> Iterator[int]:
         yield from (i for i, lower in enumerate(lowers) if lower in accounts and len(lower) > 4)
 
 
-# Names in damaged text: letters set apart by spaces (`J o h n`), and letters that OCR misread (`J0hn`, `Srnith`).
+# Names in damaged text: letters set apart by spaces (`J o h n`), and letters that OCR misread
+# (`J0hn`, `Srnith`).
 _SPACED = re.compile(
     r"(?:[A-Z](?: [a-z]){2,}(?: {1,3}[A-Z](?: [a-z]){2,})*"
     r"|[A-Z](?: [A-Z]){3,}(?: {2,3}[A-Z](?: [A-Z]){2,})*)(?![^\W_])"

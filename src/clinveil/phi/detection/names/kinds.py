@@ -1,6 +1,8 @@
-"""What a capitalised run of words is, if not a person: a medicine, a device, an abbreviation, a town, an institution.
+"""What a capitalised run of words is, if not a person: a medicine, a device, an abbreviation, a
+town, an institution.
 
-All tests look at the text next to the run, never at the run alone: nearly every product and town is also a surname.
+All tests look at the text next to the run, never at the run alone: nearly every product and town is
+also a surname.
 """
 
 from __future__ import annotations
@@ -175,7 +177,9 @@ _PLACE_HEADS = words("San Santa Los Las El Fort Port Mount New Saint St North So
 
 
 def is_term(state: NameState, first: int, end: int) -> bool:
-    """Return whether a run of words is a medicine, a device, an abbreviation or an eponym, by what is next to it."""
+    """Return whether a run of words is a medicine, a device, an abbreviation or an eponym, by what
+    is next to it.
+    """
     run = state.words[first:end]
     text = state.text
     single = run[0]
@@ -207,7 +211,9 @@ def is_term(state: NameState, first: int, end: int) -> bool:
 
 
 def _is_word_term(state: NameState, index: int, before: str, after: str) -> bool:
-    """Return whether one word is an eponym, an order or an abbreviation, judged by its form and its neighbours."""
+    """Return whether one word is an eponym, an order or an abbreviation, judged by its form and its
+    neighbours.
+    """
     word = state.words[index]
     if _RESULT.search(before):
         return True
@@ -234,7 +240,9 @@ def _is_run_term(state: NameState, run: list[Word], before: str) -> bool:
 
 
 def is_phrase(state: NameState, first: int, end: int) -> bool:
-    """Return whether a run is a month next to another one, a nationality, or part of a known phrase."""
+    """Return whether a run is a month next to another one, a nationality, or part of a known
+    phrase.
+    """
     word = state.words[first]
     text = state.text
     if end - first == 1 and word.lower in MONTHS:
@@ -267,7 +275,9 @@ def _within_phrase(state: NameState, first: int, end: int) -> bool:
 
 
 def _owns_term(after: str) -> bool:
-    """Return whether an eponym owns no relative and nothing of a chart: `Hoffmann's is negative`."""
+    """Return whether an eponym owns no relative and nothing of a chart: `Hoffmann's is
+    negative`.
+    """
     match = _OWNS.match(after)
     return (
         match is not None and (match[1] or "").lower() not in cue_words.CHARTED | cue_words.PEOPLE
@@ -275,7 +285,9 @@ def _owns_term(after: str) -> bool:
 
 
 def _is_medicine(lower: str, before: str, after: str, *, given: bool, odd: bool) -> bool:
-    """Return whether a dose follows, or a word of taking precedes a product or a word that is in no list."""
+    """Return whether a dose follows, or a word of taking precedes a product or a word that is in no
+    list.
+    """
     if _DOSE.match(after):
         return True
     product = lower in word_list("brands") or lower in word_list("products")
@@ -288,7 +300,9 @@ def _said_of_person(state: NameState, end: int) -> bool:
 
 
 def is_organised(state: NameState, first: int, end: int) -> bool:
-    """Return whether a word of institutions follows a run or ends it: `Kaiser facility`, `Premier Diagnostics`."""
+    """Return whether a word of institutions follows a run or ends it: `Kaiser facility`, `Premier
+    Diagnostics`.
+    """
     last = state.words[end - 1]
     return bool(_ORGANISED.match(state.text, last.end) or _ENDS_ORGANISED.search(last.text))
 

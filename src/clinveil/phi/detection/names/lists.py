@@ -65,7 +65,9 @@ _PERSON_AFTER = re.compile(
 
 
 def _may_begin(written: str) -> bool:
-    """Return whether a word may begin a name, judged by the word alone; in lower case a usual one only."""
+    """Return whether a word may begin a name, judged by the word alone; in lower case a usual one
+    only.
+    """
     text, lower, kind = look_up(written)
     if text == lower:
         return bool(kind & LexicalClass.USUAL_GIVEN) and not kind & _SURE
@@ -85,7 +87,9 @@ class ListRuns:
         self.run = runs.run
 
     def take_before_credential(self, last: int) -> None:
-        """Add the words before a credential that form a name: John Q. Smith, MD; `l. xu, rn` on a line of its own."""
+        """Add the words before a credential that form a name: John Q. Smith, MD; `l. xu, rn` on a
+        line of its own.
+        """
         if self._initialled(last):
             self.state.add(last - 1, last + 1, 0.9, "credential")
             return
@@ -105,7 +109,9 @@ class ListRuns:
             self.state.add(index + 1, last + 1, 0.9, "credential")
 
     def _initialled(self, last: int) -> bool:
-        """Return whether an initial begins a line before a word that is not a function word: `l. xu, rn`."""
+        """Return whether an initial begins a line before a word that is not a function word: `l.
+        xu, rn`.
+        """
         if (
             not last
             or len(self.words.texts[last - 1]) > 1
@@ -144,7 +150,8 @@ class ListRuns:
     def _take_small_before_credential(self, last: int) -> None:
         """Add two lower-case words before a credential: john smith, rn.
 
-        If only a bullet, a number or a word for signing precedes them in their line, they need not be usual names.
+        If only a bullet, a number or a word for signing precedes them in their line, they need not
+        be usual names.
         """
         if not last or self.state.gap(last) != " ":
             return
@@ -170,7 +177,9 @@ class ListRuns:
         ]
 
     def _small_pair(self, index: int) -> bool:
-        """Return whether a usual first name and a usual surname follow each other in lower case: `john smith`."""
+        """Return whether a usual first name and a usual surname follow each other in lower case:
+        `john smith`.
+        """
         following = self.state.neighbour(index)
         small = (
             self.words[index].text.islower() and following is not None and following.text.islower()
@@ -179,7 +188,9 @@ class ListRuns:
         return bool(small and usual and following and not following.classes & _SURE)
 
     def _supported(self, index: int) -> bool:
-        """Return False for an ordinary or unknown word without a neighbour that could make it a name."""
+        """Return False for an ordinary or unknown word without a neighbour that could make it a
+        name.
+        """
         kind = self.words.classes[index]
         texts = self.words.texts
         if kind & _NAME_OR_WORD == LexicalClass.NAME & kind and kind & LexicalClass.NAME:
@@ -245,7 +256,9 @@ class ListRuns:
             self.state.add(index, end, 0.6, "two unknown words")
 
     def _unknown_before(self, index: int) -> int:
-        """Return the start of a name, including a preceding unknown capitalised word: Vickilyn Reynolds."""
+        """Return the start of a name, including a preceding unknown capitalised word: Vickilyn
+        Reynolds.
+        """
         before = self.words[index - 1] if index else None
         if (
             before is None
@@ -255,7 +268,8 @@ class ListRuns:
         ):
             return index
         given = before.classes & LexicalClass.GIVEN and not before.classes & LexicalClass.FUNCTION
-        # An unknown word also needs a surname that is not a word and no eponym, and not to be an ordinary word here.
+        # An unknown word also needs a surname that is not a word and no eponym, and not to be an
+        # ordinary word here.
         kind = self.words[index].classes
         sure = kind & LexicalClass.USUAL_FAMILY and not kind & _SURE
         odd = unknown(before) and sure and before.lower not in self.state.note.lower_case
@@ -275,9 +289,11 @@ class ListRuns:
         return len(run) > 1 or bool(first & LexicalClass.GIVEN)
 
     def _goes_with_word(self, end: int, run: list[Word]) -> bool:
-        """Return whether a surname makes a name of a first name that is also a word: `May Rose`, `Robin Ignico`.
+        """Return whether a surname makes a name of a first name that is also a word: `May Rose`,
+        `Robin Ignico`.
 
-        A usual surname that is not a word suffices. A surname that is itself a word, or is in no list, needs a second
+        A usual surname that is not a word suffices. A surname that is itself a word, or is in no
+        list, needs a second
         cue: what follows is said of a person, and the note has neither word in lower case.
         """
         first = run[0].classes
@@ -302,7 +318,9 @@ class ListRuns:
         return named and not small and (bool(middle) or self._said_of_person(end))
 
     def _within_sentence(self, index: int) -> bool:
-        """Return whether a word in lower case precedes a word, so that its capital says something."""
+        """Return whether a word in lower case precedes a word, so that its capital says
+        something.
+        """
         if index == 0 or self.state.gap(index) != " ":
             return False
         return self.words.texts[index - 1].islower() or self.words.lowers[index - 1] in _ADVERBS
@@ -315,7 +333,8 @@ class ListRuns:
         return verb or _PERSON_AFTER.match(self.text, self.words[end - 1].end) is not None
 
     def _lone(self, index: int, word: Word) -> bool:
-        """Accept one capitalised listed word: a usual name that is not a word or an eponym, here or elsewhere in
+        """Accept one capitalised listed word: a usual name that is not a word or an eponym, here or
+        elsewhere in
         the note.
         """
         if len(word.text) < 3 or word.classes & LexicalClass.EPONYM:

@@ -59,7 +59,9 @@ class Mentions:
         self._take_adjacent()
 
     def _take_adjacent(self) -> None:
-        """Add words of names next to each other, including ordinary and short ones: `qi, mei`, `mei qi`."""
+        """Add words of names next to each other, including ordinary and short ones: `qi, mei`, `mei
+        qi`.
+        """
         lowers = self.words.lowers
         pairs = set[tuple[str, str]]()
         for run in self.state.runs:
@@ -76,7 +78,9 @@ class Mentions:
                     self.state.add(other, other + 1, 0.7, "found elsewhere in the note")
 
     def _forms(self) -> set[str]:
-        """Return the normalised forms of all words of names, and of the parts of hyphenated ones."""
+        """Return the normalised forms of all words of names, and of the parts of hyphenated
+        ones.
+        """
         kinds = self.words.classes
         sure = {
             i for run in self.state.runs if run.score > _GUESS for i in range(run.start, run.end)

@@ -1,4 +1,6 @@
-"""Names that begin at a cue: the first word, and further names that share the cue (`Drs. Smith and Young`)."""
+"""Names that begin at a cue: the first word, and further names that share the cue (`Drs. Smith and
+Young`).
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ class FirstWord(Extent):
         return trust is not Trust.HINT or self._pair(index, word, trust)
 
     def _word_as_name(self, index: int, word: Word, trust: Trust) -> bool:
-        """Decide for an ordinary word at a cue: it needs a second name, a field of its own, or to be a usual name."""
+        """Decide for an ordinary word at a cue: it needs a second name, a field of its own, or to
+        be a usual name.
+        """
         if self._pair(index, word, trust) or (
             trust >= Trust.FIELD and self._comma_pair(index, word)
         ):
@@ -144,7 +148,9 @@ class FirstWord(Extent):
         return bool(sure and len(word.text) > 3) or self._small_pair(index)
 
     def _small_person(self, index: int, word: Word) -> bool:
-        """Match `per ann okafor`: a first name (or syllables of one) and a word that is not an ordinary word."""
+        """Match `per ann okafor`: a first name (or syllables of one) and a word that is not an
+        ordinary word.
+        """
         following = self.state.neighbour(index)
         if following is None or word.ordinary or not following.text.islower():
             return False
@@ -168,7 +174,9 @@ class CueRuns(FirstWord):
     """Rules for names at cues."""
 
     def take(self, cue: Cue) -> None:
-        """Add the name at a cue, if there is one, and those that share the cue (`Drs. Smith and Young`)."""
+        """Add the name at a cue, if there is one, and those that share the cue (`Drs. Smith and
+        Young`).
+        """
         index = cue.word
         trust = cue.trust
         if cue.why == OWNS_KIN and index not in self.state.taken and self._owns_kin(index):
@@ -189,7 +197,9 @@ class CueRuns(FirstWord):
             self._take_shared(end, cue)
 
     def _owns_kin(self, index: int) -> bool:
-        """Return whether one word owns a relative, `cash's wife`: a listed name, or no ordinary word."""
+        """Return whether one word owns a relative, `cash's wife`: a listed name, or no ordinary
+        word.
+        """
         word = self.words[index]
         small = (
             word.classes & LexicalClass.FUNCTION or word.lower in PERSONS or word.lower in NO_NAMES
@@ -206,7 +216,9 @@ class CueRuns(FirstWord):
         return not full and _KIN_NEXT.match(self.text, word.end) is not None
 
     def _take_shared(self, end: int, cue: Cue) -> None:
-        """Add further names of an enumeration: after `and`, and after commas in fields and among relatives."""
+        """Add further names of an enumeration: after `and`, and after commas in fields and among
+        relatives.
+        """
         while end < len(self.words):
             following = end + (self.words.lowers[end] in ("and", "or"))
             if following >= len(self.words) or following in self.state.taken:
@@ -246,7 +258,9 @@ class CueRuns(FirstWord):
         return bool(alone) or self._pair(index, word, trust)
 
     def _may_follow_small(self, index: int, word: Word, trust: Trust, comma: bool) -> bool:
-        """Accept after lower-case names only: drs smith and okafor; team: ann bell, joe okafor and mary bell."""
+        """Accept after lower-case names only: drs smith and okafor; team: ann bell, joe okafor and
+        mary bell.
+        """
         if (
             trust < Trust.FIELD
             or not self.words.texts[

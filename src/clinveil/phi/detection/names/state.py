@@ -1,4 +1,6 @@
-"""State of the name search in one note, and tests of a word and its neighbours that all rules share."""
+"""State of the name search in one note, and tests of a word and its neighbours that all rules
+share.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ _LEADING = PARTICLES - words(
 _TIGHT = (" ", "-", " '")
 _GRADE = re.compile(r" (?:[IVX]{1,4}|[A-D])(?![\w.])")  # `Weber B`, `Salter II`
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
-# After a thing: a dose, a trade mark, the result of a sign, a verb with another subject than a person.
+# After a thing: a dose, a trade mark, the result of a sign, a verb with another subject than a
+# person.
 _THING = re.compile(
     r"\)?[ ,]{1,2}\d[\d.,/-]*[ ]?(?:mg|mcg|g|ml|mL|mEq|units?|IU|%|tab(?:let)?s?)(?!\w)"
     r"|[\xae\u2122]"
@@ -89,7 +92,9 @@ class NameState:
         self.runs: list[Run] = []
 
     def add(self, start: int, end: int, score: float, why: str) -> None:
-        """Add a run, extended by an initial or particles before it (`J. Smith`). An empty run is ignored."""
+        """Add a run, extended by an initial or particles before it (`J. Smith`). An empty run is
+        ignored.
+        """
         if start >= end:
             return
         while start and self._initial_before(start):
@@ -109,7 +114,9 @@ class NameState:
         self.runs.append(Run(first, end, score, why))
 
     def _initial_before(self, start: int) -> bool:
-        """Return whether a capital with a full stop precedes a run: `I. Sagna`; not one that ends a sentence."""
+        """Return whether a capital with a full stop precedes a run: `I. Sagna`; not one that ends a
+        sentence.
+        """
         last = self.words.texts[start - 1]
         if (
             len(last) > 1
@@ -141,16 +148,22 @@ class NameState:
         return None
 
     def closed(self, end: int) -> bool:
-        """Return whether a field's value ends before word `end`: line end, wide space, bracket or credential."""
+        """Return whether a field's value ends before word `end`: line end, wide space, bracket or
+        credential.
+        """
         last = self.words[end - 1]
         return bool(CLOSED.match(self.text, last.end, last.end + 12)) or last.end == len(self.text)
 
     def upper_context(self, index: int) -> bool:
-        """Return whether the words before or after are all upper case, so that case is not evidence."""
+        """Return whether the words before or after are all upper case, so that case is not
+        evidence.
+        """
         return self._all_upper(max(0, index - 3), index) or self._all_upper(index + 1, index + 4)
 
     def abbreviated(self, index: int) -> bool:
-        """Return whether a word is short and upper case in a mixed-case line, as abbreviations are: MI, GERD."""
+        """Return whether a word is short and upper case in a mixed-case line, as abbreviations are:
+        MI, GERD.
+        """
         text = self.words.texts[index]
         return (
             len(text) < _LONG and len(text) > 1 and text.isupper() and not self.upper_context(index)
@@ -164,7 +177,8 @@ class NameState:
         return shouted and any(kind & LexicalClass.WORD and len(text) > 2 for text, kind in long)
 
     def before_noun(self, end: int) -> bool:
-        """Return whether the word at `end` makes the word before it an eponym: `Foley catheter`, `Murphy's sign`.
+        """Return whether the word at `end` makes the word before it an eponym: `Foley catheter`,
+        `Murphy's sign`.
 
         A capitalised word on the next line does not count, nor a word that labels a field.
         """
@@ -208,7 +222,9 @@ class NameState:
         return "\n" not in gap or self.words.texts[end][0].islower()
 
     def after_noun(self, index: int) -> bool:
-        """Return whether a noun of eponyms and `of` precede a word: `knot of Henry`, but not `chart of Smith`."""
+        """Return whether a noun of eponyms and `of` precede a word: `knot of Henry`, but not `chart
+        of Smith`.
+        """
         noun = (
             self.words.lowers[index - 2]
             if index > 1 and self.words.lowers[index - 1] == "of"
@@ -217,7 +233,9 @@ class NameState:
         return noun in word_list("eponym_nouns") and noun not in _OWNED
 
     def before_adjectives_and_noun(self, index: int) -> bool:
-        """Return whether up to three words and an eponym's noun follow: `Greenwood bipolar forceps`."""
+        """Return whether up to three words and an eponym's noun follow: `Greenwood bipolar
+        forceps`.
+        """
         for end in range(index + 2, min(index + 5, len(self.words))):
             kind = self.words.classes[end - 1]
             small = self.words.texts[end - 1].islower() and self.gap(end - 1) == " "
@@ -232,7 +250,9 @@ class NameState:
         return False
 
     def terse(self, index: int) -> bool:
-        """Return whether the sentence of a word has no function word near it, as in lists and in terse notes."""
+        """Return whether the sentence of a word has no function word near it, as in lists and in
+        terse notes.
+        """
         offset = self.words.starts[index]
         low = max(0, offset - _NEAR)
         high = min(len(self.text), offset + _NEAR)
@@ -253,7 +273,9 @@ class NameState:
         )
 
     def among_terms(self, first: int, end: int) -> bool:
-        """Return whether words of a terse line are in a list of terms: `Diet: Atkins, Huel`, `Lap band, Sachs`."""
+        """Return whether words of a terse line are in a list of terms: `Diet: Atkins, Huel`, `Lap
+        band, Sachs`.
+        """
         if not self.terse(first):
             return False
         start = self.words.starts[first]
@@ -282,7 +304,9 @@ class NameState:
         return terms and not usual
 
     def labelled_term(self, first: int) -> bool:
-        """Return whether the label before a word is none of persons: `Diet: Atkins, Slimming World`."""
+        """Return whether the label before a word is none of persons: `Diet: Atkins, Slimming
+        World`.
+        """
         start = self.words.starts[first]
         label = _LABEL_BEFORE.search(
             self.text, max(self.text.rfind("\n", 0, start) + 1, start - _NEAR), start
@@ -294,7 +318,9 @@ class NameState:
         )
 
     def in_region(self, index: int) -> bool:
-        """Return whether a word is a state or a country after a preposition or a comma: `from Maine`."""
+        """Return whether a word is a state or a country after a preposition or a comma: `from
+        Maine`.
+        """
         if (
             index == 0
             or self.words.lowers[index] not in regions()
@@ -311,7 +337,9 @@ class NameState:
 
     @cached_property
     def mostly_small(self) -> bool:
-        """Whether the note has hardly any capitals, so that lower case says nothing about a word."""
+        """Whether the note has hardly any capitals, so that lower case says nothing about a
+        word.
+        """
         texts = self.words.texts
         return sum(not begins_small(text) for text in texts) * _FEW_CAPITALS < len(texts)
 
@@ -331,7 +359,9 @@ class NameState:
         return frozenset(credentials(self.note))
 
     def given_like(self, word: Word, *, any_word: bool = False) -> bool:
-        """Return whether a word can be a first name. Ordinary words must be usual names unless `any_word`."""
+        """Return whether a word can be a first name. Ordinary words must be usual names unless
+        `any_word`.
+        """
         if word.lower in NO_NAMES:
             return False
         if any_word and word.classes & LexicalClass.FUNCTION:
@@ -340,7 +370,9 @@ class NameState:
         return bool(word.classes & (LexicalClass.USUAL_GIVEN if strict else LexicalClass.GIVEN))
 
     def family_like(self, word: Word) -> bool:
-        """Return whether a capitalised word can be a surname. Ordinary words must be usual surnames."""
+        """Return whether a capitalised word can be a surname. Ordinary words must be usual
+        surnames.
+        """
         if word.classes & LexicalClass.FUNCTION or word.lower in NO_NAMES:
             return False
         if word.ordinary:
@@ -350,7 +382,9 @@ class NameState:
         return word.listed or unknown(word) or word.lower in word_list("syllables")
 
     def name_ahead(self, index: int) -> bool:
-        """Return whether a name follows a particle at `index - 1`: a capitalised word that is not a function word."""
+        """Return whether a name follows a particle at `index - 1`: a capitalised word that is not a
+        function word.
+        """
         return any(
             w.capital and not w.classes & LexicalClass.FUNCTION and (not w.ordinary or w.listed)
             for w in self.words[index : index + 3]
@@ -424,7 +458,9 @@ class Pairs:
         return bool(word.classes & LexicalClass.FAMILY) and not small
 
     def _pair(self, index: int, word: Word, trust: Trust) -> bool:
-        """Return whether a first name and a surname begin here, including ordinary words and two unknown words."""
+        """Return whether a first name and a surname begin here, including ordinary words and two
+        unknown words.
+        """
         following = self.state.neighbour(index)
         if following is None or "\n" in self.state.gap(index + 1):
             return False
@@ -468,7 +504,9 @@ class Pairs:
         raise NotImplementedError
 
     def _comma_pair(self, index: int, word: Word) -> bool:
-        """Match `Wood, Mark` in a field: a surname, a comma, and a possible first name, all ordinary words."""
+        """Match `Wood, Mark` in a field: a surname, a comma, and a possible first name, all
+        ordinary words.
+        """
         if index + 1 >= len(self.words) or not COMMA.fullmatch(self.state.gap(index + 1)):
             return False
         following = self.words[index + 1]

@@ -1,14 +1,16 @@
 """Surrogates: generated replacements for identifiers, one kind per file.
 
-A surrogate is a pseudo-random function of (key, kind, patient, normalised original). It is the same in all notes of a
-patient and differs between patients, regardless of order, batch or worker. This keeps a patient's story readable, but a
-missed name differs from names that agree (Osborne 2025, doi 10.3390/electronics14193945).
+A surrogate is a pseudo-random function of (key, kind, patient, normalised original). It is the same
+in all notes of a patient and differs between patients, regardless of order, batch or worker. This
+keeps a patient's story readable, but a missed name differs from names that agree (Osborne 2025, doi
+10.3390/electronics14193945).
 
-A surrogate never equals its original, because it is drawn from the rest of the pool (no rejection and redraw). An
-attacker who knows this rule learns only that the original is a different name. This changes the odds of the true value
-by the factor 1/(1-p), where p is the surrogate's share of the pool (at most 1.01 for a surname without known origin;
-larger for origins with few names). Nothing else is excluded: a surrogate may coincide with another patient's real name.
-Such coincidences are not corrected, because a correction would disclose them.
+A surrogate never equals its original, because it is drawn from the rest of the pool (no rejection
+and redraw). An attacker who knows this rule learns only that the original is a different name. This
+changes the odds of the true value by the factor 1/(1-p), where p is the surrogate's share of the
+pool (at most 1.01 for a surname without known origin; larger for origins with few names). Nothing
+else is excluded: a surrogate may coincide with another patient's real name. Such coincidences are
+not corrected, because a correction would disclose them.
 """
 
 from __future__ import annotations

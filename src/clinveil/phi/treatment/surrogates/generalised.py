@@ -1,8 +1,10 @@
-"""Generalisation: the year of a date, 90+ for ages, three digits of a postal code, the state of a city.
+"""Generalisation: the year of a date, 90+ for ages, three digits of a postal code, the state of a
+city.
 
-Follows 45 CFR 164.514(b)(2)(i). A date keeps its year unless it may be the birth year of a person over 89. Ages over 89
-form one class. A postal code keeps three digits if more than 20,000 people share them, and becomes 000 otherwise. If a
-value cannot be generalised with certainty, the result is None and the caller writes a tag.
+Follows 45 CFR 164.514(b)(2)(i). A date keeps its year unless it may be the birth year of a person
+over 89. Ages over 89 form one class. A postal code keeps three digits if more than 20,000 people
+share them, and becomes 000 otherwise. If a value cannot be generalised with certainty, the result
+is None and the caller writes a tag.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ OLD_AGE = "90+"
 # A birth in this year or before allows an age of 90 or more; the age detector uses the same limit.
 LAST_OLD_YEAR = 1939
 _LAST_YEAR = 26  # two digits up to this are a year of this century, not a birth year of the last
-# Three-digit prefixes shared by 20,000 people or fewer: the list in the guidance of the Department of Health of 2012
-# (census of 2000), and those below the limit in the census of 2010.
+# Three-digit prefixes shared by 20,000 people or fewer: the list in the guidance of the Department
+# of Health of 2012 (census of 2000), and those below the limit in the census of 2010.
 SPARSE = words(
     "036 059 063 102 202 203 204 205 369 556 692 753 772 790 821 823 830 831 878 879 884 890 893"
 )
@@ -33,7 +35,9 @@ _NEXT_STATE = re.compile(r",?\s+(?:[A-Z]{2}\b|" + "|".join(sorted(word_list("sta
 
 
 def year(original: str, after: str = "") -> str | None:
-    """Return `3/4/2019` -> 2019, `12/8/61` -> '61, `Dec '19` -> '19; None without one certain, recent year."""
+    """Return `3/4/2019` -> 2019, `12/8/61` -> '61, `Dec '19` -> '19; None without one certain,
+    recent year.
+    """
     if (bracket := DATE_BRACKET.search(original)) and bracket["kind"]:
         return None
     parsed = parse(original)
@@ -59,13 +63,17 @@ def old_age(original: str, after: str = "") -> str | None:
 
 
 def three_digits(original: str, after: str = "") -> str | None:
-    """Return `02114-1234` -> 021**, or 000** for a sparse area; None for codes outside the United States."""
+    """Return `02114-1234` -> 021**, or 000** for a sparse area; None for codes outside the United
+    States.
+    """
     match = _ZIP.fullmatch(original.strip())
     return None if match is None else "000**" if match[1] in SPARSE else f"{match[1]}**"
 
 
 def state(original: str, after: str = "") -> str | None:
-    """Return `Seattle` -> Washington; None for an unknown or ambiguous city, or if its state follows in the text."""
+    """Return `Seattle` -> Washington; None for an unknown or ambiguous city, or if its state
+    follows in the text.
+    """
     if _NEXT_STATE.match(after):
         return None
     return _states().get(" ".join(original.split()).casefold())

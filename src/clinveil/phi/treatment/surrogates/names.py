@@ -1,19 +1,23 @@
-"""Surrogates of names: gender, origin, letter case and format are kept; names are drawn by frequency.
+"""Surrogates of names: gender, origin, letter case and format are kept; names are drawn by
+frequency.
 
-Each word of a name is replaced separately, keyed by its normalised form, so "Smith", "SMITH, JOHN" and "J. Smith" agree
-without coordination. Initials agree too: each initial of a patient has one secret new initial, and names are drawn
-among those that begin with it. (Stubbs et al. 2015 map letters one to one; here the new initial is drawn by its census
-share, and two initials may share one.) Whether a word is a first name or a surname depends on the lists or the known
-patient, not on its position, so all mentions agree; for unlisted words the note decides (`pools`). A misspelling maps
-like the name one edit away: of the known patient, of a frequent name, or of another unlisted name that the note writes
-more often. A name of a known origin gets one of a similar origin; if few of these begin with the new initial, the
-origin has priority. A lone initial may map to itself: excluding this would disclose that no surrogate shares its
-original's initial.
+Each word of a name is replaced separately, keyed by its normalised form, so "Smith", "SMITH, JOHN"
+and "J. Smith" agree without coordination. Initials agree too: each initial of a patient has one
+secret new initial, and names are drawn among those that begin with it. (Stubbs et al. 2015 map
+letters one to one; here the new initial is drawn by its census share, and two initials may share
+one.) Whether a word is a first name or a surname depends on the lists or the known patient, not on
+its position, so all mentions agree; for unlisted words the note decides (`pools`). A misspelling
+maps
+like the name one edit away: of the known patient, of a frequent name, or of another unlisted name
+that the note writes more often. A name of a known origin gets one of a similar origin; if few of
+these begin with the new initial, the origin has priority. A lone initial may map to itself:
+excluding this would disclose that no surrogate shares its original's initial.
 
-E-mail addresses and user names are consistent with the names in them: john.smith@ gets the surrogate of John Smith.
-Names in a local part (of the patient, of the note, or listed) are replaced by their surrogates, and initials next to a
-surname by their new initials. Digits become other digits, other letters become other letters. The domain is always one
-reserved for examples (RFC 2606).
+E-mail addresses and user names are consistent with the names in them: john.smith@ gets the
+surrogate of John Smith. Names in a local part (of the patient, of the note, or listed) are replaced
+by their surrogates, and initials next to a surname by their new initials. Digits become other
+digits, other letters become other letters. The domain is always one reserved for examples (RFC
+2606).
 """
 
 from __future__ import annotations
@@ -102,12 +106,16 @@ class NoteNames:
 
 
 def _shortened(form: str) -> set[str]:
-    """Return a form and its variants without one letter; forms within one edit share at least one of them."""
+    """Return a form and its variants without one letter; forms within one edit share at least one
+    of them.
+    """
     return {form, *(form[:i] + form[i + 1 :] for i in range(len(form)))}
 
 
 def _given_names(name: str) -> list[str]:
-    """Return the forms of the given names in a name, or in each name of a list (`Ann Ito, Bo Lund and Cy Rask`)."""
+    """Return the forms of the given names in a name, or in each name of a list (`Ann Ito, Bo Lund
+    and Cy Rask`).
+    """
     parts = _LIST.split(name)
     forms = [
         [
@@ -125,7 +133,9 @@ def _given_names(name: str) -> list[str]:
 
 
 def by_ending_given(form: str) -> Role:
-    """Return the gender suggested by the ending of a first name; `given` if the ending suggests a surname."""
+    """Return the gender suggested by the ending of a first name; `given` if the ending suggests a
+    surname.
+    """
     role = by_ending(form)
     return "given" if role == "family" else role
 
@@ -191,7 +201,9 @@ class NameSurrogates:
         return self._cache[written]
 
     def _between(self, marks: str) -> str:
-        """Return the text between words with other digits (it may have a record number), without combining marks."""
+        """Return the text between words with other digits (it may have a record number), without
+        combining marks.
+        """
         if not marks or marks.isspace():
             return marks
         bare = "".join(c for c in marks if not unicodedata.category(c).startswith("M"))
@@ -236,7 +248,9 @@ class NameSurrogates:
         )
 
     def _nickname(self, word: str) -> str:
-        """Return a short form of the surrogate of the full name (Bob, for Robert), or an empty string."""
+        """Return a short form of the surrogate of the full name (Bob, for Robert), or an empty
+        string.
+        """
         form = name_form(word)
         if form in self._own or form in self._last or not nicknames().get(form):
             return ""
@@ -267,7 +281,9 @@ class NameSurrogates:
 
 @lru_cache(maxsize=1 << 12)
 def _full_name(form: str, known: tuple[str, ...]) -> str:
-    """Return the full name of a nickname: a known one, or else the most frequent longer one; empty for a full name."""
+    """Return the full name of a nickname: a known one, or else the most frequent longer one; empty
+    for a full name.
+    """
     given = all_given_names()
     full = [name for name in known or sorted(nicknames()[form]) if len(name) > len(form)]
     best = max(full, key=lambda name: given.get(name, 0.0), default="")
@@ -276,7 +292,9 @@ def _full_name(form: str, known: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=1 << 12)  # most names occur several times in a note
 def _draw(key: Key, scope: str, own: frozenset[str], role: Role, form: str, written: str) -> str:
-    """Return the surrogate of a form, with the same origin and the new initial if such names exist."""
+    """Return the surrogate of a form, with the same origin and the new initial if such names
+    exist.
+    """
     culture = culture_of(form, role)
     first = _initial(key, scope, form[:1], role)
     pools: list[tuple[Role, str, str]] = [(role, first, ""), (role, "", "")]
@@ -311,7 +329,9 @@ _FEW = 3  # a smaller pool discloses too much about the original
 
 
 def _is_particle(text: str, pieces: list[re.Match[str]], index: int) -> bool:
-    """Return whether a word is a particle of an adjacent name: `van der Berg`, `Al-Khatib`, `Berg, van der`."""
+    """Return whether a word is a particle of an adjacent name: `van der Berg`, `Al-Khatib`, `Berg,
+    van der`.
+    """
     if pieces[index][0].lower() not in _PARTICLES:
         return False
     if index == len(pieces) - 1 or all(p[0].lower() in _PARTICLES for p in pieces[index:]):
@@ -343,7 +363,9 @@ def email(key: Key, scope: str, original: str, names: NameSurrogates) -> str:
 
 
 def number_or_account(key: Key, scope: str, original: str, names: NameSurrogates) -> str | None:
-    """Return another number of the same format. A user name (`jsmith`) becomes that of the surrogate name."""
+    """Return another number of the same format. A user name (`jsmith`) becomes that of the
+    surrogate name.
+    """
     if re.fullmatch(r"[A-Za-z][A-Za-z._-]*\d{0,4}", original) and any(
         len(part) > _SHORTEST and _named(part, names) for part in re.findall(r"[A-Za-z]+", original)
     ):
@@ -377,7 +399,9 @@ def _named(part: str, names: NameSurrogates) -> str:
 
 
 def _composed(part: str, names: NameSurrogates) -> str:
-    """Return a user name made of two names, or of an initial and a name, with both replaced; or an empty string."""
+    """Return a user name made of two names, or of an initial and a name, with both replaced; or an
+    empty string.
+    """
     for cut in (1, len(part) - 1, *range(len(part) - _SHORTEST, _SHORTEST - 1, -1)):
         halves = [half for half in (part[:cut], part[cut:]) if half]
         if len(halves) == 2 and all(

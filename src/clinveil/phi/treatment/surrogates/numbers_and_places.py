@@ -1,9 +1,10 @@
 """Surrogates of numbers, web and internet addresses, and of streets, cities and institutions.
 
-Numbers: each digit becomes a digit, each letter a letter of the same case; other characters stay. Keyed by letters and
-digits only, so 123-45-67 and 1234567 agree. Uniform over all strings of the same format except the original. Letters
-and digits of other scripts become ASCII. Web and internet addresses use ranges reserved for examples (RFC 2606, 5737,
-3849). Places are invented; their kind (Street, Hospital) stays.
+Numbers: each digit becomes a digit, each letter a letter of the same case; other characters stay.
+Keyed by letters and digits only, so 123-45-67 and 1234567 agree. Uniform over all strings of the
+same format except the original. Letters and digits of other scripts become ASCII. Web and internet
+addresses use ranges reserved for examples (RFC 2606, 5737, 3849). Places are invented; their kind
+(Street, Hospital) stays.
 """
 
 from __future__ import annotations
@@ -172,7 +173,9 @@ def city(key: Key, patient_id: str, original: str) -> str:
 
 
 def address(key: Key, patient_id: str, original: str) -> str:
-    """Return a street line: other numbers of the same length, an invented street of the same kind."""
+    """Return a street line: other numbers of the same length, an invented street of the same
+    kind.
+    """
     number = re.match(r"\s*(\d+)", original)
     kind = kind_of_street(original)
     house = other_number(key, patient_id, number[1]) if number else None
@@ -206,7 +209,9 @@ def institution(
 
 
 def own_word(text: str) -> str:
-    """Return the word that an institution shares with its short form: `riverside` of Riverside Community Hospital."""
+    """Return the word that an institution shares with its short form: `riverside` of Riverside
+    Community Hospital.
+    """
     own = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)*", text.lower())
     own = [_LONG_FORMS.get(word, word).removesuffix("'s") for word in own]
     return next((word for word in own if word not in _SHARED), text)

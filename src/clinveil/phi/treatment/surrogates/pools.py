@@ -1,13 +1,16 @@
-"""The names that surrogates are drawn from: 88,799 census surnames by frequency, and international lists.
+"""The names that surrogates are drawn from: 88,799 census surnames by frequency, and international
+lists.
 
-A surrogate is drawn from the names of its role (and of its origin, if known) by share of the population. Names outside
-the census get the share of its rarest names. An attacker with these lists can exclude their names from released notes:
-a name in no list is not a surrogate, so it was missed. The lists are large to keep this remainder small: nine in ten
-people in the United States have a surname of the pool.
+A surrogate is drawn from the names of its role (and of its origin, if known) by share of the
+population. Names outside the census get the share of its rarest names. An attacker with these lists
+can exclude their names from released notes:
+a name in no list is not a surrogate, so it was missed. The lists are large to keep this remainder
+small: nine in ten people in the United States have a surname of the pool.
 
-The lists also decide the role of a name (surname, or first name of a gender) and the usual spelling of a misspelt one,
-because they give the same result in every note. An unlisted word is a first name if the note indicates it (`daughter
-Kateline`, the word before a surname) or if it ends like a first name.
+The lists also decide the role of a name (surname, or first name of a gender) and the usual spelling
+of a misspelt one, because they give the same result in every note. An unlisted word is a first name
+if the note indicates it (`daughter Kateline`, the word before a surname) or if it ends like a first
+name.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ from clinveil.lexicons.names import (
 )
 from clinveil.phi.name_variants import within_one_edit
 
-# The census prints 0.000 for its 70,000 rarest surnames, which share 10.9 percentage points of the 90.5 % it covers.
+# The census prints 0.000 for its 70,000 rarest surnames, which share 10.9 percentage points of the
+# 90.5 % it covers.
 RAREST = 0.00015
 Role = Literal["family", "female", "male", "given"]
 _ENGLISH = ("en_GB", "en_IE")
@@ -85,7 +89,9 @@ class Pool:
 
 @cache
 def pool(role: Role, initial: str = "", culture: str = "") -> Pool:
-    """Return the names of a role that begin with an initial (empty: all), of one culture (empty: all)."""
+    """Return the names of a role that begin with an initial (empty: all), of one culture (empty:
+    all).
+    """
     shares = _shares(role)
     if not initial:
         names: Iterable[str] = shares
@@ -125,14 +131,17 @@ def sizes() -> dict[str, int]:
 
 @lru_cache(maxsize=1 << 12)
 def culture_of(form: str, role: Role) -> str:
-    """Return the culture of a name, or "" if ambiguous: several cultures, or also a usual English name."""
+    """Return the culture of a name, or "" if ambiguous: several cultures, or also a usual English
+    name.
+    """
     table = surnames() if role == "family" else all_given_names()
     containing = [
         name
         for name, own in _cultures().items()
         if form in own[role] or (role != "family" and form in own["given"])
     ]
-    # European lists contain names of immigrants: a name that other lists also have is attributed to those.
+    # European lists contain names of immigrants: a name that other lists also have is attributed to
+    # those.
     candidates = [
         name for name in containing if not _culture_file()[name].get("near", False)
     ] or containing
@@ -149,7 +158,9 @@ def culture_of(form: str, role: Role) -> str:
 
 
 def gender(form: str) -> Role:
-    """Return the gender of a first name by the census, then by the international lists; `given` if undecided."""
+    """Return the gender of a first name by the census, then by the international lists; `given` if
+    undecided.
+    """
     census = gender_of(form)
     if census:
         return census
@@ -204,7 +215,9 @@ def _world_gender() -> dict[str, frozenset[str]]:
 
 
 def _listed(locales: Iterable[str], *words: str) -> Iterator[str]:
-    """Return the normalised names of some locales' lists whose attribute names contain the given words."""
+    """Return the normalised names of some locales' lists whose attribute names contain the given
+    words.
+    """
     for locale in locales:
         provider = import_module(f"faker.providers.person.{locale}").Provider
         wanted = (*words, _LATIN[locale]) if locale in _LATIN else words
@@ -293,9 +306,11 @@ def _share(name: str) -> float:
 
 @cache
 def _by_end() -> dict[str, list[str]]:
-    """Return usual names indexed by first two letters, and by first letter and last two; short ones by first letter.
+    """Return usual names indexed by first two letters, and by first letter and last two; short ones
+    by first letter.
 
-    After one edit behind the first letter, a name of five letters or more still shares one of these keys.
+    After one edit behind the first letter, a name of five letters or more still shares one of these
+    keys.
     """
     index: dict[str, list[str]] = {}
     for name in (*surnames(), *all_given_names()):
@@ -310,7 +325,9 @@ def _ends(name: str) -> tuple[str, str, str]:
 
 
 def kin(text: str, start: int) -> Role | None:
-    """Return the role of the first name at an offset if a relative precedes it (`her son `), or None."""
+    """Return the role of the first name at an offset if a relative precedes it (`her son `), or
+    None.
+    """
     before = text[max(0, start - _REACH) : start]
     if before.isascii() and not before.rstrip().rstrip("(").rstrip().rstrip(",:").lower().endswith(
         _CUE_ENDS
@@ -322,7 +339,9 @@ def kin(text: str, start: int) -> Role | None:
 
 @lru_cache(maxsize=1 << 12)
 def by_ending(form: str) -> Role:
-    """Return the role suggested by the ending of an unlisted name; a surname if the ending is not informative."""
+    """Return the role suggested by the ending of an unlisted name; a surname if the ending is not
+    informative.
+    """
     for size in (4, 3, 2):
         counts = _endings().get(form[-size:])
         if counts and sum(counts.values()) >= _MIN_NAMES:

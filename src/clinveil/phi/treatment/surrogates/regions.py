@@ -1,7 +1,9 @@
 """Postal codes and telephone numbers that can exist, in the state of the original.
 
-The state of an address may stay (45 CFR 164.514(b)(2)(i)(B)), so a code of another state would contradict it.
-Area codes: North American Numbering Plan. Prefixes of postal codes: United States Postal Service, Publication 65.
+The state of an address may stay (45 CFR 164.514(b)(2)(i)(B)), so a code of another state would
+contradict it.
+Area codes: North American Numbering Plan. Prefixes of postal codes: United States Postal Service,
+Publication 65.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ def zip_prefixes() -> dict[str, tuple[str, ...]]:
 
 
 def postal_code(key: Key, patient_id: str, original: str) -> str | None:
-    """Return another postal code of the same state; of the same format for one of another country."""
+    """Return another postal code of the same state; of the same format for one of another
+    country.
+    """
     match = _ZIP.fullmatch(original.strip())
     prefixes = zip_prefixes().get(match[1]) if match else None
     if match is None or prefixes is None:
@@ -86,9 +90,11 @@ def postal_code(key: Key, patient_id: str, original: str) -> str | None:
 
 
 def telephone(key: Key, patient_id: str, original: str) -> str | None:
-    """Return another telephone number: with an area code of the same state, and an exchange that can exist.
+    """Return another telephone number: with an area code of the same state, and an exchange that
+    can exist.
 
-    The last seven digits do not depend on the area code, so that a number with and without it agree.
+    The last seven digits do not depend on the area code, so that a number with and without it
+    agree.
     """
     extension = _EXTENSION.search(original)
     body = original[: extension.start()] if extension else original

@@ -1,4 +1,6 @@
-"""`clinveil study prepare icd9`: Add the ICD-9 labels of each note's admission, from MIMIC's diagnoses."""
+"""`clinveil study prepare icd9`: Add the ICD-9 labels of each note's admission, from MIMIC's
+diagnoses.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def icd9(
     ],
     out: Out,
 ) -> None:
-    """Add a column with the ICD-9 labels of each note's admission; notes without a label are left out."""
+    """Add a column with the ICD-9 labels of each note's admission; notes without a label are left
+    out.
+    """
     how = run.settings
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "DIAGNOSES": diagnoses})
     refuse_nested(NOTES=notes, DIAGNOSES=diagnoses)

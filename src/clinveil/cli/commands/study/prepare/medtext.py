@@ -1,4 +1,6 @@
-"""`clinveil study prepare medtext`: Make MedText, a corpus for language models, split by patient."""
+"""`clinveil study prepare medtext`: Make MedText, a corpus for language models, split by
+patient.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ class MedTextSettings(Settings):
 
 @command("study prepare medtext", MedTextSettings, flags="size seed force")
 def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
-    """Make MedText (paper C): one sentence per line, rare words as <unk>, split by patient into three parts."""
+    """Make MedText (paper C): one sentence per line, rare words as <unk>, split by patient into
+    three parts.
+    """
     how = run.settings
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes})
     split = splitter(how.tokenizer)
@@ -92,7 +96,9 @@ def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
 
 
 def _open(path: Path, settings: MedTextSettings) -> tuple[OpenedCorpus, dict[str, str]]:
-    """Return the corpus with the columns that select notes, and column -> value of the selection."""
+    """Return the corpus with the columns that select notes, and column -> value of the
+    selection.
+    """
     only = selection(settings.only)
     corpus = open_corpus(path, settings.notes, keep=tuple(only))
     category = [name for name in corpus.columns.dropped if name.lower() == CATEGORY]
