@@ -155,12 +155,16 @@ def main() -> None:
             begun = time.process_time()
             clock = time.perf_counter()
             findings += attack(context, rng)
-            spent = f"{time.process_time() - begun:.0f} s of processor time, {time.perf_counter() - clock:.0f} s"
+            spent = (
+                f"{time.process_time() - begun:.0f} s of processor time,"
+                f" {time.perf_counter() - clock:.0f} s"
+            )
             print(f"{type(attack).__name__}: {spent}", flush=True)
     if options.all:
         show(findings)
     print(
-        "\n| adversary | target | recovered or linked (95 %) | chance | cases | gated | strongest attack |"
+        "\n| adversary | target | recovered or linked (95 %) | chance | cases | gated | strongest"
+        " attack |"
     )
     print("| --- | --- | --- | ---: | ---: | --- | --- |")
     print("\n".join(line(row) for row in adversary_table(findings)))

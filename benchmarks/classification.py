@@ -58,14 +58,15 @@ def speed(path: Path, label: str, documents: int, models: Sequence[str]) -> None
     parts = parts_of(labelled, rng)
     truth = labelled.targets[parts.test]
     say(
-        f"{len(labelled)} documents, {len(parts.learn)} to learn from, {len(labelled.classes)} classes, {CORES} cores"
+        f"{len(labelled)} documents, {len(parts.learn)} to learn from, {len(labelled.classes)}"
+        f" classes, {CORES} cores"
     )
 
     def row(name: str, guess: NDArray[Any], clock: float, processor: float, read: int) -> None:
         right = float((guess == truth).mean())
         say(
-            f"{name:16} {len(labelled) / processor:8.1f} documents/s whole, {read / processor:8.1f} read/s, "
-            f"{clock:7.1f} s clock, {processor:7.1f} s processor, accuracy {right:.3f}"
+            f"{name:16} {len(labelled) / processor:8.1f} documents/s whole, {read / processor:8.1f}"
+            f" read/s, {clock:7.1f} s clock, {processor:7.1f} s processor, accuracy {right:.3f}"
         )
 
     some = np.arange(0, len(labelled), 10)

@@ -114,7 +114,8 @@ def main() -> None:
     known = sum(map(len, view.others))
     attacked = sum(map(len, view.notes))
     print(
-        f"{len(source)} notes, {flat.size:,} words obfuscated, {attacked:,} of them attacked; the attackers'"
+        f"{len(source)} notes, {flat.size:,} words obfuscated, {attacked:,} of them attacked; the"
+        " attackers'"
     )
     print(
         f"{len(others)} other notes have {known:,} words. N {options.n}, memo {options.scope}, ",

@@ -82,7 +82,10 @@ def _row(runs: int, n: int, seeds: int, nats: float) -> str:
         np.mean([getattr(one, name).mean() for one in scores]) for name in ("scores", "placebos")
     )
     control = np.mean([one.control for one in effects])
-    figures = f"{score:5.2f}  {placebo:7.2f}  {score - placebo:13.2f}  {means.mean():6.2f}  {control:7.2f}"
+    figures = (
+        f"{score:5.2f}  {placebo:7.2f}  {score - placebo:13.2f}  {means.mean():6.2f} "
+        f" {control:7.2f}"
+    )
     return f"{figures}  {covered:7.3f}  {_rejected(effects, rng):8.3f}"
 
 
@@ -103,7 +106,8 @@ def level(runs: int) -> None:
             own = np.mean([e.own.mean() for e in effects])
             control = np.mean([e.control for e in effects])
             print(
-                f"{n:5}  {systematic:10.1f}  {own:6.2f}  {control:7.2f}  {_rejected(effects, rng):8.3f}"
+                f"{n:5}  {systematic:10.1f}  {own:6.2f}  {control:7.2f} "
+                f" {_rejected(effects, rng):8.3f}"
             )
 
 

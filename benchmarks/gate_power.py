@@ -297,7 +297,8 @@ def main() -> None:
     parser.add_argument("--parts", default=",".join(PARTS))
     asked = parser.parse_args()
     print(
-        f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f} before the run, {date.today()}\n"
+        f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f} before the"
+        f" run, {date.today()}\n"
     )
     for part in asked.parts.split(","):
         used = time.process_time()

@@ -115,11 +115,12 @@ def main() -> None:
 
 def report(rows: list, n_tokens: int, options: argparse.Namespace, gensim: StageTimer) -> None:
     print(
-        f"{n_tokens:,} tokens, {options.epochs} passes, window {options.window}, {options.dim} dimensions, "
-        f"{options.workers} threads, min_count {options.min_count}\n"
+        f"{n_tokens:,} tokens, {options.epochs} passes, window {options.window}, {options.dim}"
+        f" dimensions, {options.workers} threads, min_count {options.min_count}\n"
     )
     print(
-        "| | counting pairs, tokens/s | one pass, tokens/s | all, seconds | all, tokens/s a pass | ratio |"
+        "| | counting pairs, tokens/s | one pass, tokens/s | all, seconds | all, tokens/s a pass |"
+        " ratio |"
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, seconds, clock in rows:

@@ -90,7 +90,8 @@ def main() -> None:
         skipgram = VectorSettings(algorithm="skipgram", epochs=5, **shared)
         models["skip-gram, 5 passes"] = train(corpus, skipgram, **run)
     print(
-        "| pairs | model | Spearman | 95 % | minus the default, 95 % |\n| --- | --- | ---: | --- | --- |"
+        "| pairs | model | Spearman | 95 % | minus the default, 95 % |\n| --- | --- | ---: | --- |"
+        " --- |"
     )
     for list_name, pairs in lists.items():
         first = None
@@ -101,7 +102,8 @@ def main() -> None:
             rho = spearmanr(likeness, scores)[0]
             difference = interval(drawn - first) if drawn is not first else ""
             print(
-                f"| {list_name} ({len(scores)}) | {label} | {rho:.2f} | {interval(drawn)} | {difference} |"
+                f"| {list_name} ({len(scores)}) | {label} | {rho:.2f} | {interval(drawn)} |"
+                f" {difference} |"
             )
 
 

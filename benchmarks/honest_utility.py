@@ -186,7 +186,8 @@ def main() -> None:
     pipeline.attacked = lambda *_, **__: []
     notes = read(args.notes, args.label)
     print(
-        "kind key | page one (interval) | unseen notes (interval) | difference | floor | inside | overlap"
+        "kind key | page one (interval) | unseen notes (interval) | difference | floor | inside |"
+        " overlap"
     )
     for kind in args.kinds:
         rows = []

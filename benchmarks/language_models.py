@@ -72,8 +72,14 @@ def train(sizes: list[str]) -> None:
                 ]  # the first turn warms up
             mine, theirs = (np.array(column) for column in zip(*rates, strict=True))
             ratio = mine / theirs
-            line = f"{kind} {size}: {np.median(mine):,.0f} tokens a second; plain PyTorch {np.median(theirs):,.0f}, "
-            line += f"ours {np.median(ratio):.2f} times ({ratio.min():.2f} to {ratio.max():.2f} in {TURNS} turns)"
+            line = (
+                f"{kind} {size}: {np.median(mine):,.0f} tokens a second; plain PyTorch"
+                f" {np.median(theirs):,.0f}, "
+            )
+            line += (
+                f"ours {np.median(ratio):.2f} times ({ratio.min():.2f} to {ratio.max():.2f} in"
+                f" {TURNS} turns)"
+            )
             print(line, flush=True)
 
 
@@ -151,7 +157,10 @@ def write(sizes: list[str]) -> None:
                 }
                 plain = _one_by_one(network, 200) if isinstance(network, Lstm) else 0.0
             said = ", ".join(f"{rate:,.0f} at {lanes}" for lanes, rate in rates.items())
-            line = f"{kind} {size}: tokens a second by notes at once: {said}; {rates[128] / rates[1]:.0f} times one"
+            line = (
+                f"{kind} {size}: tokens a second by notes at once: {said};"
+                f" {rates[128] / rates[1]:.0f} times one"
+            )
             print(line + (f"; plain PyTorch, one: {plain:,.0f}" if plain else ""))
 
 

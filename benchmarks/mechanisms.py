@@ -119,8 +119,14 @@ def table(
     seen = vectors.counts
     rare = vectors.counts < RARE
     names = np.array([is_name(word) for word in vectors.words])
-    yield f"{len(labelled)} notes of {len(labelled.classes)} classes, {seen.sum():,} tokens, {len(seen):,} words,"
-    yield f"of tokens {seen[rare].sum() / seen.sum():.1%} rare and {seen[names].sum() / seen.sum():.1%} names."
+    yield (
+        f"{len(labelled)} notes of {len(labelled.classes)} classes, {seen.sum():,} tokens,"
+        f" {len(seen):,} words,"
+    )
+    yield (
+        f"of tokens {seen[rare].sum() / seen.sum():.1%} rare and"
+        f" {seen[names].sum() / seen.sum():.1%} names."
+    )
     yield "\n| mechanism | macro-F1 | one draw | rare | names | bits | cosine |\n|" + " --- |" * 7
     yield row("original", [macro_f1(labelled, folds, labelled.texts), 1, 1, 1, entropy(seen), 1])
     for setting in SETTINGS:

@@ -91,8 +91,9 @@ def against_faiss(vectors: Vectors, n_words: int, threads: int, rounds: int) -> 
         without_self = [row[row != query][:K] for query, row in enumerate(found)]
         agree = np.mean([len(set(a) & set(b)) / K for a, b in zip(ids, without_self, strict=True)])
         print(
-            f"exact {n_words} x {matrix.shape[1]}: {ours:.1f} s ({cpu:.1f} s CPU), faiss flat {theirs:.1f} s "
-            f"({their_cpu:.1f} s CPU), ratio {ours / theirs:.2f} ({cpu / their_cpu:.2f} in CPU), agreement {agree:.5f}"
+            f"exact {n_words} x {matrix.shape[1]}: {ours:.1f} s ({cpu:.1f} s CPU), faiss flat"
+            f" {theirs:.1f} s ({their_cpu:.1f} s CPU), ratio {ours / theirs:.2f}"
+            f" ({cpu / their_cpu:.2f} in CPU), agreement {agree:.5f}"
         )
 
 
@@ -125,8 +126,8 @@ def at_paper_size(
     (wall, cpu), _ = timed(lambda: neighbours(made, K, eligible=eligible, threads=threads))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
-        f"{len(made)} words against {int(eligible.sum())}: {wall / 60:.1f} min ({cpu / 60:.1f} min CPU), "
-        f"{cpu / len(made) * 1e6:.0f} us CPU a word, peak {peak:.1f} GiB"
+        f"{len(made)} words against {int(eligible.sum())}: {wall / 60:.1f} min ({cpu / 60:.1f} min"
+        f" CPU), {cpu / len(made) * 1e6:.0f} us CPU a word, peak {peak:.1f} GiB"
     )
 
 

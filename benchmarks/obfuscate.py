@@ -260,17 +260,19 @@ def peer(folder: Path) -> tuple[float | None, str]:
     install = [str(home / "bin" / "pip"), "install", "--quiet", PEER]
     done = subprocess.run(install, capture_output=True, text=True, check=False)
     if done.returncode:
-        return None, "not installed: " + (done.stderr.strip().splitlines() or ["no reason given"])[
-            -1
-        ][:200]
+        return (
+            None,
+            "not installed: " + (done.stderr.strip().splitlines() or ["no reason given"])[-1][:200],
+        )
     (folder / "peer_words.txt").write_text(" ".join(sample_words(folder, 100)), encoding="utf-8")
     files = [str(folder / "vectors.bin"), str(folder / "peer_words.txt")]
     run = [str(home / "bin" / "python"), "-c", PEER_PROGRAM, *files]
     done = subprocess.run(run, capture_output=True, text=True, check=False)
     if done.returncode:
-        return None, "failed: " + (done.stderr.strip().splitlines() or ["no reason given"])[-1][
-            :200
-        ]
+        return (
+            None,
+            "failed: " + (done.stderr.strip().splitlines() or ["no reason given"])[-1][:200],
+        )
     return float(done.stdout.split()[-1]), ""
 
 
@@ -357,7 +359,10 @@ def report(
         f"Of processor time it takes {ours['cpu_s']:.2f} s, copying {copying['cpu_s']:.2f} s:",
         f"on two processors of their own, {alone:.2f} times as long.",
         f"Peak memory {ours['peak_mb']:,.0f} MB.",
-        f"Once a run: {ours['load_s']:.1f} s to load the channel, {ours['compile_s']:.1f} s to compile.",
+        (
+            f"Once a run: {ours['load_s']:.1f} s to load the channel, {ours['compile_s']:.1f} s to"
+            " compile."
+        ),
         f"Load of the machine at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors.",
     ]
     return "\n".join([*lines, "", *said, ""])

@@ -141,7 +141,10 @@ def row(name: str, read: Sequence[Ints], truth: Sequence[Ints], counts: Ints) ->
         return f"{hits[some].mean():.3f}"
 
     every = f"{hits.mean():.3f} ({low:.3f} to {high:.3f})"
-    return f"| {name} | {every} | {share(known & ~frequent[inputs])} | {share(known & (counts[inputs] < RARE))} |"
+    return (
+        f"| {name} | {every} | {share(known & ~frequent[inputs])} |"
+        f" {share(known & (counts[inputs] < RARE))} |"
+    )
 
 
 def main() -> None:
@@ -165,13 +168,15 @@ def report(view: AdversaryView, options: argparse.Namespace) -> None:
     assert view.counts is not None
     truth = [np.where(note.truth < len(view.channel.words), note.truth, -1) for note in view.notes]
     print(
-        f"{len(view.notes)} notes read, {sum(map(len, truth)):,} words; {len(view.others)} other notes of"
+        f"{len(view.notes)} notes read, {sum(map(len, truth)):,} words; {len(view.others)} other"
+        " notes of"
     )
     said = " ".join([*options.set, *options.vectors]) or "the defaults of obfuscate"
     print(f"{sum(map(len, view.others)):,} words. {said}, memo {options.scope},")
     print(f"shuffle {options.shuffle}, seed {options.seed}.\n")
     print(
-        f"| the attacker | all words | all but the {FREQUENT} most frequent | below {RARE} occurrences | seconds |"
+        f"| the attacker | all words | all but the {FREQUENT} most frequent | below {RARE}"
+        " occurrences | seconds |"
     )
     print("| --- | --- | ---: | ---: | ---: |")
     top = int(np.argmax(view.prior))

@@ -34,8 +34,8 @@ from clinveil.phi.settings import PhiSettings
 from clinveil.stats.intervals import wilson
 
 STATES = word_list("states") | words(
-    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA"
-    " RI SC SD TN TX UT VT VA WA WV WI WY DC"
+    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM"
+    " NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY DC"
 )
 ASIDE = {"Dr", "Mr", "Mrs", "Ms", "Miss"}
 WIDE = {"GEOGRAPHIC_LOCATION", "STREET_ADDRESS"}
@@ -237,7 +237,8 @@ def hard_negatives(cases: Sequence[Case], all_spans: Sequence[Spans]) -> None:
     """Queries of ASQ-PHI without an identifier: how many a finder touches."""
     none = [spans for case, spans in zip(cases, all_spans, strict=True) if not case.spans]
     print(
-        f"  hard negatives touched: {sum(map(bool, none))} of {len(none)}, {share(sum(map(bool, none)), len(none))}"
+        f"  hard negatives touched: {sum(map(bool, none))} of {len(none)},"
+        f" {share(sum(map(bool, none)), len(none))}"
     )
 
 
@@ -250,7 +251,8 @@ def speed(texts: Sequence[str], finder: Finder) -> None:
     words = sum(len(text.split()) for text in texts) / len(texts)
     print(f"\nspeed, finding only, {words:.0f} words a note, notes/s and core:")
     print(
-        f"  first sight of {len(texts)} notes {len(texts) / first:.0f}, repeats {len(texts) / again:.0f}"
+        f"  first sight of {len(texts)} notes {len(texts) / first:.0f}, repeats"
+        f" {len(texts) / again:.0f}"
     )
 
 
@@ -313,7 +315,8 @@ def print_row(tool: str, cases: Sequence[Case], all_spans: Sequence[Spans], seco
     total = sum(len(spans) for spans in all_spans)
     speed = f"{len(cases) / seconds:.1f} texts/s and core" if seconds else ""
     print(
-        f"  {tool:16} found {hits} of {gold}, leaky {leaky}, outside gold {outside} of {total} spans, {speed}",
+        f"  {tool:16} found {hits} of {gold}, leaky {leaky}, outside gold {outside} of {total}"
+        f" spans, {speed}",
         flush=True,
     )
 
@@ -393,7 +396,8 @@ def main() -> None:
     if wanted("words"):
         cases = [Case(text, "p", []) for text in texts]
         print(
-            f"\nMTSamples: words touched {touched(cases, find(texts))} (Dr. X and Ms. ABC among them)"
+            f"\nMTSamples: words touched {touched(cases, find(texts))} (Dr. X and Ms. ABC among"
+            " them)"
         )
 
 

@@ -37,8 +37,14 @@ def main():
             ]
             bounds = np.array([one.epsilon for one in found])
             above = int((bounds > epsilon).sum())
-            line = f"epsilon {epsilon:g}, noise x {noise:g}: bound {bounds.mean():.2f} ({bounds.min():.2f} to "
-            line += f"{bounds.max():.2f}), above epsilon in {above} of {asked.runs}, at most {found[0].highest:.2f}"
+            line = (
+                f"epsilon {epsilon:g}, noise x {noise:g}: bound {bounds.mean():.2f}"
+                f" ({bounds.min():.2f} to "
+            )
+            line += (
+                f"{bounds.max():.2f}), above epsilon in {above} of {asked.runs}, at most"
+                f" {found[0].highest:.2f}"
+            )
             print(line, flush=True)
 
 

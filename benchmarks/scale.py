@@ -218,11 +218,15 @@ def once(
         "stages": [
             {"name": s.name, "seconds": s.seconds, "cpu": s.cpu, "peak": s.peak} for s in stages
         ],
-        "command": "clinveil "
-        + " ".join(part if not part.startswith("/") else Path(part).name for part in line),
+        "command": (
+            "clinveil "
+            + " ".join(part if not part.startswith("/") else Path(part).name for part in line)
+        ),
         "exit": code,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "machine": (
+            f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+        ),
     }
     part = file.with_suffix(".part")
     part.write_text(json.dumps(found, indent=1))
@@ -278,14 +282,15 @@ def table(folder: Path) -> None:
     """Print the tables in Markdown."""
     found = results(folder)
     print(
-        "| job | workers | words | notes | clock, s | processor, s | words/s | words/s and core | peak, MiB |"
+        "| job | workers | words | notes | clock, s | processor, s | words/s | words/s and core |"
+        " peak, MiB |"
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for one in found:
         print(
-            f"| {one['job']} | {one['workers']} | {one['words']:,} | {one['notes']:,} | {one['seconds']:,.0f} | "
-            f"{one['cpu']:,.0f} | {one['words'] / one['seconds']:,.0f} | {one['words'] / one['cpu']:,.0f} | "
-            f"{one['peak'] / 2**20:,.0f} |"
+            f"| {one['job']} | {one['workers']} | {one['words']:,} | {one['notes']:,} |"
+            f" {one['seconds']:,.0f} | {one['cpu']:,.0f} | {one['words'] / one['seconds']:,.0f} |"
+            f" {one['words'] / one['cpu']:,.0f} | {one['peak'] / 2**20:,.0f} |"
         )
     for one in found:
         if one["job"] == "release":
@@ -296,7 +301,8 @@ def table(folder: Path) -> None:
 
 def _stages(one: dict[str, Any]) -> None:
     print(
-        f"\n`{one['command']}`, {one['words']:,} words, {one['machine']}, {one['date']}, exit {one['exit']}\n"
+        f"\n`{one['command']}`, {one['words']:,} words, {one['machine']}, {one['date']}, exit"
+        f" {one['exit']}\n"
     )
     print("| stage | clock, s | processor, s | µs a word | peak, MiB |")
     print("| --- | ---: | ---: | ---: | ---: |")
@@ -336,7 +342,8 @@ def _scaling(found: Sequence[dict[str, Any]]) -> None:
         alone = by.get((job, words, 1))
         if n > 1 and alone:
             print(
-                f"{job}, {words:,} words: 1 to {n} workers {alone['seconds'] / one['seconds']:.2f} times  "
+                f"{job}, {words:,} words: 1 to {n} workers {alone['seconds'] / one['seconds']:.2f}"
+                " times  "
             )
             for a, b in zip(alone["stages"], one["stages"], strict=False):
                 if a["name"] == b["name"] and b["seconds"] > 5:

@@ -67,10 +67,12 @@ def main(options: argparse.Namespace) -> None:
     chance = counts.counts**0.75 / (counts.counts**0.75).sum()
     n_words = sum(map(len, seen))
     print(
-        f"{n_words:,} words trained on, {len(counts):,} word types, window {options.window}, {options.passes} passes"
+        f"{n_words:,} words trained on, {len(counts):,} word types, window {options.window},"
+        f" {options.passes} passes"
     )
     print(
-        "| trainer | workers | clock s | processor s | words and passes a second | loss, notes held out |"
+        "| trainer | workers | clock s | processor s | words and passes a second | loss, notes held"
+        " out |"
     )
     print("| --- | --: | --: | --: | --: | --: |")
 
@@ -120,7 +122,8 @@ def main(options: argparse.Namespace) -> None:
             speed = n_words * options.passes / clock
             told = loss(unseen, model, chance, options.window)
             print(
-                f"| {name} | {workers} | {clock:.1f} | {processor:.1f} | {speed:,.0f} | {told:.4f} |",
+                f"| {name} | {workers} | {clock:.1f} | {processor:.1f} | {speed:,.0f} |"
+                f" {told:.4f} |",
                 flush=True,
             )
 

@@ -55,7 +55,8 @@ def main() -> None:
     how = ReleaseSettings()
     full = None
     print(
-        "| words trained on | training, s of processor | loss | 95 % | inversion | rare words | neighbours kept |"
+        "| words trained on | training, s of processor | loss | 95 % | inversion | rare words |"
+        " neighbours kept |"
     )
     print("| ---: | ---: | ---: | --- | ---: | ---: | ---: |", flush=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -116,7 +116,8 @@ def score(real: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame, label
             f"{name}: {len(notes):,} notes, macro-F1 {f1:.3f}, agreement {agreement:.3f}, ", end=""
         )
         print(
-            f"breaks {breaks:.1f}, digits {digits:.1f} per 1,000, {len(text) / len(notes):,.0f} characters, ",
+            f"breaks {breaks:.1f}, digits {digits:.1f} per 1,000, {len(text) / len(notes):,.0f}"
+            " characters, ",
             end="",
         )
         print(f"heading order {order(test if name == 'real' else notes, pairs):.3f}", flush=True)
@@ -125,14 +126,16 @@ def score(real: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame, label
         gains = [(floor[d, 0].sum() - own[d, 0].sum()) / own[d, 1].sum() for d in draws]
         low, high = np.quantile(gains, [0.025, 0.975])
         print(
-            f"  bits per word {own[:, 0].sum() / own[:, 1].sum():.3f}, gain over floor {low:.3f} to {high:.3f}"
+            f"  bits per word {own[:, 0].sum() / own[:, 1].sum():.3f}, gain over floor {low:.3f} to"
+            f" {high:.3f}"
         )
     ids = [*map(str, range(len(real)))]
     texts = Texts(ids, ids, [*real.text], [*synthetic.text], np.full(len(synthetic), -1), 0)
     for finding in two_sample(texts, rng):
         detail = finding.detail
         print(
-            f"  told apart by {detail['label']}: AUC {detail['score']:.3f}, floor {detail['floor']:.3f}"
+            f"  told apart by {detail['label']}: AUC {detail['score']:.3f}, floor"
+            f" {detail['floor']:.3f}"
         )
 
 

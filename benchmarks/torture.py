@@ -91,17 +91,27 @@ COMMANDS = {
     "demo": f"demo --notes-only -o HERE/out --patients 5 {ONE}",
     "init-config": "init-config release -o HERE/release.toml",
     "inspect": "inspect NOTES --json HERE/findings.json",
-    "deidentify": f"deidentify NOTES -o HERE/notes.parquet --vault HERE/vault --spans --crosswalk {ONE}",
-    "deidentify --seed": f"deidentify NOTES -o HERE/notes.csv --vault HERE/vault --patients PATIENTS --seed 7 {ONE}",
-    "deidentify, two processes": "deidentify PARTS -o HERE/out --vault HERE/vault --workers 2 --quiet",
-    "reidentify": "reidentify HERE/notes.parquet -o HERE/restored.parquet --vault HERE/vault --reason test",
+    "deidentify": (
+        f"deidentify NOTES -o HERE/notes.parquet --vault HERE/vault --spans --crosswalk {ONE}"
+    ),
+    "deidentify --seed": (
+        f"deidentify NOTES -o HERE/notes.csv --vault HERE/vault --patients PATIENTS --seed 7 {ONE}"
+    ),
+    "deidentify, two processes": (
+        "deidentify PARTS -o HERE/out --vault HERE/vault --workers 2 --quiet"
+    ),
+    "reidentify": (
+        "reidentify HERE/notes.parquet -o HERE/restored.parquet --vault HERE/vault --reason test"
+    ),
     "validate": f"validate NOTES -o HERE/out --seed 7 {ONE}",
     **RELEASES,
     **{f"{name} --seed": f"{line} --seed 7" for name, line in RELEASES.items()},
     "release --add": f"release MORE -o HERE/more --add --vault HERE/out/vault {ONE}",
     "release --force": f"release NOTES {RELEASE} deidentified --force --again",
     "report": "report HERE/out",
-    "compare": f"compare NOTES -o HERE/out --label group --kind deidentified --kind synthetic {ONE}",
+    "compare": (
+        f"compare NOTES -o HERE/out --label group --kind deidentified --kind synthetic {ONE}"
+    ),
     "embed": f"embed NOTES -o HERE/out --set epochs=1 --dim 10 --seed 7 {ONE}",
     "attack linkage": "attack linkage NOTES --known NOTES --json HERE/findings.json --seed 7",
     "evaluate transfer": "evaluate transfer NOTES NOTES --label group --json HERE/findings.json",
@@ -310,17 +320,19 @@ def killed(desk: Desk, name: str, random: Random) -> tuple[int, str]:
         code = desk.run(name, partial(signal.setitimer, signal.ITIMER_REAL, seconds))
         return code, f"after {seconds:.2f} of {known.seconds:.2f} s"
     at = random.randint(1, known.operations)
-    return desk.run(
-        name, kill_at=at
-    ), f"at operation {at} of {known.operations}: {desk.progress.read_text()[:200]}"
+    return (
+        desk.run(name, kill_at=at),
+        f"at operation {at} of {known.operations}: {desk.progress.read_text()[:200]}",
+    )
 
 
 def limited(desk: Desk, name: str, random: Random) -> tuple[int, str]:
     """Run a command with a limit on the size of files; return exit code and limit."""
     most = int(10 ** random.uniform(1, 5))
-    return desk.run(
-        name, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-    ), f"at {most} bytes"
+    return (
+        desk.run(name, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))),
+        f"at {most} bytes",
+    )
 
 
 def filled(desk: Desk, name: str, random: Random) -> tuple[int, str]:
@@ -501,7 +513,8 @@ def main() -> None:
         run = partial(lane, root=Path(folder), seed=how.seed, until=until)
         results = sum(pool.map(run, range(cores)), Counter[Result]())
     print(
-        f"`python benchmarks/torture.py --minutes {how.minutes:g} --seed {how.seed}`; {cores} cores, {date.today()}.\n"
+        f"`python benchmarks/torture.py --minutes {how.minutes:g} --seed {how.seed}`; {cores}"
+        f" cores, {date.today()}.\n"
     )
     print(
         "\n".join(

@@ -46,7 +46,8 @@ DK Dakota, OL Orleans, CZ Canal Zone, MP Mariana Islands"""
 DESCRIPTIONS = dict(item.strip().split(" ", 1) for item in STATES.replace("\n", " ").split(","))
 PARTY_WORDS = re.compile(
     r"\b(anti-?|pro-?)?(democrat|republican|whig|federalist|jacksonian|jackson|adams|opposition|unionist|populist|"
-    r"farmer-labor|free soil|american|independent|progressive|silver|labor|administration|nullifier|socialist)"
+    r"farmer-labor|free"
+    r" soil|american|independent|progressive|silver|labor|administration|nullifier|socialist)"
     r"(s|ic|ism|ist)?\b(\s+(party|ticket))?",
     re.IGNORECASE,
 )

@@ -24,8 +24,10 @@ def saved_public_model(folder, texts):
         folder
     )
     config = LlamaConfig(
-        vocab_size=tokenizer.get_vocab_size(), hidden_size=16, intermediate_size=32, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64, tie_word_embeddings=True,
+        vocab_size=tokenizer.get_vocab_size(), hidden_size=16, intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
+        tie_word_embeddings=True,
         initializer_range=0.3,
     )  # fmt: skip
     with seeded(3):

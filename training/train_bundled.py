@@ -156,7 +156,8 @@ def texts(data: Path, rng: Random) -> list[Labelled]:
     more += [query for query in queries for _ in range(3) if not query.spans]
     named = list(actors(rng.sample(rows, 6000), people, rng))
     print(
-        f"{len(hosts)} sentences, {len(passages)} passages, {len(general)} general, {len(named)} of actors"
+        f"{len(hosts)} sentences, {len(passages)} passages, {len(general)} general, {len(named)} of"
+        " actors"
     )
     return invent.all_texts(
         [
@@ -221,7 +222,8 @@ def make(data: Path) -> TaggerModel:
     }
     model = train_tagger(made, ("NAME",), 0.5, card, vocabulary(data))
     print(
-        f"fitted after {time.process_time() - began:.0f} s: {model.card['tokens']} tokens, {len(model.properties)}"
+        f"fitted after {time.process_time() - began:.0f} s: {model.card['tokens']} tokens,"
+        f" {len(model.properties)}"
     )
     threshold = round(threshold_within(model, tuning(data), MOST_FALSE), 4)
     return replace(model, threshold=threshold)

@@ -13,8 +13,8 @@ from clinveil.vectors.table import Vectors
 # Four people and four diagnoses on a plane. Names are the mean of two words, diagnoses one word
 # each.
 PLACES = {
-    "ann": (0, 0), "arne": (0, 2), "bob": (4, 0), "berg": (4, 2), "cat": (0, 8), "cole": (2, 8), "dan": (6, 6),
-    "dorn": (8, 6), "flu": (0, 0), "gout": (4, 1), "acne": (1, 9), "gas": (9, 6),
+    "ann": (0, 0), "arne": (0, 2), "bob": (4, 0), "berg": (4, 2), "cat": (0, 8), "cole": (2, 8),
+    "dan": (6, 6), "dorn": (8, 6), "flu": (0, 0), "gout": (4, 1), "acne": (1, 9), "gas": (9, 6),
 }  # fmt: skip
 NAMES = {"ann arne": (0, 1), "bob berg": (4, 1), "cat cole": (1, 8), "dan dorn": (7, 6)}
 CODES = {"1": "flu", "2": "gout", "3": "acne", "4": "gas"}

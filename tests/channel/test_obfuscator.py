@@ -43,11 +43,13 @@ OBFUSCATORS = [Obfuscator(CHANNEL.under(**way), KEY) for way in WAYS]
 # Pieces that meet one another at every kind of border.
 PIECES = st.sampled_from(
     [
-        *WORDS, "José", "JOSE\u0301", "jo\u200bse\u0301", "Zoë", "ИВАН", "Müller", "STRASSE", "Straße", "ﬁever", "Ⅷ",
-        "smith's", "q4h", "x\u00ad", "\u0301", "\u200d", "\ufeff", "१२", "12.5", "3", "½", "😀", "👩\u200d⚕️", "한국어",
-        "ʼ", "'", "-", "–", "…", "(", "!", " ", "  ", "\n", "\r\n", "\t", "\x85", "\u2028", "\xa0", "\x00", "\x1c",
+        *WORDS, "José", "JOSE\u0301", "jo\u200bse\u0301", "Zoë", "ИВАН", "Müller", "STRASSE",
+        "Straße", "ﬁever", "Ⅷ", "smith's", "q4h", "x\u00ad", "\u0301", "\u200d", "\ufeff", "१२",
+        "12.5", "3", "½", "😀", "👩\u200d⚕️", "한국어", "ʼ", "'", "-", "–", "…", "(", "!", " ", "  ",
+            "\n", "\r\n", "\t", "\x85", "\u2028", "\xa0", "\x00", "\x1c",
         ". ", "? ", "\n\n",
-        "\ue000", "İ", "ǰ", "ß", "Σς", "unseenword", "ñandú", "\U0001d400", "#", "_", "a" * 20, "b" * 70,
+        "\ue000", "İ", "ǰ", "ß", "Σς", "unseenword", "ñandú", "\U0001d400", "#", "_", "a" * 20,
+        "b" * 70,
     ]
 )  # fmt: skip
 TEXTS = st.one_of(st.lists(PIECES, max_size=25).map("".join), st.text(max_size=60))

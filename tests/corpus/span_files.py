@@ -83,4 +83,7 @@ def write_spans(place: Path, notes: Notes, kind: str, offsets: Offsets = "codepo
 
 def _tag(start: int, end: int, label: str, text: str) -> str:
     quoted = quoteattr(text, {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
-    return f'<{label} id="P0" start="{start}" end="{end}" text={quoted} TYPE="{TYPES[label]}" comment="" />\n'
+    return (
+        f'<{label} id="P0" start="{start}" end="{end}" text={quoted} TYPE="{TYPES[label]}"'
+        ' comment="" />\n'
+    )

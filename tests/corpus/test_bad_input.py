@@ -141,8 +141,8 @@ def test_cp1252_bytes_are_refused_and_mended_by_the_flag(write: Write) -> None:
     path = write("a.csv", rows.encode("cp1252"))
     message = refusal(path)
     assert (
-        message
-        == "a.csv, row 2: not valid utf-8 (pass the encoding of the file, for example --set encoding=cp1252)"
+        message == "a.csv, row 2: not valid utf-8 (pass the encoding of the file, for example --set"
+        " encoding=cp1252)"
     )
     [batch] = open_corpus(path, NotesSettings(encoding="cp1252")).batches()
     assert batch.column(2).to_pylist() == ["fine", f"{SECRET} café “quoted”"]

@@ -16,8 +16,8 @@ from clinveil.corpus.corpus import Columns, rows
 from clinveil.corpus.open import ENTERED_IN_ERROR, open_corpus
 
 MIMIC3 = [
-    "ROW_ID", "SUBJECT_ID", "HADM_ID", "CHARTDATE", "CHARTTIME", "STORETIME", "CATEGORY", "DESCRIPTION", "CGID",
-    "ISERROR", "TEXT",
+    "ROW_ID", "SUBJECT_ID", "HADM_ID", "CHARTDATE", "CHARTTIME", "STORETIME", "CATEGORY",
+    "DESCRIPTION", "CGID", "ISERROR", "TEXT",
 ]  # fmt: skip
 MIMIC4 = [
     "note_id",
@@ -177,7 +177,10 @@ def test_a_file_without_header_shows_nothing_of_itself(first: list[str]) -> None
     """
     columns = "1 of another name (column 1)"
     if len(first) > 1:
-        columns = f"{len(first)} of other names (column {', '.join(str(i + 1) for i in range(len(first)))})"
+        columns = (
+            f"{len(first)} of other names (column"
+            f" {', '.join(str(i + 1) for i in range(len(first)))})"
+        )
     assert candidates(first) == f"{columns}; {LOOK}"
     assert (
         refused(first)

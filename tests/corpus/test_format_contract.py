@@ -30,11 +30,12 @@ OPTIONS = NotesSettings(text="TEXT body", id="doc_id", patient="who")
 SCHEMA = pa.schema([*ROLE_FIELDS, pa.field("kept", pa.string())])
 
 AWKWARD = [
-    "", " ", " leading", "trailing ", "\t", "\n", "\r\n", "\r", "a\r\nb\nc\rd", '"', '""', '"quoted"', 'a "b" c', ",",
-    ",,", "a,b", "null", "NULL", "NA", "nan", "None", "007", "1.0", "1e5", "true", "2020-01-01", "\\", "\\N", "\\n",
-    "'", "''", "\u200b", "zero\u200bwidth", "\ufeffmark", "\u2028", "\u2029", "\x85", "\x0b\x0c\x1c", "e\u0301", "é",
-    "Zoë", "😀", "\U0001f468\u200d\U0001f469", "漢字", "Привет", "\ud7ff\ue000", "\uffff", "\U0010ffff", '{"a": 1}',
-    "[1]", "#", "x" * 70_000,
+    "", " ", " leading", "trailing ", "\t", "\n", "\r\n", "\r", "a\r\nb\nc\rd", '"', '""',
+    '"quoted"', 'a "b" c', ",", ",,", "a,b", "null", "NULL", "NA", "nan", "None", "007", "1.0",
+    "1e5", "true", "2020-01-01", "\\", "\\N", "\\n", "'", "''", "\u200b", "zero\u200bwidth",
+    "\ufeffmark", "\u2028", "\u2029", "\x85", "\x0b\x0c\x1c", "e\u0301", "é", "Zoë", "😀",
+    "\U0001f468\u200d\U0001f469", "漢字", "Привет", "\ud7ff\ue000", "\uffff", "\U0010ffff",
+    '{"a": 1}', "[1]", "#", "x" * 70_000,
 ]  # fmt: skip
 ANY_TEXT = st.one_of(
     st.sampled_from(AWKWARD),

@@ -92,7 +92,10 @@ def test_i2b2_labels_become_ours_and_young_ages_none(tmp_path):
 
 def test_brat_with_fragments_notes_and_crlf(tmp_path):
     (tmp_path / "n.txt").write_bytes(b"Ada saw Dr. Fox.\r\n")
-    ann = "T1\tPerson 0 3;12 15\tAda Fox\r\nA1\tSure T1\r\n#1\tAnnotatorNotes T1\tx\r\nR1\tOf Arg1:T1 Arg2:T1\r\n"
+    ann = (
+        "T1\tPerson 0 3;12 15\tAda Fox\r\nA1\tSure T1\r\n#1\tAnnotatorNotes T1\tx\r\nR1\tOf Arg1:T1"
+        " Arg2:T1\r\n"
+    )
     (tmp_path / "n.ann").write_bytes(ann.encode())
     [note] = rows(open_corpus(tmp_path))
     assert read_spans(tmp_path).of("n", note.text) == [Span(0, 3, "NAME"), Span(12, 15, "NAME")]
@@ -119,7 +122,10 @@ def test_bad_lines_of_brat_are_named(tmp_path, line, said):
     assert not {"Ada", "Bob"} & set(str(caught.value).split())
 
 
-BOMB = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;">]><deIdi2b2><TEXT>&y;</TEXT></deIdi2b2>'
+BOMB = (
+    '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y'
+    ' "&x;&x;">]><deIdi2b2><TEXT>&y;</TEXT></deIdi2b2>'
+)
 OUTSIDE = (
     '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]><deIdi2b2><TEXT>&x;</TEXT></deIdi2b2>'
 )

@@ -23,45 +23,93 @@ from clinveil.corpus.screen import MOST_LEFT_OUT, NOT_ENGLISH, has_encoded_block
 from clinveil.lexicons.language import LOWEST_SHARE, is_english, word_shares
 
 FOREIGN = {
-    "Spanish": "Paciente de 71 años que ingresa por fiebre y tos desde hace tres días. Antecedentes de diabetes y"
-    " bronquitis crónica. En la radiografía se observa un infiltrado basal. Se inicia tratamiento antibiótico.",
-    "Spanish, terse": "MC: disnea. AP: HTA, EPOC. EF: sibilancias, edemas en ambas piernas. Plan: oxígeno, furosemida,"
-    " nebulizaciones cada 6 horas, control de diuresis y peso diario, dieta sin sal.",
-    "Spanish, capitals": "ECOGRAFIA RENAL: RIÑONES DE TAMAÑO Y FORMA NORMALES. NO SE OBSERVAN LITIASIS NI DILATACION DE"
-    " LA VIA EXCRETORA. VEJIGA SIN ALTERACIONES. SE SUGIERE CONTROL EN SEIS MESES.",
-    "French": "Le patient est adressé pour une toux qui dure depuis un mois. Il fume dix cigarettes par jour. La"
-    " radiographie du thorax est normale. Nous proposons un scanner et un arrêt du tabac.",
-    "German": "Die Patientin klagt seit einer Woche über Schwindel und Kopfschmerzen. Der Blutdruck war mit 170/95"
-    " erhöht. Wir haben die Medikation angepasst und bitten um eine Kontrolle beim Hausarzt.",
-    "German, terse": "RR 150/90, Puls 88, T 37,2. Herz rein, rhythmisch. Lunge frei. Abdomen weich, keine Resistenzen."
-    " Beine ohne Ödeme. Weiter mit bisheriger Medikation, nächste Vorstellung in drei Monaten.",
-    "Portuguese": "A doente refere dores nas costas há duas semanas, sem febre nem perda de peso. Ao exame apresenta"
-    " contractura muscular. Foi medicada com paracetamol e vai voltar se não melhorar.",
-    "Dutch": "De patiënt heeft al een week last van hoesten en is benauwd bij het traplopen. Over de longen zijn"
-    " crepitaties te horen. Wij starten met een antibioticum en zien hem over twee dagen terug.",
-    "Italian": "La paziente riferisce dolore alla spalla destra dopo una caduta in casa. La radiografia non mostra"
-    " fratture. Si consiglia riposo, ghiaccio e un controllo tra dieci giorni se il dolore persiste.",
-    "Polish": "Pacjentka zgłasza ból głowy od trzech dni, bez gorączki i wymiotów. Ciśnienie w normie. Zalecono"
-    " odpoczynek, leki przeciwbólowe oraz kontrolę za tydzień, jeżeli objawy nie ustąpią.",
-    "Russian": "Больная жалуется на кашель и слабость в течение недели. Температура тела нормальная. В лёгких дыхание"
-    " везикулярное, хрипов нет. Назначено обильное питьё и повторный осмотр через три дня.",
-    "Chinese": "患者女性，七十岁，因反复咳嗽三周入院。既往有高血压病史。"
-    "查体双肺未闻及啰音。"
-    "给予抗感染治疗后好转，嘱定期复查。",
-    "Vietnamese": "Bệnh nhân nữ 52 tuổi đến khám vì đau bụng từ hai ngày nay, không sốt, không nôn. Bụng mềm,"
-    " ấn đau nhẹ vùng thượng vị. Cho thuốc và hẹn tái khám sau một tuần.",
+    "Spanish": (
+        "Paciente de 71 años que ingresa por fiebre y tos desde hace tres días. Antecedentes de"
+        " diabetes y bronquitis crónica. En la radiografía se observa un infiltrado basal. Se"
+        " inicia tratamiento antibiótico."
+    ),
+    "Spanish, terse": (
+        "MC: disnea. AP: HTA, EPOC. EF: sibilancias, edemas en ambas piernas. Plan: oxígeno,"
+        " furosemida, nebulizaciones cada 6 horas, control de diuresis y peso diario, dieta sin"
+        " sal."
+    ),
+    "Spanish, capitals": (
+        "ECOGRAFIA RENAL: RIÑONES DE TAMAÑO Y FORMA NORMALES. NO SE OBSERVAN LITIASIS NI DILATACION"
+        " DE LA VIA EXCRETORA. VEJIGA SIN ALTERACIONES. SE SUGIERE CONTROL EN SEIS MESES."
+    ),
+    "French": (
+        "Le patient est adressé pour une toux qui dure depuis un mois. Il fume dix cigarettes par"
+        " jour. La radiographie du thorax est normale. Nous proposons un scanner et un arrêt du"
+        " tabac."
+    ),
+    "German": (
+        "Die Patientin klagt seit einer Woche über Schwindel und Kopfschmerzen. Der Blutdruck war"
+        " mit 170/95 erhöht. Wir haben die Medikation angepasst und bitten um eine Kontrolle beim"
+        " Hausarzt."
+    ),
+    "German, terse": (
+        "RR 150/90, Puls 88, T 37,2. Herz rein, rhythmisch. Lunge frei. Abdomen weich, keine"
+        " Resistenzen. Beine ohne Ödeme. Weiter mit bisheriger Medikation, nächste Vorstellung in"
+        " drei Monaten."
+    ),
+    "Portuguese": (
+        "A doente refere dores nas costas há duas semanas, sem febre nem perda de peso. Ao exame"
+        " apresenta contractura muscular. Foi medicada com paracetamol e vai voltar se não"
+        " melhorar."
+    ),
+    "Dutch": (
+        "De patiënt heeft al een week last van hoesten en is benauwd bij het traplopen. Over de"
+        " longen zijn crepitaties te horen. Wij starten met een antibioticum en zien hem over twee"
+        " dagen terug."
+    ),
+    "Italian": (
+        "La paziente riferisce dolore alla spalla destra dopo una caduta in casa. La radiografia"
+        " non mostra fratture. Si consiglia riposo, ghiaccio e un controllo tra dieci giorni se il"
+        " dolore persiste."
+    ),
+    "Polish": (
+        "Pacjentka zgłasza ból głowy od trzech dni, bez gorączki i wymiotów. Ciśnienie w normie."
+        " Zalecono odpoczynek, leki przeciwbólowe oraz kontrolę za tydzień, jeżeli objawy nie"
+        " ustąpią."
+    ),
+    "Russian": (
+        "Больная жалуется на кашель и слабость в течение недели. Температура тела нормальная. В"
+        " лёгких дыхание везикулярное, хрипов нет. Назначено обильное питьё и повторный осмотр"
+        " через три дня."
+    ),
+    "Chinese": (
+        "患者女性，七十岁，因反复咳嗽三周入院。既往有高血压病史。"
+        "查体双肺未闻及啰音。"
+        "给予抗感染治疗后好转，嘱定期复查。"
+    ),
+    "Vietnamese": (
+        "Bệnh nhân nữ 52 tuổi đến khám vì đau bụng từ hai ngày nay, không sốt, không nôn. Bụng mềm,"
+        " ấn đau nhẹ vùng thượng vị. Cho thuốc và hẹn tái khám sau một tuần."
+    ),
 }
 ENGLISH = {
-    "prose": "The patient is a 54-year-old man who was admitted with chest pain that began this morning while he was"
-    " walking to work. He denies fever.",
-    "general practice": "r/v BP. 148/92 home. U&E NAD. Incr Ramipril 5. Nil SOB nil CP. Ex smoker. Repeat bloods 1/12,"
-    " r/v 6/52 or sooner prn. Happy w plan. Flu jab done.",
-    "drugs": "Metformin 1 g BD, Ramipril 5 mg OD, Atorvastatin 40 mg nocte, Aspirin 75 mg, Lansoprazole, Salbutamol"
-    " inhaler, Paracetamol prn, Codeine, Senna, Lactulose, Bisoprolol, Furosemide, Warfarin, Insulin, Morphine patches",
-    "capitals": "CT HEAD: NO ACUTE BLEED OR MASS. MILD CHRONIC SMALL VESSEL DISEASE. SINUSES CLEAR. IMPRESSION: NORMAL"
-    " FOR AGE. FOLLOW UP AS NEEDED PER CLINICAL JUDGEMENT OF THE TEAM.",
-    "header": "Name: Maria Gutiérrez de la Cruz; Address: 12 Rue des Lilas, Apt 4; Phone: 216-555-0144; Clinician: Dr."
-    " Olaf Björnsson; Next of kin: José Núñez, Juana la Torre; Ward: 7 West; Diet: normal; Allergies: none known",
+    "prose": (
+        "The patient is a 54-year-old man who was admitted with chest pain that began this morning"
+        " while he was walking to work. He denies fever."
+    ),
+    "general practice": (
+        "r/v BP. 148/92 home. U&E NAD. Incr Ramipril 5. Nil SOB nil CP. Ex smoker. Repeat bloods"
+        " 1/12, r/v 6/52 or sooner prn. Happy w plan. Flu jab done."
+    ),
+    "drugs": (
+        "Metformin 1 g BD, Ramipril 5 mg OD, Atorvastatin 40 mg nocte, Aspirin 75 mg, Lansoprazole,"
+        " Salbutamol inhaler, Paracetamol prn, Codeine, Senna, Lactulose, Bisoprolol, Furosemide,"
+        " Warfarin, Insulin, Morphine patches"
+    ),
+    "capitals": (
+        "CT HEAD: NO ACUTE BLEED OR MASS. MILD CHRONIC SMALL VESSEL DISEASE. SINUSES CLEAR."
+        " IMPRESSION: NORMAL FOR AGE. FOLLOW UP AS NEEDED PER CLINICAL JUDGEMENT OF THE TEAM."
+    ),
+    "header": (
+        "Name: Maria Gutiérrez de la Cruz; Address: 12 Rue des Lilas, Apt 4; Phone: 216-555-0144;"
+        " Clinician: Dr. Olaf Björnsson; Next of kin: José Núñez, Juana la Torre; Ward: 7 West;"
+        " Diet: normal; Allergies: none known"
+    ),
     "codes": " ".join(
         f"{code} {number}"
         for number, code in enumerate(["bun", "cr", "hgb", "plt", "ast", "alt"] * 6)

@@ -149,7 +149,10 @@ def test_sentence_borders(text, expected):
         ("1,200 3.5 120/80 3/4/2011 10:30 98.6F", "1,200 3.5 120/80 3/4/2011 10:30 98.6 F"),
         ("x-ray q4h 50% w/o", "x - ray q4h 50 % w / o"),
         ("a--b ==== *** #1", "a -- b ==== *** # 1"),
-        ("naïve Zoe\u0308 Қызыл 漢字 हिन्दी مُحَمَّد", "naïve Zoe\u0308 Қызыл 漢字 हिन्दी مُحَمَّد"),
+        (
+            "naïve Zoe\u0308 Қызыл 漢字 हिन्दी مُحَمَّد",
+            "naïve Zoe\u0308 Қызыл 漢字 हिन्दी مُحَمَّد",
+        ),
         ("5 µg ½ tab 37°C ≥3", "5 µg ½ tab 37 ° C ≥ 3"),
         ("soft\u00adhyphen zero\u200dwidth", "soft\u00adhyphen zero\u200dwidth"),
         (f"<unk> <eos> {DEIDENTIFIED}", f"< unk > < eos > {DEIDENTIFIED}"),

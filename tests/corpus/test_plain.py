@@ -130,8 +130,10 @@ def test_nulls_slices_and_emptiness_stay() -> None:
 
 def test_plain_types_stay_what_they_are() -> None:
     for kind in (
-        pa.int8(), pa.string(), pa.large_string(), pa.timestamp("ns", "UTC"), pa.decimal128(9, 2), pa.binary(16),
-        pa.list_(pa.field("element", pa.float32(), nullable=False)), pa.large_list(pa.bool_()), pa.null(),
+        pa.int8(), pa.string(), pa.large_string(), pa.timestamp("ns", "UTC"), pa.decimal128(9, 2),
+        pa.binary(16),
+        pa.list_(pa.field("element", pa.float32(), nullable=False)), pa.large_list(pa.bool_()),
+        pa.null(),
     ):  # fmt: skip
         assert plain_type(kind).equals(kind, check_metadata=True)
         assert plain_array(pa.nulls(2, kind)).equals(pa.nulls(2, kind))
@@ -139,7 +141,8 @@ def test_plain_types_stay_what_they_are() -> None:
 
 def test_other_types_are_refused() -> None:
     for kind in (
-        pa.struct([("x", pa.string())]), pa.map_(pa.string(), pa.string()), pa.list_(pa.list_(pa.int8())), pa.uuid(),
+        pa.struct([("x", pa.string())]), pa.map_(pa.string(), pa.string()),
+        pa.list_(pa.list_(pa.int8())), pa.uuid(),
         pa.list_(pa.int8(), 2), pa.run_end_encoded(pa.int32(), pa.string()), pa.list_(pa.uuid()),
     ):  # fmt: skip
         with pytest.raises(TypeError):

@@ -190,7 +190,8 @@ def write_notes(path: Path, n: int, suffix: str) -> None:
     with Writer(path, columns, suffix) as writer:
         for start in range(0, n, 2000):
             ids = [str(i) for i in range(start, start + 2000)]
-            writer.write(pa.record_batch([pa.array(ids), pa.array(ids), pa.array(texts, pa.large_string())],
+            writer.write(pa.record_batch([pa.array(ids), pa.array(ids), pa.array(texts,
+                pa.large_string())],
                                          schema=pa.schema(ROLE_FIELDS)))  # fmt: skip
 
 

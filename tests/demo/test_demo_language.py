@@ -16,8 +16,8 @@ from clinveil.corpus.demo.notes import _vocabulary
 from clinveil.corpus.demo.persons import make_person, uniforms
 
 PAPER_B_TARGETS = {
-    "constipation", "diarrhea", "vaginitis", "sexual dysfunction", "urinary infection", "herpes genitalis", "dementia",
-    "anorexia", "alcoholism", "threatened abortion", "AIDS",
+    "constipation", "diarrhea", "vaginitis", "sexual dysfunction", "urinary infection",
+    "herpes genitalis", "dementia", "anorexia", "alcoholism", "threatened abortion", "AIDS",
 }  # fmt: skip
 
 

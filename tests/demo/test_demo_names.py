@@ -25,7 +25,8 @@ from clinveil.corpus.demo.persons import uniforms
 
 @pytest.mark.parametrize(
     ("census_form", "spelling"),
-    [("SMITH", "Smith"), ("MCDONALD", "McDonald"), ("OBRIEN", "O'Brien"), ("DANGELO", "D'Angelo"), ("MCGEE", "McGee"),
+    [("SMITH", "Smith"), ("MCDONALD", "McDonald"), ("OBRIEN", "O'Brien"), ("DANGELO", "D'Angelo"),
+        ("MCGEE", "McGee"),
      ("OLSON", "Olson"), ("DAVIS", "Davis"), ("MACK", "Mack")],
 )  # fmt: skip
 def test_census_names_are_spelt_as_people_spell_them(census_form: str, spelling: str):

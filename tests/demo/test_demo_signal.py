@@ -15,11 +15,14 @@ from clinveil.corpus.demo.language import language
 # One-word ways of saying the same, planted in the terms, the names of diagnoses, and the drugs
 # (generic, brand).
 SYNONYMS = [
-    ("dyspnea", "breathlessness"), ("fatigue", "tiredness"), ("itching", "pruritus"), ("edema", "swelling"),
-    ("hypertension", "htn"), ("osteoarthritis", "oa"), ("lisinopril", "zestril"), ("metformin", "glucophage"),
-    ("furosemide", "lasix"), ("sertraline", "zoloft"), ("salbutamol", "ventolin"), ("warfarin", "coumadin"),
-    ("amlodipine", "norvasc"), ("ibuprofen", "advil"), ("mild", "moderate"), ("left", "right"), ("patient", "pt"),
-    ("showed", "revealed"), ("unremarkable", "wnl"), ("history", "hx"),
+    ("dyspnea", "breathlessness"), ("fatigue", "tiredness"), ("itching", "pruritus"), ("edema",
+        "swelling"),
+    ("hypertension", "htn"), ("osteoarthritis", "oa"), ("lisinopril", "zestril"), ("metformin",
+        "glucophage"),
+    ("furosemide", "lasix"), ("sertraline", "zoloft"), ("salbutamol", "ventolin"), ("warfarin",
+        "coumadin"),
+    ("amlodipine", "norvasc"), ("ibuprofen", "advil"), ("mild", "moderate"), ("left", "right"),
+    ("patient", "pt"), ("showed", "revealed"), ("unremarkable", "wnl"), ("history", "hx"),
 ]  # fmt: skip
 
 

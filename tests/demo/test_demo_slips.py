@@ -23,8 +23,10 @@ DAY = date(2014, 3, 4).toordinal()
 
 @pytest.mark.parametrize(
     ("style", "text"),
-    [("long", "March 4, 2014"), ("us", "03/04/2014"), ("iso", "2014-03-04"), ("short", "Mar 4, 2014"),
-     ("european", "4 March 2014"), ("dashed", "04-Mar-2014"), ("terse", "3/4/14"), ("day", "March 4"),
+    [("long", "March 4, 2014"), ("us", "03/04/2014"), ("iso", "2014-03-04"), ("short",
+        "Mar 4, 2014"),
+     ("european", "4 March 2014"), ("dashed", "04-Mar-2014"), ("terse", "3/4/14"), ("day",
+         "March 4"),
      ("month", "March 2014")],
 )  # fmt: skip
 def test_dates_are_written_in_many_styles(style: str, text: str):

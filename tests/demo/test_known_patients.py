@@ -27,8 +27,8 @@ from clinveil.corpus.people import (
 from clinveil.scale.pieces import shared
 
 ROSE = Patient(
-    "p1", ("Rosé", "May", "O'Neill-Núñez"), ("401", "250"), ("4482913",), ("419-555-0101",), ("r@example.org",),
-    ("12 Oak Street",), date(1950, 2, 28),
+    "p1", ("Rosé", "May", "O'Neill-Núñez"), ("401", "250"), ("4482913",), ("419-555-0101",),
+    ("r@example.org",), ("12 Oak Street",), date(1950, 2, 28),
 )  # fmt: skip
 LI = Patient("p2", ("李", "伟"))
 
@@ -46,7 +46,8 @@ def test_what_is_written_reads_back(tmp_path: Path):
 text = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Z")), min_size=1, max_size=8)
 texts = st.lists(text, max_size=3).map(tuple)
 some = st.builds(
-    Patient, text, st.lists(text, min_size=1, max_size=4).map(tuple), texts, texts, texts, texts, texts,
+    Patient, text, st.lists(text, min_size=1, max_size=4).map(tuple), texts, texts, texts, texts,
+    texts,
     st.none() | st.dates(date(1850, 1, 1), date(2100, 1, 1)),
 )  # fmt: skip
 
@@ -193,7 +194,8 @@ def test_a_file_that_is_not_parquet(tmp_path: Path):
 def test_a_csv_file_of_text(tmp_path: Path):
     path = tmp_path / "feed.csv"
     path.write_text(
-        'patient_id,name,record_number,birth_date,ward\n007,"Rosé May",00123,1950-02-28,3\n8,李 伟,,,\n'
+        'patient_id,name,record_number,birth_date,ward\n007,"Rosé May",00123,1950-02-28,3\n8,李'
+        " 伟,,,\n"
     )
     rose, li = read_patients(path).values()
     assert (rose.patient_id, rose.record_numbers, rose.birth_date) == (

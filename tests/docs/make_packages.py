@@ -86,7 +86,10 @@ def box(package: str, left: float, top: float, width: float) -> str:
         for n, line in enumerate(lines[:2])
     )
     name = f'<text x="{left + 12:.0f}" y="{top + 20:.0f}" class="n">{package}</text>'
-    return f'<rect x="{left:.0f}" y="{top:.0f}" width="{width:.0f}" height="{BOX}" rx="6"/>{name}{text}'
+    return (
+        f'<rect x="{left:.0f}" y="{top:.0f}" width="{width:.0f}" height="{BOX}"'
+        f' rx="6"/>{name}{text}'
+    )
 
 
 def line(start: tuple[float, float, float], end: tuple[float, float, float]) -> str:
@@ -108,10 +111,13 @@ def picture() -> str:
     drawn = [line(boxes[a], boxes[b]) for a, b in sorted(arrows())]
     height = GAP + ROW * len(layers())
     style = (
-        "rect{fill:#f7f9fb;stroke:#5b7a99}path{fill:none;stroke:#9db2c6;stroke-width:1.2;marker-end:url(#a)}"
-        ".n{font:600 15px sans-serif;fill:#1d3348}.s{font:12px sans-serif;fill:#44576a}"
+        "rect{fill:#f7f9fb;stroke:#5b7a99}path{fill:none;stroke:#9db2c6;stroke-width:1.2;marker-end:url(#a)}.n{font:600"
+        " 15px sans-serif;fill:#1d3348}.s{font:12px sans-serif;fill:#44576a}"
     )
-    head = '<marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    head = (
+        '<marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7"'
+        ' orient="auto">'
+    )
     marker = (
         f'<defs>{head}<path d="M0 0L8 4L0 8z" style="fill:#9db2c6;stroke:none"/></marker></defs>'
     )

@@ -50,7 +50,10 @@ def clinveil(desk, *arguments):
         str(ROOT / "tests"),
         os.environ.get("PYTHONPATH", ""),
     ]
-    program = "import sys, small_attacks; from clinveil.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    program = (
+        "import sys, small_attacks; from clinveil.cli.main import main;"
+        " sys.exit(main(sys.argv[1:]))"
+    )
     line = [sys.executable, "-c", program, *arguments]
     path = os.pathsep.join(path)
     done = subprocess.run(

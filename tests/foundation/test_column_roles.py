@@ -46,7 +46,8 @@ def _reads_notes(settings):
 def notes(tmp_path):
     path = tmp_path / "odd.csv"
     rows = [
-        f'{i},{i % 30},"fever and cough of the lung today number {"abcdefgh"[i % 8]} pain",{"xy"[i % 2]}'
+        f'{i},{i % 30},"fever and cough of the lung today number {"abcdefgh"[i % 8]}'
+        f' pain",{"xy"[i % 2]}'
         for i in range(120)
     ]
     path.write_text("no,who,words,group\n" + "\n".join(rows) + "\n", encoding="utf-8")

@@ -186,8 +186,8 @@ def as_parquet(made: pa.Table, path: Path) -> Path:
 
 
 SPANISH = (
-    "El paciente acude por dolor de espalda desde hace dos semanas. No tiene fiebre. Se recomienda reposo y calor"
-    " local, y se cita en un mes."
+    "El paciente acude por dolor de espalda desde hace dos semanas. No tiene fiebre. Se recomienda"
+    " reposo y calor local, y se cita en un mes."
 )
 CASES = {
     "encoding cp1252": (lambda at: as_csv("cp1252", at / "a.csv"), ("deidentify", "-o", "OUT"), 3),

@@ -70,8 +70,9 @@ def hidden(source: str) -> str:
 
 def test_attribute_values_comments_and_declarations_are_hidden_lines() -> None:
     source = (
-        "<img alt=\"Photo of Ann &amp; O'Neil\" title='Lee' width=120 style='font-family: Arial; margin: 2px'>"
-        "<input name=patient value='Ann Lee'><birthDate value='1962-03-14'/><!-- by Okwuosa --><p hidden>"
+        "<img alt=\"Photo of Ann &amp; O'Neil\" title='Lee' width=120 style='font-family: Arial;"
+        " margin: 2px'><input name=patient value='Ann Lee'><birthDate value='1962-03-14'/><!-- by"
+        " Okwuosa --><p hidden>"
     )
     lines = [line for line in hidden(source).splitlines() if line.strip("\0 ")]
     assert lines == [

@@ -63,7 +63,10 @@ def test_a_cut_file_is_no_interruption(tmp_path, monkeypatch, capsys):
 
 
 def test_the_usual_signal_is_an_interruption_too(tmp_path):
-    code = "from clinveil.core.errors import install_signal_handlers; install_signal_handlers(); import time; "
+    code = (
+        "from clinveil.core.errors import install_signal_handlers; install_signal_handlers();"
+        " import time; "
+    )
     code += "print('ready', flush=True); time.sleep(60)"
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

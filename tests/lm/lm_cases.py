@@ -12,8 +12,10 @@ from clinveil.lm.vocabulary import WordVocabulary
 WORDS = [f"w{i}" for i in range(20)]
 VOCABULARY = WordVocabulary(WORDS)
 LSTM = Recipe(
-    kind="lstm", layers=2, width=8, heads=1, dropout=0.3, tied=True, optimizer="sgd", rate=5.0, schedule="fixed",
-    backoff=4.0, gain=0.1, rate_floor=0.1, clip=0.25, window=5, lanes=3, epochs=2, plan="rows", precision="float32",
+    kind="lstm", layers=2, width=8, heads=1, dropout=0.3, tied=True, optimizer="sgd", rate=5.0,
+    schedule="fixed",
+    backoff=4.0, gain=0.1, rate_floor=0.1, clip=0.25, window=5, lanes=3, epochs=2, plan="rows",
+    precision="float32",
 )  # fmt: skip
 
 

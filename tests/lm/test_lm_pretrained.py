@@ -245,7 +245,8 @@ def test_a_model_needs_a_public_model():
     ("pytorch_model.bin", b"\x80\x02", "contains a pickle, which can run code: pytorch_model.bin"),
     ("training_args.bin", b"", "contains a pickle"),
     ("modeling_own.py", b"", "needs code of its own: modeling_own.py"),
-    ("tokenizer_config.json", json.dumps({"auto_map": {"AutoModel": "x"}}).encode(), "needs code of its own"),
+    ("tokenizer_config.json", json.dumps({"auto_map": {"AutoModel": "x"}}).encode(),
+        "needs code of its own"),
     ("config.json", b"{", "not readable JSON"),
 ])  # fmt: skip
 def test_folders_with_code_are_refused(folder, tmp_path, name, content, message):

@@ -24,7 +24,12 @@ from clinveil.lm.network import weights_of  # noqa: E402
 from clinveil.lm.notes import encode  # noqa: E402
 from clinveil.lm.private.audit import guessed  # noqa: E402
 from clinveil.lm.private.sgd import Noise, SgdPlan, epsilon_of_all  # noqa: E402
-from clinveil.lm.private.training import PatientPlan, PrivateTraining, Randomness, patient_batch  # noqa: E402
+from clinveil.lm.private.training import (
+    PatientPlan,
+    PrivateTraining,
+    Randomness,
+    patient_batch,
+)  # noqa: E402
 from clinveil.lm.train import NeuralTask  # noqa: E402
 from clinveil.lm.training import Training  # noqa: E402
 from clinveil.lm.vocabulary import WordVocabulary  # noqa: E402

@@ -108,20 +108,24 @@ ADDRESSES = {
 }
 INSTITUTIONS = {
     "UK": [
-        "Addenbrooke's Hospital", "St Thomas'", "Royal Free", "Leeds General Infirmary", "Oakfield Surgery",
-        "The Grange Medical Practice", "Frimley Health NHS Foundation Trust", "Bramble Lodge Care Home",
+        "Addenbrooke's Hospital", "St Thomas'", "Royal Free", "Leeds General Infirmary",
+        "Oakfield Surgery", "The Grange Medical Practice", "Frimley Health NHS Foundation Trust",
+        "Bramble Lodge Care Home",
     ],
     "Ireland": [
-        "Beaumont Hospital", "St Vincent's University Hospital", "Mater Misericordiae", "Our Lady of Lourdes, Drogheda",
-        "Cherrymount Nursing Home", "HSE Midlands", "Tallaght University Hospital", "Bons Secours",
+        "Beaumont Hospital", "St Vincent's University Hospital", "Mater Misericordiae",
+        "Our Lady of Lourdes, Drogheda", "Cherrymount Nursing Home", "HSE Midlands",
+        "Tallaght University Hospital", "Bons Secours",
     ],
     "Australia": [
-        "Royal Adelaide Hospital", "Westmead", "Peter MacCallum Cancer Centre", "St Vincent's Melbourne",
-        "Gosford District Hospital", "Banksia Aged Care", "Monash Health", "Wagga Wagga Base Hospital",
+        "Royal Adelaide Hospital", "Westmead", "Peter MacCallum Cancer Centre",
+        "St Vincent's Melbourne", "Gosford District Hospital", "Banksia Aged Care", "Monash Health",
+        "Wagga Wagga Base Hospital",
     ],
     "New Zealand": [
-        "Middlemore Hospital", "Starship", "Waikato DHB", "Te Whatu Ora Southern", "Rimutaka Health Centre",
-        "Kowhai Rest Home", "Christchurch Public Hospital", "North Shore Hospital",
+        "Middlemore Hospital", "Starship", "Waikato DHB", "Te Whatu Ora Southern",
+        "Rimutaka Health Centre", "Kowhai Rest Home", "Christchurch Public Hospital",
+        "North Shore Hospital",
     ],
     "Canada": [
         "Toronto General", "Sunnybrook", "Hôpital Maisonneuve-Rosemont", "CHU Sainte-Justine",
@@ -129,32 +133,39 @@ INSTITUTIONS = {
         "Royal Jubilee Hospital", "Maplewood Lodge", "Queen Elizabeth II Health Sciences Centre",
     ],
     "India": [
-        "AIIMS Delhi", "Apollo Hospitals", "Christian Medical College, Vellore", "Tata Memorial Hospital", "Fortis",
-        "Ruby Hall Clinic", "Kasturba Medical College", "Sankara Nethralaya",
+        "AIIMS Delhi", "Apollo Hospitals", "Christian Medical College, Vellore",
+        "Tata Memorial Hospital", "Fortis", "Ruby Hall Clinic", "Kasturba Medical College",
+        "Sankara Nethralaya",
     ],
     "Singapore": [
-        "Tan Tock Seng Hospital", "Singapore General Hospital", "KK Women's and Children's Hospital", "Raffles Medical",
-        "Changi General", "Toa Payoh Polyclinic", "Mount Elizabeth", "Ang Mo Kio Community Hospital",
+        "Tan Tock Seng Hospital", "Singapore General Hospital",
+        "KK Women's and Children's Hospital", "Raffles Medical", "Changi General",
+        "Toa Payoh Polyclinic", "Mount Elizabeth", "Ang Mo Kio Community Hospital",
     ],
     "Germany": [
-        "Charité", "Universitätsklinikum Heidelberg", "Klinikum Großhadern", "St. Elisabeth-Krankenhaus",
-        "Krankenhaus Nordwest", "Helios Klinik Wuppertal", "Asklepios Klinik Barmbek", "Praxis am Dom",
+        "Charité", "Universitätsklinikum Heidelberg", "Klinikum Großhadern",
+        "St. Elisabeth-Krankenhaus", "Krankenhaus Nordwest", "Helios Klinik Wuppertal",
+        "Asklepios Klinik Barmbek", "Praxis am Dom",
     ],
     "France": [
-        "Hôpital Necker", "Hôtel-Dieu", "CHU de Rennes", "Clinique Pasteur", "Centre Hospitalier de Vannes",
-        "Hôpital Européen Georges-Pompidou", "Institut Gustave Roussy", "CHRU Nancy",
+        "Hôpital Necker", "Hôtel-Dieu", "CHU de Rennes", "Clinique Pasteur",
+        "Centre Hospitalier de Vannes", "Hôpital Européen Georges-Pompidou",
+        "Institut Gustave Roussy", "CHRU Nancy",
     ],
     "Spain": [
-        "Hospital Clínic", "Hospital La Paz", "Hospital Universitario 12 de Octubre", "Clínica Quirón", "Vall d'Hebron",
-        "Centro de Salud Lavapiés", "Hospital General de Alicante", "Hospital Gregorio Marañón",
+        "Hospital Clínic", "Hospital La Paz", "Hospital Universitario 12 de Octubre",
+        "Clínica Quirón", "Vall d'Hebron", "Centro de Salud Lavapiés",
+        "Hospital General de Alicante", "Hospital Gregorio Marañón",
     ],
     "Italy": [
-        "Ospedale Maggiore", "Policlinico Gemelli", "Ospedale San Raffaele", "Azienda Ospedaliera Careggi",
-        "ASL Napoli 1", "Clinica Mangiagalli", "Istituto Gaslini", "Casa di Cura Villa Serena",
+        "Ospedale Maggiore", "Policlinico Gemelli", "Ospedale San Raffaele",
+        "Azienda Ospedaliera Careggi", "ASL Napoli 1", "Clinica Mangiagalli", "Istituto Gaslini",
+        "Casa di Cura Villa Serena",
     ],
     "Brazil": [
-        "Hospital das Clínicas", "Hospital Albert Einstein", "Santa Casa de Misericórdia", "Hospital Sírio-Libanês",
-        "UBS Vila Mariana", "Hospital São Paulo", "Instituto do Coração", "UPA Campo Limpo",
+        "Hospital das Clínicas", "Hospital Albert Einstein", "Santa Casa de Misericórdia",
+        "Hospital Sírio-Libanês", "UBS Vila Mariana", "Hospital São Paulo", "Instituto do Coração",
+        "UPA Campo Limpo",
     ],
 }  # fmt: skip
 AT_ADDRESS = [

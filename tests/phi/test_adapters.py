@@ -181,7 +181,10 @@ def detector():
 
 class TestPresidio:
     def test_what_it_finds(self, detector):
-        text = "Mail to jsmith@stmarys.local or 617-555-0199; social security number is 536 22 1234; ICD E11.9, x4567."
+        text = (
+            "Mail to jsmith@stmarys.local or 617-555-0199; social security number is 536 22 1234;"
+            " ICD E11.9, x4567."
+        )
         hits = found(detector, text)
         assert ("jsmith@stmarys.local", "EMAIL") in hits
         assert ("617-555-0199", "PHONE") in hits

@@ -175,7 +175,8 @@ def test_unsure_widens_both_ways(done, tmp_path):
         "a": sure,
         "b": lambda row: "unsure" if int(row["location"]) % 4 == 0 else sure(row),
     }.items():
-        main(["validate", str(done), "--marked", str(marked(done, tmp_path / f"{name}.csv", change)),
+        main(["validate", str(done), "--marked", str(marked(done, tmp_path / f"{name}.csv",
+            change)),
               "--json", str(tmp_path / f"{name}.json")])  # fmt: skip
     a, b = (read_findings(tmp_path / f"{name}.json")[0] for name in "ab")
     assert (

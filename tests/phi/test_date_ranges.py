@@ -84,9 +84,10 @@ def test_short_dates_are_found(text, written):
 
 @pytest.mark.parametrize(
     "text",
-    ["strength 4/5", "BP 120/80", "vision 20/40", "1/2 tablet", "q4/6h", "grade 2/6", "apgars 8/9", "pain 3/10",
-     "Pupils 4/4 decreasing to 2/2", "Percocet 5/325", "reflexes 2/2+ and 3/3", "seen 2/52 ago", "BiPAP 12/5",
-     "oriented 3/3", "2/3 recall", "1500-2000 calories", "slept 1900-2000 hours"],
+    ["strength 4/5", "BP 120/80", "vision 20/40", "1/2 tablet", "q4/6h", "grade 2/6", "apgars 8/9",
+        "pain 3/10",
+     "Pupils 4/4 decreasing to 2/2", "Percocet 5/325", "reflexes 2/2+ and 3/3", "seen 2/52 ago",
+     "BiPAP 12/5", "oriented 3/3", "2/3 recall", "1500-2000 calories", "slept 1900-2000 hours"],
 )  # fmt: skip
 def test_scores_doses_and_times_are_no_dates(text):
     assert not [s for s in Finder.of(PhiSettings()).find(text) if s.label == "DATE"]
@@ -234,9 +235,11 @@ def simulated(number):
     start = date(2011, 1, 1) + timedelta(rng.randrange(2800))
     sure = start.replace(day=rng.randrange(13, 29))
     lines = [
-        f"Admitted {sure.day}/{sure.month}/{sure.year}."
-        if day_first
-        else f"Admitted {sure.month}/{sure.day}/{sure.year}."
+        (
+            f"Admitted {sure.day}/{sure.month}/{sure.year}."
+            if day_first
+            else f"Admitted {sure.month}/{sure.day}/{sure.year}."
+        )
     ]
     days = [[sure]]
     for _ in range(5):

@@ -50,8 +50,9 @@ def test_admission_stays_before_discharge():
 
 
 FULL = (
-    "%m/%d/%Y", "%Y-%m-%d", "%Y%m%d", "%B %d, %Y", "%d %B %Y", "%b %d, %Y", "%d%b%Y", "%Y %b %d", "%m-%d-%Y",
-    "%m.%d.%Y", "[**%Y-%m-%d**]", "[**%m/%d/%Y**]", "[**%d %B %Y**]", "%A, %m/%d/%Y", "%Y-%m-%d (%a)", "%Y-%m-%dT%H:%M",
+    "%m/%d/%Y", "%Y-%m-%d", "%Y%m%d", "%B %d, %Y", "%d %B %Y", "%b %d, %Y", "%d%b%Y", "%Y %b %d",
+    "%m-%d-%Y", "%m.%d.%Y", "[**%Y-%m-%d**]", "[**%m/%d/%Y**]", "[**%d %B %Y**]", "%A, %m/%d/%Y",
+    "%Y-%m-%d (%a)", "%Y-%m-%dT%H:%M",
 )  # fmt: skip
 MONTH_ONLY = ("%m/%Y", "%B %Y", "%Y-%m", "[**%B %Y**]")
 INEXACT = (
@@ -84,7 +85,8 @@ def note_of(draw):
     """A note, and its dates with their forms: each is one marked line."""
     days = [date(2012, 1, 1) + timedelta(draw.randrange(3000)) for _ in range(9)]
     dates = [(datetime(day.year, day.month, day.day, 10, 30).strftime(form), form)
-             for day in days for form in [draw.choice(FULL if draw.random() < 0.8 else MONTH_ONLY)]]  # fmt: skip
+             for day in days for form in [draw.choice(FULL if draw.random() < 0.8
+                 else MONTH_ONLY)]]  # fmt: skip
     text = "".join(f"<{written}>\n" for written, _ in dates)
     return text, dates
 

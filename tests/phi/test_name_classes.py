@@ -277,7 +277,8 @@ def found_again(line):
 
 def test_every_name_says_why_and_never_what():
     text, _ = unmark(
-        "Dr. {NAME:Foley} saw {NAME:Mary Okafor}, his wife; name: {NAME:Xavi Bonn}. {NAME:Okafor} left."
+        "Dr. {NAME:Foley} saw {NAME:Mary Okafor}, his wife; name: {NAME:Xavi Bonn}. {NAME:Okafor}"
+        " left."
     )
     spans = [span for span in FINDER.find(text) if span.label == "NAME"]
     assert spans

@@ -24,8 +24,9 @@ from clinveil.phi.treatment.surrogates.names import NoteNames
 
 KEY = Key.from_seed(1)
 NOTE = (
-    "RE: John Smith, DOB 3/4/1950. Seen on 12 March 2019 at Mercy Hospital by Dr. Jane Miller.\n"
-    "Mr. SMITH was well. Dr. J. Miller called him on March 14, 2019 at 212-555-0188. Mrs. Smith agreed."
+    "RE: John Smith, DOB 3/4/1950. Seen on 12 March 2019 at Mercy Hospital by Dr. Jane Miller.\nMr."
+    " SMITH was well. Dr. J. Miller called him on March 14, 2019 at 212-555-0188. Mrs. Smith"
+    " agreed."
 )
 
 
@@ -46,8 +47,9 @@ def inner(text):
 def test_roles_numbers_cases_and_distances_of_dates():
     found = trained_on(NOTE)
     assert inner(found) == [
-        "Male 1", "Family 1", "DATE 9 1/1/2001", "DATE 2 1 January 2001", "HOSPITAL 1 Hospital", "Female 2", "Family 2",
-        "FAMILY 1", "given-letter 2", "Family 2", "DATE 0 January 1, 2001", "PHONE 1 000-000-0000", "Family 1",
+        "Male 1", "Family 1", "DATE 9 1/1/2001", "DATE 2 1 January 2001", "HOSPITAL 1 Hospital",
+        "Female 2", "Family 2", "FAMILY 1", "given-letter 2", "Family 2", "DATE 0 January 1, 2001",
+        "PHONE 1 000-000-0000", "Family 1",
     ]  # fmt: skip
     assert not {"john", "smith", "jane", "miller", "mercy", "1950", "2019"} & set(words(found))
 

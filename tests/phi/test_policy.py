@@ -151,7 +151,10 @@ def test_what_a_file_leaves_out_is_treated_as_its_base(tmp_path):
         ('[labels]\nNAMES = "tag"', "labels: unknown label 'NAMES' \\(one of NAME, ADDRESS"),
         (
             '[labels]\nNAME = "shift"',
-            "labels.NAME: not a treatment of this label \\(one of keep, remove, tag, mask, surrogate",
+            (
+                "labels.NAME: not a treatment of this label \\(one of keep, remove, tag, mask,"
+                " surrogate"
+            ),
         ),
         ("[labels]\nNAME = 3", "labels.NAME: not a treatment"),
         ("[labels]\nNAME = []", "labels.NAME: not a treatment"),

@@ -77,7 +77,10 @@ def test_it_adds_names_and_removes_none(both):
 
 @needs_model
 def test_clinical_words_are_kept(both):
-    text = "Hypertension is stable. Metformin was continued. Cellulitis improved. Foley removed. Lantus at night."
+    text = (
+        "Hypertension is stable. Metformin was continued. Cellulitis improved. Foley removed."
+        " Lantus at night."
+    )
     assert found(both[0], text) == []
 
 

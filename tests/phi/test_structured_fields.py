@@ -44,7 +44,10 @@ def of_tables(text):
 
 
 TABLES = {
-    "pipes": "| Bed | Age | Hosp No |\n|-----|-----|---------|\n| 12 | 96 | H5091 |\n| 14 | 45 | H5092 |\n",
+    "pipes": (
+        "| Bed | Age | Hosp No |\n|-----|-----|---------|\n| 12 | 96 | H5091 |\n| 14 | 45 |"
+        " H5092 |\n"
+    ),
     "tabs": "Bed\tAge\tHosp No\n12\t96\tH5091\n14\t45\tH5092\n",
     "semicolons": "Bed;Age;Hosp No\n12;96;H5091\n14;45;H5092\n",
     "commas": "Bed,Age,Hosp No\n12,96,H5091\n14,45,H5092\n",

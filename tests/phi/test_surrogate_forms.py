@@ -52,8 +52,9 @@ MISSPELT = [
 ]
 
 ORIGINS = {
-    "nguyen": "vietnamese", "garcia": "spanish", "wang": "chinese", "tanaka": "japanese", "patel": "indian",
-    "okafor": "west-african", "rossi": "italian", "smith": "", "lee": "", "martin": "", "taylor": "",
+    "nguyen": "vietnamese", "garcia": "spanish", "wang": "chinese", "tanaka": "japanese",
+    "patel": "indian", "okafor": "west-african", "rossi": "italian", "smith": "", "lee": "",
+    "martin": "", "taylor": "",
 }  # fmt: skip
 
 

@@ -55,7 +55,10 @@ class TestForms:
     def test_user_names_are_made_of_the_surrogates(self):
         given = new("Walter").lower()
         family = new("Brandvold").lower()
-        text = "Walter Brandvold, user name wbrandvold, login: walterbrandvold, mail walter.brandvold@x.org"
+        text = (
+            "Walter Brandvold, user name wbrandvold, login: walterbrandvold, mail"
+            " walter.brandvold@x.org"
+        )
         made = treated(text)
         assert f"login: {given}{family}" in made
         assert f"{given}.{family}@" in made

@@ -76,7 +76,10 @@ def test_names_of_further_terse_notes_are_found(name, least, most):
     [
         "She takes Premarin daily and Dolobid 1000 mg as needed.",
         "The Epimed® catheter was advanced; next Bentura was instilled.",
-        "The procedure was done with an 18-French Robinson catheter and a Blackstone anterior cervical plate.",
+        (
+            "The procedure was done with an 18-French Robinson catheter and a Blackstone anterior"
+            " cervical plate."
+        ),
         "There is fluid around the knot of Henry on the left.",
         "Murphy and McBurney sign is negative today.",
         "Placing pedicle hooks took an hour. Hooks had come loose since then.",

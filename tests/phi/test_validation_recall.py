@@ -22,7 +22,10 @@ from clinveil.stats.intervals import (
     weighted_poisson,
 )
 
-TEXT = "Seen by Dr. Smith today with Gorvak Bly. Call 555-0199 on arrival. The patient walks and eats well, mary said."
+TEXT = (
+    "Seen by Dr. Smith today with Gorvak Bly. Call 555-0199 on arrival. The patient walks and eats"
+    " well, mary said."
+)
 
 
 def of(text, found=(), **more):

@@ -50,7 +50,8 @@ def made(tmp_path_factory):
     pq.write_table(pa.table(ROWS), folder / "notes.parquet")
     detectors.register("canaries")(Canaries())
     try:
-        code = main(["deidentify", str(folder / "notes.parquet"), "-o", str(folder / "o.parquet"), "--crosswalk",
+        code = main(["deidentify", str(folder / "notes.parquet"), "-o", str(folder / "o.parquet"),
+            "--crosswalk",
                      "--workers", "1"])  # fmt: skip
     finally:
         detectors.forget("canaries")

@@ -35,7 +35,10 @@ def rows_of(patients=PATIENTS, seed=0, each=2, sentences=4, words=COMMON):
                 " ".join(rng.choice(words, rng.integers(3, 9))).capitalize() + "."
                 for _ in range(sentences)
             ]
-            own = f"Seen rare{chr(97 + patient % 26)}{chr(97 + patient // 26)} number {70_000 + patient}."
+            own = (
+                f"Seen rare{chr(97 + patient % 26)}{chr(97 + patient // 26)} number"
+                f" {70_000 + patient}."
+            )
             rows.append((f"n{patient}-{note}", f"p{patient}", " ".join([*said, own])))
     return rows
 

@@ -75,7 +75,8 @@ def test_no_kind_lets_out_a_source_identifier_or_a_rare_word(desk, kind):
 
 
 def test_obfuscated_keeps_one_word_per_word_and_sentence_ends(desk):
-    source, target = ({row.note_id: row.text for row in rows(open_corpus(desk / path))} for path in (
+    source, target = ({row.note_id: row.text for row in rows(open_corpus(desk / path))}
+        for path in (
         "notes.csv", "obfuscated/release/notes.csv",
     ))  # fmt: skip
     assert sorted(len(words(text)) for text in source.values()) == sorted(

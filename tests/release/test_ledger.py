@@ -123,7 +123,8 @@ def test_an_entry_comes_back_and_tells_nothing_of_the_notes(tmp_path):
     (notes(200), notes(200, first=197), 0.015),
     (notes(20), notes(4000), 1.0),  # a small release within a large one
     (notes(4000), notes(20), 1.0),
-    ([*notes(300), *["did not attend"] * 300], [*notes(300, first=300), *["did not attend"] * 300], None),
+    ([*notes(300), *["did not attend"] * 300], [*notes(300, first=300), *["did not attend"] * 300],
+        None),
 ])  # fmt: skip
 def test_the_same_notes_under_another_key_are_seen(tmp_path, known, new, shared):
     ledger = left(tmp_path, known)
@@ -134,7 +135,10 @@ def test_the_same_notes_under_another_key_are_seen(tmp_path, known, new, shared)
     if found:
         with pytest.raises(
             UsageError,
-            match=f"were released before under another key: release 2026-11-22-{KEYS[0][:8]} .*--again",
+            match=(
+                f"were released before under another key: release 2026-11-22-{KEYS[0][:8]}"
+                " .*--again"
+            ),
         ):
             ledger.refuse(found)
 
@@ -355,7 +359,8 @@ def test_a_ledger_that_cannot_be_written_costs_no_run(fresh, monkeypatch, capsys
         patch.setattr(Entry, "write", full)
         assert main(release(fresh, "out")) == 5
     assert capsys.readouterr().err.splitlines() == [
-        f"clinveil: {NAME}: the ledger of releases cannot be written (make it writable and run the same command again)"
+        f"clinveil: {NAME}: the ledger of releases cannot be written (make it writable and run the"
+        " same command again)"
     ]
     vectors = (fresh / "out/vault/vectors/matrix.npy").stat().st_mtime_ns
     assert not (fresh / "out/release").exists() and not list(fresh.glob(f"{NAME}/*"))

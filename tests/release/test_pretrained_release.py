@@ -37,7 +37,8 @@ def desk(tmp_path_factory):
             rng.choice(["the", "patient", "has", "fever", "since", "Monday", *WORDS[kind]], 30)
         )
         lines.append(
-            f'n{i},p{i},{kind},"HISTORY:\n{own} own{chr(97 + i % 26)}{chr(97 + i // 26)}. Dose {i % 3}."'
+            f'n{i},p{i},{kind},"HISTORY:\n{own} own{chr(97 + i % 26)}{chr(97 + i // 26)}. Dose'
+            f' {i % 3}."'
         )
     (folder / "notes.csv").write_text("\n".join(lines) + "\n")
     (folder / "public").mkdir()

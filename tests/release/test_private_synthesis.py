@@ -238,7 +238,8 @@ def test_a_test_seed_is_refused_and_not_entered(desk, capsys):
      "lm.epochs, synthetic.temperature, synthetic.exact cannot be used with synthetic.epsilon and lm.model ngram"),
     ({"sets": ["lm.model=lstm"]}, 3, "ratio of patients to noise"),
     ({"sets": ["lm.model=lstm", "lm.plan=stream"]}, 2, "requires lm.plan rows"),
-    ({"sets": ["lm.model=pretrained"]}, 2, "synthetic.init and lm.model pretrained require each other"),
+    ({"sets": ["lm.model=pretrained"]}, 2,
+        "synthetic.init and lm.model pretrained require each other"),
     ({"epsilon": "0.1"}, 3, "patients are needed"),
     ({"sets": ["min_patients=9"]}, 2, "--min-patients does not apply with synthetic.epsilon"),
 ])  # fmt: skip
@@ -293,9 +294,12 @@ def test_compare_has_a_row_for_each_epsilon_or_the_reason(tmp_path, desk, capsys
     table = capsys.readouterr().out
     rows = [line for line in table.splitlines() if line.startswith("|")][2:]
     assert [row.split()[1] for row in rows] == ["synthetic", "epsilon-8", "epsilon-3", "epsilon-1"]
-    assert [row.split("|")[2].strip() == "–" for row in rows] == [False, False, False, True], (
-        "words"
-    )
+    assert [row.split("|")[2].strip() == "–" for row in rows] == [
+        False,
+        False,
+        False,
+        True,
+    ], "words"
     assert re.search(r"– \(epsilon-1\): epsilon 1, .*about 300 patients are needed", table)
 
 

@@ -27,8 +27,8 @@ _SOURCE = (
     "lives in Maplethorpe . Plan : review in 2 weeks"
 )
 _OUT = (
-    "Individual Hastings assessed yesterday without papular eruption - # hours - resides near Brookdale - Plan - "
-    "recheck at # months"
+    "Individual Hastings assessed yesterday without papular eruption - # hours - resides near"
+    " Brookdale - Plan - recheck at # months"
 )
 
 
@@ -82,12 +82,14 @@ def use(
     floor, score, ceiling = scores
     ratio = ceiling / score if metric == "bits per word" else score / ceiling
     detail = {
-        "task": task, "score": score, "floor": floor, "ceiling": ceiling, "of_ceiling": ratio, "metric": metric,
-        "of_ceiling_low": ratio - 0.013, "of_ceiling_high": ratio + 0.011, "model": "TF-IDF, logistic regression",
+        "task": task, "score": score, "floor": floor, "ceiling": ceiling, "of_ceiling": ratio,
+        "metric": metric, "of_ceiling_low": ratio - 0.013, "of_ceiling_high": ratio + 0.011,
+        "model": "TF-IDF, logistic regression",
     }  # fmt: skip
     detail |= {"label": label} if label else {}
     return Finding(
-        f"utility.{task}", value, 1482, "higher", value - 0.04, value + 0.03, detail=detail, unit="notes",
+        f"utility.{task}", value, 1482, "higher", value - 0.04, value + 0.03, detail=detail,
+        unit="notes",
         method="bootstrap over patients, 95 %",
     )  # fmt: skip
 
@@ -121,7 +123,8 @@ def adversaries() -> list[Finding]:
     return [
         *table,
         *(missing("attack.inference", none, adversary=a, target="kept columns") for a in held),
-        missing("attack.copies", "does not apply, because every word is replaced", adversary="recipient",
+        missing("attack.copies", "does not apply, because every word is replaced",
+            adversary="recipient",
                 target="copies"),
         share("own identifiers", "recipient", 0, 1702, 0.0, gated=True, unit="notes"),
     ]  # fmt: skip
@@ -149,7 +152,8 @@ def findings() -> list[Finding]:
         Finding("attack.linkage", 0.021, 4966, "lower", 0.02, 0.022, 0.0205,
                 detail={"attacker": "without the vectors", "candidates": 5}, unit="notes",
                 chance_is="naming one of the candidates at random", method=drawn),
-        Finding("attack.own_phone", None, 0, "lower", detail={"why": "no phone is known"}, unit="own phones"),
+        Finding("attack.own_phone", None, 0, "lower", detail={"why": "no phone is known"},
+            unit="own phones"),
         Finding("attack.own_name", 3 / 712, 712, "lower", 0.00087, 0.0123, 3.4 / 712,
                 control=0.93, detail={"expected": 3.4}, unit="patients", count=3, p=0.62,
                 p_is="names permuted between patients", method="Clopper-Pearson 95 %",
@@ -161,12 +165,19 @@ def findings() -> list[Finding]:
 
 JUDGED = ("names", "planted names", "note by ten words", "note by public knowledge")
 EXCERPTS = (
-    "individual assessed yesterday without papular eruption and resides near Brookdale with spouse , plan recheck at "
-    "intervals of weeks and continue topical cream twice a day",
-    "the abdomen was draped and prepped sterile then an incision carried through fascia using cautery until the "
-    "peritoneum could be identified and entered sharply without injury",
-    "denies dyspnea or palpitations , tolerating regular food , ambulating halls independently , afebrile overnight "
-    "with stable pressures and adequate urine , discharge tomorrow expected",
+    (
+        "individual assessed yesterday without papular eruption and resides near Brookdale with"
+        " spouse , plan recheck at intervals of weeks and continue topical cream twice a day"
+    ),
+    (
+        "the abdomen was draped and prepped sterile then an incision carried through fascia using"
+        " cautery until the peritoneum could be identified and entered sharply without injury"
+    ),
+    (
+        "denies dyspnea or palpitations , tolerating regular food , ambulating halls independently"
+        " , afebrile overnight with stable pressures and adequate urine , discharge tomorrow"
+        " expected"
+    ),
 )
 
 
@@ -257,8 +268,10 @@ def record(*, failed: bool = False, off: bool = False, test_seed: bool = False) 
         created="2026-11-20T22:14:03Z",
         version="0.1.0",
         corpus=CorpusFacts(
-            read=4999, notes=4966, patients=1702, tokens=2154311, types=24113, skipped={"null text": 30, "error": 3},
-            columns=(Column("doc_id", "note id, replaced by a random one"), Column("transcription", "text, replaced"),
+            read=4999, notes=4966, patients=1702, tokens=2154311, types=24113,
+            skipped={"null text": 30, "error": 3},
+            columns=(Column("doc_id", "note id, replaced by a random one"), Column("transcription",
+                "text, replaced"),
                      Column("doc_type", "kept (label)"), Column("description", "dropped")),
             more=(Fact("Words of fewer than 5 patients", 13907, "words"),
                   Fact("Source file", "/srv/ehr/n.csv", internal=True)),
@@ -273,18 +286,22 @@ def record(*, failed: bool = False, off: bool = False, test_seed: bool = False) 
             StageRow("Vectors", "CBOW, 100 dimensions, 5 epochs", "statistical", 33.0),
             StageRow("Neighbours", "14 nearest among eligible words", "bitwise", 4.1),
             StageRow("Channel", "N drawn from 3 to 14", "bitwise", 0.4),
-            StageRow("Replacing", "every token, one secret draw per patient and word", "keyed", 1.9),
+            StageRow("Replacing", "every token, one secret draw per patient and word", "keyed",
+                1.9),
             StageRow("Checks", "gates, attacks, utility", "bitwise", 44.7),
             StageRow("Release", "notes, card, manifest, external report", "", 0.6),
         ),
-        settings=(Fact("n", "3-14"), Fact("scope", "patient"), Fact("patients", "/srv/ehr/patients.parquet"),
+        settings=(Fact("n", "3-14"), Fact("scope", "patient"), Fact("patients",
+            "/srv/ehr/patients.parquet"),
                   Fact("min_patients", 5)),
         provenance=(Fact("Released notes, SHA-256", "9a" * 32), Fact("Key commitment", "c4" * 32),
-                    Fact("Determinism", "statistical"), Fact("Source, SHA-256", "77" * 32, internal=True),
+                    Fact("Determinism", "statistical"), Fact("Source, SHA-256", "77" * 32,
+                        internal=True),
                     Fact("Host", "ward7-db", internal=True),
                     Fact("Python", "3.11.9")),
         warnings=("The source has no column of years; trends over time were not looked at.",),
-        skipped=("Attackers who read context with a language model.", "Linking the notes of one patient by style."),
+        skipped=("Attackers who read context with a language model.",
+            "Linking the notes of one patient by style."),
         test_seed=test_seed,
         excerpts=EXCERPTS,
     )  # fmt: skip

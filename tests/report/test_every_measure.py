@@ -142,14 +142,16 @@ def test_every_task_of_the_first_page_has_a_text_of_its_own(name):
 
 
 FULL = Finding(
-    "attack.names", 0.2345, 4321, "lower", 0.2222, 0.2468, 0.1357, 0.9753, "Paper Z, Table 9", {"curious_key": 0.4242},
-    unit="oddments", count=1013, p=0.0321, p_is="tested by Q", method="interval by R", chance_is="guessed by S",
+    "attack.names", 0.2345, 4321, "lower", 0.2222, 0.2468, 0.1357, 0.9753, "Paper Z, Table 9",
+    {"curious_key": 0.4242},
+    unit="oddments", count=1013, p=0.0321, p_is="tested by Q", method="interval by R",
+    chance_is="guessed by S",
     control_is="planted by T", control_kind="positive", question="What did U ask?",
 )  # fmt: skip
 SHOWN = (
-    "23.4", "4,321", "22.2", "24.7", "13.6", "97.5", "Paper Z, Table 9", "oddments", "1,013", "0.032", "tested by Q",
-    "interval by R", "guessed by S", "planted by T", "positive", "What did U ask?", "Lower is safer", "curious key",
-    "0.424",
+    "23.4", "4,321", "22.2", "24.7", "13.6", "97.5", "Paper Z, Table 9", "oddments", "1,013",
+    "0.032", "tested by Q", "interval by R", "guessed by S", "planted by T", "positive",
+    "What did U ask?", "Lower is safer", "curious key", "0.424",
 )  # fmt: skip
 
 

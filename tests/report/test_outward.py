@@ -13,7 +13,8 @@ from clinveil.report.edition import outward_count, outward_finding, outward_valu
 from clinveil.report.record import Gate
 
 FEW = Finding(
-    "attack.own_name", 3 / 712, 712, "lower", 0.001, 0.01, 0.004, 9 / 712, detail={"expected": 3.4, "in_release": 7},
+    "attack.own_name", 3 / 712, 712, "lower", 0.001, 0.01, 0.004, 9 / 712, detail={"expected": 3.4,
+        "in_release": 7},
     unit="patients", count=3, p=0.6, control_kind="positive",
 )  # fmt: skip
 

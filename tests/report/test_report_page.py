@@ -272,8 +272,10 @@ def test_the_three_criteria_and_the_rules(read):
 def test_a_release_of_nothing_still_makes_a_page():
     held = record()
     bare = replace(
-        held, findings=(), gates=(), notes=(), stages=(), settings=(), provenance=(), warnings=(), excerpts=(),
-        skipped=(), phi=None, accounting=(), corpus=replace(held.corpus, read=0, notes=0, skipped={}, patients=None),
+        held, findings=(), gates=(), notes=(), stages=(), settings=(), provenance=(), warnings=(),
+        excerpts=(),
+        skipped=(), phi=None, accounting=(), corpus=replace(held.corpus, read=0, notes=0,
+            skipped={}, patients=None),
     )  # fmt: skip
     page = render(bare)
     said = Page(page).said

@@ -76,7 +76,8 @@ def worse():
     """A record with each utility below the floor, and risks above the threshold that have no row of
     their own.
     """
-    low = [replace(f, value=-0.3, low=-0.5, high=-0.1) if f.measure.startswith("utility") and f.value else f
+    low = [replace(f, value=-0.3, low=-0.5, high=-0.1) if f.measure.startswith("utility")
+        and f.value else f
            for f in findings()]  # fmt: skip
     unique = [
         share(target, "recipient", 300, 300, 0.0, unit="notes")

@@ -102,7 +102,10 @@ def hundred():
     """Notes of two to four spans; in every fourth a name that no detector knows."""
     for n in range(100):
         day = f"{n % 12 + 1}/{n % 28 + 1}/2019"
-        text = f"Dr. Smith saw Mary Okwuosa on {day}.\nShe had {n} days of pain; call 617-555-{1000 + n}.\n"
+        text = (
+            f"Dr. Smith saw Mary Okwuosa on {day}.\nShe had {n} days of pain; call"
+            f" 617-555-{1000 + n}.\n"
+        )
         yield (
             f"note-{n:03}",
             text + ("Zylphara came along 😀 too.\n" if n % 4 == 0 else "No more complaints.\n"),
@@ -145,7 +148,8 @@ def test_a_hundred_notes_by_keyboard_alone_and_nothing_is_lost_when_the_server_i
             reviewer.page.close()
     seconds = time.perf_counter() - started
     note(
-        f"100 notes by keyboard: {seconds / 100:.2f} s and {keys / 100:.1f} keys a note, with two starts"
+        f"100 notes by keyboard: {seconds / 100:.2f} s and {keys / 100:.1f} keys a note, with two"
+        " starts"
     )
     check_file(tmp_path, texts)
 

@@ -143,7 +143,9 @@ def _broken(folder: Path) -> None:
     for name, files in {
         "brat": {"1.txt": secret, "1.ann": f"T1\tNAME zero {secret}\n"},
         "i2b2": {
-            "1.xml": f"<deIdi2b2><TEXT>{secret}</TEXT><TAGS><NAME text='{secret}'/></TAGS></deIdi2b2>"
+            "1.xml": (
+                f"<deIdi2b2><TEXT>{secret}</TEXT><TAGS><NAME text='{secret}'/></TAGS></deIdi2b2>"
+            )
         },
         "xml": {"1.xml": f"<deIdi2b2><TEXT>{secret}</TEXT><{CANARIES[0]}"},
     }.items():

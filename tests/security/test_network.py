@@ -14,6 +14,9 @@ import pytest
 def test_the_block_works_here_and_in_a_child():
     with pytest.raises(OSError, match="no network"):
         socket.create_connection(("192.0.2.1", 80), timeout=1)
-    code = "import socket\ntry:\n    socket.getaddrinfo('example.org', 80)\nexcept OSError as e:\n    print(e)"
+    code = (
+        "import socket\ntry:\n    socket.getaddrinfo('example.org', 80)\nexcept OSError as e:\n   "
+        " print(e)"
+    )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "no network" in said.stdout

@@ -20,7 +20,12 @@ from clinveil.vectors.table import Vectors
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.utility.evaluations._pairs_model import BagOfWords, PairTraining, Rows, predictions  # noqa: E402
+from clinveil.utility.evaluations._pairs_model import (
+    BagOfWords,
+    PairTraining,
+    Rows,
+    predictions,
+)  # noqa: E402
 
 SMALL = NliSettings(hidden=16, seeds=2, batch=64, max_tokens=6, epochs=25, dropout=0.2)
 CPU = torch.device("cpu")

@@ -26,87 +26,103 @@ _FIELDS = 0.56
 _PROSE = 0.8
 _UNLISTED_SHARE = {"drug": 0.3, "brand": 0.5}  # of generated product names, which are in no list
 _LISTS = {
-    "kin": "wife husband son daughter mother father sister brother partner niece nephew friend aunt"
-    " spouse grandson",
-    "Kin": "Wife Husband Son Daughter Mother Father Sister Brother Partner Niece Nephew Friend Dtr"
-    " Mum Dad",
+    "kin": (
+        "wife husband son daughter mother father sister brother partner niece nephew friend aunt"
+        " spouse grandson"
+    ),
+    "Kin": (
+        "Wife Husband Son Daughter Mother Father Sister Brother Partner Niece Nephew Friend Dtr"
+        " Mum Dad"
+    ),
     "poss": "her his",
     "Poss": "Her His",
     "pron": "she he",
     "obj": "her him",
     "title": "Mr. Mrs. Ms. Mr. Mrs. Ms. Mr Mrs Ms Miss Dr.",
-    "did": "underwent returned presented arrived refused improved walked slept fell coughed vomited"
-    " worsened recovered "
-    "tolerated received declined requested started stopped finished continued missed needed wanted"
-    " agreed complained "
-    "came stayed left died woke ate lost gained took had was seems looks remains feels understands",
-    "asked": "asked told called paged notified informed met saw thanked consulted visited examined"
-    " texted advised "
-    "reminded contacted updated reached followed helped",
-    "Asked": "Asked Told Called Paged Notified Informed Met Saw Consulted Visited Examined Texted"
-    " Contacted Updated",
+    "did": (
+        "underwent returned presented arrived refused improved walked slept fell coughed vomited"
+        " worsened recovered tolerated received declined requested started stopped finished"
+        " continued missed needed wanted agreed complained came stayed left died woke ate lost"
+        " gained took had was seems looks remains feels understands"
+    ),
+    "asked": (
+        "asked told called paged notified informed met saw thanked consulted visited examined"
+        " texted advised "
+        "reminded contacted updated reached followed helped"
+    ),
+    "Asked": (
+        "Asked Told Called Paged Notified Informed Met Saw Consulted Visited Examined Texted"
+        " Contacted Updated"
+    ),
     "letter": "A B C D E F G H J K L M P R S T W",
-    "verb": "denies reports endorses describes notes states has had reported denied complained_of"
-    " admits_to shows showed "
-    "developed develops mentions worries_about attributes recalls tolerates tolerated presents_with"
-    " presented_with "
-    "continues_with returns_with woke_with came_in_with exhibits suffers_from suffered manages"
-    " controls improved_after "
-    "is_bothered_by was_noted_to_have is_scheduled_for was_found_to_have underwent displayed"
-    " experienced experiences "
-    "feels felt gets got noticed notices ranks treats avoids avoided declined refused requested"
-    " requests wants wanted",
-    "base": "see need have continue call follow take bring come return require start get go give"
-    " help make use plan "
-    "check obtain order repeat resume stay remain discuss arrange review increase decrease monitor"
-    " bathe eat drink "
-    "walk shower transfer discharge consider recheck hold try defer schedule contact let ask",
-    "finding": "creatinine sodium potassium hemoglobin hematocrit platelets lactate glucose"
-    " troponin bilirubin albumin "
-    "ferritin weight temperature pressure pulse saturation pain nausea vomiting fever chills cough"
-    " dyspnea edema rash "
-    "weakness numbness tremor gait speech swallow vision hearing appetite sleep mood anxiety memory"
-    " orientation "
-    "breathing breathlessness wheeze abdomen incision wound ulcer drain line graft fistula stoma"
-    " catheter tube dressing "
-    "bleeding bruising dizziness headache constipation diarrhea urine output intake stool echo"
-    " biopsy scan ultrasound "
-    "film culture cultures labs electrolytes counts function imaging pathology report request dose"
-    " level levels therapy "
-    "recovery progress symptoms complaint complaints swelling stiffness strength balance hand foot"
-    " knee hip shoulder "
-    "back neck chest leg arm eye ear skin mass nodule lesion murmur rhythm palpitations fatigue"
-    " insomnia",
-    "result": "improved worsened rose fell doubled resolved returned is_stable is_normal is_better"
-    " is_worse is_high "
-    "is_low was_normal was_negative was_positive normalized came_back_normal remains_low"
-    " remains_high looks_better "
-    "is_pending is_clean is_intact trended_down trended_up has_improved has_not_changed"
-    " needs_review",
-    "service": "cardiology nephrology neurology oncology hematology urology surgery orthopedics"
-    " psychiatry medicine "
-    "pediatrics dermatology endocrinology rheumatology gastroenterology hepatology pulmonology"
-    " anesthesia radiology "
-    "neurosurgery plastics trauma transplant toxicology geriatrics rehab nutrition pharmacy"
-    " podiatry audiology pain "
-    "hospice obstetrics gynecology ophthalmology immunology renal cardiac thoracic burns",
-    "thing": "drain staples sutures catheter line tube splint cast packing stent pump pacemaker"
-    " port dressing clips "
-    "stitches bandage brace collar sling wires pins screws plate rod nail mesh sheath electrode"
-    " monitor wick trocar "
-    "cannula balloon graft bag vac",
-    "head": "Hosp Ward Unit Bed Room Spec Dept Div Loc Svc Type Site Order Status Lab Sex Age Race"
-    " Plan Class Team "
-    "Page Visit Acct Serv Wing Bay Clinic Floor Phys Prov Hosp Spec Ward Location Service",
-    "bug": "Candida Klebsiella Proteus Serratia Listeria Salmonella Shigella Citrobacter"
-    " Enterobacter Bordetella "
-    "Legionella Nocardia Brucella Pasteurella Moraxella Neisseria Giardia Aspergillus",
-    "pill": "Yasmin Yaz Alesse Errin Camila Jolivette Nikki Portia Heather Lutera Sprintec Aviane"
-    " Apri Kariva Levora "
-    "Lessina Microgestin Mircette Natazia Nora-Be Ocella Seasonique Sronyx Trinessa Velivet Zovia"
-    " Amethyst Beyaz Cryselle "
-    "Emoquette Gianvi Junel Larin Loryna Mono-Linyah Syeda Tarina Vienva Vyfemla Xulane Marlissa"
-    " Estarylla Daysee",
+    "verb": (
+        "denies reports endorses describes notes states has had reported denied complained_of"
+        " admits_to shows showed developed develops mentions worries_about attributes recalls"
+        " tolerates tolerated presents_with presented_with continues_with returns_with woke_with"
+        " came_in_with exhibits suffers_from suffered manages controls improved_after"
+        " is_bothered_by was_noted_to_have is_scheduled_for was_found_to_have underwent displayed"
+        " experienced experiences feels felt gets got noticed notices ranks treats avoids avoided"
+        " declined refused requested requests wants wanted"
+    ),
+    "base": (
+        "see need have continue call follow take bring come return require start get go give help"
+        " make use plan check obtain order repeat resume stay remain discuss arrange review"
+        " increase decrease monitor bathe eat drink walk shower transfer discharge consider recheck"
+        " hold try defer schedule contact let ask"
+    ),
+    "finding": (
+        "creatinine sodium potassium hemoglobin hematocrit platelets lactate glucose troponin"
+        " bilirubin albumin ferritin weight temperature pressure pulse saturation pain nausea"
+        " vomiting fever chills cough dyspnea edema rash weakness numbness tremor gait speech"
+        " swallow vision hearing appetite sleep mood anxiety memory orientation breathing"
+        " breathlessness wheeze abdomen incision wound ulcer drain line graft fistula stoma"
+        " catheter tube dressing bleeding bruising dizziness headache constipation diarrhea urine"
+        " output intake stool echo biopsy scan ultrasound film culture cultures labs electrolytes"
+        " counts function imaging pathology report request dose level levels therapy recovery"
+        " progress symptoms complaint complaints swelling stiffness strength balance hand foot knee"
+        " hip shoulder back neck chest leg arm eye ear skin mass nodule lesion murmur rhythm"
+        " palpitations fatigue insomnia"
+    ),
+    "result": (
+        "improved worsened rose fell doubled resolved returned is_stable is_normal is_better"
+        " is_worse is_high "
+        "is_low was_normal was_negative was_positive normalized came_back_normal remains_low"
+        " remains_high looks_better "
+        "is_pending is_clean is_intact trended_down trended_up has_improved has_not_changed"
+        " needs_review"
+    ),
+    "service": (
+        "cardiology nephrology neurology oncology hematology urology surgery orthopedics"
+        " psychiatry medicine "
+        "pediatrics dermatology endocrinology rheumatology gastroenterology hepatology pulmonology"
+        " anesthesia radiology "
+        "neurosurgery plastics trauma transplant toxicology geriatrics rehab nutrition pharmacy"
+        " podiatry audiology pain "
+        "hospice obstetrics gynecology ophthalmology immunology renal cardiac thoracic burns"
+    ),
+    "thing": (
+        "drain staples sutures catheter line tube splint cast packing stent pump pacemaker"
+        " port dressing clips "
+        "stitches bandage brace collar sling wires pins screws plate rod nail mesh sheath electrode"
+        " monitor wick trocar "
+        "cannula balloon graft bag vac"
+    ),
+    "head": (
+        "Hosp Ward Unit Bed Room Spec Dept Div Loc Svc Type Site Order Status Lab Sex Age Race"
+        " Plan Class Team "
+        "Page Visit Acct Serv Wing Bay Clinic Floor Phys Prov Hosp Spec Ward Location Service"
+    ),
+    "bug": (
+        "Candida Klebsiella Proteus Serratia Listeria Salmonella Shigella Citrobacter"
+        " Enterobacter Bordetella "
+        "Legionella Nocardia Brucella Pasteurella Moraxella Neisseria Giardia Aspergillus"
+    ),
+    "pill": (
+        "Yasmin Yaz Alesse Errin Camila Jolivette Nikki Portia Heather Lutera Sprintec Aviane Apri"
+        " Kariva Levora Lessina Microgestin Mircette Natazia Nora-Be Ocella Seasonique Sronyx"
+        " Trinessa Velivet Zovia Amethyst Beyaz Cryselle Emoquette Gianvi Junel Larin Loryna"
+        " Mono-Linyah Syeda Tarina Vienva Vyfemla Xulane Marlissa Estarylla Daysee"
+    ),
     "grade": "I II III IV V A B C D IIa IIb IIIa",
 }
 

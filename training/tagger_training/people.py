@@ -19,7 +19,10 @@ from clinveil.lexicons.words import word_list
 _ORDER = 3
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _PART = re.compile(r"[^\W\d_]{2,}")
-_PARTICLES = "van ,van der ,von ,de ,de la ,del ,di ,da ,dos ,al-,El ,bin ,O',Mc,St. ,Ap ,ben ,Abu ,Le ,La ,D',Mac,ter "
+_PARTICLES = (
+    "van ,van der ,von ,de ,de la ,del ,di ,da ,dos ,al-,El ,bin ,O',Mc,St. ,Ap ,ben ,Abu ,Le ,La"
+    " ,D',Mac,ter "
+)
 _PARTICLES += ",Nguyen ,Ibn "
 
 

@@ -78,7 +78,8 @@ def train_on_notes(
     rng = Random(seed)
     parts = _parts(list(rows(open_corpus(notes, settings.notes))), read_spans(gold), rng)
     say(
-        f"{len(parts.training)} notes for training, {len(parts.held_out)} held out; training takes some minutes"
+        f"{len(parts.training)} notes for training, {len(parts.held_out)} held out; training takes"
+        " some minutes"
     )
     model = _fitted(parts, settings, seed, rng)
     save_tagger(model, out, force=settings.force)

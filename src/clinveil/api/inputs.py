@@ -147,9 +147,9 @@ order.
 
 
 COLUMNS = (
-    'columns: which column has which role, for example `{"text": "NOTE", "patient": "MRN"}`, for frames and files. '
-    "Roles: `text`, `id`, `patient`, `label` and `keep` (one or more); usual names need no entry. "
-    "`preset`, `encoding` and `max_note_bytes` say how files are read."
+    'columns: which column has which role, for example `{"text": "NOTE", "patient": "MRN"}`, for'
+    " frames and files. Roles: `text`, `id`, `patient`, `label` and `keep` (one or more); usual"
+    " names need no entry. `preset`, `encoding` and `max_note_bytes` say how files are read."
 )
 NOT_SETTINGS = frozenset({*NotesSettings.model_fields, "seed", "quiet", "force", "out"})
 """Flags of the command that are arguments in Python (`columns`, `seed`), or that concern its

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 Knowledge = Literal["channel", "others", "pairs", "vectors"]
 KNOWLEDGE: dict[Knowledge, str] = {
-    "channel": "the channel: word vectors or neighbour table, mechanism and settings, but not the key",
+    "channel": (
+        "the channel: word vectors or neighbour table, mechanism and settings, but not the key"
+    ),
     "others": "other notes of the same kind, in plain text",
     "pairs": "some notes in both forms, plain and released",
     "vectors": "word vectors of their own, trained without the source",

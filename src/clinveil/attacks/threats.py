@@ -45,7 +45,10 @@ LABELS: Mapping[Holding, str] = {
 HOLDINGS: tuple[Holding, ...] = tuple(LABELS)
 GATED: frozenset[Holding] = frozenset({"recipient", "shadow", "pairs-1", "pairs-20"})
 """Adversaries that gates judge; 200 known pairs and stolen vectors are only reported."""
-EVERYTHING = "Not measured: the key replays every draw, so an attacker with the whole vault recovers everything."
+EVERYTHING = (
+    "Not measured: the key replays every draw, so an attacker with the whole vault recovers"
+    " everything."
+)
 
 _RECIPIENTS: tuple[Holding, ...] = ("recipient", "shadow", "pairs-1", "pairs-20", "pairs-200")
 _INCLUDED: Mapping[Holding, tuple[Holding, ...]] = {

@@ -132,7 +132,8 @@ def output_floor(
     mask = (patients >= min_patients) & usable(vectors.words)
     if (eligible := int(mask.sum())) < need:
         raise InputError(
-            f"{eligible} words occur in the notes of {min_patients} or more patients; {need} are required",
+            f"{eligible} words occur in the notes of {min_patients} or more patients; {need} are"
+            " required",
             hint="pass more notes, a smaller N or a smaller --min-patients",
         )
     return mask

@@ -168,7 +168,10 @@ class Channel:
             return ()
         share = f"one word has {found['greatest_share']:.0%} of the tokens of its cluster"
         return (
-            f"The clusters miss their limits: the smallest has {found['fewest_words']} eligible words; {share}.",
+            (
+                f"The clusters miss their limits: the smallest has {found['fewest_words']} eligible"
+                f" words; {share}."
+            ),
         )
 
     @cached_property

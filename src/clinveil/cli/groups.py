@@ -18,7 +18,10 @@ from clinveil.core.registry import Registry
 from clinveil.core.words import first_paragraph
 
 PACKAGE = "clinveil.cli.commands"
-TOP = "demo inspect init-config deidentify validate review reidentify release compare verify publish report"
+TOP = (
+    "demo inspect init-config deidentify validate review reidentify release compare verify publish"
+    " report"
+)
 TOP += " embed attack evaluate study"
 
 

@@ -29,7 +29,10 @@ app = typer.Typer(
     no_args_is_help=True,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
-    help="Make free-text clinical notes shareable, and measure how safe and how useful the result is.",
+    help=(
+        "Make free-text clinical notes shareable, and measure how safe and how useful the"
+        " result is."
+    ),
 )
 
 
@@ -116,7 +119,8 @@ def _internal(error: BaseException) -> int:
     frame = next((f for f in reversed(frames) if "clinveil" in f.filename), frames[-1])
     location = f"{frame.filename.rpartition('clinveil')[2].lstrip('/')}:{frame.lineno}"
     return _failed(
-        f"internal error: {type(error).__name__} at {location}; please report it, without note text",
+        f"internal error: {type(error).__name__} at {location}; please report it, without note"
+        " text",
         1,
     )
 

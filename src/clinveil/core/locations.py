@@ -49,7 +49,10 @@ _ERRORS = (
         "check its name",
     ),
     (
-        r"ACCESS_DENIED|Forbidden|status 403|HTTP status 40[13]|INVALID_ACCESS_KEY|SIGNATURE|PermissionError|EXPIRED",
+        (
+            r"ACCESS_DENIED|Forbidden|status 403|HTTP status"
+            r" 40[13]|INVALID_ACCESS_KEY|SIGNATURE|PermissionError|EXPIRED"
+        ),
         "the store denied access",
         "check the credentials and permissions of this account",
     ),

@@ -81,8 +81,9 @@ _OF_LOOKS = """style face font color bgcolor width height size align valign bord
  colspan rowspan nowrap class lang dir type rel charset media scope span"""
 _LOOKS = frozenset(_OF_LOOKS.split())
 _FONTS = (
-    "arial|times new roman|courier new|courier|helvetica|calibri|cambria|verdana|tahoma|georgia|segoe ui|symbol"
-    "|wingdings|ms sans serif|trebuchet ms|lucida console|mso\\w*"
+    "arial|times new roman|courier"
+    " new|courier|helvetica|calibri|cambria|verdana|tahoma|georgia|segoe ui|symbol|wingdings|ms"
+    " sans serif|trebuchet ms|lucida console|mso\\w*"
 )
 _STYLE_WORDS = (
     "bold|normal|italic|none|auto|inherit|left|right|center|top|bottom|middle|justify|underline|solid"

@@ -26,24 +26,27 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
 # Compared without case, spaces, dots, hyphens and underscores.
 USUAL = {
     "text": (
-        "text", "notetext", "note", "notes", "transcription", "report", "reporttext", "clinicalnote", "clinicaltext",
-        "freetext", "documenttext", "sectiontext", "content", "body",
+        "text", "notetext", "note", "notes", "transcription", "report", "reporttext",
+        "clinicalnote", "clinicaltext", "freetext", "documenttext", "sectiontext", "content",
+        "body",
     ),
     "id": ("noteid", "docid", "id", "rowid", "documentid", "reportid", "textid"),
     "patient": ("patientid", "subjectid", "personid", "patid", "ptid", "patient", "subject"),
 }  # fmt: skip
 # Other common columns of MIMIC, OMOP and ordinary exports.
 _COMMON = (
-    "hadmid", "stayid", "chartdate", "charttime", "storetime", "category", "description", "cgid", "iserror",
-    "notetype", "noteseq", "notedate", "notedatetime", "notetypeconceptid", "noteclassconceptid", "notetitle",
-    "encodingconceptid", "languageconceptid", "providerid", "visitoccurrenceid", "visitdetailid", "notesourcevalue",
-    "noteeventid", "noteeventfieldconceptid",
-    "mrn", "encounterid", "visitid", "admissionid", "authorid", "date", "datetime", "time", "timestamp", "year",
-    "createdat", "updatedat", "type", "doctype", "documenttype", "reporttype", "status", "title", "section", "source",
-    "department", "specialty", "medicalspecialty", "service", "ward", "unit", "site", "language", "author", "name",
-    "patientname", "sex", "gender", "age", "birthdate", "dob", "race", "ethnicity", "address", "phone", "email",
-    "label", "labels", "class", "code", "codes", "icd", "icd9", "icd10", "icdcode", "diagnosis", "diagnosisgroup",
-    "samplename", "keywords", "summary", "key", "index", "split",
+    "hadmid", "stayid", "chartdate", "charttime", "storetime", "category", "description", "cgid",
+    "iserror", "notetype", "noteseq", "notedate", "notedatetime", "notetypeconceptid",
+    "noteclassconceptid", "notetitle", "encodingconceptid", "languageconceptid", "providerid",
+    "visitoccurrenceid", "visitdetailid", "notesourcevalue", "noteeventid",
+    "noteeventfieldconceptid", "mrn", "encounterid", "visitid", "admissionid", "authorid", "date",
+    "datetime", "time", "timestamp", "year", "createdat", "updatedat", "type", "doctype",
+    "documenttype", "reporttype", "status", "title", "section", "source", "department", "specialty",
+    "medicalspecialty", "service", "ward", "unit", "site", "language", "author", "name",
+    "patientname", "sex", "gender", "age", "birthdate", "dob", "race", "ethnicity", "address",
+    "phone", "email", "label", "labels", "class", "code", "codes", "icd", "icd9", "icd10",
+    "icdcode", "diagnosis", "diagnosisgroup", "samplename", "keywords", "summary", "key", "index",
+    "split",
 )  # fmt: skip
 _SHOWN = 12
 
@@ -134,7 +137,8 @@ def candidates(names: Sequence[str], given: Collection[str] = ()) -> str:
     if others:
         at = ", ".join(others[:_SHOWN]) + ", …" * (len(others) > _SHOWN)
         more.append(
-            f"{len(others)} of {'another name' if len(others) == 1 else 'other names'} (column {at})"
+            f"{len(others)} of {'another name' if len(others) == 1 else 'other names'} (column"
+            f" {at})"
         )
     listed = ", ".join(shown[:_SHOWN])
     text = " and ".join([f"columns: {listed}"] * bool(shown) + more)

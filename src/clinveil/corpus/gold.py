@@ -104,7 +104,10 @@ class Scheme:
         if label is None:
             label = mark.label if mark.label in LABELS else known_labels().get(form(mark.label))
         if label is None:
-            hint = 'map it with --labels, a TOML file of THEIRS = "OURS"; use "" for labels that are not identifiers'
+            hint = (
+                'map it with --labels, a TOML file of THEIRS = "OURS"; use "" for labels that are'
+                " not identifiers"
+            )
             raise InputError(f"unknown label {mark.label[:40]!r}", where=mark.where, hint=hint)
         if label == OVER_89:
             years = [int(number) for number in _AGE.findall(text)]

@@ -29,8 +29,9 @@ from clinveil.corpus.roles import UNWANTED, as_text, is_text, selected
 
 # First-level ranges, as published; a range ends at its last code.
 PUBLISHED = (
-    "001-139", "140-239", "240-279", "290-319", "320-389", "390-459", "460-519", "520-579", "580-629", "630-679",
-    "680-709", "710-739", "760-779", "780-789", "790-796", "797", "798", "799", "800-999",
+    "001-139", "140-239", "240-279", "290-319", "320-389", "390-459", "460-519", "520-579",
+    "580-629", "630-679", "680-709", "710-739", "760-779", "780-789", "790-796", "797", "798",
+    "799", "800-999",
 )  # fmt: skip
 HOLES = ("280-289", "740-759")
 EXTERNAL = "E000-E999"
@@ -254,9 +255,11 @@ class LabelledNotes:
                 self.skipped["no admission"] += 1
             else:
                 self.skipped[
-                    "an admission without diagnoses"
-                    if mask is None
-                    else "no diagnosis with a label"
+                    (
+                        "an admission without diagnoses"
+                        if mask is None
+                        else "no diagnosis with a label"
+                    )
                 ] += 1
         return cells
 

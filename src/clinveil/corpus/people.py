@@ -311,7 +311,10 @@ def _births(batch: pa.RecordBatch, path: Path) -> list[date | None]:
 
 
 TABLES = (".parquet", ".csv")
-_NO_TABLE = "name a table of patients .csv or .parquet; otherwise write one full name per line, first name first"
+_NO_TABLE = (
+    "name a table of patients .csv or .parquet; otherwise write one full name per line, first name"
+    " first"
+)
 
 
 def _shifts(batch: pa.RecordBatch, path: Path) -> list[int | None]:

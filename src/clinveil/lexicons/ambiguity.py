@@ -29,9 +29,9 @@ CHIEFLY_GIVEN = 0.1  # about 190 first names
 FAMILIAR_FAMILY = 0.005  # about 2,600 surnames
 # Particles inside names in many languages. In a hyphenated name they are ignored.
 _PARTICLES = (
-    "de la van von der den di da del della degli dos das do du des le lo los las bin binti bint bte ibn"
-    " abu ben al el st mac nic mc ter ten te op af av zu zum zur vom y e i ap ab ferch san santa ould abd"
-    " ul ur t"
+    "de la van von der den di da del della degli dos das do du des le lo los las bin binti bint bte"
+    " ibn abu ben al el st mac nic mc ter ten te op af av zu zum zur vom y e i ap ab ferch san"
+    " santa ould abd ul ur t"
 )
 PARTICLES: Final = frozenset(_PARTICLES.split())
 

@@ -14,12 +14,14 @@ from importlib.resources import files
 
 # Suffixes (longest first) with the endings that may replace them to give a stem.
 _ENDINGS = (
-    ("iness", ("y",)), ("ingly", ("", "e")), ("fully", ("", "ful")), ("ility", ("le", "il")), ("ally", ("", "al")),
-    ("ness", ("",)), ("less", ("",)), ("ment", ("", "e")), ("ings", ("", "e")), ("iest", ("y",)), ("ying", ("ie",)),
-    ("ing", ("", "e")), ("ies", ("y",)), ("ied", ("y",)), ("ier", ("y",)), ("ily", ("y",)), ("est", ("", "e")),
-    ("ers", ("", "e")), ("ful", ("",)), ("ish", ("",)), ("ist", ("", "y")), ("ed", ("", "e")), ("es", ("",)),
-    ("er", ("", "e")), ("ly", ("", "le")), ("or", ("", "e")), ("al", ("", "e")), ("en", ("", "e")), ("s", ("",)),
-    ("y", ("", "e")), ("d", ("",)),
+    ("iness", ("y",)), ("ingly", ("", "e")), ("fully", ("", "ful")), ("ility", ("le", "il")),
+    ("ally", ("", "al")), ("ness", ("",)), ("less", ("",)), ("ment", ("", "e")), ("ings", ("",
+        "e")), ("iest", ("y",)), ("ying", ("ie",)),
+    ("ing", ("", "e")), ("ies", ("y",)), ("ied", ("y",)), ("ier", ("y",)), ("ily", ("y",)), ("est",
+        ("", "e")),
+    ("ers", ("", "e")), ("ful", ("",)), ("ish", ("",)), ("ist", ("", "y")), ("ed", ("", "e")),
+    ("es", ("",)), ("er", ("", "e")), ("ly", ("", "le")), ("or", ("", "e")), ("al", ("", "e")),
+    ("en", ("", "e")), ("s", ("",)), ("y", ("", "e")), ("d", ("",)),
 )  # fmt: skip
 _ENDINGS_BY_LETTER = {
     letter: [row for row in _ENDINGS if row[0][-1] == letter]

@@ -114,7 +114,10 @@ class PublicModel:
                 model = kind.from_pretrained(str(files[0].parent), **how)
         except Exception as fault:  # noqa: BLE001  any fault of the folder's content
             reason = (str(fault).strip() or type(fault).__name__).splitlines()[0][:200]
-            hint = "pass a folder with config.json, tokenizer.json and *.safetensors of a causal language model"
+            hint = (
+                "pass a folder with config.json, tokenizer.json and *.safetensors of a causal"
+                " language model"
+            )
             raise InputError(
                 f"cannot load a language model: {reason}", where=Path(init).name, hint=hint
             ) from None

@@ -163,9 +163,9 @@ class NeuralTask:
             plan or self.private or plan_of(self.encoded, self.recipe, self.seed),
             seed=self.seed,
             device=device_named(self.device),
-            validate=partial(perplexity, notes=self.validation)
-            if self.validation is not None
-            else None,
+            validate=(
+                partial(perplexity, notes=self.validation) if self.validation is not None else None
+            ),
             start=self.start,
         )
 
@@ -237,7 +237,10 @@ def refuse_too_large(size: int, recipe: Recipe, device: str) -> None:
     free = _free_memory()
     needed = memory_needed(size, recipe)
     if device == "cpu" and free is not None and needed > free:
-        message = f"training a vocabulary of {size:,} needs about {needed / 2**30:.1f} GiB; {free / 2**30:.1f} are free"
+        message = (
+            f"training a vocabulary of {size:,} needs about {needed / 2**30:.1f} GiB;"
+            f" {free / 2**30:.1f} are free"
+        )
         raise InputError(
             message, hint="pass --vocabulary bytes, a larger --min-count, or a smaller --lanes"
         )

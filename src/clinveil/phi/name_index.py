@@ -51,12 +51,16 @@ _LONGEST_ACRONYM = 5
 _PIECE = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _CAPITALS = re.compile(r"[A-Z][A-Za-z]+(?:['-][A-Za-z]+)*")
 _CREDENTIAL = re.compile(
-    r"(?:'s)?[ \t]*,?[ \t]*(?:M\.?[ \t]?D|D\.?[ \t]?O|R\.?[ \t]?N|N\.?[ \t]?P|P\.?[ \t]?A|Ph\.?[ \t]?D|MBBS|CRNA|CNM"
+    r"(?:'s)?[ \t]*,?[ \t]*(?:M\.?[ \t]?D|D\.?[ \t]?O|R\.?[ \t]?N|N\.?[ \t]?P|P\.?[ \t]?A|Ph\.?["
+    r" \t]?D|MBBS|CRNA|CNM"
     r"|LPN|FNP|ARNP|DDS|DPM|PharmD|LCSW|MSW|DPT|OTR|PsyD)\b\.?(?!\w)"
 )
 _STAFF = re.compile(
-    r"(?:\bdrs?|\bdoctor|\bnurse|\bsurgeon|\battending|\bphysician|\bprovider|\bresident|\bsigned(?:[ \t]+by)?|\bauthor"
-    r"|\bdictated[ \t]+by|\bdictator|\bconsultant|\b(?:patho|radio|cardio|anesthesio)logist|\bpcp)\.?[ \t]*:?[ \t]*\Z",
+    r"(?:\bdrs?|\bdoctor|\bnurse|\bsurgeon|\battending|\bphysician|\bprovider|\bresident|\bsigned(?:["
+    r" \t]+by)?|\bauthor"
+    r"|\bdictated["
+    r" \t]+by|\bdictator|\bconsultant|\b(?:patho|radio|cardio|anesthesio)logist|\bpcp)\.?[ \t]*:?["
+    r" \t]*\Z",
     re.IGNORECASE,
 )
 # The pattern can match only text that ends with one of these.
@@ -78,8 +82,10 @@ _STAFF_ENDS = (
 )
 _PERSON_VERB = re.compile(
     r"\s+(?:states?|stated|reports?|reported|denies|denied|says|said|complains|complained|endorses|endorsed|feels|felt"
-    r"|agrees|agreed|admits|admitted to|lives|understands|presents|presented|called|asked|told|who|wants|wishes"
-    r"|requests|requested|recalls|went|takes|took|will return|will call|was admitted|was discharged)\b"
+    r"|agrees|agreed|admits|admitted"
+    r" to|lives|understands|presents|presented|called|asked|told|who|wants|wishes"
+    r"|requests|requested|recalls|went|takes|took|will return|will call|was admitted|was"
+    r" discharged)\b"
 )
 _MONTHS = words(
     "january february march april may june july august september october november december"

@@ -77,7 +77,10 @@ class NameIndexStore:
             for start in range(0, len(words), _QUERY_SIZE):
                 some = words[start : start + _QUERY_SIZE]
                 marks = ",".join("?" * len(some))
-                query = f"SELECT word FROM lower WHERE word IN ({marks}) GROUP BY word HAVING count(*) >= {COMMON}"
+                query = (
+                    f"SELECT word FROM lower WHERE word IN ({marks}) GROUP BY word HAVING count(*)"
+                    f" >= {COMMON}"
+                )
                 self._full.update(word for (word,) in self._file.execute(query, some))
 
     def merge(self, path: Path) -> None:

@@ -28,13 +28,15 @@ PARTICLES = LEXICAL_PARTICLES | words("dr mr mrs ms jr sr md rn")
 SHORTEST_MISSPELLED = 4
 SHORTEST_TWO_EDITS = 9
 _MEETING = re.compile(
-    r"\b(?:(?:spoke|spoken|talked|met|chatted|discussed|conferred|confirmed)[ \t]+(?:(?:this|it|plan)[ \t]+)?with"
+    r"\b(?:(?:spoke|spoken|talked|met|chatted|discussed|conferred|confirmed)["
+    r" \t]+(?:(?:this|it|plan)[ \t]+)?with"
     r"|spoke[ \t]+to|(?:mr|mrs|ms|miss|dr|pt|named)\.?)[ \t]+\Z",
     re.IGNORECASE,
 )
 _DOT = re.compile(r"(?<![\w.])\S\.")
 _TIGHT = re.compile(
-    r"(?:(?<=\b(?:[Ww]ith|WITH) )|(?<=\b(?:[Bb]y|BY) )|(?<=\b(?:[Pp]er|PER) )|(?<=\b(?:[Ff]or) ))[^\W\d_]+\b"
+    r"(?:(?<=\b(?:[Ww]ith|WITH) )|(?<=\b(?:[Bb]y|BY) )|(?<=\b(?:[Pp]er|PER) )|(?<=\b(?:[Ff]or)"
+    r" ))[^\W\d_]+\b"
 )
 _OTHER = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.EPONYM
 

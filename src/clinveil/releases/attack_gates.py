@@ -43,7 +43,10 @@ PUBLIC: Target = "note by public knowledge"
 RECIPIENTS = ("recipient", "shadow")
 NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
 DROPPED = "Holds by construction: no digit is written (--set numbers=drop)."
-DRAWN = "Random draws can produce it too. Where words keep their order, that chance is unknown, so any hit is refused."
+DRAWN = (
+    "Random draws can produce it too. Where words keep their order, that chance is unknown, so any"
+    " hit is refused."
+)
 MET = "Random words in random order can coincide. Only hits beyond that chance are refused."
 # First bytes of files of arrays, tables and models; notes never begin with them.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
@@ -159,9 +162,15 @@ def _decisive(of: str, tried: Sequence[Finding], most: float, **fill: object) ->
 def switched_off(names: float, linkage: float) -> Iterator[str]:
     """Yield one sentence per group of gates that the settings disable."""
     if names >= 1:
-        yield "The gates on names are switched off (--set max_names=1). See the adversaries for the names recovered."
+        yield (
+            "The gates on names are switched off (--set max_names=1). See the adversaries for the"
+            " names recovered."
+        )
     if linkage >= 1:
-        yield "The gates on linkage are switched off (--set max_linkage=1). See the adversaries for the notes linked."
+        yield (
+            "The gates on linkage are switched off (--set max_linkage=1). See the adversaries for"
+            " the notes linked."
+        )
 
 
 def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
@@ -198,7 +207,10 @@ def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
     )
     certain = finding.low is not None and finding.low > limit
     passed = value <= limit + 1e-9 if sees else not certain  # a share equal to the limit passes
-    power = f"Refuses with 95{SPACE}% probability a release with a true share of {share(refused_from(limit, cases))}."
+    power = (
+        f"Refuses with 95{SPACE}% probability a release with a true share of"
+        f" {share(refused_from(limit, cases))}."
+    )
     if not sees:
         power = "Too few cases: refuses only if the whole interval is above the limit."
     return gate(
@@ -343,11 +355,13 @@ def _none(finding: Finding, *, certain: bool) -> Gate:
         threshold=0,
         unit=finding.unit,
         fill={"kind": kind},
-        meaning=DROPPED
-        if certain
-        else searched
-        if finding.measure in NUMBERS
-        else f"{searched} {DRAWN}",
+        meaning=(
+            DROPPED
+            if certain
+            else searched
+            if finding.measure in NUMBERS
+            else f"{searched} {DRAWN}"
+        ),
         power="" if certain else "Refuses any hit among the identifiers searched for.",
         by_construction=certain,
     )
@@ -369,9 +383,11 @@ def _met(finding: Finding) -> Gate:
         unit=finding.unit,
         fill={"kind": kind},
         meaning=f"{searched} {MET}",
-        power=f"Refuses a single hit whose words coincide in fewer than one of {ceil(1 / alone):,} orders of its "
-        f"patient's notes, and {found_refused_from(expected)} or more patients if each coincides in fewer than one of "
-        f"{1 / SELDOM:,.0f}.",
+        power=(
+            f"Refuses a single hit whose words coincide in fewer than one of {ceil(1 / alone):,}"
+            f" orders of its patient's notes, and {found_refused_from(expected)} or more patients"
+            f" if each coincides in fewer than one of {1 / SELDOM:,.0f}."
+        ),
     )
 
 
@@ -380,7 +396,10 @@ def _searched(finding: Finding) -> tuple[str, str]:
     kind = finding.measure.removeprefix("attack.own_").replace("_", " ")
     return (
         kind,
-        f"{_many(finding.n)} {finding.unit} of the known-patient list were searched for in their patients' notes.",
+        (
+            f"{_many(finding.n)} {finding.unit} of the known-patient list were searched for in"
+            " their patients' notes."
+        ),
     )
 
 
@@ -403,9 +422,15 @@ def _own_name(finding: Finding) -> Gate:
             value=count,
             threshold=0,
             unit="own names",
-            meaning=f"With {_many(finding.n).lower()} patients, no test can tell one leak from chance. Any name is "
-            "refused unless it also occurs in the notes of two other patients: then its words are drawn for anyone.",
-            power="Refuses from 1 leaked name on, if the notes of fewer than two other patients contain it.",
+            meaning=(
+                f"With {_many(finding.n).lower()} patients, no test can tell one leak from chance."
+                " Any name is refused unless it also occurs in the notes of two other patients:"
+                " then its words are drawn for anyone."
+            ),
+            power=(
+                "Refuses from 1 leaked name on, if the notes of fewer than two other patients"
+                " contain it."
+            ),
         )
     found = float(finding.detail.get("expected") or 0.0) * finding.n
     # Own names found may be leaks, so chance is estimated from the names of others.
@@ -416,6 +441,9 @@ def _own_name(finding: Finding) -> Gate:
         value=finding.p,
         threshold=ALPHA,
         unit="P value (owners permuted)",
-        meaning="Any name can be drawn by chance. P: probability of as many own names with owners permuted.",
+        meaning=(
+            "Any name can be drawn by chance. P: probability of as many own names with owners"
+            " permuted."
+        ),
         power=f"Refuses with 95 % from {least} leaked name{'s'[: least != 1]} of {finding.n:,} on.",
     )

@@ -50,7 +50,10 @@ LABEL_TASKS = frozenset({"utility.transfer", "utility.within"})
 FAULT = "This is a program error. Do not release; report it."
 SPANS = (10, 20, 50)  # words in a row of the copy search
 NO_POWER = "No power: no pair of known name parts, real or invented, occurs in the notes."
-SHARED = "The model has no sequence of fewer than --min-patients patients, and limits repetition by one patient."
+SHARED = (
+    "The model has no sequence of fewer than --min-patients patients, and limits repetition by one"
+    " patient."
+)
 UNSEEN = "No gate on copies could detect a copy on these notes."
 SEE = "Hold out more patients (--set test_share), or add patients or longer notes."
 # Rows left out by rule (entered in error, released before, not in English), not because of a
@@ -87,9 +90,11 @@ def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gat
         "blind": True,
     }
     return [
-        sound("itself_drawn", check.self_replaced, **drawn)
-        if channel.maps_to_itself
-        else sound("itself", check.self_replaced, passed=itself),
+        (
+            sound("itself_drawn", check.self_replaced, **drawn)
+            if channel.maps_to_itself
+            else sound("itself", check.self_replaced, passed=itself)
+        ),
         sound("unknown", check.out_of_vocabulary + check.stray),
         sound("floor", check.below_floor),
     ]
@@ -180,7 +185,10 @@ def residue_gates(tally: ResidueTally, limit: float) -> list[Gate]:
         return []
     most = tally.allowed(limit)
     off = limit >= 1
-    power = f"Exact: refuses from {most + 1:,} notes on with a shape that is in no list of clinical shapes."
+    power = (
+        f"Exact: refuses from {most + 1:,} notes on with a shape that is in no list of clinical"
+        " shapes."
+    )
     if off:
         power = "Switched off: the settings allow any share."
     fill = {"limit": f"{limit:.2%}"}
@@ -340,8 +348,8 @@ def _copies_gate(
     rule = "No training patient may be copied"
     if may:
         rule = (
-            f"Some held-out patients match by chance: refused at P < {ALPHA} (Fisher's exact test), and above their "
-            "share or a tenth of the patients"
+            f"Some held-out patients match by chance: refused at P < {ALPHA} (Fisher's exact test),"
+            " and above their share or a tenth of the patients"
         )
     found = "" if shown is first else f" Refused for {shown.what}."
     return gate(
@@ -350,14 +358,20 @@ def _copies_gate(
         value=shown.count,
         threshold=shown.may,
         fill=fill,
-        meaning=f"Own words occur in no held-out note and with at most two training patients. {rule}.{found}",
+        meaning=(
+            "Own words occur in no held-out note and with at most two training patients."
+            f" {rule}.{found}"
+        ),
         power=_copies_power(detail, finding.n, what, tests),
         blind=all(rule.least is None for rule in rules),
     )
 
 
 def _copies_power(detail: Detail, patients: int, what: str, tests: list[_Rule]) -> str:
-    seen = f"{_whole(detail, 'visible') / patients:.0%} of the training patients have {what} of their own"
+    seen = (
+        f"{_whole(detail, 'visible') / patients:.0%} of the training patients have {what} of"
+        " their own"
+    )
     tested = "; ".join(
         f"from {test.least} patients on with {test.what}"
         for test in tests
@@ -394,8 +408,8 @@ def memory_gate(finding: Finding | None) -> Gate:
         return gate("memory", passed=True, value=0, threshold=0, by_construction=True, power=SHARED)
     detail = finding.detail
     power = (
-        f"Refuses a patient whose tokens are {detail['limit']:.1f} times as probable as the median patient's, compared "
-        f"with shared n-grams. The highest ratio was {detail['most']:.1f}."
+        f"Refuses a patient whose tokens are {detail['limit']:.1f} times as probable as the median"
+        f" patient's, compared with shared n-grams. The highest ratio was {detail['most']:.1f}."
     )
     return gate("memory", passed=not finding.count, value=finding.count, threshold=0, power=power)
 
@@ -405,8 +419,9 @@ def audit_gate(audit: Audit, epsilon: float) -> Gate:
     bound = audit.epsilon
     highest = audit.highest
     power = (
-        f"{audit.correct} of {audit.guesses} guesses about {audit.canaries:,} invented patients were correct. All "
-        f"correct, as without noise, would show an epsilon of at least {highest:.2g}."
+        f"{audit.correct} of {audit.guesses} guesses about {audit.canaries:,} invented patients"
+        " were correct. All correct, as without noise, would show an epsilon of at least"
+        f" {highest:.2g}."
     )
     rest: dict[str, Any] = {
         "unit": "epsilon (lower bound, 95 %)",
@@ -455,8 +470,10 @@ def _names(finding: Finding) -> Gate:
         passed=(finding.value or 0) <= most,
         value=finding.value,
         threshold=most,
-        power=str(unseen)
-        if unseen
-        else f"Refuses from {most + 1} occurrences of a known full name on.",
+        power=(
+            str(unseen)
+            if unseen
+            else f"Refuses from {most + 1} occurrences of a known full name on."
+        ),
         blind=unseen is not None,
     )

@@ -266,7 +266,10 @@ def verify(folder: Path, public_key: str | Path | None = None) -> list[Check]:
 
 
 def _fingerprint(public_key: str, folder: Path) -> str:
-    hint = "pass the key file, or its fingerprint (SHA256: and 43 characters), that the custodian sent by another route"
+    hint = (
+        "pass the key file, or its fingerprint (SHA256: and 43 characters), that the custodian sent"
+        " by another route"
+    )
     if re.fullmatch(r"SHA256:[A-Za-z0-9+/]{43}", public_key):
         return public_key
     if public_key.startswith("SHA256:"):

@@ -132,8 +132,8 @@ def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, ove
         copies["alignment"] = copy.batches
     some = replace(whole, **copies, notes=notes, patients=patients)
     size = (
-        f"{len(notes):,} of {all_notes:,} notes, those of {len(patients):,} of {n_distinct(owners):,} patients sampled "
-        "with the key"
+        f"{len(notes):,} of {all_notes:,} notes, those of {len(patients):,} of"
+        f" {n_distinct(owners):,} patients sampled with the key"
     )
     return Measured(
         some, replace(whole, original=some.original, patients=all_patients or None), size
@@ -209,8 +209,10 @@ def _safe_text(attack: type[Attack], finding: Finding) -> Finding:
 
 
 NOT_TRIED = (
-    "Attackers with a larger language model, or with more text than other notes of this corpus. Three words of context "
-    "recover a few points more.",
+    (
+        "Attackers with a larger language model, or with more text than other notes of this corpus."
+        " Three words of context recover a few points more."
+    ),
     "Linkage with known pairs; these were used to recover words and names only.",
     "Inference of attributes that are not kept columns (clinveil attack inference).",
 )

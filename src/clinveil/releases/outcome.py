@@ -189,7 +189,10 @@ def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
         DiskError: writing to the store failed; a retry resumes.
     """
     if not isinstance(to, RemotePath):
-        hint = "pass a URL, for example s3://bucket/release; for a folder, use: cp -r OUT/release FOLDER"
+        hint = (
+            "pass a URL, for example s3://bucket/release; for a folder, use: cp -r OUT/release"
+            " FOLDER"
+        )
         raise UsageError("is a local path", where=to.name, hint=hint)
     release = out / "release"
     if not release.is_dir():
@@ -200,7 +203,10 @@ def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
         )
     own = read_json(out / KIND.vault / NAME)
     if not isinstance(own, dict) or not isinstance(own.get("signing_key"), str):
-        hint = "publish from the OUT of the run, with its vault; release notes of an earlier version again"
+        hint = (
+            "publish from the OUT of the run, with its vault; release notes of an earlier version"
+            " again"
+        )
         raise InputError(
             "has no vault with the manifest of a signed release", where=out.name, hint=hint
         )

@@ -229,7 +229,10 @@ def _plan_lines(
     yield from (
         f"  {stage:<17} {what}, about {duration(seconds)}" for stage, what, seconds in stages
     )
-    yield f"  in all about {duration(sum(seconds for *_, seconds in stages))} with {settings.workers} workers"
+    yield (
+        f"  in all about {duration(sum(seconds for *_, seconds in stages))} with {settings.workers}"
+        " workers"
+    )
 
 
 def _announce(job: ReleaseContext, producer: Producer) -> None:
@@ -267,7 +270,8 @@ def _earlier(
         ledger.refuse(earlier)
     for one in earlier:
         say(
-            f"again: {one.description} of these notes were released before, in release {one.entry.run}"
+            f"again: {one.description} of these notes were released before, in release"
+            f" {one.entry.run}"
         )
     return earlier
 

@@ -277,7 +277,10 @@ def _refuse_strangers(corpus: Corpus, known: Mapping[str, Patient]) -> None:
     if not any(
         known.keys() & set(batch.column(PATIENT_ID).to_pylist()) for batch in corpus.batches()
     ):
-        hint = "use the same patient ids in both files, or choose the column of the notes with --patient"
+        hint = (
+            "use the same patient ids in both files, or choose the column of the notes with"
+            " --patient"
+        )
         raise InputError(
             f"none of its {len(known)} patients has a note here", where="--patients", hint=hint
         )

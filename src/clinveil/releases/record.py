@@ -299,26 +299,29 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
     lines = list[str]()
     if job.corpus.columns.patient_id is None:
         lines.append(
-            "The source has no patient ids. Each note counts as a patient, so words of one person with many notes pass "
-            "the rare-word floor, and intervals are too narrow."
+            "The source has no patient ids. Each note counts as a patient, so words of one person"
+            " with many notes pass the rare-word floor, and intervals are too narrow."
         )
     if job.settings.identifiers.language == "any":
         lines.append(
-            "The notes were not checked for English (language=any). The detectors know English only: identifiers in "
-            "notes in other languages remain."
+            "The notes were not checked for English (language=any). The detectors know English"
+            " only: identifiers in notes in other languages remain."
         )
     lines += product.warnings(findings)
     for one in job.earlier:
         kind = f"{one.entry.kind} " if one.entry.kind else ""
-        overlap = f"{one.description} of the notes were released before under another key, in {kind}release"
+        overlap = (
+            f"{one.description} of the notes were released before under another key, in"
+            f" {kind}release"
+        )
         lines.append(f"{overlap} {one.entry.run}. {one.disclosed(job.settings.kind)}")
     lines += [] if synthetic else _feed_warnings(findings, product.patients)
     if product.columns.keep and not synthetic:
         lines.append(singled_out(findings, KEPT_UNIQUE, *KEPT))
     if job.facts and product.columns.patient_id:
         lines.append(
-            f"The release has {len(job.facts)} parts, like its source: notes of one source part, for example of one "
-            "year or ward, are in one released part."
+            f"The release has {len(job.facts)} parts, like its source: notes of one source part,"
+            " for example of one year or ward, are in one released part."
         )
     return tuple(lines)
 
@@ -331,7 +334,8 @@ def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:
     }
     if not own:
         return [
-            "No known-patient list was given, so the notes were not searched for patients' own identifiers."
+            "No known-patient list was given, so the notes were not searched for patients' own"
+            " identifiers."
         ]
     missing = [name.replace("_", " ") for name, finding in own.items() if finding.value is None]
     lines = (
@@ -344,11 +348,13 @@ def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:
     known = int(own["name"].detail.get("in_release") or 0)
     if 2 * known < patients:
         lines.append(
-            f"The known-patient list has {known / patients:.0%} of the patients; the others were not checked."
+            f"The known-patient list has {known / patients:.0%} of the patients; the others were"
+            " not checked."
         )
     if own["name"].control == 0:
         lines.append(
-            "No known patient's full name occurs in their source notes: check that the list is of these patients."
+            "No known patient's full name occurs in their source notes: check that the list is of"
+            " these patients."
         )
     return lines
 

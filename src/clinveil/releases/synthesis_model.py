@@ -80,7 +80,10 @@ def sides_of(
     training = sorted(everyone - held_out.patients, key=lambda patient: _draw(patient, seed))
     tested = everyone & held_out.patients
     if min(len(training), len(tested)) < FEWEST:
-        what = f"{len(training)} training and {len(tested)} test patients with words in their notes are too few"
+        what = (
+            f"{len(training)} training and {len(tested)} test patients with words in their notes"
+            " are too few"
+        )
         hint = "pass more patients, or a larger --set test_share"
         raise InputError(what, where=f"{len(everyone)} patients", hint=hint)
     n_validation = (

@@ -152,8 +152,14 @@ def _refuse(name: str, values: list[Any], patients: list[str], floor: int) -> No
     for value, patient in zip(values, patients, strict=True):
         holders[value].add(patient)
     if len(holders) > MOST_VALUES:
-        message = f"has {len(holders):,} different values; a label of synthetic notes has at most {MOST_VALUES}"
+        message = (
+            f"has {len(holders):,} different values; a label of synthetic notes has at most"
+            f" {MOST_VALUES}"
+        )
         raise InputError(message, where=where, hint="group the values, or leave the column out")
     if rare := sum(len(who) < floor for who in holders.values()):
-        message = f"{rare} of {len(holders)} values occur with fewer than {floor} patients (--min-patients)"
+        message = (
+            f"{rare} of {len(holders)} values occur with fewer than {floor} patients"
+            " (--min-patients)"
+        )
         raise InputError(message, where=where, hint="merge these values, or leave the column out")

@@ -24,9 +24,17 @@ LISTED = 3
 NAME_LENGTH = 52
 LISTS = "failed", "switched off", "no power"  # outcomes that page one lists
 KINDS = {
-    "obfuscated": "Running text in which a similar or a common word, drawn under a secret key, replaces every word.",
-    "coded": "Codes, not readable text: each word becomes the code of a cluster of words, shuffled within its note.",
-    "deidentified": "Readable notes in which surrogates replace the identifiers that the detectors found.",
+    "obfuscated": (
+        "Running text in which a similar or a common word, drawn under a secret key, replaces every"
+        " word."
+    ),
+    "coded": (
+        "Codes, not readable text: each word becomes the code of a cluster of words, shuffled"
+        " within its note."
+    ),
+    "deidentified": (
+        "Readable notes in which surrogates replace the identifiers that the detectors found."
+    ),
     "synthetic": "Notes written by a language model that was trained on the real notes.",
 }
 TASKS = {
@@ -57,7 +65,10 @@ _FORMATS: dict[str, Kind] = {"bits per word": "length"}
 # The bars, drawn as inline SVG; colours come from the CSS of the page.
 WIDTH = 120
 HEIGHT = 12
-_SVG = '<svg class="bar" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" aria-label="{label}">{shapes}</svg>'
+_SVG = (
+    '<svg class="bar" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img"'
+    ' aria-label="{label}">{shapes}</svg>'
+)
 _TRACK = '<rect class="track" x="0" y="3" width="{w}" height="6"/>'
 _FILL = '<rect class="{kind}" x="0" y="3" width="{x:.1f}" height="6"/>'
 _RANGE = '<path class="range" d="M{low:.1f} 6H{high:.1f}"/>'
@@ -113,7 +124,10 @@ MISSED = Risk(
 
 REPEATED = Risk(
     "Recover a patient's name",
-    why=f"{NOT_APPLICABLE}: no word replaces a source word. Names that the model repeats are searched for by gates.",
+    why=(
+        f"{NOT_APPLICABLE}: no word replaces a source word. Names that the model repeats are"
+        " searched for by gates."
+    ),
 )
 
 

@@ -207,7 +207,10 @@ def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
         adversary = f"{adversary}; {RECALL.format(covers)}"
     elif target == "copies":
         span = f"; runs of {finding.detail['span']} words" if "span" in finding.detail else ""
-        adversary = f"{adversary}{span}; control {shown.control.text} ({finding.control_is.partition(',')[0]})"
+        adversary = (
+            f"{adversary}{span}; control {shown.control.text}"
+            f" ({finding.control_is.partition(',')[0]})"
+        )
     limit = limit_of(finding, record.risk_threshold)
     return Risk(
         TARGETS.get(target, what),

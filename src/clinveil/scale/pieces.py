@@ -45,7 +45,10 @@ class Broken:
             messages = list(self.errors.values())[:NAMED]
             rest = len(self.errors) - NAMED
             more = f"; and {rest} more" if rest > 0 else ""
-            what = f"{len(self.errors)} of {self.tried} parts cannot be read: {'; '.join(messages)}{more}"
+            what = (
+                f"{len(self.errors)} of {self.tried} parts cannot be read:"
+                f" {'; '.join(messages)}{more}"
+            )
             hint = "repair them and run the same command again; finished parts are kept"
             raise Incomplete(what, hint=hint)
 

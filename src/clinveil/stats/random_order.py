@@ -23,7 +23,10 @@ SELDOM = 0.01  # chance of an address of two words in a note of 100 words
 SURE = 20.0  # with this many expected occurrences, a phrase is missing once in 10^8 notes
 # share of the level for single phrases; the count's tail is steep, so it needs only the rest
 SINGLE = 0.8
-P_IS = "random orders of each note's words: a phrase this unlikely, or this many phrases, at levels of 4 to 1"
+P_IS = (
+    "random orders of each note's words: a phrase this unlikely, or this many phrases, at levels of"
+    " 4 to 1"
+)
 
 
 @dataclass(frozen=True)

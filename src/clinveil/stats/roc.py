@@ -75,7 +75,10 @@ class RocScores:
     def auc_method(self) -> str:
         """Description of the method that `auc_interval` uses for these scores."""
         if _spread(*self.placements) is None:
-            return "exact where patients do not vary, for as many as the smaller side has (Clopper-Pearson), 95 %"
+            return (
+                "exact where patients do not vary, for as many as the smaller side has"
+                " (Clopper-Pearson), 95 %"
+            )
         return "over patients of both sides (DeLong on the logit scale, t), 95 %"
 
     def measurable(self, fpr: float) -> bool:

@@ -103,7 +103,10 @@ class Train(Task):
     sentences: bool = False
 
     stage = "train"
-    template = "{settings.algorithm} vectors, window {settings.window}, {settings.dim} d, of: {notes.title}"
+    template = (
+        "{settings.algorithm} vectors, window {settings.window}, {settings.dim} d, of:"
+        " {notes.title}"
+    )
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the vectors; the result has `why` if training failed."""

@@ -31,8 +31,8 @@ from clinveil.study.engine import Bench, Results
 
 AHEAD = 1_000
 SECRET = (
-    "**Secret.** This page and its folder are derived from the notes and show how well attacks on them work. "
-    "Do not share them."
+    "**Secret.** This page and its folder are derived from the notes and show how well attacks on"
+    " them work. Do not share them."
 )
 
 

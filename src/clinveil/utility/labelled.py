@@ -204,7 +204,8 @@ def _classed(
     detail["notes_share"] = len(kept) / max(1, len(rows))
     if len(classes) < 2:
         raise InputError(
-            f"{len(classes)} classes have {min_class} notes and two patients or more; two are required"
+            f"{len(classes)} classes have {min_class} notes and two patients or more; two are"
+            " required"
         )
     targets = np.zeros((len(kept), len(classes)), dtype=np.bool_)
     for at, i in enumerate(kept):

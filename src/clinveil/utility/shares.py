@@ -21,8 +21,8 @@ BLOCK = 50
 LEVEL = (0.025, 0.975)
 SOURCE = "docs/report.md"
 NOT_ABOVE_CHANCE = (
-    "Models trained on real notes are not significantly better than chance (their predictions on permuted labels), "
-    "so no share can be given."
+    "Models trained on real notes are not significantly better than chance (their predictions on"
+    " permuted labels), so no share can be given."
 )
 NOT_ABOVE_FLOOR = (
     "Models trained on real notes are not significantly better than the floor, "

@@ -55,7 +55,8 @@ def _private(path: Path) -> IO[bytes]:
 def _encoded(word: str, row: int) -> bytes:
     if not word or " " in word or "\n" in word:
         raise InputError(
-            f"row {row + 1}: words of a word2vec file cannot be empty or contain a space or line break"
+            f"row {row + 1}: words of a word2vec file cannot be empty or contain a space or line"
+            " break"
         )
     return word.encode()
 

@@ -50,8 +50,12 @@ def _refuse_foreign(known: int, n_words: int, known_tokens: int, n_tokens: int) 
     share = known_tokens / max(n_tokens, 1)
     if known < FEWEST_WORDS or share < LEAST_SHARE:
         raise InputError(
-            f"only {known:,} of {n_words:,} words of the notes have a vector ({share:.1%} of the tokens)",
-            hint="check that the vectors have the language of the notes, lower case, and one word per row",
+            f"only {known:,} of {n_words:,} words of the notes have a vector ({share:.1%} of the"
+            " tokens)",
+            hint=(
+                "check that the vectors have the language of the notes, lower case, and one word"
+                " per row"
+            ),
         )
 
 

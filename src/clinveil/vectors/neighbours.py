@@ -41,7 +41,8 @@ def neighbours(
         raise InputError(f"the mask has shape {eligible.shape}, but there are {len(vectors)} words")
     if k < 1 or len(candidates) <= k:
         raise InputError(
-            f"{k} neighbours per word require more than {max(k, 1)} eligible words; there are {len(candidates)}"
+            f"{k} neighbours per word require more than {max(k, 1)} eligible words; there are"
+            f" {len(candidates)}"
         )
     queries = np.arange(len(vectors), dtype=np.int32)
     ids, cosines = exact_search(Space.of(vectors.matrix), queries, candidates, k, threads=threads)

@@ -37,7 +37,8 @@ class VectorSettings(Settings):
     )
     train_words: int = flag(
         TRAIN_WORDS,
-        "For larger corpora, train on a sample of patients with about this many words (0: all notes).",
+        "For larger corpora, train on a sample of patients with about this many words (0: all"
+        " notes).",
         ge=0,
     )
 

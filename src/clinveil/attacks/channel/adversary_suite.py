@@ -98,7 +98,8 @@ class AdversarySuite(Attack):
         left = about["left_out"]
         known = max(sum(map(len, view.others)) for view in views)
         context.say(
-            f"attacked: {attacked:,} released words of {len(patients):,} patients; {left:,} notes left out"
+            f"attacked: {attacked:,} released words of {len(patients):,} patients; {left:,} notes"
+            " left out"
         )
         context.say(f"known to an attacker: up to {known:,} words of other notes")
         findings: list[Finding] = []

@@ -48,7 +48,10 @@ GUESSING: dict[str, Any] = {
 SINGLE = "|R(y)| = 1: the inverse image of the output, words that do not occur left out"
 NO_SUCH_WORD = "no such word in the notes"
 NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
-SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative Information Flow"
+SOURCE = (
+    "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative"
+    " Information Flow"
+)
 
 
 def channel_and_counts(context: Context) -> tuple[Channel, Ints, dict[str, int]]:

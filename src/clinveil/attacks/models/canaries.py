@@ -350,7 +350,10 @@ def _exposure(bits: Doubles, never: Doubles, references: int, detail: dict[str, 
     more = {**detail, "references": references, "scale": "bits", "most": float(bits.max())}
     more |= {"ceiling": most, "at_ceiling": at}
     if at:
-        message = f"{most:.2f} bits is the maximum for {references:,} fresh draws; the true exposure may be higher"
+        message = (
+            f"{most:.2f} bits is the maximum for {references:,} fresh draws; the true exposure may"
+            " be higher"
+        )
         more["warning"] = message
     about: dict[str, Any] = {
         "source": SOURCE,

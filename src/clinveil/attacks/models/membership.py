@@ -48,7 +48,10 @@ from clinveil.stats.roc import RocScores
 RATES = (0.01, 0.001)
 MOST = 2_000
 MOST_IN_RELEASE = 1_000
-HITS_METHOD = "exact intervals of the members and of the threshold, combined by squares (Zou and Donner), 95 %"
+HITS_METHOD = (
+    "exact intervals of the members and of the threshold, combined by squares (Zou and Donner),"
+    " 95 %"
+)
 REVERSED = "training patients score lower than others, so the attacker reverses the score"
 # values of `from` in the detail
 RELEASED = "released notes"

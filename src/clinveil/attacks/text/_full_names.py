@@ -28,7 +28,10 @@ from clinveil.stats.refusals import alone, own_name_p
 
 PERMUTATIONS = 999
 REPLICATES = 39
-SOURCE = "permutation test, exact if no two matches share a patient or a name (Riordan 1958), else Phipson & Smyth 2010"
+SOURCE = (
+    "permutation test, exact if no two matches share a patient or a name (Riordan 1958), else"
+    " Phipson & Smyth 2010"
+)
 CHANCE_IS = "own names found if names are permuted between patients, mean over all permutations"
 Codes = NDArray[np.uint64]
 _Table = tuple[Codes, SmallInts, NDArray[np.int16]]  # codes, the names' rows, replicates
@@ -261,7 +264,9 @@ def other_names(index: NameIndex, found: Sequence[NamesFound], notes: Ints) -> F
         notes[:, ::-1],
         over="patients",
         chance=float(shuffled.mean() / n),
-        source="chance: first names combined with other last names, each part as frequent as before",
+        source=(
+            "chance: first names combined with other last names, each part as frequent as before"
+        ),
         detail={**detail, "chance_most": float(shuffled.max() / n)},
         unit="notes",
         p=permutation_p(counts[0], shuffled),

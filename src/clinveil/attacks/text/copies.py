@@ -123,7 +123,10 @@ PERMUTATIONS = 9_999
 _TOKENS = re.compile(r"[^\W_]+")
 _NUMBERS = re.compile(r"\d+")
 MATCHED = "held-out patients; matched: as many words of training patients as are held out"
-TOO_FEW = "fewer training than held-out words: all training words are used, and the control had more opportunity"
+TOO_FEW = (
+    "fewer training than held-out words: all training words are used, and the control had more"
+    " opportunity"
+)
 EXACT_ENDS = (
     "exact where both shares are 0 or 1, for this number of patients (Clopper-Pearson), 95 %"
 )

@@ -56,7 +56,10 @@ CONTROL_IS = "the same search in the source notes"
 MIN_WORDS = 2
 KEPT = "attack.kept_own_identifiers"
 PHRASE_CHANCE = "the words of each note in random order"
-PHRASE_SOURCE = "45 CFR 164.514(b)(2); chance: Feller 1968, chapter 4; P: Hoeffding 1956, Anderson & Samuels 1967"
+PHRASE_SOURCE = (
+    "45 CFR 164.514(b)(2); chance: Feller 1968, chapter 4; P: Hoeffding 1956, Anderson & Samuels"
+    " 1967"
+)
 
 
 @attacks.register("identifiers")
@@ -88,10 +91,15 @@ class Identifiers(Attack):
         ]
         # The source must contain own identifiers, but not others' names.
         return [
-            f
-            if value is None
-            else replace(
-                f, control=value, control_is=CONTROL_IS, control_kind="positive" if own else None
+            (
+                f
+                if value is None
+                else replace(
+                    f,
+                    control=value,
+                    control_is=CONTROL_IS,
+                    control_kind="positive" if own else None,
+                )
             )
             for f, value, own in controls
         ]

@@ -40,7 +40,10 @@ STRENGTH = 10.0
 TOO_FEW = "fewer than two values with ten patients each"
 RELEASED = "released notes of other patients"
 PLAIN = "plain notes of other patients"
-SOURCE = "attribute inference: Yeom et al. 2018, IEEE CSF, advantage over the prior; TF-IDF and logistic regression"
+SOURCE = (
+    "attribute inference: Yeom et al. 2018, IEEE CSF, advantage over the prior; TF-IDF and logistic"
+    " regression"
+)
 CHANCE_IS = "always naming the same value, without the patient's note"
 CONTROL_IS = "the same classifier, trained on labels shuffled among the other patients"
 

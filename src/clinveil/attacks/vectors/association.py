@@ -54,15 +54,22 @@ from clinveil.vectors.table import Vectors
 WILCOXON_CONTROLS = 99
 MIN_PATIENTS = 5  # minimum patients for a test
 THRESHOLDS = (2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
-BOOTSTRAP = "percentile bootstrap over patients, 95 %; patients share the diagnosis vectors, so it is too narrow"
-EXPECTED = "the mean over all permutations of names within strata of name frequency and number of diagnoses"
+BOOTSTRAP = (
+    "percentile bootstrap over patients, 95 %; patients share the diagnosis vectors, so it is too"
+    " narrow"
+)
+EXPECTED = (
+    "the mean over all permutations of names within strata of name frequency and number of"
+    " diagnoses"
+)
 SHARED = (
-    "patients share the diagnosis vectors, so this test (paper B, 2a) rejects without any link between name and "
-    "diagnosis; compare its rejection rate with names permuted (rejected_with_names_permuted)"
+    "patients share the diagnosis vectors, so this test (paper B, 2a) rejects without any link"
+    " between name and diagnosis; compare its rejection rate with names permuted"
+    " (rejected_with_names_permuted)"
 )
 _QUESTION = (
-    "Are names at another distance from their patients' diagnoses than names of similar frequency, of patients with "
-    "the same number of diagnoses?"
+    "Are names at another distance from their patients' diagnoses than names of similar frequency,"
+    " of patients with the same number of diagnoses?"
 )
 _COMMON: dict[str, Any] = {"unit": "patients", "method": BOOTSTRAP, "chance_is": EXPECTED}
 _COMMON |= {"control_is": SWAPPED, "control_kind": "negative"}
@@ -72,7 +79,10 @@ PAPER_DRAWS = 1_000
 RANDOM = "random diagnoses"
 PAPERS = "random diagnoses, the paper's 1,000 draws and count/n"
 NAMES = "other patients' names"
-_ANY = "Is the patient's name at another distance from their own diagnoses than from equally many random diagnoses?"
+_ANY = (
+    "Is the patient's name at another distance from their own diagnoses than from equally many"
+    " random diagnoses?"
+)
 _TESTED: dict[str, Any] = {
     "method": "Clopper-Pearson, 95 %, as if patients were independent",
     "chance_is": "the largest mean share that the correction allows without any association",
@@ -82,7 +92,10 @@ _TESTED: dict[str, Any] = {
 _QUESTIONS = {
     RANDOM: _ANY,
     PAPERS: _ANY,
-    NAMES: "Is the patient's own name at a more unusual distance from their diagnoses than other patients' names?",
+    NAMES: (
+        "Is the patient's own name at a more unusual distance from their diagnoses than other"
+        " patients' names?"
+    ),
 }
 
 
@@ -96,7 +109,8 @@ class Association(Attack):
     optional = frozenset({"counts"})
     metric: tuple[str, ...] = flag(
         ("cityblock", "cosine", "euclidean"),
-        "cityblock, cosine or euclidean; repeatable (default: all). The first is used for the frequency curve.",
+        "cityblock, cosine or euclidean; repeatable (default: all). The first is used for the"
+        " frequency curve.",
     )
     draws: int | None = flag(
         None, "Random groups of diagnoses per patient (default: patients / 0.05).", ge=1
@@ -123,7 +137,10 @@ class Association(Attack):
         tested = found.only(found.testable)
         findings = [_coverage(found, tested)]
         if len(tested) < MIN_PATIENTS:
-            why = f"{len(tested)} patients have a name vector and some of the diagnoses; {MIN_PATIENTS} are needed"
+            why = (
+                f"{len(tested)} patients have a name vector and some of the diagnoses;"
+                f" {MIN_PATIENTS} are needed"
+            )
             return [*findings, _not_measured("attack.association_difference", len(tested), why)]
         parts = strata(tested.sizes, tested.frequency)
         swap = permuted(parts, rng)
@@ -218,7 +235,10 @@ def _means(model: _Model, swapped: NamePermutations, rng: Generator) -> Iterable
             control=control.mean(),
             source=f"{PAPER}, Table 2",
             p=_two_sided(float(own.mean()), null, centre),
-            p_is="names permuted among patients with similar name frequency and number of diagnoses, two-sided",
+            p_is=(
+                "names permuted among patients with similar name frequency and number of diagnoses,"
+                " two-sided"
+            ),
             question=_QUESTION,
         )
 
@@ -254,7 +274,9 @@ def _wilcoxon(model: _Model, rng: Generator) -> Finding:
         source=f"{PAPER}, Experiment 2a; effect size: Kerby 2014, Compr. Psychol. 3:1",
         p=wilcoxon_p(model.own),
         p_is="signed ranks, assuming independent patients",
-        question="Are names farther from own diagnoses than from others', assuming independent patients?",
+        question=(
+            "Are names farther from own diagnoses than from others', assuming independent patients?"
+        ),
         chance_is=f"{EXPECTED}, {WILCOXON_CONTROLS} of them",
     )
 
@@ -371,9 +393,9 @@ class PatientTests:
             "metric": self.metric,
             "series": series,
             "draws": draws,
-            "correction": "Benjamini-Hochberg"
-            if adjust is benjamini_hochberg
-            else "Holm-Bonferroni",
+            "correction": (
+                "Benjamini-Hochberg" if adjust is benjamini_hochberg else "Holm-Bonferroni"
+            ),
             "unadjusted": float((p <= LEVEL).mean()),
             "unadjusted_control": float((control_p <= LEVEL).mean()),
             "smallest_p": float(p.min()),
@@ -405,10 +427,16 @@ class PatientTests:
         if series == PAPERS:
             error = family_wise_error(n, draws)
             can_reject = "could never reject" if 1 / (draws + 1) > LEVEL / n else "can reject"
-            message = f"with count/n and {draws} draws the probability of any false alarm without an association is "
+            message = (
+                f"with count/n and {draws} draws the probability of any false alarm without an"
+                " association is "
+            )
             message += f"{error:.0%}; with (count+1)/(n+1) Holm over {n} patients {can_reject}"
             return {"family_wise_error": error, "warning": message}
-        message = "common diagnoses and long descriptions are at other distances from every name, so this rejects "
+        message = (
+            "common diagnoses and long descriptions are at other distances from every name, so this"
+            " rejects "
+        )
         message += "without any link between this name and these diagnoses"
         return {"could_reject": self._could_reject(n), "warning": message}
 

@@ -102,7 +102,8 @@ class Names(Attack):
                 say(f"{missing} of {len(tokens.forms)} name tokens have no vector: {why}")
             if tokens.lone:
                 say(
-                    f"{tokens.lone} of {tokens.n_names} names have only one token, so there is no pair to find"
+                    f"{tokens.lone} of {tokens.n_names} names have only one token, so there is no"
+                    " pair to find"
                 )
         if skip is not None and not rankings:
             return []

@@ -57,14 +57,17 @@ MIN_PATIENTS = 5
 REPLICATES = 39  # permutations of names for the random sets of targets
 SIDES = (("farthest (the paper's)", False), ("nearest", True))
 P_IS = "names permuted among similar patients, one-sided"
-CHANCE_IS = "the same guesses under the names of other patients with similar name frequency and number of diagnoses"
+CHANCE_IS = (
+    "the same guesses under the names of other patients with similar name frequency and number of"
+    " diagnoses"
+)
 QUESTION = (
     "How often do the vectors name a diagnosis that the patient has, "
     "and would another patient's name do as well?"
 )
 QUESTION_OF_DRAWS = (
-    "In how many random sets of targets is the attack right more often than always naming the most frequent ones, and "
-    "in how many would it be under other patients' names?"
+    "In how many random sets of targets is the attack right more often than always naming the most"
+    " frequent ones, and in how many would it be under other patients' names?"
 )
 _COUNTS = (
     "patients",
@@ -196,9 +199,10 @@ def contest(
     rows = np.flatnonzero(found.has[:, shuffled].any(axis=1))
     frequency = None if found.frequency is None else found.frequency[rows]
     distances = distance_matrix(found.names[rows], found.diagnoses[shuffled], metric)
-    return Contest(
-        distances, found.has[np.ix_(rows, shuffled)], strata(found.sizes[rows], frequency)
-    ), rows
+    return (
+        Contest(distances, found.has[np.ix_(rows, shuffled)], strata(found.sizes[rows], frequency)),
+        rows,
+    )
 
 
 def _of_targets(
@@ -315,7 +319,10 @@ def drawn_targets(
     eligible = np.flatnonzero(found.prevalence >= plan.min_patients)
     detail = {**detail, "eligible": len(eligible), "targets_drawn": plan.drawn}
     if len(eligible) <= plan.drawn or plan.drawn <= max(TOPS):
-        why = f"{len(eligible)} diagnoses occur in {plan.min_patients} or more of these patients; draws of {plan.drawn}"
+        why = (
+            f"{len(eligible)} diagnoses occur in {plan.min_patients} or more of these patients;"
+            f" draws of {plan.drawn}"
+        )
         why += f" need more, and more than {max(TOPS)} targets"
         source = f"{SOURCE}, Table 4"
         yield unmeasured(
@@ -372,7 +379,10 @@ def _of_draws(scores: Doubles, detail: dict[str, Any]) -> Finding:
     }
     low, high = wilson(count, n)
     method = "Wilson over the draws of targets, 95 %; does not cover other patients"
-    by_chance = f"mean over {REPLICATES} permutations of names among patients similar in name frequency and diagnoses"
+    by_chance = (
+        f"mean over {REPLICATES} permutations of names among patients similar in name frequency and"
+        " diagnoses"
+    )
     more: dict[str, Any] = {
         "p": permutation_p(float(beaten[0]), beaten[1:]),
         "p_is": P_IS,

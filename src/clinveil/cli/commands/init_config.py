@@ -32,7 +32,8 @@ def config_text(command: str, model: type[Settings], *, takes_config: bool = Tru
             "#",
         ]
         head += [
-            "# Settings of a section are also keys of --set: --set KEY=VALUE or --set SECTION.KEY=VALUE."
+            "# Settings of a section are also keys of --set: --set KEY=VALUE or --set"
+            " SECTION.KEY=VALUE."
         ]
     else:
         head += ["# To change a setting, pass --set KEY=VALUE."]

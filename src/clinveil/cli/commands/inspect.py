@@ -38,7 +38,8 @@ def inspect(run: Run[InspectSettings], notes: NotesOrQuery) -> None:
     corpus = open_corpus(notes, how.notes, label=how.label, keep=how.keep)
     if not corpus.columns.has_patients:
         say(
-            "clinveil: no patient column: each note counts as its own patient (pass --patient COLUMN)"
+            "clinveil: no patient column: each note counts as its own patient (pass --patient"
+            " COLUMN)"
         )
     found = count_all(corpus)
     if run.json:

@@ -58,7 +58,8 @@ def review(
             done, all = work.progress()
             decided = decisions_of(past.vault, how.reviewer)
             say(
-                f"{done} of {all} notes are reviewed; each decision is saved in {'/'.join(decided.parts[-3:])}"
+                f"{done} of {all} notes are reviewed; each decision is saved in"
+                f" {'/'.join(decided.parts[-3:])}"
             )
             say(
                 f"to apply them: clinveil deidentify {past.notes.name} -o NEW --decisions {decided}"

@@ -26,7 +26,8 @@ from clinveil.corpus.demo.grammar import (
 )
 
 # The slots of a diagnosis and the names of its lists in the data.
-LISTS = {"symptom": "symptoms", "deny": "denies", "story": "stories", "finding": "findings", "risk": "risks",
+LISTS = {"symptom": "symptoms", "deny": "denies", "story": "stories", "finding": "findings",
+    "risk": "risks",
          "plan": "plan", "advice": "advice"}  # fmt: skip
 ORDERS = 6
 Shuffles: TypeAlias = list[tuple[Alternatives, Alternatives]]

@@ -33,7 +33,8 @@ NAME_SLIP = 0.02
 HEADER_NAMES = 3  # the first names of a note are in its header, which has no misspellings
 _WITH_MIDDLE = (compile_template("Name: {first}, {middle}, {last};"),)
 _WITHOUT_MIDDLE = (compile_template("Name: {first}, {last};"),)
-MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October",
           "November", "December")  # fmt: skip
 _DATES = {
     "long": "{month} {day}, {year}",

@@ -24,9 +24,10 @@ from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.names import Name, ascii_letters, family_name
 
 _RULES = {
-    "street": "streets", "saint": "saints", "county": "counties", "hospital": "hospitals", "practice": "practices",
-    "employer": "employers", "church": "churches", "nursing_home": "nursing_homes", "low_street": "low_street",
-    "saint_word": "saint_word", "kind": "kinds", "unit": "units", "domain": "domains", "vehicle_make": "vehicles",
+    "street": "streets", "saint": "saints", "county": "counties", "hospital": "hospitals",
+    "practice": "practices", "employer": "employers", "church": "churches",
+    "nursing_home": "nursing_homes", "low_street": "low_street", "saint_word": "saint_word",
+    "kind": "kinds", "unit": "units", "domain": "domains", "vehicle_make": "vehicles",
     "maker": "makers", "plan_name": "plans", "study_name": "studies",
 }  # fmt: skip
 _BIOMETRICS = (
@@ -36,7 +37,8 @@ _BIOMETRICS = (
     "retinal scan R{}",
     "palm print PP-{}",
 )
-_PHOTOS = ("full-face photograph IMG_{}.jpg", "facial photograph DSC0{}.JPG", "face photo IMG-{}.png",
+_PHOTOS = ("full-face photograph IMG_{}.jpg", "facial photograph DSC0{}.JPG",
+    "face photo IMG-{}.png",
            "portrait photograph P{}.jpg")  # fmt: skip
 _PLANS = ("{}{}A", "XQ{}{}", "{}-{}", "W{}{}")
 _MAILBOXES = ("{0}.{1}", "{0}{1}", "{0[0]}{1}", "{1}.{0}", "{0}_{1}")

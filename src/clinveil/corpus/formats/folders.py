@@ -181,7 +181,10 @@ class FolderSink:
         self._suffix = suffix or ".txt"
         self._rows = 0
         if len(schema) != 2:
-            what = f"{len(schema) - 2} columns besides id and text cannot be written as {self._suffix} files"
+            what = (
+                f"{len(schema) - 2} columns besides id and text cannot be written as {self._suffix}"
+                " files"
+            )
             raise InputError(what, hint="write .parquet, .csv or .jsonl")
         path.mkdir(parents=True, exist_ok=True)
 

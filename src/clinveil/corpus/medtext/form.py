@@ -38,8 +38,8 @@ _FILLER = re.compile(r">\.+<")
 _BULLET = re.compile(r"([1-9][0-9]?)\.\s")
 Splitter = Callable[[str], list[list[str]]]  # a paragraph -> sentences of tokens
 _ABBREVIATIONS = (
-    "Dr", "Drs", "Mr", "Mrs", "Ms", "St", "Jr", "Sr", "Prof", "vs", "approx", "etc", "Inc", "Co", "Dept", "Fig",
-    "cf", "est", "pt", "temp", "wt", "ht", "resp", "hx", "dx", "tx", "rx",
+    "Dr", "Drs", "Mr", "Mrs", "Ms", "St", "Jr", "Sr", "Prof", "vs", "approx", "etc", "Inc", "Co",
+    "Dept", "Fig", "cf", "est", "pt", "temp", "wt", "ht", "resp", "hx", "dx", "tx", "rx",
 )  # fmt: skip
 # Combining marks, joiners and the soft hyphen are not in \w but belong to their word.
 _MARKS = (

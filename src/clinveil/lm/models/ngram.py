@@ -169,7 +169,8 @@ class Ngram:
     sharpness = SHARPNESS
 
     def __init__(
-        self, vocabulary: Vocabulary, tables: Mapping[str, _Table], order: int, unigram: Doubles, classes: Ints,
+        self, vocabulary: Vocabulary, tables: Mapping[str, _Table], order: int, unigram: Doubles,
+        classes: Ints,
         within: Doubles,
     ) -> None:  # fmt: skip
         """Args: classes: of the tokens; empty without conditions. within: (labels + 1, size), last

@@ -61,8 +61,9 @@ class PrivatePlan:
     def description(self) -> str:
         """The prediction as text."""
         return (
-            f"epsilon {self.epsilon:g}, delta {self.delta:.2g}: noise {self.sigma:.2f} per cell, the most frequent "
-            f"word of a label expected at {self.top_cell:.2f} ({self.patients:,} patients, {self.labels} labels)"
+            f"epsilon {self.epsilon:g}, delta {self.delta:.2g}: noise {self.sigma:.2f} per cell,"
+            f" the most frequent word of a label expected at {self.top_cell:.2f} ({self.patients:,}"
+            f" patients, {self.labels} labels)"
         )
 
     def refuse_hopeless(self) -> None:

@@ -48,7 +48,10 @@ class PublicText:
         counts = Counter(word for text in texts for word in words(text))
         kept = sorted(word for word, n in counts.items() if n >= SEEN)
         if len(kept) < FEWEST_WORDS:
-            what = f"the public text has {len(kept)} words that occur {SEEN} times or more; {FEWEST_WORDS} are needed"
+            what = (
+                f"the public text has {len(kept)} words that occur {SEEN} times or more;"
+                f" {FEWEST_WORDS} are needed"
+            )
             raise InputError(what, where="synthetic.public", hint=HINT)
         frequencies = np.array([counts[word] for word in kept], dtype=np.float64)
         return cls(texts, {word: i for i, word in enumerate(kept)}, frequencies / frequencies.sum())
@@ -85,7 +88,10 @@ def refuse_private_text(public: PublicText, texts: Iterable[str], patients: Iter
             if (np.searchsorted(known, runs, side="right") > np.searchsorted(known, runs)).any():
                 copied.add(patient)
     if copied:
-        what = f"the public text contains {RUN} consecutive words, or a shorter note, of {len(copied)} patients"
+        what = (
+            f"the public text contains {RUN} consecutive words, or a shorter note, of {len(copied)}"
+            " patients"
+        )
         hint = "pass text that was public before and contains none of these notes"
         raise InputError(what, where="synthetic.public", hint=hint)
 

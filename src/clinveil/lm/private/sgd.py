@@ -135,8 +135,9 @@ class SgdPlan:
     def description(self) -> str:
         """The plan as text."""
         return (
-            f"epsilon {self.epsilon:g}, delta {self.delta:.2g}: {self.steps:,} steps of about {self.batch:,} of "
-            f"{self.patients:,} patients, noise {self.noise.sigma:.2f}, ratio of patients to noise {self.signal:.0f}"
+            f"epsilon {self.epsilon:g}, delta {self.delta:.2g}: {self.steps:,} steps of about"
+            f" {self.batch:,} of {self.patients:,} patients, noise {self.noise.sigma:.2f}, ratio of"
+            f" patients to noise {self.signal:.0f}"
         )
 
     def refuse_hopeless(self) -> None:
@@ -144,5 +145,8 @@ class SgdPlan:
         least = LEAST_SIGNAL_PRETRAINED if self.pretrained else LEAST_SIGNAL
         if self.signal < least:
             more = "" if self.pretrained else ", start from a public model (synthetic.init)"
-            hint = f"use lm.model ngram, a larger epsilon, more patients{more}, or fewer passes (lm.epochs)"
+            hint = (
+                f"use lm.model ngram, a larger epsilon, more patients{more}, or fewer passes"
+                " (lm.epochs)"
+            )
             raise InputError(f"{self.description}; it must be {least:g} or more", hint=hint)

@@ -30,11 +30,13 @@ _DATE = re.compile(
 
 
 _OTHER_CLASSES = (  # not identifiers; of ages, only those over 89 are
-    "NORP PRODUCT EVENT WORK_OF_ART LAW LANGUAGE TIME PERCENT MONEY QUANTITY ORDINAL CARDINAL MISC NRP AGE STATE"
-    " COUNTRY PROFESSION"
+    "NORP PRODUCT EVENT WORK_OF_ART LAW LANGUAGE TIME PERCENT MONEY QUANTITY ORDINAL CARDINAL MISC"
+    " NRP AGE STATE COUNTRY PROFESSION"
 )
 _CLASSES = {
-    "NAME": "PERSON PER PATIENT DOCTOR STAFF HCW USERNAME PATIENT_NAME FIRSTNAME LASTNAME GIVENNAME",
+    "NAME": (
+        "PERSON PER PATIENT DOCTOR STAFF HCW USERNAME PATIENT_NAME FIRSTNAME LASTNAME GIVENNAME"
+    ),
     "CITY": "GPE LOC LOCATION LOCATION-OTHER LOCATION_OTHER COUNTY",
     "ADDRESS": "STREET",
     "HOSPITAL": "FAC ORG HOSP ORGANIZATION PATORG VENDOR",
@@ -184,6 +186,9 @@ def adapters_for(specs: Iterable[str]) -> list[AdapterDetector]:
     detectors = [adapter_detector(spec) for spec in dict.fromkeys(specs)]
     for detector in detectors:
         if detector.unknown:
-            message = f"--also {detector.name}: ignored labels without a mapping: {', '.join(detector.unknown)}"
+            message = (
+                f"--also {detector.name}: ignored labels without a mapping:"
+                f" {', '.join(detector.unknown)}"
+            )
             warnings.warn(message, InputWarning, stacklevel=3)
     return detectors

@@ -49,8 +49,9 @@ def off_list(note: NoteView, vocabulary: AbstractSet[str]) -> Iterator[Span]:
 
 
 _UNITS = words(
-    "mg mm cm ml mcg ug kg lb lbs oz cc dl iu meq mmhg mmol mol hz mhz khz kcal cal hr hrs min mins sec secs wk wks yr"
-    " yrs am pm vs st nd rd th id ii iii iv vi vii viii ix xi xii bid tid qid qd prn po"
+    "mg mm cm ml mcg ug kg lb lbs oz cc dl iu meq mmhg mmol mol hz mhz khz kcal cal hr hrs min mins"
+    " sec secs wk wks yr yrs am pm vs st nd rd th id ii iii iv vi vii viii ix xi xii bid tid qid qd"
+    " prn po"
 )
 _PREFIXES = re.compile(
     r"(?:ab|ad|anti|auto|bi|bio|cardio|co|contra|de|dys|endo|epi|extra|gastro|hemi|hyper|hypo|in|infra|inter|intra|micro"

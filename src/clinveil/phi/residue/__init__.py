@@ -122,7 +122,10 @@ class ResidueTally:
         if not self.found:
             return "residues: none (no unchanged text has the shape of a date, number or address)"
         labels = ", ".join(f"{count} {label}" for label, count in self.labels.most_common())
-        return f"residues: {self.found} of {self.notes} notes have unchanged text like an identifier ({labels})"
+        return (
+            f"residues: {self.found} of {self.notes} notes have unchanged text like an identifier"
+            f" ({labels})"
+        )
 
 
 def residues(

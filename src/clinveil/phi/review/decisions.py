@@ -256,7 +256,10 @@ class Decisions:
         missing = len(self) - len(unchanged)
         changed = unchanged.count(False)
         if changed:
-            message = f"{changed} of {len(self)} notes with decisions have another text than the reviewed one"
+            message = (
+                f"{changed} of {len(self)} notes with decisions have another text than the"
+                " reviewed one"
+            )
             raise InputError(message, where="--decisions", hint=AGAIN)
         if missing and not unchanged:
             raise InputError(

@@ -35,8 +35,10 @@ KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 SCRIPTS = "review state opened decide find keys labels lists note offsets server"
 PAGE = ("review.html", "review.css", *(f"{name}.js" for name in SCRIPTS.split()))
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -127,7 +129,8 @@ class ReviewServer(ThreadingHTTPServer):
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError | TimeoutError):
             sys.stderr.write(
-                f"clinveil: internal error: {_location(error)}; please report it, without any note text\n"
+                f"clinveil: internal error: {_location(error)}; please report it, without any note"
+                " text\n"
             )
 
     def stop(self) -> None:

@@ -137,7 +137,10 @@ def check_known_patients(known: AbstractSet[str], found: AbstractSet[str]) -> No
     """
     absent = len(known - found)
     if known and absent == len(known):
-        hint = "use the same patient ids in both files, or choose the column of the notes with --patient"
+        hint = (
+            "use the same patient ids in both files, or choose the column of the notes with"
+            " --patient"
+        )
         raise InputError(
             f"none of its {absent} patients has a note here", where="--patients", hint=hint
         )

@@ -189,7 +189,10 @@ class Counts:
         listed, missed = (n_distinct(owners) for owners in self.owners)
         notes = f"{self.unlisted:,} of {self.written:,} notes"
         patients = f"{missed:,} of {listed + missed:,} patients"
-        return f"patient list: {notes} ({patients}) have no row in it; only the other detectors protect them"
+        return (
+            f"patient list: {notes} ({patients}) have no row in it; only the other detectors"
+            " protect them"
+        )
 
     def lines(self) -> Iterator[str]:
         """Yield the counts as text."""
@@ -202,7 +205,10 @@ class Counts:
                 if self.tagged[label]
                 else ""
             )
-            yield f"  {label:12} {count}{' KEPT as they are' if label in self.policy.kept else ''}{tagged}"
+            yield (
+                f"  {label:12}"
+                f" {count}{' KEPT as they are' if label in self.policy.kept else ''}{tagged}"
+            )
         if self.date_orders:
             read = ", ".join(
                 f"{order} in {count}" for order, count in sorted(self.date_orders.items())

@@ -25,7 +25,10 @@ from clinveil.phi.treatment.crosswalk import Row, digest, read_crosswalk
 from clinveil.phi.treatment.records import CROSSWALK
 
 MAKER = Maker("reidentify")
-_HINT = "pass the vault of the run that wrote the notes, with its key; that run must have used --crosswalk"
+_HINT = (
+    "pass the vault of the run that wrote the notes, with its key; that run must have used"
+    " --crosswalk"
+)
 
 
 class ReidentifySettings(Settings):
@@ -91,7 +94,10 @@ def reidentify(
     def batches() -> Iterator[pa.RecordBatch]:
         yield from (_restored(batch, known, key, settings, counts) for batch in corpus.batches())
         if not counts.notes:
-            message = "none of these notes is in the crosswalk: they belong to another run or were changed later"
+            message = (
+                "none of these notes is in the crosswalk: they belong to another run or were"
+                " changed later"
+            )
             raise InputError(message, hint=_HINT)
 
     with atomic(out, force=settings.force, maker=MAKER) as part, locked(vault / LOCK):

@@ -240,9 +240,9 @@ def _write_record(
             "sha256": counts.policy.digest,
             **counts.policy.record(),
         },
-        "surrogate_names": sizes()
-        if Treatment.SURROGATE in counts.policy.treatments.values()
-        else None,
+        "surrogate_names": (
+            sizes() if Treatment.SURROGATE in counts.policy.treatments.values() else None
+        ),
         "known_patients": phi.patients is not None,
         **counts.as_dict(),
         "audit_chain": kept.audit.head,

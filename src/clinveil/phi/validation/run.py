@@ -227,8 +227,11 @@ def _strata(strata: Mapping[str, Annotated]) -> Iterator[Finding]:
 _SECTIONS = {
     "validate.recall": (
         "Recall, from the annotated sample",
-        "The share of identifiers in these notes that the engine detects. The undetected rest of a partly detected"
-        " identifier counts as missed. The interval refers to these notes and uses no model.",
+        (
+            "The share of identifiers in these notes that the engine detects. The undetected rest"
+            " of a partly detected identifier counts as missed. The interval refers to these notes"
+            " and uses no model."
+        ),
     ),
     "validate.precision": (
         "Precision, from the annotated sample",
@@ -240,8 +243,11 @@ _SECTIONS = {
     ),
     "validate.known_patients": (
         "Known patients whose own name was missed at least once",
-        "Own names on the patient list, with the engine run without (or with) the list. Patients whose notes do"
-        " not name them are excluded. Chance: another patient's name in the same notes.",
+        (
+            "Own names on the patient list, with the engine run without (or with) the list."
+            " Patients whose notes do not name them are excluded. Chance: another patient's name in"
+            " the same notes."
+        ),
     ),
     "validate.known_mentions": (
         "Missed mentions of known patients' own names",

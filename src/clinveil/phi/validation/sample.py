@@ -41,7 +41,8 @@ _NUMBER_CUE = re.compile(
 _OLD = re.compile(r"(?:9\d|1[01]\d)[\s-]{0,2}(?:y|year|yr)", re.IGNORECASE)
 _CUE = re.compile(
     r"\b(?:mrs?|ms|miss|dr|doctor|drs|name[ds]?|called|son|daughter|wife|husband|spouse|partner|mother|father|brother"
-    r"|sister|aunt|uncle|friend|nurse|attorney|signed|dictated|attending|resident|referr\w+|seen by|by|lives?|from"
+    r"|sister|aunt|uncle|friend|nurse|attorney|signed|dictated|attending|resident|referr\w+|seen"
+    r" by|by|lives?|from"
     r"|street|st|ave|road|hospital|clinic|center|school|works?|employ\w+|phone|call|email|contact|january|february"
     r"|april|june|july|august|september|october|november|december)\b",
     re.IGNORECASE,

@@ -216,7 +216,10 @@ def annotated(
             marks[n] for n, stratum in design.locations.items() if stratum == name and n in marks
         ]
         if size and not counts:
-            hint = "mark more locations in the order of the file, which is random, until each stratum has one"
+            hint = (
+                "mark more locations in the order of the file, which is random, until each stratum"
+                " has one"
+            )
             raise InputError(f"no marks in stratum '{KINDS[name].description}'", hint=hint)
         found = KINDS[name].found
         values = [unsure[not found] if count == UNSURE else count for count in counts]

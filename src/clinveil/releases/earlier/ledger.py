@@ -196,23 +196,31 @@ class Earlier:
         other = self.entry.kind in DRAWS
         if own and self.entry.kind == READABLE:
             return (
-                f"That release is readable: its holder has {pairs} of these notes in both forms, as known pairs, and "
-                "reads them there. The figures for up to 200 known pairs are a lower bound of what they recover here."
+                f"That release is readable: its holder has {pairs} of these notes in both forms, as"
+                " known pairs, and reads them there. The figures for up to 200 known pairs are a"
+                " lower bound of what they recover here."
             )
         if kind == READABLE and other:
             return (
-                f"This release is readable: whoever holds both has {pairs} of the notes in both forms, as known pairs "
-                "of that release, and reads them here. The report of that release does not count with this."
+                f"This release is readable: whoever holds both has {pairs} of the notes in both"
+                " forms, as known pairs of that release, and reads them here. The report of that"
+                " release does not count with this."
             )
         if kind == READABLE and self.entry.kind == READABLE:
-            return "Both are readable: whoever holds both sees which words are surrogates, because these differ."
+            return (
+                "Both are readable: whoever holds both sees which words are surrogates, because"
+                " these differ."
+            )
         if own and other:
-            return "With both, an attacker has two draws of each word: see the figures for several draws."
+            return (
+                "With both, an attacker has two draws of each word: see the figures for several"
+                " draws."
+            )
         if self.entry.kind:
             return "What both disclose about the same notes adds up."
         return (
-            "The ledger does not state its kind. If it is readable, its holder has known pairs; otherwise, what both "
-            "disclose about the same notes adds up."
+            "The ledger does not state its kind. If it is readable, its holder has known pairs;"
+            " otherwise, what both disclose about the same notes adds up."
         )
 
 

@@ -238,7 +238,10 @@ class ParentRelease:
             )
         if entry.run != self.run and entry.vault != vault.resolve():
             what = f"notes were added to release {self.run} already: release {entry.run}"
-            hint = f"pass the vault of that release; if it never left, copy {IN_VAULT} of this vault to {entry.file}"
+            hint = (
+                f"pass the vault of that release; if it never left, copy {IN_VAULT} of this vault"
+                f" to {entry.file}"
+            )
             raise UsageError(what, where=ledger.folder.name, hint=hint)
         return replace(entry, notes=np.union1d(entry.notes, self.left.notes))
 
@@ -251,7 +254,10 @@ class ParentRelease:
         mine = np.unique(found)
         shared = Earlier(self.left, int(self.left.holds(mine).sum()), mine.size)
         if shared.share > SAME and shared.shared >= SMALL and not again:
-            what = f"{shared.description} of these notes were released before under other ids, in release {self.run}"
+            what = (
+                f"{shared.description} of these notes were released before under other ids, in"
+                f" release {self.run}"
+            )
             hint = "pass --id COLUMN with their ids, or remove them; --again releases them again"
             raise UsageError(what, hint=hint)
 
@@ -355,9 +361,15 @@ class NewNotes:
     def summary(self) -> Iterator[str]:
         """Yield the counts of the last pass as lines of text."""
         known, new = self.patients()
-        yield f"adding to release {self.base.run}: {self.left_out:,} notes were released before and are left out"
+        yield (
+            f"adding to release {self.base.run}: {self.left_out:,} notes were released before and"
+            " are left out"
+        )
         yield f"  {self.changed:,} notes were released with another text and get new ids"
-        yield f"  {known:,} patients have released notes and keep ids, dates and surrogates; {new:,} patients are new"
+        yield (
+            f"  {known:,} patients have released notes and keep ids, dates and surrogates; {new:,}"
+            " patients are new"
+        )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all new notes in source order. Raises InputError if there are none."""

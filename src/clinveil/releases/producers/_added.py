@@ -192,16 +192,20 @@ class AddedProduct(ChannelProduct):
     def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
         """Yield what was measured on which notes, then the warnings of the kind."""
         measured = (
-            "Attacks that need only released notes were measured on both together, the others on these notes alone."
+            "Attacks that need only released notes were measured on both together, the others on"
+            " these notes alone."
             if self.on_both
             else "The earlier release was not available: all figures cover these notes alone."
         )
-        yield f"These notes were added to release {self.new.base.run}: treat both as one release. {measured}"
+        yield (
+            f"These notes were added to release {self.new.base.run}: treat both as one release."
+            f" {measured}"
+        )
         if self.advice:
             yield f"{self.unknown:.0%} of the words are not in the channel{self.advice}."
         if self.new.changed:
             yield (
-                "Notes that were released before with another text occur again under new ids: their common text was "
-                "drawn twice."
+                "Notes that were released before with another text occur again under new ids: their"
+                " common text was drawn twice."
             )
         yield from super().warnings(findings)

@@ -79,7 +79,10 @@ class ChannelProducer(Producer):
         if found.patients < FEWEST and not settings.channel.allow_small:
             raise InputError(
                 f"{found.patients} patients are too few: replacements would identify them",
-                hint=f"use notes of at least {FEWEST} patients, or accept the risk with --set allow_small=true",
+                hint=(
+                    f"use notes of at least {FEWEST} patients, or accept the risk with --set"
+                    " allow_small=true"
+                ),
             )
 
     def plan(
@@ -102,9 +105,13 @@ class ChannelProducer(Producer):
         descriptions = {
             "read and count": "count words and the patients who use them",
             "replace PHI": f"find identifiers, policy {settings.identifiers.policy().name}",
-            "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes"
-            f" over {learnt:,} words",
-            "find neighbours": f"the {mechanism.reach} nearest of about {types_of(found.tokens):,} words",
+            "train vectors": (
+                f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes}"
+                f" passes over {learnt:,} words"
+            ),
+            "find neighbours": (
+                f"the {mechanism.reach} nearest of about {types_of(found.tokens):,} words"
+            ),
             "replace words": f"every word, {mechanism.description}",
             "check and report": "read the release back, attack it, measure utility",
         }
@@ -270,7 +277,10 @@ class ChannelProduct(SourcedProduct):
         if settings.channel.layout == "keep":
             yield singled_out(findings, "attack.layout_unique", *LAYOUT)
         if settings.channel.keep_words:
-            yield f"{self.tally.kept_words:,} words were left unchanged on request; they are not protected."
+            yield (
+                f"{self.tally.kept_words:,} words were left unchanged on request; they are not"
+                " protected."
+            )
         yield from linkage_warnings(findings, min(settings.max_linkage, LINKAGE_WARNED))
         yield from switched_off(settings.max_names, settings.max_linkage)
 
@@ -279,24 +289,27 @@ class ChannelProduct(SourcedProduct):
         how = self.job.settings.vectors
         if GIVEN in self.origin:
             yield (
-                "The word vectors were given, so others may have the same file. For them, read the figures of "
-                "attackers with the vault's vectors."
+                "The word vectors were given, so others may have the same file. For them, read the"
+                " figures of attackers with the vault's vectors."
             )
         if how.more_text:
             yield (
-                "The vectors were also trained on other text. An attacker with that text can train more similar "
-                "vectors."
+                "The vectors were also trained on other text. An attacker with that text can train"
+                " more similar vectors."
             )
 
     def _scope_warnings(self) -> Iterator[str]:
         """Yield a warning if repeated draws of a word disclose more than one."""
         how = self.job.settings.channel
         if how.scope == "corpus":
-            yield "Each word has one replacement in the whole release, a code that word frequencies help to break."
+            yield (
+                "Each word has one replacement in the whole release, a code that word frequencies"
+                " help to break."
+            )
         elif how.scope == "patient":
             yield (
-                "Each word has one replacement in all notes of a patient. It links these notes, and shows how often "
-                "the word occurs; the figures of a single draw do not use that."
+                "Each word has one replacement in all notes of a patient. It links these notes, and"
+                " shows how often the word occurs; the figures of a single draw do not use that."
             )
         elif not self.channel.settled and how.scope in ("occurrence", "rare"):
             words = (
@@ -304,7 +317,10 @@ class ChannelProduct(SourcedProduct):
                 if how.scope == "rare"
                 else "Words"
             )
-            yield f"{words} are replaced independently at each occurrence, so repeated words disclose more."
+            yield (
+                f"{words} are replaced independently at each occurrence, so repeated words disclose"
+                " more."
+            )
 
     def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""

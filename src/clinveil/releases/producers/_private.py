@@ -78,7 +78,10 @@ def refuse_private(settings: ReleaseSettings) -> bool:
         return False
     channel = settings.channel
     if channel.min_patients != "auto":
-        message = "--min-patients does not apply with synthetic.epsilon: words are public, and labels are not protected"
+        message = (
+            "--min-patients does not apply with synthetic.epsilon: words are public, and labels are"
+            " not protected"
+        )
         raise UsageError(message, hint="omit it")
     refuse_parameters(how.epsilon, 0.5 if how.delta is None else how.delta)
     if settings.lm.neural:
@@ -316,9 +319,10 @@ class PrivateProduct(WrittenProduct):
         """The guarantee in one sentence."""
         plan = self.ready.plan
         return (
-            "The file of notes, and nothing else in this folder, was computed with differential privacy (epsilon "
-            f"{plan.epsilon:g}, delta {plan.delta:.2g}) for adding or removing all notes of one patient, given the "
-            "public text, the set of labels and the number of patients."
+            "The file of notes, and nothing else in this folder, was computed with differential"
+            f" privacy (epsilon {plan.epsilon:g}, delta {plan.delta:.2g}) for adding or removing"
+            " all notes of one patient, given the public text, the set of labels and the number of"
+            " patients."
         )
 
     @property
@@ -366,11 +370,22 @@ class PrivateProduct(WrittenProduct):
     def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
         """Yield what the guarantee means and does not mean."""
         yield self.guarantee
-        yield "Gates, findings and counts of this report were computed from the notes without noise."
-        yield "The public text is not protected. A name or a fact that it contains can occur in the notes."
-        yield "Identifiers were not replaced before counting: only words of the public text can occur in the notes."
+        yield (
+            "Gates, findings and counts of this report were computed from the notes without noise."
+        )
+        yield (
+            "The public text is not protected. A name or a fact that it contains can occur in the"
+            " notes."
+        )
+        yield (
+            "Identifiers were not replaced before counting: only words of the public text can occur"
+            " in the notes."
+        )
         if self.job.key.test_seed is not None:
             yield "The noise has a public seed, so there is no guarantee."
         if len(self.release.spending.releases) > 1:
-            yield f"Together, the private releases of these notes have epsilon {self.release.spending.epsilon:.3g}."
+            yield (
+                "Together, the private releases of these notes have epsilon"
+                f" {self.release.spending.epsilon:.3g}."
+            )
         yield "The notes describe no real person. Do not compute figures about patients from them."

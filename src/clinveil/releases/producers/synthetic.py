@@ -192,7 +192,8 @@ class Synthetic(Producer):
                 written, counts.notes, *how_read, span=how.span, feed=feed, checked=checked
             )
         job.say(
-            f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} truncated at the maximum length"
+            f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} truncated at the"
+            " maximum length"
         )
         outputs = Counter(word for text in written.texts for word in words(text))
         check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
@@ -450,7 +451,10 @@ class SyntheticProduct(WrittenProduct):
         if not self.job.settings.phi:
             yield "Identifier replacement was switched off: the model learned names."
         if not self.job.settings.identifiers.patients:
-            yield "No known-patient list was given, so the notes were not searched for their names (--patients)."
+            yield (
+                "No known-patient list was given, so the notes were not searched for their names"
+                " (--patients)."
+            )
 
 
 producers.register("synthetic")(Synthetic())

@@ -176,7 +176,10 @@ def _changed(module: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def _refused() -> InputError:
-    hint = "use HOST:PORT as printed by `ray start --head`, with its token if required, and the same Ray and Python"
+    hint = (
+        "use HOST:PORT as printed by `ray start --head`, with its token if required, and the same"
+        " Ray and Python"
+    )
     return InputError("no Ray answers at this address", where="--address", hint=hint)
 
 

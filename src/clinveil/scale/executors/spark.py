@@ -269,7 +269,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _silent() -> InputError:
-    hint = "use spark://HOST:PORT as shown on the master's page, and the same Spark version on both sides"
+    hint = (
+        "use spark://HOST:PORT as shown on the master's page, and the same Spark version on both"
+        " sides"
+    )
     return InputError(
         "no working Spark cluster answers at this address", where="--address", hint=hint
     )

@@ -104,7 +104,8 @@ class StudySettings(CommonSettings):
     )
     min_pair_count: int = flag(
         20,
-        "Minimum occurrences of both words of a pair in the real training notes (default: by size).",
+        "Minimum occurrences of both words of a pair in the real training notes (default: by"
+        " size).",
         ge=1,
     )
     nli: Path | None = flag(None, "Sentence pairs for inference: MedNLI, SICK or RQE.")

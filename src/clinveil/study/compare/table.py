@@ -27,10 +27,10 @@ OWN: tuple[Target, ...] = ("own identifiers",)
 COPIES: tuple[Target, ...] = ("copies",)
 PUBLIC: tuple[Target, ...] = ("note by public knowledge",)
 CHOOSE = (
-    "How to choose: set the risk that the recipient's agreement allows, leave out the rows above it and the rows with "
-    "failed gates, and take the row with the highest utility for what the recipient will do. Risks: success, and in "
-    f"brackets chance, the success of guessing; {SAME} where the attacks of this attacker do no better than those of "
-    "a weaker attacker."
+    "How to choose: set the risk that the recipient's agreement allows, leave out the rows above"
+    " it and the rows with failed gates, and take the row with the highest utility for what the"
+    f" recipient will do. Risks: success, and in brackets chance, the success of guessing; {SAME}"
+    " where the attacks of this attacker do no better than those of a weaker attacker."
 )
 
 
@@ -117,8 +117,8 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
     yield from _utility_columns(comparison)
     yield _risk_column(
         "Notes found, %",
-        "notes found from ten words in a row, by the recipient / a recipient who also trained word vectors on similar "
-        "text.",
+        "notes found from ten words in a row, by the recipient / a recipient who also trained word"
+        " vectors on similar text.",
         [("recipient", TEN_WORDS), ("shadow", TEN_WORDS)],
     )
     if comparison.settings.known:
@@ -126,13 +126,16 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
         yield _risk_column("Public text, %", meaning, [("recipient", PUBLIC), ("shadow", PUBLIC)])
     yield _risk_column(
         "Names, %",
-        "names of patients or, where this shows more, names planted for the test, recovered by the same two / a "
-        "recipient with 20 notes in both forms.",
+        "names of patients or, where this shows more, names planted for the test, recovered by the"
+        " same two / a recipient with 20 notes in both forms.",
         [("recipient", NAMES), ("shadow", NAMES), ("pairs-20", NAMES)],
     )
     meaning = "names recovered by a recipient with 200 notes in both forms; no gate judges this."
     yield _risk_column("200 pairs, %", meaning, [("pairs-200", NAMES)])
-    meaning = "notes found / names recovered by an attacker with the vault's word vectors: an upper bound."
+    meaning = (
+        "notes found / names recovered by an attacker with the vault's word vectors: an upper"
+        " bound."
+    )
     yield _risk_column(
         "Stolen, %", meaning, [("stolen-vectors", TEN_WORDS), ("stolen-vectors", NAMES)]
     )
@@ -144,7 +147,10 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
             "held-out patients, whom the model never read, as a control."
         )
         yield Column("Copied, %", meaning, _copied)
-        meaning = "how well a recipient tells training patients from others (area under the curve), from the synthetic "
+        meaning = (
+            "how well a recipient tells training patients from others (area under the curve), from"
+            " the synthetic "
+        )
         yield Column(
             "Membership",
             meaning + "notes alone; in brackets chance and the 95 % interval.",
@@ -170,7 +176,10 @@ def _utility_columns(comparison: Comparison) -> Iterator[Column]:
     models = comparison.settings.model
     for model in models:
         which = f" {model}" if len(models) > 1 else ""
-        meaning = f"macro-F1 of a classifier ({model}) trained on the release and tested on real notes, in % of one "
+        meaning = (
+            f"macro-F1 of a classifier ({model}) trained on the release and tested on real notes,"
+            " in % of one "
+        )
         meaning += "trained on real notes (95 % interval)."
         yield Column(
             f"Classifier{which}, %",
@@ -181,7 +190,10 @@ def _utility_columns(comparison: Comparison) -> Iterator[Column]:
         yield Column(
             f"Within{which}, %", meaning, partial(_of_real, measure="utility.within", model=model)
         )
-    gap = "0 is the floor without word order, 100 is as good as real notes, negative is worse than the floor "
+    gap = (
+        "0 is the floor without word order, 100 is as good as real notes, negative is worse than"
+        " the floor "
+    )
     gap += "(95 % interval)."
     for head, task, meaning in (
         ("Order, %", "sequence", f"a task that needs word order, tested on real sentences; {gap}"),
@@ -189,7 +201,10 @@ def _utility_columns(comparison: Comparison) -> Iterator[Column]:
     ):
         yield Column(head, meaning, partial(_of_gap, measure=f"utility.{task}"))
     if comparison.settings.pairs:
-        meaning = "word vectors trained on the release, by their correlation with human scores, in % of vectors of "
+        meaning = (
+            "word vectors trained on the release, by their correlation with human scores, in % of"
+            " vectors of "
+        )
         meaning += "the real notes."
         yield Column("Vectors, %", meaning, partial(_of_gap, measure="utility.vectors"))
 
@@ -300,8 +315,8 @@ def _lead(comparison: Comparison) -> str:
         if finding is not None:
             detail = finding.detail
             lines.append(
-                f"Classifier {model}: macro-F1 {detail['ceiling']:.3f} on real notes (the ceiling), "
-                f"{detail['floor']:.3f} on words drawn at random per label (the floor)."
+                f"Classifier {model}: macro-F1 {detail['ceiling']:.3f} on real notes (the ceiling),"
+                f" {detail['floor']:.3f} on words drawn at random per label (the floor)."
             )
     return " ".join(lines)
 

@@ -75,9 +75,9 @@ def _corpus(results: Results, spec: Spec) -> Table:
     more = []
     if detail:
         more.append(
-            f"{detail['classes']} classes; left out: {detail['without_label']} notes without a label, "
-            f"{detail['notes_of_small_classes']} of classes under {detail['min_class']} notes; "
-            f"{corpus['duplicates']} near-duplicates stay on one side of the split."
+            f"{detail['classes']} classes; left out: {detail['without_label']} notes without a"
+            f" label, {detail['notes_of_small_classes']} of classes under {detail['min_class']}"
+            f" notes; {corpus['duplicates']} near-duplicates stay on one side of the split."
         )
     return spec.table(rows, more, max_tokens=results.settings.max_tokens)
 
@@ -92,7 +92,10 @@ def _similarity(results: Results, spec: Spec) -> Table:
         own = dict(zip(keys, key, strict=True))
         means = [results.of("study.similarity", **own, n=n) for n in grid]
         known = [mean for mean in means if mean]
-        scored = f"{', '.join(str(mean.detail['covered']) for mean in known)} of {known[-1].detail['pairs']}"
+        scored = (
+            f"{', '.join(str(mean.detail['covered']) for mean in known)} of"
+            f" {known[-1].detail['pairs']}"
+        )
         name = f"{own['list']}, {own['algorithm']}" + (
             f", {own['series']}" if own["series"] else ""
         )
@@ -465,7 +468,10 @@ def means(raw: Sequence[Finding]) -> Iterator[Finding]:
         mean = float(np.mean(values))
         limit = float(np.mean([float(f.detail["chance_high"] or 0.0) for f in known]))
         if mean <= limit:
-            why = f"{NO_EVIDENCE}: the mean correlation ({mean:.3f}, {covered} pairs) is not above chance ({limit:.3f})"
+            why = (
+                f"{NO_EVIDENCE}: the mean correlation ({mean:.3f}, {covered} pairs) is not above"
+                f" chance ({limit:.3f})"
+            )
             more = {**detail, "correlation": mean}
             yield unmeasured(
                 "study.similarity",

@@ -288,7 +288,10 @@ class Classify(Task):
     def title(self) -> str:
         """Description for messages."""
         start = f" on {self.train.title}" if self.train else ""
-        return f"{self.model}{start}, text: {self.treat.setting.label}{', shuffled labels' if self.shuffled else ''}"
+        return (
+            f"{self.model}{start}, text:"
+            f" {self.treat.setting.label}{', shuffled labels' if self.shuffled else ''}"
+        )
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the predictions."""

@@ -96,7 +96,10 @@ def label_of(model: VectorSettings) -> str:
         if model.algorithm == "glove" and model.glove_variant == "single"
         else ""
     )
-    return f"{NAMES[model.algorithm]}{variant}, window {model.window}, {model.dim} d, count {model.min_count}+"
+    return (
+        f"{NAMES[model.algorithm]}{variant}, window {model.window}, {model.dim} d, count"
+        f" {model.min_count}+"
+    )
 
 
 FIGURE_3 = VectorSettings(

@@ -187,7 +187,8 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
         loss = dev_loss(self.network, self.dev, self.settings.sequence)
         epochs = self.progress.step / self.steps_per_epoch
         self.say(
-            f"step {self.progress.step:,}, pass {epochs:.2f}: dev loss {loss:.4f} nats per character"
+            f"step {self.progress.step:,}, pass {epochs:.2f}: dev loss {loss:.4f} nats per"
+            " character"
         )
         return loss if math.isfinite(loss) else sys.float_info.max
 

@@ -24,7 +24,10 @@ from clinveil.utility.evaluations import Evaluated, Evaluation, Input, evaluatio
 
 METHOD = "jackknife over notes, 95 %"
 EXACT = "exact over notes (Clopper-Pearson) where all agree, 95 %"
-SOURCE = "Cohen 1960, Educ. Psychol. Meas. 20:37; Hripcsak & Rothschild 2005, J. Am. Med. Inform. Assoc. 12:296"
+SOURCE = (
+    "Cohen 1960, Educ. Psychol. Meas. 20:37; Hripcsak & Rothschild 2005, J. Am. Med. Inform. Assoc."
+    " 12:296"
+)
 
 
 def two_files(run: PastRun, reviewers: Sequence[str] = ()) -> tuple[DecisionFile, DecisionFile]:

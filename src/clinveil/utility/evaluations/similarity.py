@@ -220,7 +220,10 @@ class _Selected:
         if control is not None:
             fields |= {"control": control, "control_is": _CONTROL, "control_kind": "negative"}
         if p > AT_CHANCE:
-            why = f"{NO_EVIDENCE}: the correlation ({value:.3f}, {n} pairs) is not above chance (P {p:.2f})"
+            why = (
+                f"{NO_EVIDENCE}: the correlation ({value:.3f}, {n} pairs) is not above chance (P"
+                f" {p:.2f})"
+            )
             return unmeasured(
                 measure, why, n, detail={**detail, "correlation": float(value)}, **fields
             )
@@ -307,7 +310,10 @@ class Similarity(Evaluation):
         if self.protocol != "clinicalnlp" or (notes is None and vectors.counts is None):
             return None, ()
         if notes is None and vectors.counts is not None:
-            remark = "clinveil: word counts are those of the vectors' training notes (pass --notes for others)"
+            remark = (
+                "clinveil: word counts are those of the vectors' training notes (pass --notes for"
+                " others)"
+            )
             return dict(zip(vectors.words, vectors.counts.tolist(), strict=True)), (remark,)
         from tempfile import TemporaryDirectory
 
@@ -323,7 +329,7 @@ def _counted(finding: Finding) -> str:
     d = finding.detail
     name = ", ".join(str(d[key]) for key in ("list", "series") if d.get(key))
     return (
-        f"{name}: {d['pairs']} pairs, {d['asked']} used ({d['single']} of single words), {d['covered']} covered "
-        f"({d['by_subwords']} by subwords, {d['partial']} with a missing word); others: {d['left_out']} left out, "
-        f"{d['random']} at random"
+        f"{name}: {d['pairs']} pairs, {d['asked']} used ({d['single']} of single words),"
+        f" {d['covered']} covered ({d['by_subwords']} by subwords, {d['partial']} with a missing"
+        f" word); others: {d['left_out']} left out, {d['random']} at random"
     )

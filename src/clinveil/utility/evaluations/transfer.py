@@ -177,7 +177,10 @@ class Transfer(Evaluation):
             unread=split is not None and split.unread,
         )
         findings = useful(sides, self.label, self.model, given.get("pairs") or ())
-        title = f"{name_of(given['released'], 'released notes')} tested on {name_of(given['original'], 'real notes')}"
+        title = (
+            f"{name_of(given['released'], 'released notes')} tested on"
+            f" {name_of(given['original'], 'real notes')}"
+        )
         return Evaluated(findings, title, UTILITY_SEED, tuple(filter(None, map(_scores, findings))))
 
 

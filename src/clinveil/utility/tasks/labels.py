@@ -40,7 +40,10 @@ from clinveil.utility.scores import by_patient, f1_sums, macro_f1, permuted_f1
 from clinveil.utility.shares import bootstrap_arms, share_finding
 from clinveil.utility.tasks.notes import MOST_NOTES, Sides, refuse_few
 
-METHOD = "bootstrap over patients of the test notes, 95 %; exact where the classifiers agree on all of them"
+METHOD = (
+    "bootstrap over patients of the test notes, 95 %; exact where the classifiers agree on all of"
+    " them"
+)
 RELEASE_CLASS = 20  # smallest class that is not merged: four test notes in each of five folds
 # Without test patients; networks are trained on the first two of five folds only.
 FOLDS = 5

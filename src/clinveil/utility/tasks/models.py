@@ -52,7 +52,10 @@ ORDER = 3
 LEAST_TWICE = 2
 LM_FOLDS = 2
 METHOD = "bootstrap over word pairs, 95 %"
-LM_METHOD = f"bootstrap over patients of the test notes (without test patients: {LM_FOLDS} of 5 folds), 95 %"
+LM_METHOD = (
+    f"bootstrap over patients of the test notes (without test patients: {LM_FOLDS} of 5 folds),"
+    " 95 %"
+)
 
 
 def language_model(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
@@ -176,7 +179,10 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
     arms = Arms(scores, draws)
     for arm, name in (("ceiling", "of the real notes"), ("released", "of the release")):
         if not arms.exceeds(arm, "floor"):
-            why = f"{NO_EVIDENCE}: vectors {name} do not correlate with human scores above chance ({n} pairs)"
+            why = (
+                f"{NO_EVIDENCE}: vectors {name} do not correlate with human scores above chance"
+                f" ({n} pairs)"
+            )
             named = {
                 "task": "vectors",
                 **detail,

@@ -37,7 +37,10 @@ FEATURES = 1 << 18
 LEAST = 50
 MOST = 40_000
 SEQUENCE_FOLDS = 2
-METHOD = f"bootstrap over patients of the test notes (without test patients: {SEQUENCE_FOLDS} of 5 folds), 95 %"
+METHOD = (
+    f"bootstrap over patients of the test notes (without test patients: {SEQUENCE_FOLDS} of 5"
+    " folds), 95 %"
+)
 
 
 @dataclass(frozen=True)
@@ -214,7 +217,10 @@ NEITHER = -1
 
 _BEFORE = """no; not; without; never; cannot; denies; denied; deny; denying; negative for; no evidence of; no sign of;
 no signs of; free of; absence of; lack of; lacks; rule out; rules out; ruled out for; unremarkable for; nor; neither"""
-_AFTER = "absent; was ruled out; were ruled out; is ruled out; are ruled out; not seen; not appreciated; not present"
+_AFTER = (
+    "absent; was ruled out; were ruled out; is ruled out; are ruled out; not seen; not appreciated;"
+    " not present"
+)
 _PSEUDO = """no increase; no change; no interval change; no significant change; not only; not necessarily; not certain;
 not cause; not extend; not drain; without difficulty; without further; no further; gram negative"""
 _CONJUNCTIONS = (

@@ -310,7 +310,8 @@ class LeaveOneOut(Attack):
             found = audit_notes(notes, settings, seed, store, self.out, context.say)
             write_findings(self.out / FINDINGS, "attack leaveout", found, seed=seed)
         context.say(
-            f"SECRET: everything in {self.out.name}; {self.out.name}/units-*.csv has one row per unit"
+            f"SECRET: everything in {self.out.name}; {self.out.name}/units-*.csv has one row per"
+            " unit"
         )
         return found
 
@@ -430,7 +431,8 @@ def audit_notes(
     units = pick_units(notes, settings.units, rng)
     data = prepare(notes, units, settings, rng)
     say(
-        f"{len(data.encoded)} notes, {data.encoded.ids.size:,} tokens, {data.vocabulary.size:,} in the vocabulary"
+        f"{len(data.encoded)} notes, {data.encoded.ids.size:,} tokens, {data.vocabulary.size:,} in"
+        " the vocabulary"
     )
     over = over or processes(settings.workers, ahead=AHEAD)
     words = data.encoded.ids.size if settings.from_text else 0

@@ -38,7 +38,10 @@ from clinveil.stats.findings import proportion
 from clinveil.stats.hypotheses import permutation_p
 from clinveil.stats.intervals import t_interval
 
-SEEDS = "no interval for the reseed floor: seeds are few and it varies by seed; their range is not an interval"
+SEEDS = (
+    "no interval for the reseed floor: seeds are few and it varies by seed; their range is not an"
+    " interval"
+)
 SOURCE = "paper C, equations 2 and 3; placebo, reseed floor and gap are ours"
 OTHERS = 5  # units left out for the placebo of one unit of a unigram
 PLACEBO = f"{OTHERS} other units left out, one at a time, mean"
@@ -106,7 +109,8 @@ def leave_out(
     n = len(full)
     if n < 2 or len(left_out) != n:
         raise ValueError(
-            f"{len(left_out)} leave-outs of {n} units; S-PDTP needs each of two or more left out once"
+            f"{len(left_out)} leave-outs of {n} units; S-PDTP needs each of two or more left out"
+            " once"
         )
     if min(logs.size for logs in full) == 0:
         raise ValueError("a unit has no scored word")

@@ -23,7 +23,10 @@ CONTROL_IS = "the same scores, with the known texts shuffled"
 SOURCES = {
     "": "linkage: share of notes with a right best match",
     "_rarest": "the same, of the people with the rarest words: maximum risk, ISO/IEC 27559 7.3.2",
-    "_singled": "singling out: Art. 29 Working Party 2014, WP216; margin of the best over the second candidate",
+    "_singled": (
+        "singling out: Art. 29 Working Party 2014, WP216; margin of the best over the second"
+        " candidate"
+    ),
 }
 Features = NDArray[np.float32]
 FIT_ROWS = 500

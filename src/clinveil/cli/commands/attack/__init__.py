@@ -99,5 +99,8 @@ ORDER = (
     "leaveout",
     "membership",
 )
-HELP = "Attack notes, word vectors or language models before release; compare with chance and a control."
+HELP = (
+    "Attack notes, word vectors or language models before release; compare with chance and a"
+    " control."
+)
 Group("attack", HELP, AttackCommands("attack command", f"{PACKAGE}.attack", first=ORDER))

@@ -45,5 +45,8 @@ def leaveout(
     corpus = open_corpus(notes, how.notes).without_markup()
     context = Context(training=read_notes(corpus, prepared=how.prepared), say=run.say)
     found = LeaveOneOut(settings=how.but(seed=seed), out=out)(context, default_rng(seed))
-    title = f"S-PDTP on {notes.name}, natural logs; not an epsilon; compare with the floors (seed {seed})"
+    title = (
+        f"S-PDTP on {notes.name}, natural logs; not an epsilon; compare with the floors (seed"
+        f" {seed})"
+    )
     run.show(found, title, seed=seed)

@@ -90,7 +90,10 @@ def _loaded(where: Path) -> tuple[Any, Any, Any]:
             str(where), use_safetensors=True, output_loading_info=True, **options
         )
     except Exception:  # noqa: BLE001  any fault of the folder's content
-        hint = "pass a folder with config.json, tokenizer.json and model.safetensors of a token classifier"
+        hint = (
+            "pass a folder with config.json, tokenizer.json and model.safetensors of a token"
+            " classifier"
+        )
         raise InputError(
             "cannot load a model from this folder", where=where.name, hint=hint
         ) from None

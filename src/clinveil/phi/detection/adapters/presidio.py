@@ -26,8 +26,8 @@ from clinveil.phi.detection.adapters.spacy import load_pipeline
 MIN_SCORE = 0.4
 REGIONS = ("US", "CA", "GB")
 RECOGNIZERS = (
-    "CreditCard CaSin Date Iban Ip MacAddress MedicalLicense Nhs UkNino UkPostcode Url UsBank UsItin UsLicense UsMbi"
-    " UsNpi UsPassport UsSsn"
+    "CreditCard CaSin Date Iban Ip MacAddress MedicalLicense Nhs UkNino UkPostcode Url UsBank"
+    " UsItin UsLicense UsMbi UsNpi UsPassport UsSsn"
 )
 
 

@@ -20,7 +20,8 @@ _TOWN = r"[A-Z\xc0-\xde][a-z\xdf-\xff][\w']*"
 _OF = r"(?:(?:de|du|des|della|dello|delle|del|dei|di|da|do|dos|das|la|las|los|le|les|el|sur)\s|d'|l'){0,2}"
 _END = rf"(?<!\.)(?![\xc0-\xff%])(?![./-]\d){CODE_END}"
 _SMALL = words(
-    "Phone Tel Telephone Mobile Fax Email Dob Date Age Patient Mother Father Carers Lives Next Ward Bed Dr Mr Re"
+    "Phone Tel Telephone Mobile Fax Email Dob Date Age Patient Mother Father Carers Lives Next Ward"
+    " Bed Dr Mr Re"
 )
 _TAIL = re.compile(
     rf"\s?(?:,\s|,|\s-\s|\s|\n(?=[^\n]{{0,30}}\d{{4}}))(?:(?P<zip>S?\(?\d{{6}}\)?|\d{{3}}\s\d{{3}}"

@@ -30,12 +30,14 @@ _FLAT = (
     r"|#)\.?\s*#?\s?[A-Z]?\d*-?[A-Z]?\b))?"
 )
 _ABBREVIATIONS = words(
-    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA"
-    " RI SC SD TN TX UT VT VA WA WV WI WY DC PR ON QC BC AB MB SK NS NB NL PE NSW QLD VIC TAS"
+    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM"
+    " NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY DC PR ON QC BC AB MB SK NS NB NL PE"
+    " NSW QLD VIC TAS"
 )
 # Also words, degrees or medical abbreviations: they need a postal code or a known city.
 _DOUBTFUL = words(
-    "MD PA OR IN ME OK HI CO ND DE LA AL ID MS MA NP ON PE NB RI PR SC MO OH MI VA CT CA PT AB BC NS"
+    "MD PA OR IN ME OK HI CO ND DE LA AL ID MS MA NP ON PE NB RI PR SC MO OH MI VA CT CA PT AB"
+    " BC NS"
 )
 _STATE = "(?:" + "|".join(sorted(_ABBREVIATIONS, key=lambda state: (-len(state), state))) + ")"
 _ZIP = r"\d{5}(?:-\d{4})?"
@@ -50,7 +52,8 @@ _REGIONS = word_list("states") | word_list("countries")
 _WIDE = frozenset(region.lower() for region in _REGIONS) - {"new york"}
 # Units before `drive`, `walk` and `way`: not a street.
 _MEASURED = words(
-    "minute minutes min mins hour hours hr mile miles block blocks day days week weeks step steps lane way x"
+    "minute minutes min mins hour hours hr mile miles block blocks day days week weeks step steps"
+    " lane way x"
 )
 
 
@@ -347,7 +350,8 @@ RULES = (
     Rule(
         "CITY",
         re.compile(
-            rf"(?:\b(?:man|woman|male|female|patient|pt|gentleman|lady|boy|girl|student|originally|[Hh]e is|[Ss]he is)"
+            rf"(?:\b(?:man|woman|male|female|patient|pt|gentleman|lady|boy|girl|student|originally|[Hh]e"
+            rf" is|[Ss]he is)"
             rf"|\b[A-Z]\.)\s+from\s+{_CITY_RUN}"
         ),
         "Julia K. from {Wichita}, treated here.",

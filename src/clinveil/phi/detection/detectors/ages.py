@@ -85,7 +85,8 @@ _rule = partial(Rule.any_case, "AGE")
 RULES = (
     _rule(
         rf"{_FROM}(?P<phi>{_OLDS})(?:[^A-Za-z\d%°]{{0,4}}{_UNIT}|{_UNIT})",
-        "A {97}-year-old female, once {94} yo, {95}yoM or {96} yrs; now {98} yeras of age, not 96 hours of age.",
+        "A {97}-year-old female, once {94} yo, {95}yoM or {96} yrs; now {98} yeras of age, not 96"
+        " hours of age.",
     ),
     _rule(
         rf"{WORD_BEGIN}(?:age|aged|age of|age is|turned|turns|turning|age/sex"

@@ -29,8 +29,8 @@ from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, d
 from clinveil.phi.detection.note import NoteView
 
 MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
 )  # fmt: skip
 MONTH = (
     r"(?:(?:january|february|march|april|may|june|july|august|september|october|november"
@@ -48,10 +48,13 @@ _SHORT_YEAR = r"(?:'\s?\d{2}|\d{2}(?![\d/:.%]|\s*(?:mg|ml|%|y)))"
 # Between a word and its date.
 _GAP = r"[\W_]{1,6}"
 _TIME_WORD = re.compile(
-    rf"(?:\b(?:on|since|by|until|till|from|dated?|seen|through|thru|before|after|between|visit|as of|d/c'?d?|dob"
+    rf"(?:\b(?:on|since|by|until|till|from|dated?|seen|through|thru|before|after|between|visit|as"
+    rf" of|d/c'?d?|dob"
     rf"|admitted|discharged|surgery|due|effective|started|stopped|scheduled|circa|labs?|drawn|lmp|edd|edc|appt"
-    rf"|appointment|f/u|week of|wk of|admit|adm|admission|discharge|expires?|last (?:seen|dose|visit|period)|signed"
-    rf"|written|performed|collected|resulted|received|ordered|given|on or about|{WEEKDAY},?)|\b(?:s/p"
+    rf"|appointment|f/u|week of|wk of|admit|adm|admission|discharge|expires?|last"
+    rf" (?:seen|dose|visit|period)|signed"
+    r"|written|performed|collected|resulted|received|ordered|given|on or"
+    rf" about|{WEEKDAY},?)|\b(?:s/p"
     rf"|status post)\s(?:[a-z-]+\s){{1,3}}|\d/\d{{1,2}}\s?(?:-|to|and|&))[\W_]{{0,6}}$"
 )
 # Examinations and procedures, which are noted with their date.
@@ -66,7 +69,8 @@ _EXAMINATION = re.compile(
 )
 _SCORE_WORD = re.compile(
     r"strength|murmur|apgar|pain|\bbp\b|score|vision|grade|station|motor|reflex|muscle|power|pulse|oriented|acuity"
-    r"|class|stage|weeks|gestation|scale|level|systolic|dtr|criteria|lead|out of|rated|\bva\b|\bnpa\b|mallampati|gcs"
+    r"|class|stage|weeks|gestation|scale|level|systolic|dtr|criteria|lead|out"
+    r" of|rated|\bva\b|\bnpa\b|mallampati|gcs"
     r"|bipap|cpap|\bpsv?\b|peep|\bsimv\b|\bvent\b|gleason|likert|nodes?\b|lymph|\bcores?\b"
     r"|quadrant|\bratio\b|tender"
     r"|edema|bruit|\brub\b|\bsem\b|mmse|mini-mental|moca|phq|\bcage\b|fio2|barthel|\badls?\b"

@@ -68,32 +68,35 @@ _OUR_LADY = re.compile(
 )
 # Words before a kind of institution that do not make it a name.
 _PLAIN = words(
-    "the this that our a an his her their local outside another any same other nearby current prior previous"
-    " outlying referring each my your transferring area day main teaching acute long-term skilled in at to from of"
-    " and by for with into emergency department as patient outpatient inpatient internal admitted admission"
-    " discharge transfer primary no home"
+    "the this that our a an his her their local outside another any same other nearby current prior"
+    " previous outlying referring each my your transferring area day main teaching acute long-term"
+    " skilled in at to from of and by for with into emergency department as patient outpatient"
+    " inpatient internal admitted admission discharge transfer primary no home"
 )
 _NAMES_ANYWAY = words(
-    "central city county university children's childrens mercy memorial community regional general st veterans va"
+    "central city county university children's childrens mercy memorial community regional general"
+    " st veterans va"
 )
 # Wards, services and objects of a hospital or office; capitalised, they are still not names.
 _WARDS = words(
-    "floor medicine surgery emergency room unit intensive care icu micu sicu nicu picu ccu pacu ed er or ward"
-    " telemetry step stepdown down oncology cardiology radiology pathology psychiatry neurology neurosurgery"
-    " orthopedics pediatrics rehab rehabilitation hospice nursing home labor delivery recovery recover observation"
-    " physical therapy occupational speech social work services service clinic office outpatient inpatient urgent"
-    " primary family internal general anesthesia interventional operating same day pain wound endoscopy dialysis"
-    " infusion laboratory lab triage he she it the i we they patient his her their our this that nutrition dietary"
-    " pharmacy chemo mri ct xray ultrasound today discharge admission hospital facility assisted living group"
-    " january february march april may june july august september october november december monday tuesday wednesday"
-    " thursday friday saturday sunday cath catheterization spring summer fall winter north south east west if when"
-    " as and christmas thanksgiving osh snf ltac ltach pcp ems weight construction dr aa na ca ged nurse teacher"
-    " ot driver retail sales education alcoholics anonymous mr mrs ms dr mhps"
+    "floor medicine surgery emergency room unit intensive care icu micu sicu nicu picu ccu pacu ed"
+    " er or ward telemetry step stepdown down oncology cardiology radiology pathology psychiatry"
+    " neurology neurosurgery orthopedics pediatrics rehab rehabilitation hospice nursing home labor"
+    " delivery recovery recover observation physical therapy occupational speech social work"
+    " services service clinic office outpatient inpatient urgent primary family internal general"
+    " anesthesia interventional operating same day pain wound endoscopy dialysis infusion"
+    " laboratory lab triage he she it the i we they patient his her their our this that nutrition"
+    " dietary pharmacy chemo mri ct xray ultrasound today discharge admission hospital facility"
+    " assisted living group january february march april may june july august september october"
+    " november december monday tuesday wednesday thursday friday saturday sunday cath"
+    " catheterization spring summer fall winter north south east west if when as and christmas"
+    " thanksgiving osh snf ltac ltach pcp ems weight construction dr aa na ca ged nurse teacher ot"
+    " driver retail sales education alcoholics anonymous mr mrs ms dr mhps"
 )
 
 _GENERIC = words(
-    "university college school high middle elementary primary secondary night graduate state mental institution"
-    " agencies community health air force army navy military government"
+    "university college school high middle elementary primary secondary night graduate state mental"
+    " institution agencies community health air force army navy military government"
 )
 # Specialties and purposes of clinics: `Pediatric Urology Clinic` is a kind of clinic, not a name.
 _SPECIALTY = re.compile(
@@ -213,7 +216,8 @@ def _employs(match: re.Match[str], note: NoteView) -> bool:
 
 
 _NOT_INSTITUTIONS = words(
-    "PMH OSH NSVH ESRH LVH BPH IVH SAH SDH EDH ICH PTH TSH LH FSH GH ADH ACTH MCH MMC RMC LMC BMC SMC IMC CMC"
+    "PMH OSH NSVH ESRH LVH BPH IVH SAH SDH EDH ICH PTH TSH LH FSH GH ADH ACTH MCH MMC RMC LMC BMC"
+    " SMC IMC CMC"
 )
 
 
@@ -251,7 +255,8 @@ _SAINT = r"\b(?:at|to|from|in|by|of)\s+(?P<phi>(?:St|Saint)\.?\s[A-Z][\w-]+(?:'s
 # Lower-case kinds and short forms count only after a preposition of place.
 _PLACED = (
     rf"\b(?:at|to|from|in|our|the|by)\s+(?:our\s+|the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:hospital|clinic|pharmacy"
-    rf"|infirmary|nursing home|medical center|health center|high school|university|General|Health(?:\sCare)?"
+    rf"|infirmary|nursing home|medical center|health center|high"
+    rf" school|university|General|Health(?:\sCare)?"
     rf"|Med(?:ical)?(?:\.?\sC(?:en)?te?r)?|Memorial|Presbyterian|Methodist|Baptist|Oncology|Pediatrics))\b"
 )
 # Employers, churches, clubs, homes: after a preposition of place or affiliation.
@@ -305,7 +310,8 @@ RULES = (
     Rule(
         "HOSPITAL",
         _ABROAD,
-        "Seen at {Hospital La Paz}, then at {Klinikum Großhadern} and {CHU de Rennes}, Hospital Day 3.",
+        "Seen at {Hospital La Paz}, then at {Klinikum Großhadern} and {CHU de Rennes}, Hospital"
+        " Day 3.",
         score=0.7,
         check=_foreign,
     ),

@@ -48,7 +48,10 @@ class _Known:
     labels = frozenset({"NAME", "MRN", "PHONE", "EMAIL", "ADDRESS", "DATE", "AGE"})
     # For Mary Rose O'Brien, the patient used in the tests.
     examples = (
-        "{NAME:O'BRIEN}, {NAME:mary}: {MRN:0012345}, {PHONE:617.555.0199}, {EMAIL:Mary@home.example}.",
+        (
+            "{NAME:O'BRIEN}, {NAME:mary}: {MRN:0012345}, {PHONE:617.555.0199},"
+            " {EMAIL:Mary@home.example}."
+        ),
         "{NAME:O'Brian} of {ADDRESS:12 Elm Street}, born {DATE:3/4/1950}. A rose is no name.",
     )
 

@@ -60,7 +60,10 @@ class _Names:
         "Dr. {NAME:Foley} placed the Foley catheter; his wife {NAME:Chidinma} drove him here.",
         "{NAME:SMITH,JOHN Q} was admitted. Signed: {NAME:Mary O'Brien}, RN",
         "Mrs. {NAME:Hope Price} came. Today {NAME:Hope} feels better; there is hope.",
-        "{NAME:Robin Ignico} was admitted; once seen at {HOSPITAL:Munson}, born in {CITY:Corrales}.",
+        (
+            "{NAME:Robin Ignico} was admitted; once seen at {HOSPITAL:Munson}, born in"
+            " {CITY:Corrales}."
+        ),
     )
 
     def find(self, note: NoteView) -> Iterator[Span]:

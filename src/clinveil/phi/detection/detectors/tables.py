@@ -74,7 +74,10 @@ class _Tables:
     name = "tables"
     labels = frozenset(_COLUMNS)
     examples = (
-        "| Patient | Age | Hosp No |\n|---|---|---|\n| A | {AGE:94} | {MRN:77123} |\n| B | 72 | {MRN:88-421} |\n",
+        (
+            "| Patient | Age | Hosp No |\n|---|---|---|\n| A | {AGE:94} | {MRN:77123} |\n| B | 72 |"
+            " {MRN:88-421} |\n"
+        ),
         "Id\tDOB\tTel\tPostcode\n{ID:K4471}\t{DATE:030482}\t{PHONE:555 0199}\t{ZIP:44107}\n",
         "Account no;SSN;NHS no\n{ACCOUNT:88123};{SSN:536221234};{HEALTH_PLAN:4857773456}\n",
     )

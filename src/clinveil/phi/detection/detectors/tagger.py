@@ -65,7 +65,8 @@ _STRONG_CUES = (
 ) - _PREPOSITIONS
 _CUES_BEFORE = _STRONG_CUES | _PREPOSITIONS
 _TERMS = word_list("brands") | words(
-    "gran nan nana grandad mum mummy mumma dad daddy poppa nanna gerd elisa timi alisa cabg aspen salina"
+    "gran nan nana grandad mum mummy mumma dad daddy poppa nanna gerd elisa timi alisa cabg aspen"
+    " salina"
 )
 _CUES_AFTER = dict.fromkeys(cue_words.PEOPLE, (",", "(")) | dict.fromkeys(
     words("md rn np lpn crna pharmd phd msw lcsw dpt anp hca facs jr sr"), ("", ",", "(")

@@ -12,13 +12,15 @@ TITLES = words(
     " madame datuk dato"
 )
 CALLED = words(
-    "doctor doctors nurse nurses sister miss pastor judge aunt uncle imam sergeant officer deputy detective"
+    "doctor doctors nurse nurses sister miss pastor judge aunt uncle imam sergeant officer deputy"
+    " detective"
 )
 # Half of them have other meanings: left, column, father of.
 WEAK_TITLES = words("sgt capt lady sir father fr sr hon lt col maj")
 # Nouns that follow `nurse` or `doctor` and are not names.
 COMPOUNDS = words(
-    "call page case day care field home school staff house self line light board base bell rounds post"
+    "call page case day care field home school staff house self line light board base bell rounds"
+    " post"
 )
 CLINICIANS = words(
     "resident attending physician physicians doctor provider providers surgeon surgeons assistant"
@@ -98,7 +100,8 @@ DOES = words(
 # Prepositions and verbs that often precede a person. The words after them must look like a first
 # name and a surname.
 MEETINGS = words(
-    "with by from to for per of w have let as seeing referring visited and or via meet see saw spoke"
+    "with by from to for per of w have let as seeing referring visited and or via meet see saw"
+    " spoke"
 )
 # Verbs with a person as object.
 MET = words(
@@ -146,7 +149,8 @@ CHARTED = words(
     " creatine blood"
 )
 TEAMS = words(
-    "team present attendees participants attended founders members authors guests hosts speakers panel"
+    "team present attendees participants attended founders members authors guests hosts speakers"
+    " panel"
 )
 # Specialties and services, before the name of a clinician in brackets or after a slash: `Nephrology
 # (Okafor)`.

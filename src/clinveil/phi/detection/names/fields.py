@@ -31,7 +31,10 @@ _OWNERS = (
     "patient|pt|family|given|first|last|middle|maiden|full|preferred|display|legal|provider|physician|doctor|clinician|"
     "author|nurse|contact|guardian|mother|father|spouse|subscriber|surgeon|attending|resident|user|birth|alias|member"
 )
-_KEY = rf"(?:(?:{_OWNERS})s?[ _-]?)*(?:names?|surname|family|given|forename|nombre|apellidos?)|(?:{_OWNERS})"
+_KEY = (
+    rf"(?:(?:{_OWNERS})s?["
+    rf" _-]?)*(?:names?|surname|family|given|forename|nombre|apellidos?)|(?:{_OWNERS})"
+)
 _JSON = re.compile(
     rf"""(["'])(?:{_KEY})\1\s*:\s*\[?\s*(?P<q>["'])(?P<phi>[^"\n]{{2,60}}?)(?P=q)""", re.I
 )
@@ -49,7 +52,8 @@ _KEYED = re.compile(
     re.I,
 )
 _HEADER = re.compile(
-    r"^[ \t]*(?P<phi>[^\W\d_][\w'-]+(?:[ -][^\W\d_][\w'-]+){0,2}[ ]?,[ ]?[^\W\d_][\w'-]+(?:[ ][^\W\d_][\w'.-]*){0,2})"
+    r"^[ \t]*(?P<phi>[^\W\d_][\w'-]+(?:[ -][^\W\d_][\w'-]+){0,2}[ ]?,[ ]?[^\W\d_][\w'-]+(?:["
+    r" ][^\W\d_][\w'.-]*){0,2})"
     r"(?=[ \t]*(?:$|\(|[ \t]{2}|\t|\||;|-[ ]|#|(?:MR|MRN|DOB|ID|Acct|Age|Sex|Page|Unit|Room|Rm"
     r"|Bed)\b|\d))",
     re.M,

@@ -52,7 +52,8 @@ _USED = re.compile(
     re.I,
 )
 _MODEL = re.compile(
-    r"[ -]?[A-Z]{1,3}-?\d|-?\d|[ -]?\d[\d.]*[ -]?(?:mm|cm|Fr|French|gauge|inch)\b|[\xae\u2122]|[ ]?#\d"
+    r"[ -]?[A-Z]{1,3}-?\d|-?\d|[ -]?\d[\d.]*[ -]?(?:mm|cm|Fr|French|gauge|inch)\b|[\xae\u2122]|["
+    r" ]?#\d"
 )
 _ARTICLE = re.compile(r"\b(?:an?|two|three|four|another|second|modified|standard|\d+)[ ]\Z", re.I)
 _TITLED = re.compile(r"(?:Dr|Mr|Ms|Mrs)\.\s*\Z")
@@ -113,7 +114,8 @@ _DEVICE = re.compile(
     r"|[Ss]crew|[Pp]late|[Ii]mplant|[Ss]tem|[Bb]alloon"
     r"|[Ss]haver|[Ww]and|[Ss]ystem|[Ff]oam|[Ss]hoe|[Bb]oot|[Cc]ushion|[Mm]esh|[Dd]ressing|[Pp]ump"
     r"|[Mm]onitor|[Ll]aser|[Dd]ye"
-    r"|[Gg]el|jeans|[Ss]pray|[Ss]olution|[Ss]oftware|[Pp]rotocol)s?\b|(?:[ ][A-Z][a-z][\w-]*){1,3}[ ]\d"
+    r"|[Gg]el|jeans|[Ss]pray|[Ss]olution|[Ss]oftware|[Pp]rotocol)s?\b|(?:["
+    r" ][A-Z][a-z][\w-]*){1,3}[ ]\d"
 )
 _LONGEST_PHRASE = 4  # words
 _RESULT = re.compile(
@@ -121,7 +123,8 @@ _RESULT = re.compile(
 )
 _OWNS = re.compile(r"'s?(?:[ ]([A-Za-z]+)|[.,;)]|\Z)")
 MONTHS = words(
-    "january february march april may june july august september october november december spring summer"
+    "january february march april may june july august september october november december spring"
+    " summer"
 )
 _NEXT_ITEM = re.compile(
     r"[\"']?(?:,[ ]?(?:and[ ])?|[ ](?:and|or|to|through)[ ])[\"']?([A-Z][a-z]+)"

@@ -20,7 +20,8 @@ from clinveil.phi.detection.note import NoteView, Word, begins_small, look_up
 from clinveil.phi.matching.wordtable import mark
 
 GAP = re.compile(
-    r"[ \t]{1,6}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[\"')\]][ \t]+|[ \t]+[asd]/[lopr][ \t]+"
+    r"[ \t]{1,6}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[\"')\]][ \t]+|["
+    r" \t]+[asd]/[lopr][ \t]+"
 )
 AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}|\.?[ \t]*[\"(]")
 CLOSED = re.compile(

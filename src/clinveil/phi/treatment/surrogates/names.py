@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
 _PARTICLES = words(
-    "de la las los van von der den het ter ten te di da del della degli delle dei do dos das du des le bin binti"
-    " binte ibn bint abu umm al el ul ap af av zu zur vom"
+    "de la las los van von der den het ter ten te di da del della degli delle dei do dos das du des"
+    " le bin binti binte ibn bint abu umm al el ul ap af av zu zur vom"
 )
 # Particles joined to the following name; the rest must be long enough to be a name.
 _GLUED = re.compile(r"(?:vander|vanden|vande|vonder|delos|delas|dela)(?=[a-z]{3})")

@@ -94,15 +94,17 @@ def internet_address(key: Key, patient_id: str, original: str) -> str:
 
 
 _HEADS = (
-    "Alder", "Amber", "Ash", "Barrow", "Beck", "Birch", "Bram", "Brier", "Caln", "Cald", "Corr", "Crest", "Dun",
-    "East", "Elder", "Ever", "Fairn", "Fenn", "Glen", "Grim", "Haver", "Hazel", "Holm", "Kest", "Lang", "Lark",
-    "Lind", "Marl", "Merr", "Mill", "North", "Oster", "Pell", "Penn", "Quarr", "Raven", "Red", "Rowan", "Sand",
-    "Sel", "Stan", "Thorn", "Tarn", "Under", "Wex", "Whit", "Wind", "Yarr",
+    "Alder", "Amber", "Ash", "Barrow", "Beck", "Birch", "Bram", "Brier", "Caln", "Cald", "Corr",
+    "Crest", "Dun", "East", "Elder", "Ever", "Fairn", "Fenn", "Glen", "Grim", "Haver", "Hazel",
+    "Holm", "Kest", "Lang", "Lark", "Lind", "Marl", "Merr", "Mill", "North", "Oster", "Pell",
+    "Penn", "Quarr", "Raven", "Red", "Rowan", "Sand", "Sel", "Stan", "Thorn", "Tarn", "Under",
+    "Wex", "Whit", "Wind", "Yarr",
 )  # fmt: skip
 _TAILS = (
-    "bourne", "bridge", "brook", "bury", "by", "combe", "cote", "cross", "dale", "den", "field", "ford", "gate",
-    "ham", "haven", "hollow", "holt", "hurst", "leigh", "low", "mere", "mont", "more", "port", "ridge", "shaw",
-    "stead", "stow", "thorpe", "ton", "vale", "wick", "wold", "worth",
+    "bourne", "bridge", "brook", "bury", "by", "combe", "cote", "cross", "dale", "den", "field",
+    "ford", "gate", "ham", "haven", "hollow", "holt", "hurst", "leigh", "low", "mere", "mont",
+    "more", "port", "ridge", "shaw", "stead", "stow", "thorpe", "ton", "vale", "wick", "wold",
+    "worth",
 )  # fmt: skip
 _STREET_KINDS = re.compile(
     r"\b(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Way|Place|Pl"
@@ -111,12 +113,15 @@ _STREET_KINDS = re.compile(
     re.IGNORECASE,
 )
 _INSTITUTION_KINDS = re.compile(
-    r"\b(?:Hospital|Medical Center|Medical Centre|Clinic|Health System|Health Center|Healthcare|Infirmary|Hospice"
+    r"\b(?:Hospital|Medical Center|Medical Centre|Clinic|Health System|Health"
+    r" Center|Healthcare|Infirmary|Hospice"
     r"|Nursing Home|Nursing Facility"
-    r"|Rehabilitation Center|Cancer Center|Heart Center|University|Elementary School|High School|Middle School"
+    r"|Rehabilitation Center|Cancer Center|Heart Center|University|Elementary School|High"
+    r" School|Middle School"
     r"|Academy|Manor|Pharmacy"
     r"|Pediatrics|School"
-    r"|Family Medicine|Medical Associates|Primary Care|Foods|Dairy|Trucking|Works|Company|Church|Library|League"
+    r"|Family Medicine|Medical Associates|Primary"
+    r" Care|Foods|Dairy|Trucking|Works|Company|Church|Library|League"
     r"|Club|Residence|Lodge|Garage|Bakery|Construction|College|Hotel|Inc|Corporation|Corp|LLC|Ltd"
     r"|Industries|Motors"
     r"|Bank|Insurance|Logistics|Airlines|Stores?|Restaurant|Farms?|Systems|Services|Plant|Factory"
@@ -180,7 +185,10 @@ def address(key: Key, patient_id: str, original: str) -> str:
     kind = kind_of_street(original)
     house = other_number(key, patient_id, number[1]) if number else None
     if kind.lower() == "box":
-        return f"P.O. Box {other_number(key, patient_id, ''.join(re.findall(r'[0-9]', original))) or '0'}"
+        return (
+            "P.O. Box"
+            f" {other_number(key, patient_id, ''.join(re.findall(r'[0-9]', original))) or '0'}"
+        )
     street = f"{invented(key, 'surrogate-street', patient_id, original)} {kind}"
     return _case_of(f"{house} {street}" if house else street, original)
 

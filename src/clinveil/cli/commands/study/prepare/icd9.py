@@ -40,7 +40,8 @@ class Icd9Settings(Settings):
     )
     table: Literal["corrected", "published"] = flag(
         "corrected",
-        "Use corrected labels, or those of the paper's code (ranges with two gaps, no V or E codes).",
+        "Use corrected labels, or those of the paper's code (ranges with two gaps, no V or E"
+        " codes).",
     )
     top: int = flag(
         20,
@@ -114,9 +115,10 @@ def _labelled(
     columns = replace(
         found, keep=(*settings.keep, settings.column), order=(*order, settings.column)
     )
-    return LabelledNotes(
-        corpus, admission, source.by_admission(table), table, settings.column, only
-    ), columns
+    return (
+        LabelledNotes(corpus, admission, source.by_admission(table), table, settings.column, only),
+        columns,
+    )
 
 
 def _lines(written: int, labelled: LabelledNotes, source: Diagnoses) -> Iterator[str]:
