@@ -330,8 +330,10 @@ def _curves(found: Sequence[dict[str, Any]]) -> None:
             values = np.array([one[what] for one in some]) / scale
             slope, start = np.polyfit(words, values, 1)
             worst = np.abs(start + slope * words - values).max()
-            print(f"{job}, {n} workers, {what}: {start:,.1f} {unit} + {slope * 1e6:.3f} {unit} a million words "
-                  f"(largest residual {worst:,.1f} of {len(some)} sizes); at 1e8: {start + slope * 1e8:,.0f} {unit}, "
+            print(f"{job}, {n} workers, {what}: {start:,.1f} {unit} + {slope * 1e6:.3f} {unit} a "
+            f"million words "
+                  f"(largest residual {worst:,.1f} of {len(some)} sizes); at 1e8: "
+                  f"{start + slope * 1e8:,.0f} {unit}, "
                   f"at 1e9: {start + slope * 1e9:,.0f} {unit}  ")  # fmt: skip
 
 

@@ -45,7 +45,8 @@ DC District Columbia, PR Puerto Rico, GU Guam, PI Philippine Islands, AS America
 DK Dakota, OL Orleans, CZ Canal Zone, MP Mariana Islands"""
 DESCRIPTIONS = dict(item.strip().split(" ", 1) for item in STATES.replace("\n", " ").split(","))
 PARTY_WORDS = re.compile(
-    r"\b(anti-?|pro-?)?(democrat|republican|whig|federalist|jacksonian|jackson|adams|opposition|unionist|populist|"
+    r"\b(anti-?|pro-?)?(democrat|republican|whig|federalist|jacksonian|jackson|adams|opposition"
+    r"|unionist|populist|"
     r"farmer-labor|free"
     r" soil|american|independent|progressive|silver|labor|administration|nullifier|socialist)"
     r"(s|ic|ism|ist)?\b(\s+(party|ticket))?",

@@ -275,17 +275,20 @@ def projected(text: str, people: People, rng: Random) -> Labelled:
 
 
 _ABOUT = (
-    (re.compile(r"(?<=Dr\. )[A-Z]{1,3}\b(?!\.)|(?<=Mr\. )[A-Z]{1,3}\b|(?<=Mrs\. )[A-Z]{1,3}\b|(?<=Ms\. )[A-Z]{1,3}\b"),
+    (re.compile(r"(?<=Dr\. )[A-Z]{1,3}\b(?!\.)|(?<=Mr\. )[A-Z]{1,3}\b|(?<=Mrs\. )[A-Z]{1,3}\b"
+    r"|(?<=Ms\. )[A-Z]{1,3}\b"),
      ("last",)),
     (re.compile(r"\b[Tt]he patient\b(?=[ '])"), ("full", "last", "first", "first")),
     (re.compile(r"^(?:She|He)\b(?= )"), ("first", "last", "full")),
     (re.compile(r"^(?:Patient|Pt)\b(?= )"), ("full", "last", "first")),
     (re.compile(r"(?<= )(?:she|he)\b(?= )"), ("last", "last", "first", "full")),
-    (re.compile(r"(?<=\b(?:to|by) )(?:her|him)\b(?=[,.;]| (?:to|and|that|for|with|in|on|at|about)\b)"),
+    (re.compile(r"(?<=\b(?:to|by) )(?:her|him)\b(?=[,.;]| (?:to|and|that|for|with|in|on|at"
+    r"|about)\b)"),
      ("last", "first")),
     (re.compile(r"(?<=\bwith )(?:her|him)\b(?=[,.;]| (?:to|and|that|for|in|on|at|about)\b)"),
      ("last", "first", "full")),
-    (re.compile(r"\b(?:the surgeon|the physician|the doctor|the attending|(?:her|his) primary care physician)\b"),
+    (re.compile(r"\b(?:the surgeon|the physician|the doctor|the attending|(?:her"
+    r"|his) primary care physician)\b"),
      ("last", "full")),
 )  # fmt: skip
 _OWNER = re.compile(

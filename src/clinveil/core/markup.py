@@ -61,7 +61,8 @@ _ATTRIBUTE = re.compile(
     r"(?P<name>[^\s\"'=/]++)(?:\s*+=\s*+(?:\"(?P<d>[^\"]*+)\"|'(?P<s>[^']*+)'|(?P<b>[^\s\"']++)))?+"
 )
 _SIGN = re.compile(
-    r"</[A-Za-z][\w.:-]*+\s*+>|<[A-Za-z][\w.:-]*+(?:\s[^<>]*)?/>|<!--|<!\[CDATA\[|<!doctype\s|<\?xml[\s-]"
+    r"</[A-Za-z][\w.:-]*+\s*+>|<[A-Za-z][\w.:-]*+(?:\s[^<>]*)?/>|<!--|<!\[CDATA\[|<!doctype\s"
+    r"|<\?xml[\s-]"
     rf"|<(?:{'|'.join(sorted(_HTML))})(?:\s*+>|\s++[\w:-]++\s*+=\s*+[^<>]*+>)",
     re.IGNORECASE,
 )
@@ -99,7 +100,8 @@ _LOOK = re.compile(
     re.IGNORECASE,
 )
 _SPECIFICATION = re.compile(
-    r"[!?](?:doctype\s+html(?:\s[^<>]*\bW3C//DTD\b[^<>]*)?\s*|xml\s[\w\s.=\"'-]*\??)|(?:urn:|https?:)[\w./:#-]*",
+    r"[!?](?:doctype\s+html(?:\s[^<>]*\bW3C//DTD\b[^<>]*)?\s*|xml\s[\w\s.=\"'-]*\??)|(?:urn:"
+    r"|https?:)[\w./:#-]*",
     re.IGNORECASE,
 )
 _GAP = "\n\0\n"  # between hidden lines; no detector crosses a NUL

@@ -32,12 +32,17 @@ _OF_NAMES = frozenset(("al", "or", "en", "y", "er", "ers", "ish", "ist", "est"))
 _BEFORE_ES = ("s", "x", "z", "ch", "sh", "o")  # boxes, but not "huhes"
 # Endings typical of medical and scholarly words and rare in names.
 _LEARNED = re.compile(
-    r".{2,}(?:itis|osis|emia|uria|algia|pathy|ectomy|otomy|ostomy|oscopy|plasty|graphy|ology|ologist|ogram|trophy"
+    r".{2,}(?:itis|osis|emia|uria|algia|pathy|ectomy|otomy|ostomy|oscopy|plasty|graphy|ology"
+    r"|ologist|ogram|trophy"
     r"|plasia"
-    r"|megaly|rrhea|rrhage|stasis|genic|lysis|tion|tions|sion|sions|icity|ivity|ance|ances|ency|ical|ically|aceous|eous"
-    r"|ously|ular|oid|oma|omas|cillin|mycin|azole|olol|sartan|statin|prazole|mab|idine|amine|ophen|ulate|ating|izing"
-    r"|plasties|surgery|surgeries|procedure|procedural|atrial|ventricular|vascular|pidem|oxacin|dipine|zepam|triptan"
-    r"|ously|ization|ativ\w*|iasis|penia|plegia|paresis|esthesia|centesis|phasia|phagia|rrhaphy|tomical|scopic)"
+    r"|megaly|rrhea|rrhage|stasis|genic|lysis|tion|tions|sion|sions|icity|ivity|ance|ances|ency"
+    r"|ical|ically|aceous|eous"
+    r"|ously|ular|oid|oma|omas|cillin|mycin|azole|olol|sartan|statin|prazole|mab|idine|amine|ophen"
+    r"|ulate|ating|izing"
+    r"|plasties|surgery|surgeries|procedure|procedural|atrial|ventricular|vascular|pidem|oxacin"
+    r"|dipine|zepam|triptan"
+    r"|ously|ization|ativ\w*|iasis|penia|plegia|paresis|esthesia|centesis|phasia|phagia|rrhaphy"
+    r"|tomical|scopic)"
 )
 
 

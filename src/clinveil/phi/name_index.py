@@ -56,7 +56,8 @@ _CREDENTIAL = re.compile(
     r"|LPN|FNP|ARNP|DDS|DPM|PharmD|LCSW|MSW|DPT|OTR|PsyD)\b\.?(?!\w)"
 )
 _STAFF = re.compile(
-    r"(?:\bdrs?|\bdoctor|\bnurse|\bsurgeon|\battending|\bphysician|\bprovider|\bresident|\bsigned(?:["
+    r"(?:\bdrs?|\bdoctor|\bnurse|\bsurgeon|\battending|\bphysician|\bprovider|\bresident"
+    r"|\bsigned(?:["
     r" \t]+by)?|\bauthor"
     r"|\bdictated["
     r" \t]+by|\bdictator|\bconsultant|\b(?:patho|radio|cardio|anesthesio)logist|\bpcp)\.?[ \t]*:?["
@@ -81,7 +82,8 @@ _STAFF_ENDS = (
     *("author", "dictator", "consultant", "ologist", "pcp"),
 )
 _PERSON_VERB = re.compile(
-    r"\s+(?:states?|stated|reports?|reported|denies|denied|says|said|complains|complained|endorses|endorsed|feels|felt"
+    r"\s+(?:states?|stated|reports?|reported|denies|denied|says|said|complains|complained|endorses"
+    r"|endorsed|feels|felt"
     r"|agrees|agreed|admits|admitted"
     r" to|lives|understands|presents|presented|called|asked|told|who|wants|wishes"
     r"|requests|requested|recalls|went|takes|took|will return|will call|was admitted|was"

@@ -24,7 +24,8 @@ PREFIX = re.compile(r"^[BIESLU]-")
 _TITLE = re.compile(r"(?:Dr|Drs|Mr|Mrs|Ms|Mx|Prof)\b\.?\s+", re.IGNORECASE)
 # Models of general text also label `daily` and `two weeks ago` as dates.
 _DATE = re.compile(
-    r"\d{1,4}[/.-]\d|\b(?:19|20)\d\d\b|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b",
+    r"\d{1,4}[/.-]\d|\b(?:19|20)\d\d\b|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov"
+    r"|dec)[a-z]*\b",
     re.IGNORECASE,
 )
 

@@ -54,8 +54,10 @@ _UNITS = words(
     " prn po"
 )
 _PREFIXES = re.compile(
-    r"(?:ab|ad|anti|auto|bi|bio|cardio|co|contra|de|dys|endo|epi|extra|gastro|hemi|hyper|hypo|in|infra|inter|intra|micro"
-    r"|mid|mono|multi|neuro|non|ortho|osteo|pan|para|peri|poly|post|pre|pseudo|psycho|re|retro|semi|sub|super|supra"
+    r"(?:ab|ad|anti|auto|bi|bio|cardio|co|contra|de|dys|endo|epi|extra|gastro|hemi|hyper|hypo|in"
+    r"|infra|inter|intra|micro"
+    r"|mid|mono|multi|neuro|non|ortho|osteo|pan|para|peri|poly|post|pre|pseudo|psycho|re|retro"
+    r"|semi|sub|super|supra"
     r"|tachy|thoraco|trans|tri|ultra|un|uni)(?=.{4})"
 )
 

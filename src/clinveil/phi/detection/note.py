@@ -44,7 +44,8 @@ _LOOKALIKES = str.maketrans(
 )
 _NON_LATIN = re.compile(r"[\u0370-\u052f]")
 _MIXED = re.compile(
-    r"[A-Za-z\u0370-\u052f]*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])[A-Za-z\u0370-\u052f]*"
+    r"[A-Za-z\u0370-\u052f]*(?:[A-Za-z][\u0370-\u052f]"
+    r"|[\u0370-\u052f][A-Za-z])[A-Za-z\u0370-\u052f]*"
 )
 # Masks of an earlier de-identification: those of MIMIC, and our tags.
 _MASK = re.compile(r"\[\*\*[^\]\n]{0,80}\*\*\]|\[(?:" + "|".join(LABELS) + r")\]|_{3,}")

@@ -19,7 +19,8 @@ _HOST_BEFORE = re.compile(r"[\w-]{2,63}(?:\.[\w-]{1,63}){0,8}\Z")
 # Namespaces of documents and systems of codes.
 _PUBLIC = re.compile(
     r"(?:https?://)?(?:[\w-]{1,63}\.){0,3}"
-    r"(?:(?:w3|hl7|loinc|unitsofmeasure|openxmlformats)\.org|snomed\.info|schemas\.microsoft\.com)(?![\w.-])",
+    r"(?:(?:w3|hl7|loinc|unitsofmeasure|openxmlformats)\.org|snomed\.info"
+    r"|schemas\.microsoft\.com)(?![\w.-])",
     re.IGNORECASE,
 )
 

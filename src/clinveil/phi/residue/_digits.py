@@ -35,7 +35,8 @@ _ASCENDING = re.compile(
 )
 _UNIT = re.compile(
     r"\s?(?:%|°|[xX] ?10|(?:mc?g|[µu]g|[nk]?g|m?L|dL|cc|mm3?|cm|mEq|[mnpµu]mol|mmHg|mm Hg"
-    r"|units?|IU|cells|copies|colonies|cfu|Hz|rpm|beats|bpm|pounds|lbs?|per|/(?:mm|mc?L|[µu]L|hpf|cumm|dL|mL|kg|L|min))(?![A-Za-z]))"
+    r"|units?|IU|cells|copies|colonies|cfu|Hz|rpm|beats|bpm|pounds|lbs?|per|/(?:mm|mc?L|[µu]L|hpf"
+    r"|cumm|dL|mL|kg|L|min))(?![A-Za-z]))"
 )
 _CODE = re.compile(
     r"(?:CPT|HCPCS|ICD|LOINC|SNOMED|NDC|RxNorm|RXCUI|DRG|NCT|PMID|DOI)"
@@ -83,7 +84,8 @@ _PHONES_IN_ROWS = frozenset(
 _SPELLED = 9  # single digits with a space between them
 _LONGEST_RUN = 400  # characters; a longer run is not examined
 _MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)"
 )
 _MONTHS = re.compile(rf"(?<![^\W_]){_MONTH}(?![^\W\d_])", re.IGNORECASE)

@@ -51,7 +51,8 @@ _FORMS = (
     re.compile(r"(?P<y>\d{4})(?P<s>[/.-])(?P<m>\d{1,2})(?P=s)(?P<d>\d{1,2})"),
     re.compile(r"(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})"),
     re.compile(
-        rf"(?P<d>\d{{1,2}})(?P<o>st|nd|rd|th)?(?P<a>(?:\s+day)?(?:\s+of)?[\s-]*){_MONTH}(?P<b>[\s,'-]*)(?P<y>\d{{4}}"
+        rf"(?P<d>\d{{1,2}})(?P<o>st|nd|rd|th)?(?P<a>(?:\s+day)?(?:\s+of)?[\s-]*){_MONTH}"
+        rf"(?P<b>[\s,'-]*)(?P<y>\d{{4}}"
         rf"|\d{{2}})"
     ),
     re.compile(
@@ -74,9 +75,11 @@ _ORDINAL = r"(?:st|nd|rd|th)?"
 _TO = r"\s?(?:-|to|and|through|thru|until)\s?"
 # A range within one month: the last day is separate from month and year.
 _DAYS = (
-    re.compile(rf"(?P<head>[A-Za-z]{{3,9}}\.?\s+\d{{1,2}}{_ORDINAL})(?P<to>{_TO})(?P<end>\d{{1,2}}{_ORDINAL})"
+    re.compile(rf"(?P<head>[A-Za-z]{{3,9}}\.?\s+\d{{1,2}}{_ORDINAL})(?P<to>{_TO})"
+    rf"(?P<end>\d{{1,2}}{_ORDINAL})"
                r"(?P<tail>[\s,]+\d{4})"),
-    re.compile(rf"(?P<end>\d{{1,2}}{_ORDINAL})(?P<to>{_TO})(?P<head>\d{{1,2}}{_ORDINAL}(?:\s+of)?\s+[A-Za-z]{{3,9}}\.?)"
+    re.compile(rf"(?P<end>\d{{1,2}}{_ORDINAL})(?P<to>{_TO})(?P<head>\d{{1,2}}{_ORDINAL}"
+    rf"(?:\s+of)?\s+[A-Za-z]{{3,9}}\.?)"
                r"(?P<tail>[\s,]+\d{4})"),
 )  # fmt: skip
 _BETWEEN = re.compile(
@@ -90,9 +93,11 @@ _WEEKDAY_LAST = re.compile(rf"(?P<gap>,?\s+\(?)(?P<day>{WEEKDAY})(?P<end>\)?)$",
 # A MIMIC bracket with a date, a partial date, or only a type (`[**Month/Day (2) 3**]`).
 _KIND = r"(?:month|day|year|weekday)(?:[/ ](?:month|day|year))*|dates?(?:\s+range)?|holiday"
 DATE_BRACKET = re.compile(
-    rf"\[\*\*\s*(?:(?P<kind>(?:{_KIND})\s*(?:\([^)\n]{{0,20}}\))?\s*\d*)|(?P<date>(?:1[6-9]|2[0-3])\d\d(?:[/.-]\d{{1,2}}){{0,2}}"
+    rf"\[\*\*\s*(?:(?P<kind>(?:{_KIND})\s*(?:\([^)\n]{{0,20}}\))?\s*\d*)|(?P<date>(?:1[6-9]"
+    rf"|2[0-3])\d\d(?:[/.-]\d{{1,2}}){{0,2}}"
     r"|\d{1,2}[/-]\d{1,2}(?:[/-](?:\d{4}|\d{2}))?|\d{1,2}-?/\d{4}"
-    rf"|(?:\d{{1,2}}\s)?(?:{'|'.join(month[:3] for month in MONTHS)})[a-z]*\.?(?:\s\d{{1,2}})?(?:,?\s\d{{4}})?))"
+    rf"|(?:\d{{1,2}}\s)?(?:{'|'.join(month[:3] for month in MONTHS)})[a-z]*\.?(?:\s\d{{1,2}})?"
+    rf"(?:,?\s\d{{4}})?))"
     r"\s*\*\*\]",
     re.I,
 )
@@ -398,7 +403,8 @@ _BARE_YEAR = re.compile(
     re.I,
 )
 _TO_YEAR = re.compile(
-    r"\b(?:in|since|during|until|till|before|after|circa|year|from|early|late|mid|around|by|of)[\s-]{1,2}\Z",
+    r"\b(?:in|since|during|until|till|before|after|circa|year|from|early|late|mid|around|by"
+    r"|of)[\s-]{1,2}\Z",
     re.I,
 )
 _LIST_SIGNS = frozenset({", ", " and ", ", and ", " or ", ", or ", " & ", "/", "-", " to ", ","})

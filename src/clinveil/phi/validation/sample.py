@@ -34,16 +34,19 @@ _GAP = 2
 _DIGITS = re.compile(r"(?<!\w)[#]?\d+(?:[./:-]\d+)*(?!\w)|[A-Za-z]{1,3}-?\d{4,}")
 _LONG = re.compile(r"(?:\d.*){4}|\d[/-]\d", re.DOTALL)
 _NUMBER_CUE = re.compile(
-    r"(?:#|\b(?:no|num|number|mrn|mr|id|acct|account|ssn|tel|phone|ph|fax|cell|pager|beeper|ext|x|room|rm|on|dated|date"
+    r"(?:#|\b(?:no|num|number|mrn|mr|id|acct|account|ssn|tel|phone|ph|fax|cell|pager|beeper|ext|x"
+    r"|room|rm|on|dated|date"
     r"|dob|born|age|aged|since|until|license|lic|serial|case|unit|zip)\b)[\s.:#]{0,4}$",
     re.IGNORECASE,
 )
 _OLD = re.compile(r"(?:9\d|1[01]\d)[\s-]{0,2}(?:y|year|yr)", re.IGNORECASE)
 _CUE = re.compile(
-    r"\b(?:mrs?|ms|miss|dr|doctor|drs|name[ds]?|called|son|daughter|wife|husband|spouse|partner|mother|father|brother"
+    r"\b(?:mrs?|ms|miss|dr|doctor|drs|name[ds]?|called|son|daughter|wife|husband|spouse|partner"
+    r"|mother|father|brother"
     r"|sister|aunt|uncle|friend|nurse|attorney|signed|dictated|attending|resident|referr\w+|seen"
     r" by|by|lives?|from"
-    r"|street|st|ave|road|hospital|clinic|center|school|works?|employ\w+|phone|call|email|contact|january|february"
+    r"|street|st|ave|road|hospital|clinic|center|school|works?|employ\w+|phone|call|email|contact"
+    r"|january|february"
     r"|april|june|july|august|september|october|november|december)\b",
     re.IGNORECASE,
 )

@@ -26,10 +26,13 @@ _SMALL = words(
 _TAIL = re.compile(
     rf"\s?(?:,\s|,|\s-\s|\s|\n(?=[^\n]{{0,30}}\d{{4}}))(?:(?P<zip>S?\(?\d{{6}}\)?|\d{{3}}\s\d{{3}}"
     rf"|\d{{4,5}}(?:-\d{{3,4}})?|[A-Z]{{1,2}}\d[A-Z\d]?\s?\d[A-Z]{{2}}|[A-Z]\d[A-Z]\s?\d[A-Z]\d"
-    rf"|[A-Z]\d[\dW]\s?[A-Z\d]{{4}})(?![\w%/]|[.,]\d)|(?P<flat>#\d{{1,2}}-\d{{1,4}}|\d{{1,2}}[oaº]\s?[A-Z]?\b"
-    rf"|km\s\d{{1,4}}|\d{{1,4}}[a-z]?(?=,)|(?i:apto|apt|flat|unit|floor|bloco|piso)\.?\s\d{{1,4}}[A-Z]?)(?!\w)"
+    rf"|[A-Z]\d[\dW]\s?[A-Z\d]{{4}})(?![\w%/]|[.,]\d)|(?P<flat>#\d{{1,2}}-\d{{1,4}}"
+    rf"|\d{{1,2}}[oaº]\s?[A-Z]?\b"
+    rf"|km\s\d{{1,4}}|\d{{1,4}}[a-z]?(?=,)|(?i:apto|apt|flat|unit|floor|bloco"
+    rf"|piso)\.?\s\d{{1,4}}[A-Z]?)(?!\w)"
     rf"|(?P<state>[A-Z]{{2,3}}|Ontario|CEP)(?=[\s,]\s?[A-Z]?\d)|(?P<town>(?:Co\.?\s|The\s"
-    rf"|St\.?\s)?{_TOWN}(?:[\s-](?:(?:de|do|of|on|upon|am|an|la|le|sur)[\s-])?{_TOWN}){{0,2}}(?:\s\d{{1,2}}(?!"
+    rf"|St\.?\s)?{_TOWN}(?:[\s-](?:(?:de|do|of|on|upon|am|an|la|le"
+    rf"|sur)[\s-])?{_TOWN}){{0,2}}(?:\s\d{{1,2}}(?!"
     rf"[\w./%]))?))"
 )
 
@@ -83,38 +86,47 @@ def _rule(pattern: str, example: str, score: float = 0.8) -> Rule:
 
 RULES = (
     _rule(
-        rf"\d{{1,4}}[a-z]?(?:/\d{{1,4}})?,?\s(?:{_CAP}\s){{1,3}}(?:Park|Pde|Cct|Tce|Gdns|Nagar|Marg|Vihar|Colony|Layout"
+        rf"\d{{1,4}}[a-z]?(?:/\d{{1,4}})?,?\s(?:{_CAP}\s){{1,3}}(?:Park|Pde|Cct|Tce|Gdns|Nagar"
+        rf"|Marg|Vihar|Colony|Layout"
         r"|Enclave|Chowk|Bagh|Gali|Esplanade|Strand)",
         "Of {9 Manuka Tce}, and of {27/3 Anna Nagar}.",
     ),
     _rule(
-        rf"(?:(?:Unit|Flat)\s)?\d{{1,3}}/\d{{1,4}}[a-z]?\s(?:{_CAP}\s){{1,3}}(?:{_KIND}|Parade|Circuit)",
+        rf"(?:(?:Unit|Flat)\s)?\d{{1,3}}/\d{{1,4}}[a-z]?\s(?:{_CAP}\s){{1,3}}(?:{_KIND}|Parade"
+        rf"|Circuit)",
         "At {3/27 Banksia Avenue}.",
     ),
     _rule(rf"\d{{1,4}}[a-z]\s(?:{_CAP}\s){{1,3}}{_KIND}", "At {112b Gloucester Rd}."),
     _rule(
-        rf"(?:\d{{1,4}}\s|[A-Z]-\d{{1,3}},?\s)(?:The\sEsplanade|Esplanade|(?:Jalan|Jln|Lorong|Sector)\s(?:{_CAP}|\d{{1,3}})"
+        rf"(?:\d{{1,4}}\s|[A-Z]-\d{{1,3}},?\s)(?:The\sEsplanade|Esplanade|(?:Jalan|Jln|Lorong"
+        rf"|Sector)\s(?:{_CAP}|\d{{1,3}})"
         rf"(?:\s{_CAP})?)",
         "Of {5 Jalan Besar}, or {B-12, Sector 62}.",
     ),
     _rule(
-        rf"(?:Blk|Plot|H\.\s?No\.?|House\sNo\.?|Door\sNo\.?|Block(?=[^\n]{{5,40}}#\d))\s?[\d/-]+[A-Z]?"
+        rf"(?:Blk|Plot|H\.\s?No\.?|House\sNo\.?|Door\sNo\.?"
+        rf"|Block(?=[^\n]{{5,40}}#\d))\s?[\d/-]+[A-Z]?"
         rf"(?:,?\s{_CAP}){{0,4}}(?:\s\d{{1,3}})?",
         "Of {Blk 112 Toa Payoh Lorong 1}.",
     ),
     _rule(
         rf"(?:(?:Am|Im|An\sder|Auf\sder|In\sder|Unter\sden|Zum|Zur)\s(?:{_CAP}\s){{1,2}}"
-        rf"|[A-Z\xc0-\xde]\w+(?:straße|strasse|str\.|weg|platz|allee|gasse|damm|ufer)\s)\d{{1,4}}\s?[a-z]?",
+        rf"|[A-Z\xc0-\xde]\w+(?:straße|strasse|str\.|weg|platz|allee|gasse|damm"
+        rf"|ufer)\s)\d{{1,4}}\s?[a-z]?",
         "Wohnt {Am Alten Markt 3}, früher {Lindenstraße 14}.",
     ),
     _rule(
-        r"(?:\d{1,4}(?:\s?(?:bis|ter))?,?\s+)(?:rue|avenue|av\.|boulevard|bd|blvd|chemin|impasse|quai|place|all[ée]e"
-        rf"|square|cours|route|passage|villa)\s+{_OF}{_CAP}(?:[\s-](?:de\s|des\s|du\s)?{_CAP}){{0,3}}",
+        r"(?:\d{1,4}(?:\s?(?:bis|ter))?,?\s+)(?:rue|avenue|av\.|boulevard|bd|blvd|chemin|impasse"
+        r"|quai|place|all[ée]e"
+        rf"|square|cours|route|passage|villa)\s+{_OF}{_CAP}(?:[\s-](?:de\s|des\s"
+        rf"|du\s)?{_CAP}){{0,3}}",
         "Lives at {27 place de la République}.",
     ),
     _rule(
-        r"(?:Vicolo|Largo|Strada|Via|Viale|Piazza|Corso|Contrada|Av\.|Avda\.?|Avenida|Travessa|Alameda|Praça|Praca|Rodovia"
-        rf"|Estrada|Rua|R\.|Ronda|Camino|Plaza|Carrer|Calle|C/)\s{_OF}{_CAP}(?:\s(?:de\s|da\s|do\s|dos\s)?{_CAP})"
+        r"(?:Vicolo|Largo|Strada|Via|Viale|Piazza|Corso|Contrada|Av\.|Avda\.?|Avenida|Travessa"
+        r"|Alameda|Praça|Praca|Rodovia"
+        rf"|Estrada|Rua|R\.|Ronda|Camino|Plaza|Carrer|Calle|C/)\s{_OF}{_CAP}(?:\s(?:de\s|da\s|do\s"
+        rf"|dos\s)?{_CAP})"
         r"{0,3}(?:-\d+)?,?\s(?:n[o.]{0,2}\s?|km\s)?\d{1,4}[a-z]?",
         "Lives at {Alameda Santos 88} or {Av. Paulista, 1578}.",
     ),

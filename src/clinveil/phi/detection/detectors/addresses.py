@@ -19,10 +19,14 @@ from clinveil.phi.detection.note import NoteView
 
 _CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
 _KIND = (
-    r"(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Way|Place|Pl|Terrace"
-    r"|Ter|Parkway|Pkwy|Highway|Hwy|Square|Sq|Trail|Trl|Turnpike|Tpke|Crescent|Cres|Close|Grove|Alley|Row|Heights|Hill"
-    r"|Gardens|Gdns|Mews|Walk|Loop|Plaza|Pike|Crossing|Ridge|Point|Wharf|Quay|Parade|Esplanade|Landing|STREET|STR|ST"
-    r"|AVENUE|AVE|ROAD|RD|BOULEVARD|BLVD|LANE|LN|DRIVE|DR|COURT|CT|CIRCLE|CIR|WAY|PLACE|PL|TERRACE|PARKWAY|PKWY|HIGHWAY"
+    r"(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir"
+    r"|Way|Place|Pl|Terrace"
+    r"|Ter|Parkway|Pkwy|Highway|Hwy|Square|Sq|Trail|Trl|Turnpike|Tpke|Crescent|Cres|Close|Grove"
+    r"|Alley|Row|Heights|Hill"
+    r"|Gardens|Gdns|Mews|Walk|Loop|Plaza|Pike|Crossing|Ridge|Point|Wharf|Quay|Parade|Esplanade"
+    r"|Landing|STREET|STR|ST"
+    r"|AVENUE|AVE|ROAD|RD|BOULEVARD|BLVD|LANE|LN|DRIVE|DR|COURT|CT|CIRCLE|CIR|WAY|PLACE|PL|TERRACE"
+    r"|PARKWAY|PKWY|HIGHWAY"
     r"|HWY|SQUARE|TRAIL|CRESCENT|CLOSE|GROVE|GARDENS)"
 )
 _FLAT = (
@@ -42,8 +46,10 @@ _DOUBTFUL = words(
 _STATE = "(?:" + "|".join(sorted(_ABBREVIATIONS, key=lambda state: (-len(state), state))) + ")"
 _ZIP = r"\d{5}(?:-\d{4})?"
 _LIVES = (
-    r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|moved|born|grew\s+up|raised|native|travel(?:s|ed|led|ing)?|relocated"
-    r"|flew|visit(?:s|ed|ing)?|works|worked|vacation(?:ing)?|trip|hometown|emigrated|immigrated|commutes?)"
+    r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|moved|born|grew\s+up|raised|native|travel(?:s|ed"
+    r"|led|ing)?|relocated"
+    r"|flew|visit(?:s|ed|ing)?|works|worked|vacation(?:ing)?|trip|hometown|emigrated|immigrated"
+    r"|commutes?)"
 )
 _I = re.IGNORECASE
 _CITIES = word_list("cities") | {"New York"}
@@ -179,12 +185,14 @@ _FACILITY = (
 _HOUSE = r"\d{1,6}(?:\s?-?[A-Za-z](?![A-Za-z])|\s(?:bis|ter|quater))?(?:-\d+)?(?:\s1/2)?"
 _STREET = re.compile(
     rf"{ALONE_BEGIN}(?P<phi>{_HOUSE},?\s+"
-    rf"(?:(?:[NSEW]|NE|NW|SE|SW|North|South|East|West)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st|nd|rd|th|ST|ND|RD|TH))\s+)"
+    rf"(?:(?:[NSEW]|NE|NW|SE|SW|North|South|East|West)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st|nd|rd|th"
+    rf"|ST|ND|RD|TH))\s+)"
     rf"{{1,4}}(?P<kind>{_KIND}){WORD_END}\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
 )
 _BOX = re.compile(r"(?<![a-z])(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I)
 _RURAL = re.compile(
-    r"(?<![A-Za-z])(?P<phi>(?:R\.?R\.?|H\.?C\.?|Rural\sRoute|GPO|Post\sOffice)(?:\s?#?\d+,?)?\s+Box\s+\d+)"
+    r"(?<![A-Za-z])(?P<phi>(?:R\.?R\.?|H\.?C\.?|Rural\sRoute|GPO"
+    r"|Post\sOffice)(?:\s?#?\d+,?)?\s+Box\s+\d+)"
 )
 _FOREIGN_BOX = re.compile(r"(?<![A-Za-z])(?P<phi>(?:Postfach|Postbus)\s\d+)")
 _NUMBERED_ROAD = re.compile(
@@ -194,7 +202,8 @@ _NUMBERED_ROAD = re.compile(
 _AFTER_ADDRESS = re.compile(
     rf"\b(?:address|lives at|residing at|resides at|living at|home is|lived at"
     rf"|stays at)(?: is)?[\W_]{{1,6}}"
-    rf"(?P<phi>\d{{1,6}}(?:\s+\w[\w'-]*){{1,4}}?\s+{_KIND}\b|\d{{1,6}}(?:\s+(?-i:[A-Z][a-z])[\w'-]*){{1,4}})",
+    rf"(?P<phi>\d{{1,6}}(?:\s+\w[\w'-]*){{1,4}}?\s+{_KIND}\b"
+    rf"|\d{{1,6}}(?:\s+(?-i:[A-Z][a-z])[\w'-]*){{1,4}})",
     _I,
 )
 _RESIDENCE = re.compile(
@@ -218,7 +227,8 @@ _LOWER = re.compile(
 )
 _NAMELESS = re.compile(
     r"\b(?:on|at|of|from|near|in|to|our|off|the)[\W_]{1,6}(?P<phi>(?:(?:[NSEW]\.?|North|South|East"
-    r"|West)\s)?(?:(?:[A-Z][a-z]+\s){1,2}(?:Street|Avenue|Ave\b\.?|Road|Boulevard|Blvd\b\.?|Lane|Drive|Parkway|Terrace)"
+    r"|West)\s)?(?:(?:[A-Z][a-z]+\s){1,2}(?:Street|Avenue|Ave\b\.?|Road|Boulevard|Blvd\b\.?|Lane"
+    r"|Drive|Parkway|Terrace)"
     r"|\d{1,3}(?:st|nd|rd|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))(?![A-Za-z])"
 )
 _NUMBER_AFTER = re.compile(
@@ -228,9 +238,11 @@ _NUMBER_AFTER = re.compile(
     r"|svej)\s+\d{1,4}\s?[a-zA-Z]?)(?![A-Za-z\d%]|[.-]\d)"
 )
 _ROMANCE = re.compile(
-    r"\b(?P<phi>(?:Via|Viale|Piazza|Corso|Calle|C/|Avenida|Avda?\.?|Plaza|Paseo|Rua|Rue|Chemin|ul\.|ulica|Ulica"
+    r"\b(?P<phi>(?:Via|Viale|Piazza|Corso|Calle|C/|Avenida|Avda?\.?|Plaza|Paseo|Rua|Rue|Chemin"
+    r"|ul\.|ulica|Ulica"
     r"|Carrer)\s+(?:(?:de|du|des|della|del|dei|di|da|do|dos|la|las|los|le|les|l'"
-    r"|d')\s?){0,3}[A-Z\xc0-\xde][\w'.-]*(?:\s[A-Z\xc0-\xde][\w'.-]*){0,3},?\s+(?:n[º°o.]{0,2}\s*)?\d{1,4}[A-Za-z]?)"
+    r"|d')\s?){0,3}[A-Z\xc0-\xde][\w'.-]*(?:\s[A-Z\xc0-\xde][\w'.-]*){0,3},?\s+"
+    r"(?:n[º°o.]{0,2}\s*)?\d{1,4}[A-Za-z]?)"
     r"(?![A-Za-z\d%]|[.-]\d)"
 )
 _RUE = re.compile(
@@ -341,7 +353,8 @@ RULES = (
     Rule(
         "CITY",
         re.compile(
-            rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,5}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"
+            rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,5}}?(?:in|to|from|near|of"
+            rf"|outside)\s+(?:the\s+)?{_CITY_RUN}"
         ),
         "She moved with her husband to {Wichita}.",
         score=0.7,
@@ -350,7 +363,8 @@ RULES = (
     Rule(
         "CITY",
         re.compile(
-            rf"(?:\b(?:man|woman|male|female|patient|pt|gentleman|lady|boy|girl|student|originally|[Hh]e"
+            rf"(?:\b(?:man|woman|male|female|patient|pt|gentleman|lady|boy|girl|student|originally"
+            rf"|[Hh]e"
             rf" is|[Ss]he is)"
             rf"|\b[A-Z]\.)\s+from\s+{_CITY_RUN}"
         ),
@@ -382,7 +396,8 @@ RULES = (
     Rule(
         "CITY",
         re.compile(
-            rf"(?:[Hh]ospital|[Cc]enter|[Cc]linic|[Oo]ffice|(?:Hopkins|Langone|Sinai)(?!\sHosp|\sMed)|Street|St\.?|Avenue"
+            rf"(?:[Hh]ospital|[Cc]enter|[Cc]linic|[Oo]ffice|(?:Hopkins|Langone|Sinai)(?!\sHosp"
+            rf"|\sMed)|Street|St\.?|Avenue"
             rf"|Ave\.?),?\s+(?:in\s+)?{_CITY_RUN}"
         ),
         "Mayo Clinic, {Rochester}",
@@ -400,7 +415,8 @@ RULES = (
     Rule(
         "CITY",
         re.compile(
-            r"\b(?:in|from|at|to|Hospital,|Clinic,|Center,)\s+(?P<phi>NYC|LA|SF|DC)\b(?=[\s,.?)](?!\w*\s*enlargement))"
+            r"\b(?:in|from|at|to|Hospital,|Clinic,|Center,)\s+(?P<phi>NYC|LA|SF"
+            r"|DC)\b(?=[\s,.?)](?!\w*\s*enlargement))"
         ),
         "He is from {NYC}.",
         score=0.5,

@@ -18,7 +18,8 @@ _OLDS = rf"{_OLD}(?:\s?(?:-|to|or|/)\s?{_OLD})?"  # 91-92
 _FROM = rf"{BEGIN}(?<!\d[.,/:])(?<![<>])"
 _GAP = r"[\W_]{1,6}"
 _UNIT = (
-    r"(?:[\s-]*(?:years?|yrs?)\b(?!\s*(?:ago|later|history|duration|prior|of\s(?!age)|and\s(?:above|older)"
+    r"(?:[\s-]*(?:years?|yrs?)\b(?!\s*(?:ago|later|history|duration|prior|of\s(?!age)"
+    r"|and\s(?:above|older)"
     r"|or\s(?:older|more)))"
     # misspelt units such as yeras
     r"|\s(?!days?|hours?|hrs?|weeks?|months?|mos?)[a-z]{3,6}\sof\sage\b"
@@ -31,7 +32,8 @@ _WORDS = (
 )
 _TEMPERATURE = re.compile(r"temp|fever|febrile|\bt[:\s]|max|spo2|sat|degree|°")
 _KIN = (
-    r"(?:mother|father|mom|mum|dad|grandmother|grandfather|grandma|grandpa|aunt|uncle|sister|brother|wife|husband"
+    r"(?:mother|father|mom|mum|dad|grandmother|grandfather|grandma|grandpa|aunt|uncle|sister"
+    r"|brother|wife|husband"
     r"|spouse|mgm|mgf|pgm|pgf)"
 )
 _PERSON = rf"(?:patient|pt|he|she|{_KIN}|man|woman|lady|gentleman|resident|veteran)"
@@ -63,7 +65,8 @@ def _no_rate(match: re.Match[str], note: NoteView) -> bool:
 
 
 _OLD_PERSON = re.compile(
-    rf"{_FROM}{_OLD}(?:{_UNIT}|\s?[MF](?![a-z]))|(?<![a-z])(?:aged?|turned){_GAP}{_OLD}{_OTHER_UNIT}|ninety",
+    rf"{_FROM}{_OLD}(?:{_UNIT}|\s?[MF](?![a-z]))|(?<![a-z])(?:aged?"
+    rf"|turned){_GAP}{_OLD}{_OTHER_UNIT}|ninety",
     re.IGNORECASE,
 )
 
@@ -102,7 +105,8 @@ RULES = (
         score=0.7,
     ),
     _rule(
-        rf"\b(?:died|dead|deceased|passed(?:\saway)?|expired|lived|alive|living|diagnosed|retired|d\.|until|{_KIN})\b"
+        rf"\b(?:died|dead|deceased|passed(?:\saway)?|expired|lived|alive|living|diagnosed|retired"
+        rf"|d\.|until|{_KIN})\b"
         rf"[^\w\n]{{1,6}}(?:[a-z]+\s){{0,3}}?(?:(?:at|to"
         rf"|until)\s)?(?:be\s)?(?:the\s)?(?:age\s)?(?:of\s)?[\W_]{{0,6}}(?P<phi>{_OLD}){_ALONE}",
         "Father died at {96}; mother, alive at {93}.",
@@ -116,7 +120,8 @@ RULES = (
         check=_no_rate,
     ),
     _rule(
-        r"\b(?:(?:in|of)\s+(?:her|his|their|the\spatient's|pt's)|(?:patient|pt|woman|man|lady|gentleman|mother|father"
+        r"\b(?:(?:in|of)\s+(?:her|his|their|the\spatient's|pt's)|(?:patient|pt|woman|man|lady"
+        r"|gentleman|mother|father"
         r"|grandmother|grandfather)\s+in\s+(?:the)?)"
         r"\s*(?:very\s)?(?:early|mid|late|upper)?[\W_]{0,6}(?P<phi>9\d'?s|nineties"
         r"|1[0-2]0'?s)(?![a-z])",
@@ -153,7 +158,8 @@ RULES = (
     _rule(
         r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date"
         r"|born(?:\s+on)?)[\W_]{0,6}(?:is\s+)?[\W_]{0,6}(?P<phi>(?:\d{1,2}[/.-]\d{1,2}"
-        r"[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+|\d{1,2}\s+[a-z]{3,9}\.?\s+)(?:18\d\d|19[0-3]\d)|(?:18\d\d"
+        r"[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+|\d{1,2}\s+[a-z]{3,9}\.?\s+)(?:18\d\d|19[0-3]\d)"
+        r"|(?:18\d\d"
         r"|19[0-3]\d)[/-]?\d\d[/-]?\d\d)(?!\d)",
         "DOB: {03/04/1921}",
         score=0.95,

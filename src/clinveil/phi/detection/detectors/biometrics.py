@@ -11,7 +11,8 @@ from clinveil.phi.detection.detector import Rule, RuleDetector, detectors
 _PRINT = re.compile(
     r"(?<![a-z])(?P<phi>(?:(?:finger|thumb|palm|voice|foot|face)\s?prints?|(?:iris|retinal?|facial"
     r"|face|palm|vein|dna|voice"
-    r"|fingerprint|biometric)\s(?:scan|template|recognition|profile|id))(?:\s+(?:id|no\.?|number|file|#))?[\s:#]+"
+    r"|fingerprint|biometric)\s(?:scan|template|recognition|profile|id))(?:\s+(?:id|no\.?|number"
+    r"|file|#))?[\s:#]+"
     r"[A-Z]{0,4}[-_]?\d{3,}(?:-\d+)*)",
     re.IGNORECASE,
 )

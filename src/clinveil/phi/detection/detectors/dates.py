@@ -50,7 +50,8 @@ _GAP = r"[\W_]{1,6}"
 _TIME_WORD = re.compile(
     rf"(?:\b(?:on|since|by|until|till|from|dated?|seen|through|thru|before|after|between|visit|as"
     rf" of|d/c'?d?|dob"
-    rf"|admitted|discharged|surgery|due|effective|started|stopped|scheduled|circa|labs?|drawn|lmp|edd|edc|appt"
+    rf"|admitted|discharged|surgery|due|effective|started|stopped|scheduled|circa|labs?|drawn|lmp"
+    rf"|edd|edc|appt"
     rf"|appointment|f/u|week of|wk of|admit|adm|admission|discharge|expires?|last"
     rf" (?:seen|dose|visit|period)|signed"
     r"|written|performed|collected|resulted|received|ordered|given|on or"
@@ -68,7 +69,8 @@ _EXAMINATION = re.compile(
     r"|intubated|extubated|transfused|transferred)[\W_]{1,3}$"
 )
 _SCORE_WORD = re.compile(
-    r"strength|murmur|apgar|pain|\bbp\b|score|vision|grade|station|motor|reflex|muscle|power|pulse|oriented|acuity"
+    r"strength|murmur|apgar|pain|\bbp\b|score|vision|grade|station|motor|reflex|muscle|power|pulse"
+    r"|oriented|acuity"
     r"|class|stage|weeks|gestation|scale|level|systolic|dtr|criteria|lead|out"
     r" of|rated|\bva\b|\bnpa\b|mallampati|gcs"
     r"|bipap|cpap|\bpsv?\b|peep|\bsimv\b|\bvent\b|gleason|likert|nodes?\b|lymph|\bcores?\b"
@@ -116,7 +118,8 @@ _LASTED = re.compile(
     r"(?:\b(?:for|after|in|within|over|every|x|past|last|next|another|further|only)\s)$"
 )
 _LASTS = re.compile(
-    r"\s?(?:ago|course|history|hx|h/o|of\b|post|more|then|later|off|supply|script|duration|prior|old|only|x\b)"
+    r"\s?(?:ago|course|history|hx|h/o|of\b|post|more|then|later|off|supply|script|duration|prior"
+    r"|old|only|x\b)"
 )
 
 
@@ -353,16 +356,23 @@ def _month_alone(match: re.Match[str], note: NoteView) -> bool:
 _LAST = rf"(?:[\s,-]+{_YEAR}|,?[\s-]+{_SHORT_YEAR})?"
 _TO = r"\s?(?:-|to|and|through|thru|until|till|&)\s?"
 _FESTIVALS = (
-    r"christmas(?:\s(?:eve|day))?|thanksgiving(?:\sday)?|halloween|hanukkah|ramadan|passover|diwali|yom\skippur"
-    r"|rosh\shashanah|juneteenth|(?-i:Easter(?:\s(?:Sunday|Monday))?|Good\sFriday|Ash\sWednesday|Palm\sSunday|Eid"
-    r"|Mardi\sGras|Lent|Pentecost|Kwanzaa|Boxing\sDay|(?:Chinese|Lunar)\sNew\sYear|Super\sBowl\sSunday)"
-    r"|new\syear'?s?\s(?:eve|day)|(?:(?:labor|memorial|veterans|independence|valentine'?s|mother'?s|father'?s|columbus"
-    r"|presidents'?|canada|patriots'?|st\.?\spatrick'?s|martin\sluther\sking(?:,?\sjr\.?)?|mlk)\sday)"
+    r"christmas(?:\s(?:eve|day))?|thanksgiving(?:\sday)?|halloween|hanukkah|ramadan|passover"
+    r"|diwali|yom\skippur"
+    r"|rosh\shashanah|juneteenth|(?-i:Easter(?:\s(?:Sunday|Monday))?|Good\sFriday|Ash\sWednesday"
+    r"|Palm\sSunday|Eid"
+    r"|Mardi\sGras|Lent|Pentecost|Kwanzaa|Boxing\sDay|(?:Chinese|Lunar)\sNew\sYear"
+    r"|Super\sBowl\sSunday)"
+    r"|new\syear'?s?\s(?:eve|day)|(?:(?:labor|memorial|veterans|independence|valentine'?s"
+    r"|mother'?s|father'?s|columbus"
+    r"|presidents'?|canada|patriots'?|st\.?\spatrick'?s|martin\sluther\sking(?:,?\sjr\.?)?"
+    r"|mlk)\sday)"
     r"|(?:fourth|4th)\sof\sjuly"
 )
 _FOREIGN = (
-    r"(?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre|janvier|f[ée]vrier"
-    r"|avril|juin|juillet|ao[ûu]t|septembre|octobre|novembre|d[ée]cembre|januar|februar|m[äa]rz|juni|juli|oktober"
+    r"(?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre"
+    r"|janvier|f[ée]vrier"
+    r"|avril|juin|juillet|ao[ûu]t|septembre|octobre|novembre|d[ée]cembre|januar|februar|m[äa]rz"
+    r"|juni|juli|oktober"
     r"|dezember|mars|mai|gennaio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre)"
 )
 
@@ -462,7 +472,8 @@ RULES = (
         check=_spelled,
     ),
     _rule(
-        rf"{BEGIN}(?P<phi>{_DAY}{_ORDINAL}(?:\sof)?\s{MONTH}{_TO}{_DAY}{_ORDINAL}(?:\sof)?\s{MONTH},?\s{_YEAR}){END}",
+        rf"{BEGIN}(?P<phi>{_DAY}{_ORDINAL}(?:\sof)?\s{MONTH}{_TO}{_DAY}{_ORDINAL}"
+        rf"(?:\sof)?\s{MONTH},?\s{_YEAR}){END}",
         "Away {24 Dec - 2 Jan 2020}.",
         score=0.95,
     ),
@@ -489,7 +500,8 @@ RULES = (
         check=_spelled,
     ),
     _rule(
-        rf"{WORD_BEGIN}(?P<phi>{MONTH}\s{_DAY}{_ORDINAL}(?:,?\s{_YEAR})?{_TO}{MONTH}\s{_DAY}{_ORDINAL},?\s{_YEAR}){END}",
+        rf"{WORD_BEGIN}(?P<phi>{MONTH}\s{_DAY}{_ORDINAL}"
+        rf"(?:,?\s{_YEAR})?{_TO}{MONTH}\s{_DAY}{_ORDINAL},?\s{_YEAR}){END}",
         "Away {December 24 - January 2, 2020}.",
         score=0.95,
     ),

@@ -51,7 +51,8 @@ RULES = (
     ),
     Rule.any_case(
         "EMAIL",
-        rf"{CODE_BEGIN}(?P<phi>[\w.+-]+(?:{_DOT}[\w+-]+){{0,3}}{_AT}[\w-]+(?:{_DOT}[\w-]{{2,12}}){{1,3}})",
+        rf"{CODE_BEGIN}(?P<phi>[\w.+-]+(?:{_DOT}[\w+-]+){{0,3}}{_AT}[\w-]+"
+        rf"(?:{_DOT}[\w-]{{2,12}}){{1,3}})",
         "It is {rsmith at gmail dot com}, or {r dot smith at hosp dot org}.",
     ),
     Rule.any_case(
@@ -84,7 +85,8 @@ RULES = (
     ),
     Rule.any_case(
         "IP",
-        rf"{CODE_BEGIN}(?<![\da-f]:)(?P<phi>[0-9a-f]{{1,4}}:(?:[0-9a-f]{{0,4}}:){{1,6}}[0-9a-f]{{1,4}})(?![\da-f]|:[\da-f])",
+        rf"{CODE_BEGIN}(?<![\da-f]:)(?P<phi>[0-9a-f]{{1,4}}:"
+        rf"(?:[0-9a-f]{{0,4}}:){{1,6}}[0-9a-f]{{1,4}})(?![\da-f]|:[\da-f])",
         "Host {2001:db8:0:0:1:2:3:4} logged in, {fe80::1} did not.",
         check=_groups,
     ),

@@ -13,57 +13,83 @@ from clinveil.phi.detection.letter_case import AnyCase
 from clinveil.phi.detection.note import NoteView
 
 _KIND = (
-    r"(?:Hosp\.|(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College|Ctr\.?)|Clinics?"
-    r"|Health(?:care)?\s+(?:System|Center|Centre|Network|Services|Partners|Trust)|Healthcare|Infirmary|Hospice"
-    r"|(?:Nursing|Veterans|Retirement)\s+(?:Home|Facility|Center)|Rehab(?:ilitation)?\s+(?:Center|Hospital|Facility)"
-    r"|Rehab|(?:Cancer|Heart|Surgery|Surgical|Care|Trauma|Urgent\s+Care|Community\s+Health|Family\s+Health|Dialysis"
-    r"|Senior|Women's|Children's|Eye|Spine|Pain|Wellness|Birth|Imaging|Community|Treatment|Recovery|Day)\s+(?:Center"
-    r"|Centre)|Sanatorium|Sanitarium|University|Elementary(?:\s+School)?|High\s+School|Middle\s+School|Primary\s+School"
-    r"|Grammar\s+School|Academy|Manor|Pharmacy|Physicians|Family\s+(?:Practice|Medicine)|Pediatrics|Senior\s+Living"
+    r"(?:Hosp\.|(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College|Ctr\.?)"
+    r"|Clinics?"
+    r"|Health(?:care)?\s+(?:System|Center|Centre|Network|Services|Partners|Trust)|Healthcare"
+    r"|Infirmary|Hospice"
+    r"|(?:Nursing|Veterans|Retirement)\s+(?:Home|Facility|Center)|Rehab(?:ilitation)?\s+(?:Center"
+    r"|Hospital|Facility)"
+    r"|Rehab|(?:Cancer|Heart|Surgery|Surgical|Care|Trauma|Urgent\s+Care|Community\s+Health"
+    r"|Family\s+Health|Dialysis"
+    r"|Senior|Women's|Children's|Eye|Spine|Pain|Wellness|Birth|Imaging|Community|Treatment"
+    r"|Recovery|Day)\s+(?:Center"
+    r"|Centre)|Sanatorium|Sanitarium|University|Elementary(?:\s+School)?|High\s+School"
+    r"|Middle\s+School|Primary\s+School"
+    r"|Grammar\s+School|Academy|Manor|Pharmacy|Physicians|Family\s+(?:Practice|Medicine)"
+    r"|Pediatrics|Senior\s+Living"
     r"|Assisted\s+Living|Care\s+Home|Surgery(?=\sin\s[A-Z])|Retirement\s+(?:Home|Community|Village)"
-    r"|Correctional\s+(?:Facility|Institution|Center)|Prison|Jail|Penitentiary|NHS\s+(?:Foundation\s+)?Trust"
-    r"|Foundation\s+Trust|Health\s+Board|Medical\s+Practice|Medical\s+School|Institute|(?:Primary|Urgent)\s+Care"
+    r"|Correctional\s+(?:Facility|Institution|Center)|Prison|Jail|Penitentiary"
+    r"|NHS\s+(?:Foundation\s+)?Trust"
+    r"|Foundation\s+Trust|Health\s+Board|Medical\s+Practice|Medical\s+School|Institute|(?:Primary"
+    r"|Urgent)\s+Care"
     r"|Walk-in\s+Clinic|Hosp|Ctr)(?!\w))"
 )
 # Within a name: a line break only where the line is long enough to have been wrapped.
 _S = r"(?:[^\S\n]|(?<=.{60})\n)"
 _PIECE = r"[A-Z][\w'&]*\.?(?:-[A-Z]\w*)?"
 _NAMED = (
-    rf"(?<![\w-])(?P<phi>{_PIECE}(?:{_S}(?:{_PIECE}|of|the|and|de|&)){{0,5}}{_S}{_KIND}(?:{_S}(?:of|at)\s+"
+    rf"(?<![\w-])(?P<phi>{_PIECE}(?:{_S}(?:{_PIECE}|of|the|and|de"
+    rf"|&)){{0,5}}{_S}{_KIND}(?:{_S}(?:of|at)\s+"
     rf"(?:the\s+)?{_PIECE}(?:{_S}{_PIECE})?)?)"
 )
 # Kind before the name: University of Leeds, Cancer Center in New York, Hospital Clinico San Carlos,
 # Hôpital Necker.
 _KIND_FIRST = (
-    rf"\b(?P<phi>(?:University(?:\sHospitals?)?\sof|(?:Cancer|Medical|Heart|Trauma|Surgery|Burn)\s(?:Center"
+    rf"\b(?P<phi>(?:University(?:\sHospitals?)?\sof|(?:Cancer|Medical|Heart|Trauma|Surgery"
+    rf"|Burn)\s(?:Center"
     rf"|Centre)\s(?:of|in|at)|Hospitals?\s(?:of|for)|Institute\sof|College\sof|Bank\sof|Hopital"
-    rf"|Hospital\s(?:Universitario|General\sde|Cl[ií]nico)|Klinikum|Universit[aä]tsklinikum|Ospedale|Policlinico"
+    rf"|Hospital\s(?:Universitario|General\sde|Cl[ií]nico)|Klinikum|Universit[aä]tsklinikum"
+    rf"|Ospedale|Policlinico"
     rf"|Clinique|Centre\sHospitalier(?:\sUniversitaire)?)(?:\s(?:the|de|la|du|von"
     rf"|di))?\s[A-Z\xc0-\xde][\w'-]*(?:{_S}[A-Z\xc0-\xde][\w'-]*){{0,2}})"
 )
 _UPPER_CASE = re.compile(r"[A-Z .,'&-]+")
 # Kinds in German, French, Spanish, Italian and Portuguese, and public bodies, before the name.
 _ABROAD = re.compile(
-    r"(?<![\w-])(?P<phi>(?:(?:Universit[aä]ts)?[Kk]linik(?:um)?|Krankenhaus|Charit[eé]|Praxis|H[oô]pital|H[oô]tel-Dieu"
-    r"|CH(?:R?U)?\s(?=[A-Z\xc0-\xde][a-z]|de\s)|Centre\sHospitalier|Clinique|Cl[ií]nica|Hospital|Centro\s(?:de\sSalud"
-    r"|M[eé]dico)|Institut(?:o)?|Istituto|Ospedale|Policlinico|Azienda\sOspedaliera|A?USL|ASL|Casa\sdi\sCura|Santa\sCasa"
-    r"|UBS|UPA|HSE|Te\sWhatu\sOra)(?:\s?(?:(?:de|du|des|della|delle|del|dei|di|da|do|das|dos|la|las|los|le|les|am|im|von|der"
+    r"(?<![\w-])(?P<phi>(?:(?:Universit[aä]ts)?[Kk]linik(?:um)?|Krankenhaus|Charit[eé]|Praxis"
+    r"|H[oô]pital|H[oô]tel-Dieu"
+    r"|CH(?:R?U)?\s(?=[A-Z\xc0-\xde][a-z]|de\s)|Centre\sHospitalier|Clinique|Cl[ií]nica|Hospital"
+    r"|Centro\s(?:de\sSalud"
+    r"|M[eé]dico)|Institut(?:o)?|Istituto|Ospedale|Policlinico|Azienda\sOspedaliera|A?USL|ASL"
+    r"|Casa\sdi\sCura|Santa\sCasa"
+    r"|UBS|UPA|HSE|Te\sWhatu\sOra)(?:\s?(?:(?:de|du|des|della|delle|del|dei|di|da|do|das|dos|la"
+    r"|las|los|le|les|am|im|von|der"
     r"|General|Universitario|Nacional|Municipal)\s|d'|l')?\d{0,2}\s?(?:de\s)?"
-    r"(?!(?:Tel|Fax|Phone|No|ID|MRN|Ward|Unit|Dept)\b)[A-Z\xc0-\xde][\w'-]+){0,3}(?:\s\d{1,2}\b)?)(?!\w)"
+    r"(?!(?:Tel|Fax|Phone|No|ID|MRN|Ward|Unit|Dept)\b)[A-Z\xc0-\xde][\w'-]+){0,3}(?:\s\d{1,2}\b)?)"
+    r"(?!\w)"
 )
 _KIND_AFTER = re.compile(
-    r"(?<![\w-])(?P<phi>(?!(?:At|In|From|The|By|To)\s)[A-Z\xc0-\xde][\w'-]*(?:\s[A-Z\xc0-\xde][\w'-]*|\s(?:of|and|II)){0,4}[\s-](?:Krankenhaus|Klinik(?:um)?"
-    r"|Spital|Poliklinik|Polyclinic|DHB|Aged\sCare|Rest\sHome|(?:Health\s)?Sciences\sCent(?:re|er)|Medical\sCollege|Health"
-    r"|Base\sHospital|Surgery|Medical|General)(?:,\s[A-Z]\w+)?)(?![\w-]|\s(?:[Hh]istory|[Pp]ractitioner|[Rr]ecord|[Aa]nesth|Services?))"
+    r"(?<![\w-])(?P<phi>(?!(?:At|In|From|The|By"
+    r"|To)\s)[A-Z\xc0-\xde][\w'-]*(?:\s[A-Z\xc0-\xde][\w'-]*|\s(?:of|and"
+    r"|II)){0,4}[\s-](?:Krankenhaus|Klinik(?:um)?"
+    r"|Spital|Poliklinik|Polyclinic|DHB|Aged\sCare|Rest\sHome|(?:Health\s)?Sciences\sCent(?:re|er)"
+    r"|Medical\sCollege|Health"
+    r"|Base\sHospital|Surgery|Medical|General)(?:,\s[A-Z]\w+)?)(?![\w-]|\s(?:[Hh]istory"
+    r"|[Pp]ractitioner|[Rr]ecord|[Aa]nesth|Services?))"
 )
 _BODY = re.compile(
-    r"(?<!\w)(?P<phi>(?:[A-Z\xc0-\xde][\w'-]+\s){0,3}(?:District|Regional|High|Supreme|Constitutional|Administrative|County"
-    r"|Crown|Assize|Magistrates'?|Military|Criminal|Civil|Family|Labour|Provincial)\sCourt(?:\sof\s[A-Z]\w+)?"
-    r"|Court\sof\s(?:Appeal|Cassation|First\sInstance|Session|Human\sRights)|European\sCourt\sof\sHuman\sRights"
-    r"|Ministry\sof\s[A-Z]\w+|Public\sProsecutor's\sOffice|[A-Z]\w+\sPolice\s(?:Station|Headquarters))(?!\w)"
+    r"(?<!\w)(?P<phi>(?:[A-Z\xc0-\xde][\w'-]+\s){0,3}(?:District|Regional|High|Supreme"
+    r"|Constitutional|Administrative|County"
+    r"|Crown|Assize|Magistrates'?|Military|Criminal|Civil|Family|Labour"
+    r"|Provincial)\sCourt(?:\sof\s[A-Z]\w+)?"
+    r"|Court\sof\s(?:Appeal|Cassation|First\sInstance|Session|Human\sRights)"
+    r"|European\sCourt\sof\sHuman\sRights"
+    r"|Ministry\sof\s[A-Z]\w+|Public\sProsecutor's\sOffice|[A-Z]\w+\sPolice\s(?:Station"
+    r"|Headquarters))(?!\w)"
 )
 _OUR_LADY = re.compile(
-    r"(?<!\w)(?P<phi>(?:Our\sLady(?:'s)?(?:\sof\s[A-Z]\w+)?|Bons\sSecours|Mater(?:\sMisericordiae)?|St\.?\s[A-Z]\w+(?:'s?|s')"
+    r"(?<!\w)(?P<phi>(?:Our\sLady(?:'s)?(?:\sof\s[A-Z]\w+)?|Bons\sSecours"
+    r"|Mater(?:\sMisericordiae)?|St\.?\s[A-Z]\w+(?:'s?|s')"
     r"|AIIMS)(?:,?\s[A-Z]\w+)?)(?!\w)"
 )
 # Words before a kind of institution that do not make it a name.
@@ -100,14 +126,21 @@ _GENERIC = words(
 )
 # Specialties and purposes of clinics: `Pediatric Urology Clinic` is a kind of clinic, not a name.
 _SPECIALTY = re.compile(
-    r"\w+(?:olog(?:y|ic|ical)|iatr(?:y|ics?)|surg(?:ery|ical)|paedics?|pedics?|metry|therapy|thoracic|rectal|plastic|ortho|neuro"
+    r"\w+(?:olog(?:y|ic|ical)|iatr(?:y|ics?)|surg(?:ery|ical)|paedics?|pedics?|metry|therapy"
+    r"|thoracic|rectal|plastic|ortho|neuro"
     r"|onc)"
-    r"|occupational|wheelchair|spine|pm&r|sports|wound|allergy|immunization|coumadin|anticoagulation|diabetes|asthma"
-    r"|memory|travel|vascular|renal|hepatic|liver|transplant|fertility|obstetrics?|ob|gyn|gynecologic|ob/gyn|ob-gyn|ent"
-    r"|eye|hand|foot|headache|movement|disorders?|stroke|epilepsy|seizure|heart|failure|breast|lung|general|internal"
-    r"|medicine|medical|behavioral|mental|same|day|pre-?op|preoperative|follow-?up|faculty|resident|ortho"
-    r"|development(?:al)?|infectious|diseases?|high|risk|well|child|baby|women's|men's|geriatric|adult|adolescent|the"
-    r"|and|of|&|in|community|surgical|nursing|skilled|family|primary|care|urgent|student|employee|prenatal|weight|loss"
+    r"|occupational|wheelchair|spine|pm&r|sports|wound|allergy|immunization|coumadin"
+    r"|anticoagulation|diabetes|asthma"
+    r"|memory|travel|vascular|renal|hepatic|liver|transplant|fertility|obstetrics?|ob|gyn"
+    r"|gynecologic|ob/gyn|ob-gyn|ent"
+    r"|eye|hand|foot|headache|movement|disorders?|stroke|epilepsy|seizure|heart|failure|breast"
+    r"|lung|general|internal"
+    r"|medicine|medical|behavioral|mental|same|day|pre-?op|preoperative|follow-?up|faculty"
+    r"|resident|ortho"
+    r"|development(?:al)?|infectious|diseases?|high|risk|well|child|baby|women's|men's|geriatric"
+    r"|adult|adolescent|the"
+    r"|and|of|&|in|community|surgical|nursing|skilled|family|primary|care|urgent|student|employee"
+    r"|prenatal|weight|loss"
 )
 
 
@@ -248,29 +281,38 @@ _NAMES = "|".join(
     for n in sorted(word_list("hospitals"), key=lambda n: (-len(n), n))
 )
 _LISTED = re.compile(
-    rf"\b(?:at|to|from|in|by|of|with|the|seen|visited|and)\s+(?:the\s+)?(?P<phi>(?:{_NAMES})(?:\s+(?:{_KIND}"
+    rf"\b(?:at|to|from|in|by|of|with|the|seen|visited|and)\s+(?:the\s+)?(?P<phi>(?:{_NAMES})(?:\s+"
+    rf"(?:{_KIND}"
     rf"|University|E[RD]\b))?)(?!\w)"
 )
 _SAINT = r"\b(?:at|to|from|in|by|of)\s+(?P<phi>(?:St|Saint)\.?\s[A-Z][\w-]+(?:'s)?)"
 # Lower-case kinds and short forms count only after a preposition of place.
 _PLACED = (
-    rf"\b(?:at|to|from|in|our|the|by)\s+(?:our\s+|the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:hospital|clinic|pharmacy"
+    rf"\b(?:at|to|from|in|our|the|by)\s+(?:our\s+|the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:hospital"
+    rf"|clinic|pharmacy"
     rf"|infirmary|nursing home|medical center|health center|high"
     rf" school|university|General|Health(?:\sCare)?"
-    rf"|Med(?:ical)?(?:\.?\sC(?:en)?te?r)?|Memorial|Presbyterian|Methodist|Baptist|Oncology|Pediatrics))\b"
+    rf"|Med(?:ical)?(?:\.?\sC(?:en)?te?r)?|Memorial|Presbyterian|Methodist|Baptist|Oncology"
+    rf"|Pediatrics))\b"
 )
 # Employers, churches, clubs, homes: after a preposition of place or affiliation.
 _ORGANISATION = (
-    rf"\b(?:at|for|with|attends|to|by|is|joined|from|of)\s+(?:the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:Foods?|Dairy"
-    rf"|Trucking|(?:Steel\s)?Works|Company|Co\.|Inc\b\.?|LLC|LLP|Ltd\b\.?|GmbH|Corp(?:oration)?\b\.?|Industries"
-    rf"|(?:\w+\s)?Church|(?:Public\s)?Library|(?:\w+\s)?League|(?:\w+\s)?Club|Bank|Airlines|Enterprises|Associates"
-    rf"|Brothers|Temple|Mosque|Synagogue|Parish|Electric|Insurance|Press|Times|Police(?:\sDepartment)?|Fire\sDepartment"
-    rf"|School\sDistrict|Farms?|Supermarkets?|Restaurant|(?:Retirement\s)?Residence|Lodge|Garage|Bakery|Construction"
+    rf"\b(?:at|for|with|attends|to|by|is|joined|from"
+    rf"|of)\s+(?:the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:Foods?|Dairy"
+    rf"|Trucking|(?:Steel\s)?Works|Company|Co\.|Inc\b\.?|LLC|LLP|Ltd\b\.?|GmbH"
+    rf"|Corp(?:oration)?\b\.?|Industries"
+    rf"|(?:\w+\s)?Church|(?:Public\s)?Library|(?:\w+\s)?League|(?:\w+\s)?Club|Bank|Airlines"
+    rf"|Enterprises|Associates"
+    rf"|Brothers|Temple|Mosque|Synagogue|Parish|Electric|Insurance|Press|Times"
+    rf"|Police(?:\sDepartment)?|Fire\sDepartment"
+    rf"|School\sDistrict|Farms?|Supermarkets?|Restaurant|(?:Retirement\s)?Residence|Lodge|Garage"
+    rf"|Bakery|Construction"
     rf"|Motors|Logistics|School|College)(?!\w)|Hotel\s[A-Z]\w+)"
 )
 # A name after `at` alone: words of small letters after a capital.
 _AT = (
-    r"\bat\s(?P<phi>[A-Z\xc0-\xde][a-z\xdf-\xff]{3,}(?:['-][A-Z]\w+)?(?:\s[A-Z\xc0-\xde][a-z\xdf-\xff']+){0,2})"
+    r"\bat\s(?P<phi>[A-Z\xc0-\xde][a-z\xdf-\xff]{3,}(?:['-][A-Z]\w+)?"
+    r"(?:\s[A-Z\xc0-\xde][a-z\xdf-\xff']+){0,2})"
     r"(?=[,.;\n]|\s(?:[a-z]|on|in|with|for|and)\w*)"
 )
 _RUN = (
@@ -278,23 +320,32 @@ _RUN = (
     rf"(?:{_S}(?:(?:of|and|&){_S})?[A-Z\xc0-\xde][\w&'-]+){{0,3}})(?!\w)"
 )
 _CARED = (
-    r"\b(?:(?i:seen|treated|evaluated|hospitali[sz]ed|followed|transferred|visit|visited|referred|registered|assessed"
-    r"|admitted|discharged|surgery|presented|care|examined|stay|summary|letter|operated|reviewed|operation|imaging"
-    r"|investigated)\s(?:[a-z]+\s){0,2}?(?:at|from)|(?i:referred|transferred|admitted)\sto)\s+(?:the\s+)?"
+    r"\b(?:(?i:seen|treated|evaluated|hospitali[sz]ed|followed|transferred|visit|visited|referred"
+    r"|registered|assessed"
+    r"|admitted|discharged|surgery|presented|care|examined|stay|summary|letter|operated|reviewed"
+    r"|operation|imaging"
+    r"|investigated)\s(?:[a-z]+\s){0,2}?(?:at|from)|(?i:referred|transferred"
+    r"|admitted)\sto)\s+(?:the\s+)?"
 )
 _SHORT = re.compile(
-    r"\b(?i:then|transferr?(?:red|ring)?|tx'?d|xfer(?:red)?|admitted|admission|seen|hospitali[sz]ed|presented"
-    r"|discharged|treated|followed|surgery|care|referred|stay|sent|went|taken)\s(?:[a-z]+\s){0,3}?(?:at|to|from"
+    r"\b(?i:then|transferr?(?:red|ring)?|tx'?d|xfer(?:red)?|admitted|admission|seen"
+    r"|hospitali[sz]ed|presented"
+    r"|discharged|treated|followed|surgery|care|referred|stay|sent|went"
+    r"|taken)\s(?:[a-z]+\s){0,3}?(?:at|to|from"
     r"|by)\s+(?P<phi>[A-Z]{1,3}(?:H|MC|GH|CH))\b"
 )
 _EMPLOYED = (
-    r"\b(?:works?|worked|working|employed|employee|job|interns?|interned|volunteers?|volunteered|retired)"
+    r"\b(?:works?|worked|working|employed|employee|job|interns?|interned|volunteers?|volunteered"
+    r"|retired)"
     r"\s(?:[a-z-]+\s){0,4}?(?:at|for|by|with|from|of)\s+(?:the\s+)?"
 )
 _TAUGHT = (
-    r"\b(?:attends|attended|attending|enrolled\s(?:at|in)|student\sat|graduated\sfrom|graduate\sof|studies\sat"
-    r"|studied\sat|studying\sat|teaches\sat|taught\sat|teacher\sat|professor\sat|goes\sto|grade\sat|freshman\sat"
-    r"|sophomore\sat|junior\sat|senior\sat|coach\sat|nurse\sat|engineer\sat|manager\sat|clerk\sat|[Ee]mployer:"
+    r"\b(?:attends|attended|attending|enrolled\s(?:at|in)|student\sat|graduated\sfrom|graduate\sof"
+    r"|studies\sat"
+    r"|studied\sat|studying\sat|teaches\sat|taught\sat|teacher\sat|professor\sat|goes\sto"
+    r"|grade\sat|freshman\sat"
+    r"|sophomore\sat|junior\sat|senior\sat|coach\sat|nurse\sat|engineer\sat|manager\sat|clerk\sat"
+    r"|[Ee]mployer:"
     r"|EMPLOYER:)\s+(?:the\s+)?"
 )
 

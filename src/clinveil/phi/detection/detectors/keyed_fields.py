@@ -20,7 +20,8 @@ def _key(names: str) -> str:
     """
     return (
         rf"[\"'<](?:(?:{names})[\"']\s?:\s?[\[\s]{{0,3}}[\"']?"
-        rf"|(?:\w{{1,12}}:)?(?:{names})(?:\s(?:value|extension)\s?=\s?[\"']|>)|\w{{1,20}}\s(?:{names})\s?=\s?[\"'])\s?"
+        rf"|(?:\w{{1,12}}:)?(?:{names})(?:\s(?:value|extension)\s?=\s?[\"']|>)"
+        rf"|\w{{1,20}}\s(?:{names})\s?=\s?[\"'])\s?"
     )
 
 

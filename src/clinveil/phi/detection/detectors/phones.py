@@ -22,7 +22,8 @@ _FULL = rf"{BEGIN}(?P<phi>{_AREA}\d{{3}}[\s.-]?\s?\d{{4}}{_EXTENSION}){WHOLE_END
 # Between a word and its number.
 _GAP = r"[\W_]{0,6}"
 _CUE = re.compile(
-    r"phone|\bcall|\btel\b|telephone|\bcell|mobile|contact|\bhome\b|\bwork\b|office|number|\bfax|reach|dial|\bph\b"
+    r"phone|\bcall|\btel\b|telephone|\bcell|mobile|contact|\bhome\b|\bwork\b|office|number|\bfax"
+    r"|reach|dial|\bph\b"
     r"|\bat[:\s]|[#(]|pager?\b|beeper|text|\bext|voicemail"
 )
 _FAX = re.compile(r"\bfax.{0,20}$|facsimile.{0,20}$|\bf:\s?$", re.S)

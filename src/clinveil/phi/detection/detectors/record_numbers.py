@@ -33,17 +33,21 @@ _NO = r"(?:numbers?|no\.?|num\.?|nbr\.?|#|id|code|nr\.?)"
 # Words, punctuation, JSON quotes and XML tags may separate a label from its number.
 _SEPARATOR = r"\s*(?:is|was|of|are)?[^A-Za-z\d*]{0,6}"
 _CODE = re.compile(
-    r"\b(?:ndc|loinc|cpt|icd|icd-?10|icd-?9|hcpcs|drg|snomed|rxnorm|omim|cas|pmid|doi|isbn|gtin|grch\d+"
+    r"\b(?:ndc|loinc|cpt|icd|icd-?10|icd-?9|hcpcs|drg|snomed|rxnorm|omim|cas|pmid|doi|isbn|gtin"
+    r"|grch\d+"
     r"|catalog|model|code\sagain|part|procedure|diagnosis)\W*(?:code|no\.?|#)?\W*(?:is\W*)?$"
 )
 # Before a bare number of seven or eight digits: a count, not a record number.
 _COUNT = re.compile(
-    r"(?:ferritin|platelets?|plt|plts|ck|cpk|count|counts|copies|load|units?|wbc|rbc|bnp|dimer|ldh|troponin|viral"
+    r"(?:ferritin|platelets?|plt|plts|ck|cpk|count|counts|copies|load|units?|wbc|rbc|bnp|dimer|ldh"
+    r"|troponin|viral"
     r"|pcr|hcg"
-    r"|afp|psa|ast|alt|amylase|lipase|dose|total|cost|\$|population|over|about|of|than|least|titer|level|was|at|to)\W*$"
+    r"|afp|psa|ast|alt|amylase|lipase|dose|total|cost|\$|population|over|about|of|than|least|titer"
+    r"|level|was|at|to)\W*$"
 )
 _COUNTED = re.compile(
-    r"\s*(?:copies|iu|units?|cells|/\s?[a-z]{1,3}(?![a-z])|per|x10|k/|mg|ml|ng|cfu|colonies|dollars|people)"
+    r"\s*(?:copies|iu|units?|cells|/\s?[a-z]{1,3}(?![a-z])|per|x10|k/|mg|ml|ng|cfu|colonies"
+    r"|dollars|people)"
 )
 _PUBLIC = (
     "NCT",
@@ -62,17 +66,23 @@ _PUBLIC = (
 
 _CUES = {
     "MRN": (
-        rf"(?:mrn|m\.r\.n\.?|mr\s?{_NO}|mr#|medical\s+record(?:s)?(?:\s+{_NO})?|med(?:ical)?\.?\s+rec(?:ord)?\.?"
-        rf"(?:\s+{_NO})?|record\s+{_NO}|unit\s+{_NO}|hosp(?:ital)?\.?\s+{_NO}|(?:patient|pt)\.?\s*{_NO}|chart\s+{_NO}"
-        rf"|health\s+record\s+{_NO}|emr\s*{_NO}|ehr\s*{_NO}|empi|mpi\s*{_NO}|pid\s*{_NO}?|patient_?id|history\s+{_NO}"
+        rf"(?:mrn|m\.r\.n\.?|mr\s?{_NO}|mr#|medical\s+record(?:s)?(?:\s+{_NO})?"
+        rf"|med(?:ical)?\.?\s+rec(?:ord)?\.?"
+        rf"(?:\s+{_NO})?|record\s+{_NO}|unit\s+{_NO}|hosp(?:ital)?\.?\s+{_NO}|(?:patient"
+        rf"|pt)\.?\s*{_NO}|chart\s+{_NO}"
+        rf"|health\s+record\s+{_NO}|emr\s*{_NO}|ehr\s*{_NO}|empi|mpi\s*{_NO}|pid\s*{_NO}?"
+        rf"|patient_?id|history\s+{_NO}"
         rf"|urn\s*{_NO}?|(?-i:UR)\s*{_NO}?|umrn|ipp|film\s+{_NO}|x-?ray\s+{_NO})"
     ),
     "SSN": (
-        rf"(?:ssn|s\.s\.n\.?|ss\s?#|ss\s(?:no\.?|number)|soc(?:ial)?\.?\s+sec(?:urity)?\.?(?:\s+{_NO})?"
+        rf"(?:ssn|s\.s\.n\.?|ss\s?#|ss\s(?:no\.?|number)"
+        rf"|soc(?:ial)?\.?\s+sec(?:urity)?\.?(?:\s+{_NO})?"
         rf"|social\s*[:#]"
-        rf"|ni\s+{_NO}|nino|national\s+insurance(?:\s+{_NO})?|pps\s*{_NO}|ppsn|nric|cpf|bsn|tfn|nir|aadhaar(?:\s+{_NO})?"
+        rf"|ni\s+{_NO}|nino|national\s+insurance(?:\s+{_NO})?|pps\s*{_NO}|ppsn|nric|cpf|bsn|tfn"
+        rf"|nir|aadhaar(?:\s+{_NO})?"
         rf"|personnummer|codice\sfiscale|fiscal\scode|tax\sfile\s{_NO}"
-        rf"|last\s(?:four|4)(?:\s(?:digits\s)?(?:of\s)?(?:the\s|her\s|his\s)?(?:ssn|social))?|sin\s*[:#]|itin)"
+        rf"|last\s(?:four|4)(?:\s(?:digits\s)?(?:of\s)?(?:the\s|her\s|his\s)?(?:ssn|social))?"
+        rf"|sin\s*[:#]|itin)"
     ),
     "ACCOUNT": (
         rf"(?:(?:account|acct\.?|billing|invoice|bank|credit\s+card|debit\s+card|card|har|guarantor"
@@ -81,34 +91,46 @@ _CUES = {
     ),
     "HEALTH_PLAN": (
         rf"(?:(?:insurance|policy|member(?:ship)?|subscriber|beneficiary|group"
-        rf"|medicaid|medicare|insurance\s+plan|health\s+plan|plan\s+beneficiary|medicare\s+beneficiary|payer|hicn?|mbi|hpbn"
-        rf"|hbn|coverage|insured|authori[sz]ation|auth|prior\s+auth(?:orization)?|rx\s?(?:bin|grp|pcn)|rxbin|rxgrp"
-        rf"|health\s+card|ohip|ahcip|msp|personal\s+health)\s*(?:beneficiary\s*)?(?:{_NO}\s*)+|hicn|mbi|hpbn|hbn|ohip|phn"
+        rf"|medicaid|medicare|insurance\s+plan|health\s+plan|plan\s+beneficiary"
+        rf"|medicare\s+beneficiary|payer|hicn?|mbi|hpbn"
+        rf"|hbn|coverage|insured|authori[sz]ation|auth|prior\s+auth(?:orization)?|rx\s?(?:bin|grp"
+        rf"|pcn)|rxbin|rxgrp"
+        rf"|health\s+card|ohip|ahcip|msp|personal\s+health)\s*(?:beneficiary\s*)?(?:{_NO}\s*)+"
+        rf"|hicn|mbi|hpbn|hbn|ohip|phn"
         rf"|rxbin|rxgrp|nhi\s*{_NO}?|nhs\s*(?:{_NO})?(?=[\W_]{{0,6}}\d)|chi\s+{_NO}|medicare\s*#)"
     ),
     "LICENSE": (
-        rf"(?:licen[sc]e\s*(?:plate\s*)?{_NO}?|lic\.?\s*{_NO}|dea\s*{_NO}?|npi\s*{_NO}?|certificat(?:e"
-        rf"|ion)\s+{_NO}|passport\s*{_NO}?|registration\s+{_NO}|dl\s?{_NO}|upin\s*{_NO}?|gmc\s*{_NO}?|nmc\s*{_NO}?"
+        rf"(?:licen[sc]e\s*(?:plate\s*)?{_NO}?|lic\.?\s*{_NO}|dea\s*{_NO}?|npi\s*{_NO}?"
+        rf"|certificat(?:e"
+        rf"|ion)\s+{_NO}|passport\s*{_NO}?|registration\s+{_NO}|dl\s?{_NO}|upin\s*{_NO}?"
+        rf"|gmc\s*{_NO}?|nmc\s*{_NO}?"
         rf"|board\s+cert\s*{_NO})"
     ),
     "VEHICLE": (
-        rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|licen[sc]e\s+plate\s*{_NO}?|plate\s*{_NO}"
+        rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|licen[sc]e\s+plate\s*{_NO}?"
+        rf"|plate\s*{_NO}"
         rf"|tag\s+{_NO})"
     ),
     "DEVICE": (
         rf"(?:serial\s*(?:{_NO}|:)|serial\s(?=[A-Z]*\d{{4}})|s/n|sn:"
-        rf"|sn\s(?=[A-Z]*\d{{5}})|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)|udi"
+        rf"|sn\s(?=[A-Z]*\d{{5}})|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)"
+        rf"|udi"
         rf"|imei"
-        rf"|(?:model|catalog|ref|part|batch)/?\s?(?:lot|serial|sn)\s*{_NO}?|mac(?:\saddress)?\s?:|pump\s+{_NO}"
+        rf"|(?:model|catalog|ref|part|batch)/?\s?(?:lot|serial|sn)\s*{_NO}?|mac(?:\saddress)?\s?:"
+        rf"|pump\s+{_NO}"
         rf"|generator\s+{_NO}"
         rf"|batch\s+{_NO})"
     ),
     "ID": (
-        rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#|id)|order\s+{_NO}|visit\s*{_NO}"
+        rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#|id)|order\s+{_NO}"
+        rf"|visit\s*{_NO}"
         rf"|enc(?:ounter)?\.?\s*{_NO}?|csn|fin|visitid|visit_id|encid|enc_id|requisition\s*{_NO}?"
-        rf"|(?:study|job|document|dictation|transcription|confirmation|claims?|application|petition|complaint|referral|reference|ref\.?|site|sample"
-        rf"|employee|badge|staff|student|user|trial|subject|participant|rx|prescription|incident|booking|docket|provider"
-        rf"|tracking|donor|barcode)\s+{_NO}|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]|id\s+(?:is\s+)?(?=\d)|docket\s?[#:]|docket\s(?=[A-Z]*-?\d))"
+        rf"|(?:study|job|document|dictation|transcription|confirmation|claims?|application"
+        rf"|petition|complaint|referral|reference|ref\.?|site|sample"
+        rf"|employee|badge|staff|student|user|trial|subject|participant|rx|prescription|incident"
+        rf"|booking|docket|provider"
+        rf"|tracking|donor|barcode)\s+{_NO}|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]"
+        rf"|id\s+(?:is\s+)?(?=\d)|docket\s?[#:]|docket\s(?=[A-Z]*-?\d))"
     ),
 }
 
@@ -191,9 +213,11 @@ def _cued(label: str, example: str, score: float = 0.95) -> Rule:
 
 _GAP = r"[\W_]{0,6}"
 _INSURED = re.compile(
-    r"\b(?:Medicare|Medicaid|Cigna|Aetna|Humana|Kaiser|Blue\s?(?:Cross|Shield)|BCBS|United\s?Health(?:care)?|UHC|Anthem"
+    r"\b(?:Medicare|Medicaid|Cigna|Aetna|Humana|Kaiser|Blue\s?(?:Cross|Shield)|BCBS"
+    r"|United\s?Health(?:care)?|UHC|Anthem"
     r"|Tricare|Champus|Molina|Centene|Wellcare|Medi-?Cal|Bupa|policy"
-    rf"|health\splan:\s?[A-Z]\w+)[\W_]{{1,6}}(?P<phi>[A-Z]{{0,3}}-?\d{{3,}}-?\d{{3,}}[A-Z]?\d*){ANY_END}",
+    rf"|health\splan:\s?[A-Z]\w+)[\W_]{{1,6}}"
+    rf"(?P<phi>[A-Z]{{0,3}}-?\d{{3,}}-?\d{{3,}}[A-Z]?\d*){ANY_END}",
     _I,
 )
 # Initials and staff number in a signature; initials of author and typist.
@@ -314,7 +338,8 @@ RULES = (
     Rule(
         "DEVICE",
         re.compile(
-            rf"\bMAC\b(?:\saddress)?[\W_]{{1,6}}(?P<phi>(?:[0-9A-F]{{2}}[:-]){{5}}[0-9A-F]{{2}}){CODE_END}",
+            rf"\bMAC\b(?:\saddress)?[\W_]{{1,6}}(?P<phi>"
+            rf"(?:[0-9A-F]{{2}}[:-]){{5}}[0-9A-F]{{2}}){CODE_END}",
             _I,
         ),
         "Pump MAC {00:1A:2B:3C:4D:5E}.",

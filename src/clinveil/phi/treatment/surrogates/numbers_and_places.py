@@ -107,7 +107,8 @@ _TAILS = (
     "worth",
 )  # fmt: skip
 _STREET_KINDS = re.compile(
-    r"\b(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Way|Place|Pl"
+    r"\b(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir"
+    r"|Way|Place|Pl"
     r"|Terrace|Ter|Parkway|Pkwy"
     r"|Highway|Hwy|Square|Sq|Trail|Trl|Box)\b",
     re.IGNORECASE,
