@@ -29,7 +29,7 @@ from clinveil.lm.private.training import (
     PrivateTraining,
     Randomness,
     patient_batch,
-)  # noqa: E402
+)
 from clinveil.lm.train import NeuralTask  # noqa: E402
 from clinveil.lm.training import Training  # noqa: E402
 from clinveil.lm.vocabulary import WordVocabulary  # noqa: E402

@@ -25,7 +25,7 @@ from clinveil.utility.evaluations._pairs_model import (
     PairTraining,
     Rows,
     predictions,
-)  # noqa: E402
+)
 
 SMALL = NliSettings(hidden=16, seeds=2, batch=64, max_tokens=6, epochs=25, dropout=0.2)
 CPU = torch.device("cpu")

@@ -200,9 +200,8 @@ def as_function(
         return call(given, settings, bound.arguments["seed"], columns)
 
     function.__name__ = function.__qualname__ = name.rpartition(".")[2]
-    # type: ignore[attr-defined]
     function.__doc__ = documentation
-    function.__signature__ = signature
+    function.__signature__ = signature  # type: ignore[attr-defined]
     return function
 
 
