@@ -203,17 +203,6 @@ class Inputs:
         return int(self.counts.sum() + self.unknown.sum()) - self.all.tokens
 
 
-def drawn_outputs(channel: Channel, rows: Ints, m: int, rng: Generator) -> Ints:
-    """m independent outputs of each of these rows, (n, m); none of them may be empty."""
-    ends = np.cumsum(channel.probabilities)
-    starts = np.concatenate([[0.0], ends])[channel.indptr]
-    low = starts[rows][:, None]
-    high = starts[rows + 1][:, None]
-    entries = np.searchsorted(ends, low + rng.random((rows.size, m)) * (high - low), side="right")
-    entries = np.clip(entries, channel.indptr[rows][:, None], channel.indptr[rows + 1][:, None] - 1)
-    return channel.indices[entries].astype(np.int64)
-
-
 def word_strata(
     channel: Channel, counts: NDArray[Any], names: Iterable[str] = ()
 ) -> dict[str, Mask]:
