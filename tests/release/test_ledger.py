@@ -332,8 +332,8 @@ def test_page_one_names_earlier_releases_instead_of_a_condition_that_does_not_ho
 @pytest.mark.parametrize(
     ("kind", "before", "says"),
     [
-        ("obfuscated", "coded", "two draws of each word"),
-        ("coded", "deidentified", "has 40 of these notes in both forms, as known pairs"),
+        ("obfuscated", "obfuscated", "two draws of each word"),
+        ("obfuscated", "deidentified", "has 40 of these notes in both forms, as known pairs"),
         ("deidentified", "obfuscated", "This release is readable"),
         ("deidentified", "deidentified", "which words are surrogates"),
         ("synthetic", "deidentified", "adds up"),

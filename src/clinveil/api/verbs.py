@@ -64,14 +64,14 @@ def release(
     Args:
         notes: a path, a frame, or a list of strings (each of a separate patient).
         out: the folder; `out/release` may leave, `out/vault` never.
-        kind: `obfuscated` (the default), `coded`, `deidentified` or `synthetic`; `--as` of the
+        kind: `obfuscated` (the default), `deidentified` or `synthetic`; `--as` of the
             command.
         vectors: pretrained word vectors to use instead of training on the notes.
         vault: vault of an earlier release (`OUT/vault`) to extend with these notes, using its key,
             channel and settings.
         say: receives the lines that the command prints to stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores:
-            `patients`, `label`, `n`, `epochs`, `scope`, …; tables of the TOML file as dictionaries
+            `patients`, `label`, `n`, `epochs`, `background`, …; tables of the TOML file as dictionaries
             (`lm={"model": "gpt"}`). `workers` is 1 here; with more, a script needs `if __name__ ==
             "__main__":`.
 

@@ -193,7 +193,7 @@ class Product(ABC):
 producers: Registry[Producer] = Registry(
     "release kind",
     "clinveil.releases.producers",
-    first=("obfuscated", "coded", "deidentified", "synthetic"),
+    first=("obfuscated", "deidentified", "synthetic"),
 )
 """All kinds of release by name."""
 

@@ -43,7 +43,7 @@ class ReleaseChannelSettings(ChannelSettings):
         "plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines."
     )
     min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
-        5, "Never release a word of fewer patients (auto: from their number; coded: 5)."
+        5, "Never release a word of fewer patients (auto: from their number)."
     )
 
     @field_validator("min_patients")

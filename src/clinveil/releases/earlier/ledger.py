@@ -41,9 +41,9 @@ VARIABLE = "CLINVEIL_LEDGER"
 LOCK = ".lock"
 WAIT = 60.0
 SALT = 32  # bytes
-DRAWS = frozenset({"obfuscated", "coded"})
+DRAWN = "obfuscated"
 READABLE = "deidentified"
-"""Kinds in which each released word is a random draw for a word of the source, and the kind that
+"""The kind in which each released word is a random draw for a word of the source, and the kind that
 can be read.
 """
 SAME = 0.01  # share of the smaller release; a few texts are common to all ("did not attend")
@@ -192,8 +192,8 @@ class Earlier:
             kind: of the other release of the same notes.
         """
         pairs = f"fewer than {SMALL}" if self.shared < SMALL else f"{self.shared:,}"
-        own = kind in DRAWS
-        other = self.entry.kind in DRAWS
+        own = kind == DRAWN
+        other = self.entry.kind == DRAWN
         if own and self.entry.kind == READABLE:
             return (
                 f"That release is readable: its holder has {pairs} of these notes in both forms, as"

@@ -18,11 +18,7 @@ class Obfuscated(ChannelProducer):
 
     defaults = MappingProxyType(
         {
-            "mechanism": "neighbours",
             "n": "3-14",
-            "scope": "occurrence",
-            "shuffle": "none",
-            "vary_length": 0.0,
             "background": 0.6,
             "layout": "sentences",
             "min_patients": "auto",
