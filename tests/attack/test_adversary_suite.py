@@ -123,7 +123,7 @@ def test_planted_names_are_read_in_copies_alone(case):
 def test_a_reader_holds_other_patients_notes_only(case):
     sides = halves(case, 10**6, 10**6, np.random.default_rng(0))
     assert {n.patient for n in sides.held[0]}.isdisjoint(n.patient for n in sides.held[1])
-    first, second = adversary_views(case, sides, np.random.default_rng(0))
+    first, second = adversary_views(case, sides)
     assert sum(map(len, first.others)) == sum(len(t.entered.split()) for t in sides.held[1])
     assert len(first.notes) == len(sides.attacked[0]) and len(second.notes) == len(
         sides.attacked[1]

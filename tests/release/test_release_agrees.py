@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections import Counter
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from release_cases import release
@@ -94,7 +95,9 @@ def test_every_released_word_is_an_output_of_the_channel_for_its_word(sides):
         pairs.update(zip((lookup_form(entered[a:b]) for a, b in places), released, strict=True))
     inputs = [channel.ids.get(word, channel.unknown) for word, _ in pairs]
     outputs = [channel.ids[word] for _, word in pairs]
-    assert pairs.total() > 10_000 and (channel.matrix()[inputs, outputs] > 0).all()
+    possible = np.asarray(channel.matrix()[inputs, outputs]).ravel() > 0
+    possible |= channel.pool[outputs] > 0  # a background draw
+    assert pairs.total() > 10_000 and possible.all()
 
 
 def test_words_stand_beside_their_own_source():
@@ -112,7 +115,7 @@ def test_a_long_note_is_cut_after_it_was_treated(desk, monkeypatch):
     begins.
     """
     monkeypatch.setattr(samples, "LONGEST", 97)
-    assert main(release(desk, "cut", "--set", "seed=7")) == 0
+    assert main(release(desk, "cut")) == 0
     released = pq.read_table(desk / "cut/release/notes.parquet")["text"].to_pylist()
     record = from_json(json.loads((desk / "cut/vault/record.json").read_text())["internal"])
     for note in record.notes:

@@ -153,7 +153,19 @@ def test_unknown_words_are_replaced_or_dropped_never_passed(desk):
     for unknown in ("pool", "drop"):
         out = f"unknown-{unknown}"
         assert (
-            main(release(desk, out, *TAKEN, "--set", "min_count=4", "--set", f"unknown={unknown}"))
+            main(
+                release(
+                    desk,
+                    out,
+                    *TAKEN,
+                    "--set",
+                    "min_count=4",
+                    "--set",
+                    "background=0",
+                    "--set",
+                    f"unknown={unknown}",
+                )
+            )
             == 0
         )
         tokens = json.loads((desk / out / "release/manifest.json").read_text())["tokens"]

@@ -180,10 +180,19 @@ def _row(holding: Holding, target: Target, candidates: list[Finding]) -> Row:
     top = max(measured, key=above_chance)
     gated = holding in GATED and bool(top.detail.get("gated"))
     by = cast(Holding, top.detail["adversary"])
-    interval = top.low, top.high, top.chance
-    attack = method_of(top) or top.measure
     return Row(
-        holding, target, top.value, *interval, top.n, top.unit, gated, attack, by, finding=top
+        holding,
+        target,
+        top.value,
+        top.low,
+        top.high,
+        top.chance,
+        top.n,
+        top.unit,
+        gated,
+        attack=method_of(top) or top.measure,
+        by=by,
+        finding=top,
     )
 
 

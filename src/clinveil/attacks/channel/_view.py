@@ -200,14 +200,13 @@ def rows_of(text: str, channel: Channel) -> Ints:
     return np.array([get(word, unknown) for word in words(text)], dtype=np.int64)
 
 
-def adversary_views(context: Context, found: Halves, rng: Generator) -> list[AdversaryView]:
+def adversary_views(context: Context, found: Halves) -> list[AdversaryView]:
     """Return a view per half of the patients; the other half's notes, or `Context.others`, are the
     knowledge.
 
     Raises InputError if notes and channel do not match.
     """
     channel, counts, _ = channel_and_counts(context)
-    rng.integers(2**31)  # unused draw: keeps all later draws equal to those of earlier versions
     sides = [_all_aligned(notes, channel, found.left_out) for notes in found.attacked]
     _check_match([*sides[0], *sides[1]], channel, found)
     prior = None if context.others is None else _prior(context.others, channel)
@@ -218,12 +217,14 @@ def adversary_views(context: Context, found: Halves, rng: Generator) -> list[Adv
         held = found.held[1 - half]
         others = [rows_of(note.entered, channel) for note in held] if prior is None else prior
         pairs = _all_aligned(found.pairs[1 - half], channel, Counter())
-        known: Any = {"others": others, "pairs": pairs, "counts": counts, "cache": cache}
         view = AdversaryView(
             channel,
             sides[half],
             released,
-            **known,
+            others=others,
+            pairs=pairs,
+            counts=counts,
+            cache=cache,
             threads=context.workers,
             scratch=context.scratch,
         )

@@ -69,15 +69,24 @@ class Identifiers(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run `identifiers`; with the source notes, the same search in them is the control."""
         assert context.released is not None and context.known is not None
-        how: Any = {"over": context.over, "scratch": context.scratch}
-        ids: Any = {"crosswalk": context.patients, "keep": context.keep}
-        made = identifiers(context.released, context.known, rng, **ids, **how)
-        found = [tagged(f, "recipient", "own identifiers") if f.measure in OWN else f for f in made]
+        in_release = identifiers(
+            context.released,
+            context.known,
+            rng,
+            crosswalk=context.patients,
+            keep=context.keep,
+            over=context.over,
+            scratch=context.scratch,
+        )
+        found = [
+            tagged(f, "recipient", "own identifiers") if f.measure in OWN else f for f in in_release
+        ]
         if context.original is None:
             return found
-        in_source = {
-            f.measure: f.value for f in identifiers(context.original, context.known, rng, **how)
-        }
+        of_source = identifiers(
+            context.original, context.known, rng, over=context.over, scratch=context.scratch
+        )
+        in_source = {f.measure: f.value for f in of_source}
         controls = [
             (f, in_source.get(f.measure), f.measure.startswith("attack.own_")) for f in found
         ]
