@@ -120,7 +120,7 @@ def test_forward_backward_equals_enumeration():
 
 def test_places_without_an_input_break_the_chain():
     channel = channel_of([[2], [2], [3], [3]])
-    note = AlignedNote(np.array([2, 0, 3]), np.array([0, 4, 2]), np.arange(3), 0)
+    note = AlignedNote(np.array([2, 0, 3]), np.array([0, 4, 2]), 0)
     (reading,) = read("bigram", AdversaryView(channel, [note], others=[np.array([0, 1, 2])]))
     assert np.diff(reading.starts).tolist() == [2, 0, 2]
     assert np.isclose(reading.chances[:2].sum(), 1)

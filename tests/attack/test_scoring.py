@@ -10,7 +10,7 @@ from clinveil.attacks.channel.adversary_suite import scored, scores_by_kind
 
 def seen(truth, patient=0):
     truth = np.array(truth)
-    return AlignedNote(np.zeros_like(truth), truth, np.arange(truth.size), patient)
+    return AlignedNote(np.zeros_like(truth), truth, patient)
 
 
 def reading(*places):

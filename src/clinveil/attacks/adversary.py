@@ -51,13 +51,11 @@ class AlignedNote:
         outputs: (n,) rows of `channel.words`, in released order.
         truth: (n,) rows of the source words; `channel.unknown` for a word outside the vocabulary.
             Secret: adversaries may use it in `AdversaryView.pairs` only.
-        positions: (n,) word offsets in the source note. Secret.
         patient: number of the patient.
     """
 
     outputs: Ints
     truth: Ints
-    positions: Ints
     patient: int
 
     def __len__(self) -> int:

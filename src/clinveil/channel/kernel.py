@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clinveil.channel.arrays import Bytes, Notes, Options, Places, Tables, Words64
+from clinveil.channel.arrays import Bytes, Notes, Options, Tables, Words64
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Ints, SmallInts
 
@@ -30,8 +30,8 @@ WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MAS
 )
 RELEASED = 12
 COUNTERS = 13
-# State of the loop: token counts, then bytes written, words released, non-ASCII words read.
-WRITTEN, ALIGNED, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 4)
+# State of the loop: token counts, then bytes written, non-ASCII words read.
+WRITTEN, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 3)
 # XORed with the input of background draws.
 _COIN = np.uint64(0x9E3779B97F4A7C15)
 _MIXED = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -324,15 +324,6 @@ def _read(
 
 
 @helper
-def _align(places: Places, how: Options, state: Ints, start: int, end: int) -> None:
-    """Record the source offsets of a released word; update the counts."""
-    if how.align:
-        places.starts[state[ALIGNED]] = start
-        places.ends[state[ALIGNED]] = end
-    state[ALIGNED] += 1
-
-
-@helper
 def _mark(kind: np.int64, is_ascii: bool, how: Options, state: Ints) -> tuple[bool, bool]:
     """Return whether a token that is not a word is masked, and whether it is copied; update the
     counts.
@@ -373,7 +364,7 @@ def _stop(
 
 @helper
 def _obfuscate_note(
-    notes: Notes, note: int, tables: Tables, how: Options, data: Bytes, places: Places, state: Ints
+    notes: Notes, note: int, tables: Tables, how: Options, data: Bytes, state: Ints
 ) -> bool:
     """Write one note into `data` from `state[WRITTEN]` on; return whether it fits."""
     i = notes.offsets[note]
@@ -382,7 +373,6 @@ def _obfuscate_note(
     last = np.int64(_NOTHING)
     gap = 0
     position = 0
-    point = 0
     at_stop = False
     is_open = False
     while i < end:
@@ -391,7 +381,6 @@ def _obfuscate_note(
         masked = False
         copied = False
         kind, i, points, flag, value = _read(notes.data, i, end, tables)
-        point += points
         if kind == _SPACE:
             gap = max(gap, _LINE if flag else _BLANK)
             stopped = (
@@ -428,8 +417,6 @@ def _obfuscate_note(
         for j in range(length):
             data[written + j] = _MASK_SIGN if masked else source[first + j]
         is_open = how.end_sentences
-        if drawn >= 0:
-            _align(places, how, state, point - points, point)
         written = written + length
         last = kind
         gap = 0
@@ -441,22 +428,18 @@ def _obfuscate_note(
 
 
 @kernel
-def obfuscate_texts(
-    notes: Notes, tables: Tables, how: Options, places: Places
-) -> tuple[Bytes, Ints, Ints, Ints]:
-    """Return the texts, their offsets, the offsets of notes in `places`, and the counts."""
+def obfuscate_texts(notes: Notes, tables: Tables, how: Options) -> tuple[Bytes, Ints, Ints]:
+    """Return the texts, their offsets, and the counts."""
     n_notes = notes.offsets.size - 1
     n_bytes = notes.offsets[n_notes] - notes.offsets[0]
     data = np.empty(n_bytes + n_bytes // 4 + 4096, dtype=np.uint8)
     offsets = np.zeros(n_notes + 1, dtype=np.int64)
-    aligned = np.zeros(n_notes + 1, dtype=np.int64)
     state = np.zeros(_STATE, dtype=np.int64)
     before = np.zeros(_STATE, dtype=np.int64)
     for note in range(n_notes):
         before[:] = state
-        while not _obfuscate_note(notes, note, tables, how, data, places, state):
+        while not _obfuscate_note(notes, note, tables, how, data, state):
             data = np.append(data, np.empty_like(data))
             state[:] = before
         offsets[note + 1] = state[WRITTEN]
-        aligned[note + 1] = state[ALIGNED]
-    return data[: state[WRITTEN]], offsets, aligned, state[:COUNTERS]
+    return data[: state[WRITTEN]], offsets, state[:COUNTERS]

@@ -91,10 +91,7 @@ class KnownPlaintext(Adversary):
         """
         known = view.pairs[: self.notes]
         n_words = len(view.channel.words)
-        in_own_order = (
-            note.truth[np.unique(note.positions, return_index=True)[1]] for note in known
-        )
-        plain = [*view.others, *in_own_order]
+        plain = [*view.others, *(note.truth for note in known)]
         prior = frequency(plain, n_words)
         outputs = frequency(view.released, n_words)
         shadow = shadow_matrix(view, rng)

@@ -297,7 +297,7 @@ def _unprotected(view: AdversaryView) -> AdversaryView:
 
     def known(note: AlignedNote) -> AlignedNote:
         kept = note.truth < plain.unknown
-        return AlignedNote(note.truth[kept], note.truth[kept], note.positions[kept], note.patient)
+        return AlignedNote(note.truth[kept], note.truth[kept], note.patient)
 
     sides = (view.notes, view.pairs)
     notes, pairs = (

@@ -31,7 +31,6 @@ from clinveil.releases.attack_gates import (
     switched_off,
 )
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.crosswalk import VaultTable
 from clinveil.releases.earlier.parent import NewNotes
 from clinveil.releases.gates import accounting_gates, output_gates
 from clinveil.releases.measured import Measured
@@ -169,9 +168,8 @@ class ChannelProduct(SourcedProduct):
         return accounting_gates(self.rows, self.check, balanced=self.tally.balanced)
 
     def context(self) -> Context:
-        """Return source and released notes, channel and alignment."""
-        alignment = VaultTable(self.job.folder.vault / "alignment.parquet")
-        return replace(super().context(), channel=self.channel, alignment=alignment.batches)
+        """Return source and released notes, and the channel."""
+        return replace(super().context(), channel=self.channel)
 
     def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
         """Return findings on names with an output of their own; with `keep_words`, the inversion
@@ -291,7 +289,7 @@ class ChannelProduct(SourcedProduct):
         sample = sources(
             seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index)
         )
-        return aligned(sample, Obfuscator(self.channel, self.job.key, align=True))
+        return aligned(sample, Obfuscator(self.channel, self.job.key))
 
 
 def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vectors:
