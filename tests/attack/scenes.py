@@ -4,7 +4,7 @@ neighbours.
 
 import numpy as np
 
-from clinveil.attacks.adversary import AdversaryView, AlignedNote
+from clinveil.attacks.adversary import AdversaryView, NoteRows
 from clinveil.channel.channel import Channel
 
 
@@ -56,7 +56,7 @@ def seen(channel, note, patient, rng):
     drawn = np.array(
         [rng.choice(channel.row(x)[0], p=channel.row(x)[1]) for x in note.tolist()], dtype=np.int64
     )
-    return AlignedNote(drawn, note, patient)
+    return NoteRows(drawn, note, patient)
 
 
 def view(seed=0, *, n_words=40, k=4, notes=12, others=60, length=40, pairs=0):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.policy import Policy
+from clinveil.channel.policy import WritingPolicy
 
 
 def small(**changes: object) -> Channel:
@@ -60,7 +60,7 @@ def test_figures_are_those_of_the_whole_joint_distribution(tokens):
 
 def test_the_policy_stands_with_the_channel():
     channel = circle().under(numbers="mask").under(layout="keep")
-    assert channel.policy == Policy(layout="keep", numbers="mask")
+    assert channel.policy == WritingPolicy(layout="keep", numbers="mask")
     assert channel.keeping(["pain"]).policy == channel.policy
 
 

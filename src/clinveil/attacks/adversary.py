@@ -43,7 +43,7 @@ every finding.
 
 
 @dataclass(frozen=True, eq=False)
-class AlignedNote:
+class NoteRows:
     """One released note with the source word of each released word; words without a known source
     are left out.
 
@@ -82,10 +82,10 @@ class AdversaryView:
     """
 
     channel: Channel
-    notes: Sequence[AlignedNote]
+    notes: Sequence[NoteRows]
     released: Sequence[Ints] = ()
     others: Sequence[Ints] = ()
-    pairs: Sequence[AlignedNote] = ()
+    pairs: Sequence[NoteRows] = ()
     counts: Ints | None = None
     threads: int = 1
     scratch: Path | None = None

@@ -56,8 +56,8 @@ class Context:
         test_patients: patients of `original` that utility is tested on. unread: whether it is known
             that no model of the release has read their notes.
         keep: columns released unchanged. scratch: private folder for temporary text, such as the
-            vault; None: the system's temporary folder. workers: threads. over: map for attacks that
-            read all notes. No finding depends on them. say: receives progress lines.
+            vault; None: the system's temporary folder. workers: threads. executor: map for attacks
+            that read all notes. No finding depends on them. say: receives progress lines.
     """
 
     channel: Channel | None = None
@@ -82,7 +82,7 @@ class Context:
     keep: tuple[str, ...] = ()
     scratch: Path | None = field(default=None, repr=False)
     workers: int = 2
-    over: Map = field(default=serial, repr=False)
+    executor: Map = field(default=serial, repr=False)
     say: Say = lambda line: None
 
     @cached_property

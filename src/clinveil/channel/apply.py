@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.channel.arrays import Notes, Options, Words64
+from clinveil.channel.arrays import NoteArrays, Options, Words64
 from clinveil.channel.channel import Channel
 from clinveil.channel.kernel import obfuscate_texts
 from clinveil.channel.tables import SipKey, key_words, siphash_strings, string_buffers, tables_of
-from clinveil.channel.tally import Tally, tally_of
+from clinveil.channel.tally import TokenTally, tally_of
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize
@@ -31,7 +31,7 @@ BROKEN_TEXT = "not valid UTF-8"
 
 
 @dataclass(frozen=True)
-class Obfuscated:
+class ObfuscatedBatch:
     """One batch of released notes.
 
     Attributes:
@@ -40,7 +40,7 @@ class Obfuscated:
     """
 
     batch: pa.RecordBatch = field(repr=False)
-    tally: Tally
+    tally: TokenTally
 
 
 class Obfuscator:
@@ -73,23 +73,23 @@ class Obfuscator:
             background=float(policy.background),
         )
 
-    def __call__(self, batch: pa.RecordBatch) -> Obfuscated:
+    def __call__(self, batch: pa.RecordBatch) -> ObfuscatedBatch:
         """Obfuscate a batch with the columns of a corpus. Raises InputError for a null note id."""
         batch, skipped = readable(batch)
         texts = _strings(batch, TEXT)
         data, offsets = string_buffers(texts)
         rows = non_ascii_rows(texts, self.channel.ids)
-        notes = Notes(data=data, offsets=offsets, keys=self._keys(batch), rows=rows)
+        notes = NoteArrays(data=data, offsets=offsets, keys=self._keys(batch), rows=rows)
         text_bytes, ends, counts = obfuscate_texts(notes, self._tables, self._options)
         text = pa.LargeStringArray.from_buffers(
             len(texts), pa.py_buffer(ends), pa.py_buffer(text_bytes)
         )
         field = batch.schema.field(TEXT).with_type(pa.large_string())
         released = batch.set_column(batch.schema.get_field_index(TEXT), field, text)
-        return Obfuscated(released, tally_of(counts.tolist(), batch.num_rows, skipped))
+        return ObfuscatedBatch(released, tally_of(counts.tolist(), batch.num_rows, skipped))
 
     def _keys(self, batch: pa.RecordBatch) -> Words64:
-        """Return `Notes.keys`: keyed hashes of the note ids."""
+        """Return `NoteArrays.keys`: keyed hashes of the note ids."""
         ids = _strings(batch, NOTE_ID)
         if ids.null_count:
             raise InputError("a note has no id", hint="every row needs a value in the id column")
@@ -136,7 +136,7 @@ _CACHED = 64  # characters of the longest piece of text with cached words
 
 
 def non_ascii_rows(texts: pa.LargeStringArray, ids: Mapping[str, int]) -> Ints:
-    """Return the rows (-1 if unknown) of the non-ASCII words in order: `Notes.rows`.
+    """Return the rows (-1 if unknown) of the non-ASCII words in order: `NoteArrays.rows`.
 
     Their lookup form needs Unicode normalisation and case folding, which the compiled loop does not
     have.

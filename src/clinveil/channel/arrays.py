@@ -15,7 +15,7 @@ Bytes = NDArray[np.uint8]
 Words64 = NDArray[np.uint64]
 
 
-class Notes(NamedTuple):
+class NoteArrays(NamedTuple):
     """A batch of notes.
 
     Attributes:
@@ -30,7 +30,7 @@ class Notes(NamedTuple):
     rows: Ints
 
 
-class Tables(NamedTuple):
+class ChannelTables(NamedTuple):
     """Lookup tables of a channel.
 
     Attributes:
@@ -62,7 +62,7 @@ class Options(NamedTuple):
     Attributes:
         keep_layout, end_sentences: `Policy.layout` is "keep" or "sentences". mask_numbers: write
             one `#` per digit.
-        background: as in `Policy`.
+        background: as in `WritingPolicy`.
     """
 
     keep_layout: bool

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
-from clinveil.channel.policy import PLAIN, Policy
+from clinveil.channel.policy import PLAIN, WritingPolicy
 from clinveil.core.tokens import lookup_form, word_spans
 from clinveil.core.tokens import words as words_of
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
@@ -111,7 +111,7 @@ class Channel:
     mechanism: str = "neighbours"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     kept: frozenset[str] = field(default=frozenset(), repr=False)
-    policy: Policy = PLAIN
+    policy: WritingPolicy = PLAIN
 
     def __post_init__(self) -> None:
         n_words = len(self.words)
@@ -286,7 +286,7 @@ class Channel:
         return mixed
 
     def under(self, **policy: Any) -> Channel:
-        """Return the channel with some fields of its `Policy` replaced."""
+        """Return the channel with some fields of its `WritingPolicy` replaced."""
         return replace(self, policy=replace(self.policy, **policy))
 
     def keeping(self, words: Iterable[str]) -> Channel:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.policy import PLAIN, Layout, Numbers, Policy
+from clinveil.channel.policy import PLAIN, Layout, Numbers, WritingPolicy
 from clinveil.core.tokens import Kind, lookup_form, tokenize, word_spans, words
 from clinveil.corpus.corpus import NOTE_ID, TEXT
 from clinveil.scale import Map, serial
@@ -92,7 +92,7 @@ class Allowed:
     kept: frozenset[str] = field(repr=False)
     dropped: frozenset[str] = field(default=frozenset(), repr=False)
     drops_unknown: bool = False
-    policy: Policy = PLAIN
+    policy: WritingPolicy = PLAIN
 
     @classmethod
     def by(cls, channel: Channel) -> Allowed:

@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from clinveil.channel.apply import Obfuscated, Obfuscator
+from clinveil.channel.apply import ObfuscatedBatch, Obfuscator
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import channel_digest, load_channel
-from clinveil.channel.policy import PLAIN, Policy
-from clinveil.channel.tally import Tally, tally_from
+from clinveil.channel.policy import PLAIN, WritingPolicy
+from clinveil.channel.tally import TokenTally, tally_from
 from clinveil.core.files import private_folder, remove
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
@@ -70,10 +70,10 @@ class Target:
     columns: Columns
     suffix: str
 
-    def write(self, results: Iterator[Obfuscated], key: Key) -> Tally:
+    def write(self, results: Iterator[ObfuscatedBatch], key: Key) -> TokenTally:
         """Write the notes with new ids; return the token counts."""
         rename = Renamer(key, patients=self.columns.patient_id is not None)
-        tally = Tally()
+        tally = TokenTally()
         with ExitStack() as stack:
             table = stack.enter_context(TableWriter(self.vault / CROSSWALK))
 
@@ -128,7 +128,7 @@ def opened(path: Path, columns: Columns) -> Corpus:
 
 def write_notes(
     job: ReleaseContext, entered: Corpus, channel: Channel | None
-) -> tuple[Tally, OutputCheck, Path]:
+) -> tuple[TokenTally, OutputCheck, Path]:
     """Write every note into staging, drawn through the channel if there is one, and read the notes
     back.
     """
@@ -164,10 +164,12 @@ def write_notes(
 
 def _results(
     entered: Corpus, obfuscator: Obfuscator | None, over: Map = serial
-) -> Iterator[Obfuscated]:
+) -> Iterator[ObfuscatedBatch]:
     """Yield the notes as they are released; unchanged without an obfuscator."""
     if obfuscator is None:
-        return (Obfuscated(batch, Tally(notes=batch.num_rows)) for batch in entered.batches())
+        return (
+            ObfuscatedBatch(batch, TokenTally(notes=batch.num_rows)) for batch in entered.batches()
+        )
     return over(obfuscator, entered.batches())
 
 
@@ -188,7 +190,7 @@ class WritePart:
     entered: str
     vault: Path
     channel: str
-    policy: Policy
+    policy: WritingPolicy
     commitment: str
     scratch: Path
     columns: Columns
@@ -226,14 +228,14 @@ class WritePart:
 
 
 @lru_cache(maxsize=1)
-def _obfuscator(vault: Path, policy: Policy, channel: str, commitment: str) -> Obfuscator:
+def _obfuscator(vault: Path, policy: WritingPolicy, channel: str, commitment: str) -> Obfuscator:
     """Load the obfuscator once per process; the digests are part of the cache key."""
     return Obfuscator(load_channel(vault / "channel", policy), Key.load(vault / KEY))
 
 
 def _write_parts(
     job: ReleaseContext, entered: Corpus, channel: Channel | None
-) -> tuple[Tally, OutputCheck, Path]:
+) -> tuple[TokenTally, OutputCheck, Path]:
     """Write every part: notes to staging, the crosswalk to the vault, one file per
     part.
     """
@@ -249,7 +251,7 @@ def _write_parts(
     )
     how = job.folder.vault, drawn_from, policy, job.key.commitment, job.folder.work
     works = list[WritePart]()
-    tally = Tally()
+    tally = TokenTally()
     check = NOTHING
     for part, facts in zip(entered.parts, job.facts, strict=True):
         digest = hashlib.sha256((facts.digest + of).encode()).hexdigest()

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.adversary import AdversaryView, AlignedNote
+from clinveil.attacks.adversary import AdversaryView, NoteRows
 from clinveil.attacks.attack import Context, source_id
 from clinveil.attacks.channel.inversion import channel_and_counts
 from clinveil.channel.apply import Obfuscator
@@ -129,7 +129,7 @@ def _collected(context: Context, chosen: Mapping[str, tuple[int, bool]]) -> Halv
     return found
 
 
-def aligned(note: NotePair, channel: Channel) -> AlignedNote | None:
+def aligned(note: NotePair, channel: Channel) -> NoteRows | None:
     """Align a released note with its source; None if the two cannot be aligned."""
     outputs = rows_of(note.released, channel)
     spans = channel.released_spans(note.entered)
@@ -138,7 +138,7 @@ def aligned(note: NotePair, channel: Channel) -> AlignedNote | None:
     forms = (lookup_form(note.entered[start:end]) for start, end in spans)
     truth = np.array([channel.ids.get(form, channel.unknown) for form in forms], dtype=np.int64)
     known = outputs < channel.unknown
-    return AlignedNote(outputs[known], truth[known], note.patient)
+    return NoteRows(outputs[known], truth[known], note.patient)
 
 
 def obfuscated(notes: Sequence[NotePair], channel: Channel, key: Key) -> list[NotePair]:
@@ -201,7 +201,7 @@ def adversary_views(context: Context, found: Halves) -> list[AdversaryView]:
 
 def _all_aligned(
     notes: Sequence[NotePair], channel: Channel, left_out: Counter[str]
-) -> list[AlignedNote]:
+) -> list[NoteRows]:
     found = [aligned(note, channel) for note in notes]
     left_out[NOT_ALIGNED] += found.count(None)
     return [one for one in found if one is not None and len(one)]
@@ -213,7 +213,7 @@ def _released(notes: Sequence[NotePair], channel: Channel) -> list[Ints]:
     ]
 
 
-def _check_match(notes: Sequence[AlignedNote], channel: Channel, found: Halves) -> None:
+def _check_match(notes: Sequence[NoteRows], channel: Channel, found: Halves) -> None:
     """Raise InputError if few notes can be aligned, or many aligned words are impossible."""
     hint = "pass the release, its own vault (OUT/vault) and its source notes"
     if not notes or found.left_out[NOT_ALIGNED] > len(notes):
@@ -301,11 +301,11 @@ def _planted(
     return replace(view, notes=[one for one, _ in shown], released=released), where
 
 
-def _near(note: AlignedNote, row: int) -> AlignedNote:
+def _near(note: NoteRows, row: int) -> NoteRows:
     """Keep the context of a planted name; more distant words carry no information and cost time."""
     distance = np.abs(np.arange(len(note))[:, None] - np.flatnonzero(note.truth == row))
     near = distance.min(axis=1) <= _AROUND
-    return AlignedNote(note.outputs[near], note.truth[near], note.patient)
+    return NoteRows(note.outputs[near], note.truth[near], note.patient)
 
 
 def _with_name(notes: Sequence[NotePair], name: str, rng: Generator) -> list[NotePair]:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, in_runs, separated
 from clinveil.attacks.text._own_copies import (
-    Notes,
+    MatchedNotes,
     own_findings,
     patients_finding,
     phrase_hashes,
@@ -54,7 +54,10 @@ Hashes = NDArray[np.uint64]
 
 
 def near_copies(
-    training: Notes, held_out: Notes, synthetic: Sequence[SmallInts], detail: dict[str, Any]
+    training: MatchedNotes,
+    held_out: MatchedNotes,
+    synthetic: Sequence[SmallInts],
+    detail: dict[str, Any],
 ) -> Finding:
     """Return `attack.copies_near`: training patients with a near copy; control: held-out
     patients.
@@ -252,7 +255,7 @@ def _side(
     number: Callable[[Sequence[str]], SmallInts],
     synthetic_keys: AbstractSet[int],
     corpus: Corpus,
-) -> Notes:
+) -> MatchedNotes:
     """Stream one side through the automaton of the synthetic notes."""
     numbers_of: dict[str, int] = {}
     ids = [np.zeros(0, dtype=np.int32)]
@@ -268,7 +271,7 @@ def _side(
         )
     columns = np.array(columns_of, dtype=np.uint64).reshape(-1, 5).T
     lengths, owners, numbers, same = columns[:4].astype(np.int64)
-    return Notes(
+    return MatchedNotes(
         np.concatenate(ids),
         np.concatenate(matches),
         automaton.runs(),
@@ -281,7 +284,7 @@ def _side(
     )
 
 
-def _matched_sample(trained: Notes, held: Notes, rng: Generator) -> Mask:
+def _matched_sample(trained: MatchedNotes, held: MatchedNotes, rng: Generator) -> Mask:
     """Return a mask of random training patients with about as many words as the held-out ones,
     (n_patients,).
     """
@@ -298,8 +301,8 @@ class _Scan:
     held-out side.
     """
 
-    trained: Notes
-    held: Notes
+    trained: MatchedNotes
+    held: MatchedNotes
     matched: SmallInts  # (n_synthetic_words,)
     notes: Sequence[SmallInts]  # synthetic
     lengths: Ints  # words of each synthetic note

@@ -37,7 +37,7 @@ class Uniqueness(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack; deterministic."""
         assert context.released is not None
-        findings = kept_columns(context.released, context.keep, context.over)
+        findings = kept_columns(context.released, context.keep, context.executor)
         return [tagged(f, "recipient", "kept columns", gated=False) for f in findings]
 
 

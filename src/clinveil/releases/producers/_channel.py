@@ -15,7 +15,7 @@ from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
-from clinveil.channel.tally import Tally
+from clinveil.channel.tally import TokenTally
 from clinveil.core.errors import InputError
 from clinveil.core.files import remove
 from clinveil.core.finding import Finding
@@ -161,7 +161,7 @@ class ChannelProduct(SourcedProduct):
     judged: ClassVar[Collection[Target]] = TARGETS
     vectors: Vectors = field(repr=False)
     channel: Channel = field(repr=False)
-    tally: Tally
+    tally: TokenTally
 
     def accounted(self) -> list[Gate]:
         """Return the gates that every note and every token is accounted for."""
