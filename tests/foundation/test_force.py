@@ -26,7 +26,6 @@ NEW_FOLDER = {
 ALREADY_THERE = {
     "deidentify --vault": "NOTES -o BESIDE --vault OUT --workers 1",
     "report": "RUN -o OUT",
-    "publish": "RUN OUT",
     "study jamia-2020": "NOTES -o OUT --label diagnosis_group",
     "study jmir-2020": "NOTES -o OUT --patients PATIENTS --codes CODES",
     "study clinicalnlp-2019": "NOTES -o OUT",

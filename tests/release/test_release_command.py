@@ -9,7 +9,6 @@ import re
 import shutil
 import stat
 from itertools import pairwise
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -257,19 +256,3 @@ def test_the_first_600_of_mtsamples(real_data, tmp_path):
         == 0
     )
     assert main(["verify", str(tmp_path / "out" / "release")]) == 0
-
-
-def test_a_finished_release_is_published_as_it_is(desk, tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "corpus"))
-    from stores import store
-
-    with store(monkeypatch) as server:
-        assert main(["publish", str(desk / "out"), "s3://notes/release"]) == 0
-        with server.files.open_input_stream(
-            "notes/release/notes.parquet", compression=None
-        ) as file:
-            assert file.read() == (desk / "out/release/notes.parquet").read_bytes()
-        copied(desk, tmp_path)
-        with (tmp_path / "release" / "README.md").open("a") as file:
-            file.write("more")
-        assert main(["publish", str(tmp_path), "s3://notes/changed"]) == 3

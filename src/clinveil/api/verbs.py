@@ -12,6 +12,7 @@ from clinveil.api.frames import ONE_TEXT, Notes, Reading, in_python, path_of, sc
 from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.load_settings import load_settings
+from clinveil.core.locations import refuse_remote
 from clinveil.core.settings import NotesSettings, Settings
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
@@ -211,4 +212,4 @@ def _folder(out: Any) -> Path:
         raise UsageError(
             f"out cannot be of type {type(out).__name__}", hint="pass the path of a folder"
         )
-    return Path(out)
+    return refuse_remote(Path(out))

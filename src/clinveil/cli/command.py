@@ -23,7 +23,6 @@ from clinveil.cli.options import Config, JsonOut, NotesOrQuery, SetKeys, in_pane
 from clinveil.cli.refusals import parser_class
 from clinveil.core.errors import ClinveilError, UsageError
 from clinveil.core.load_settings import load_settings
-from clinveil.core.locations import RemotePath
 from clinveil.core.settings import NotesSettings, Settings, flag_name
 from clinveil.core.words import first_paragraph
 
@@ -65,13 +64,10 @@ def _rows(query: str, uri: str, how: NotesSettings, arguments: Mapping[str, Any]
 
     source = sql_source(query, uri, how)
     places = [arguments[name] for name in ("out", "vault") if isinstance(arguments.get(name), Path)]
-    here = next((place for place in places if not isinstance(place, RemotePath)), None)
-    if here is None and places:
-        hint = "pass --vault FOLDER on this machine"
-        raise UsageError("a remote OUT requires a local vault", where="--from-sql", hint=hint)
-    if here is None:
+    if not places:
         yield QueryPath(source)
         return
+    here = places[0]
     refuse_nameless(here)
     with workplace(here) as folder:
         with owner_only():

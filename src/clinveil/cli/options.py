@@ -79,10 +79,6 @@ OutOrPlan = Annotated[
         "-o", "--out", help="Folder of the release (default: print the plan).", callback=_here
     ),
 ]
-_OUT = typer.Option(
-    "-o", "--out", help="Where to write the result: a path or a URL.", parser=place, metavar="PLACE"
-)
-OutOrStore = Annotated[Path, _OUT]
 _VECTORS = "Use these word vectors (default: train them on NOTES)."
 VectorsGiven = Annotated[Path | None, typer.Option("--vectors", help=_VECTORS)]
 Vault = Annotated[

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import ClinveilError, InputError
-from clinveil.core.files import MARKER, mark, read_json, sha256
+from clinveil.core.files import read_json, sha256
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key, SigningKey, canonical_pem, fingerprint_of, signature_agrees
 from clinveil.core.settings import NotesSettings
-from clinveil.core.upload import SUCCESS
 from clinveil.corpus.open import open_corpus
 from clinveil.report.edition import outward_finding, outward_value
 from clinveil.report.record import Edition, Gate, tally
@@ -306,12 +305,6 @@ def _file_checks(folder: Path, manifest: dict[str, Any]) -> Iterator[Check]:
     }
     _, other = contents(folder)
     found = released_files(folder)
-    if SUCCESS in found and not (folder / SUCCESS).stat().st_size:  # added by an upload
-        rest = {name: digest for name, digest in found.items() if name not in (SUCCESS, MARKER)}
-        made = (folder / MARKER).is_file() and (folder / MARKER).read_bytes() == mark(
-            "publish", sorted([*rest, SUMS])
-        )
-        found = rest if made else found
     named: dict[str, str] = manifest["files"]
     signed = "signing_key" in manifest
     listed = {*named, NAME, *SIGNED} if signed else {*summed}  # older manifests list the notes only

@@ -12,21 +12,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clinveil.core.errors import InputError, UsageError
+from clinveil.core.errors import InputError
 from clinveil.core.files import private_text, read_json, refuse_existing, refuse_nested, remove
 from clinveil.core.finding import Finding, write_findings
-from clinveil.core.locations import RemotePath
 from clinveil.core.runfolder import Kind, RunFolder
-from clinveil.core.upload import ready, send
 from clinveil.corpus.held_out import TABLE
 from clinveil.phi.treatment.records import RESIDUES
 from clinveil.releases.earlier.ledger import IN_VAULT
-from clinveil.releases.manifest import NAME, Account, Check, sealed, verify, write_companions
+from clinveil.releases.manifest import NAME, Account, sealed, write_companions
 from clinveil.report.edition import external_edition
 from clinveil.report.record import Gate, ReleaseRecord, from_json, tally, to_json
 from clinveil.report.render import release_card, render, write_report
 
-COMMAND = "publish"
 RECORD = "record.json"
 EARLIER = "earlier"
 NEW_ALONE = "findings-new.json"
@@ -178,44 +175,3 @@ def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -
     record = stored.get(edition) if isinstance(stored, dict) else None
     write_report(from_json(record, f"{run.name}/{KIND.vault}/{RECORD}"), target)
     return target
-
-
-def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
-    """Send `OUT/release` of a finished run after verification; a refusal writes nothing.
-
-    Raises:
-        InputError: no release, or verification failed. UsageError: the target exists, or is a local
-            path.
-        DiskError: writing to the store failed; a retry resumes.
-    """
-    if not isinstance(to, RemotePath):
-        hint = (
-            "pass a URL, for example s3://bucket/release; for a folder, use: cp -r OUT/release"
-            " FOLDER"
-        )
-        raise UsageError("is a local path", where=to.name, hint=hint)
-    release = out / "release"
-    if not release.is_dir():
-        raise InputError(
-            "contains no release",
-            where=out.name,
-            hint="pass the OUT of a run that passed all gates",
-        )
-    own = read_json(out / KIND.vault / NAME)
-    if not isinstance(own, dict) or not isinstance(own.get("signing_key"), str):
-        hint = (
-            "publish from the OUT of the run, with its vault; release notes of an earlier version"
-            " again"
-        )
-        raise InputError(
-            "has no vault with the manifest of a signed release", where=out.name, hint=hint
-        )
-    checks = verify(release, own["signing_key"])
-    manifest = read_json(release / NAME)
-    listed = manifest.get("files") if isinstance(manifest, dict) else None
-    checks.append(Check("the files are those of the vault's manifest", listed == own.get("files")))
-    if failed := [check for check in checks if not check.passed]:
-        what = f"{len(failed)} checks of its release failed; nothing was sent"
-        raise InputError(what, where=out.name, hint="run clinveil verify OUT/release for details")
-    ready(to, command=COMMAND, force=force)
-    send(release, to, command=COMMAND, force=force)
