@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clinveil.channel.settings import NeighbourRange
 from clinveil.core.errors import UsageError
-from clinveil.core.load_settings import load_settings
+from clinveil.core.load_settings import config_names, load_settings
 from clinveil.core.registry import Registry
 from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, own_settings
-from clinveil.releases.earlier.parent import given_of
 from clinveil.releases.settings import ReleaseSettings
 
 
@@ -41,15 +41,9 @@ def test_the_patient_floor_grows_with_the_notes():
 
     assert floors() == [5, 5, 6, 13, 1000]
     assert floors(min_patients=7) == [7] * 5
-    assert floors(kind="coded") == floors(profile="paper") == [5] * 5
+    assert floors(kind="coded") == [5] * 5
     with pytest.raises(UsageError, match=r"--min-patients: must be 1 or more, or auto"):
         load_settings(ReleaseSettings, {"min_patients": 0})
-
-
-def test_defaults_of_a_kind_do_not_count_as_given():
-    settings = ReleaseSettings(kind="coded", scope="note")
-    assert given_of(settings) == {"kind": "coded", "scope": "note"}
-    assert given_of(ReleaseSettings(profile="strict")) == {"profile": "strict"}
 
 
 @pytest.mark.parametrize(
@@ -66,10 +60,6 @@ def test_defaults_of_a_kind_do_not_count_as_given():
         (
             {"kind": "synthetic", "max_kept": 0.5},
             "--max-kept applies to --as obfuscated, coded or deidentified, not to",
-        ),
-        (
-            {"kind": "coded", "profile": "paper"},
-            "--profile paper applies to --as obfuscated, not to --as coded",
         ),
         ({"kind": "nothing"}, "--as: one of obfuscated, coded, deidentified, synthetic"),
     ],
@@ -205,16 +195,20 @@ def test_a_range_prints_as_it_is_written():
     assert [str(NeighbourRange(low=a, high=b)) for a, b in ((5, 5), (3, 14))] == ["5", "3-14"]
 
 
-def test_a_profile_gives_way_to_the_file_and_to_flags(tmp_path):
-    strict = load_settings(ReleaseSettings, {"kind": "coded", "profile": "strict"}).channel
-    assert (strict.own.cluster_size, strict.min_patients, strict.unknown) == (32, 10, "drop")
-    assert load_settings(ReleaseSettings, {"profile": "paper"}).channel.scope == "occurrence"
-    path = tmp_path / "c.toml"
-    path.write_text('kind = "coded"\nprofile = "strict"\ncluster_size = 5\n')
-    mixed = load_settings(ReleaseSettings, {"min_patients": 7}, path).channel
-    assert (mixed.own.cluster_size, mixed.min_patients, mixed.unknown) == (5, 7, "drop")
-    with pytest.raises(UsageError, match="--profile"):
-        load_settings(ReleaseSettings, {"profile": "lax"})
+def test_shipped_files_are_named_by_config(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert config_names(ReleaseSettings) == ("paper", "strict")
+    strict = load_settings(ReleaseSettings, {"background": 0.7}, Path("strict"))
+    assert (str(strict.channel.n), strict.channel.background) == ("7-20", 0.7)
+    paper = load_settings(ReleaseSettings, {}, Path("paper"), ["epochs=2"])
+    assert (paper.vectors.algorithm, paper.vectors.epochs, paper.max_names) == ("cbow", 2, 1.0)
+    assert paper.channel.layout == "plain"
+    with pytest.raises(UsageError, match=r"^lax: the file does not exist.*one of paper, strict"):
+        load_settings(ReleaseSettings, {}, Path("lax"))
+    with pytest.raises(UsageError, match=r"^n in strict applies to --as obfuscated"):
+        load_settings(ReleaseSettings, {"kind": "deidentified"}, Path("strict"))
+    (tmp_path / "strict").write_text("n = 4\n")
+    assert str(load_settings(ReleaseSettings, {}, Path("strict")).channel.n) == "4"
 
 
 class _Loud(Settings):

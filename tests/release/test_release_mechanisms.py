@@ -59,5 +59,5 @@ def test_the_plan_names_the_mechanism(notes, capsys):
     plan = ["release", str(notes / "notes.parquet")]
     assert main([*plan, "--as", "coded"]) == 0
     assert "every word, clusters of 16 or more words" in capsys.readouterr().out
-    assert main([*plan, "--profile", "paper"]) == 0
+    assert main([*plan, "--config", "paper"]) == 0
     assert "every word, N 3-14" in capsys.readouterr().out

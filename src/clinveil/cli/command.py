@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import typer
 
 from clinveil.cli import groups, progress
-from clinveil.cli.options import Config, JsonOut, NotesOrQuery, SetKeys, in_panel, option
+from clinveil.cli.options import JsonOut, NotesOrQuery, SetKeys, config_option, in_panel, option
 from clinveil.cli.refusals import parser_class
 from clinveil.core.errors import ClinveilError, UsageError
-from clinveil.core.load_settings import load_settings
+from clinveil.core.load_settings import config_names, load_settings
 from clinveil.core.settings import NotesSettings, Settings, flag_name
 from clinveil.core.words import first_paragraph
 
@@ -212,7 +212,9 @@ class Command(Generic[S]):
         if self.settings and (
             self.panels is None or self.settings.flags().keys() - self.flags().keys()
         ):
-            made += [*([("config", Config)] if self.takes_config else []), ("set_keys", SetKeys)]
+            if self.takes_config:
+                made.append(("config", config_option(config_names(self.settings))))
+            made.append(("set_keys", SetKeys))
         # Notes are optional if a query can replace them.
         defaults = (
             None if parameter.annotation == NotesOrQuery else parameter.default for parameter in own

@@ -80,7 +80,6 @@ class Outcome:
 
     Attributes:
         kind: of release. excerpts: passages of released text; empty if refused.
-        switched_off_by: profile or settings that switch gates off, as on the command line.
     """
 
     folder: Places
@@ -88,7 +87,6 @@ class Outcome:
     findings: tuple[Finding, ...] = field(repr=False)
     kind: str = "obfuscated"
     excerpts: tuple[str, ...] = field(default=(), repr=False)
-    switched_off_by: str = ""
 
     @property
     def refused(self) -> bool:
@@ -100,9 +98,7 @@ class Outcome:
         failed = [gate for gate in self.gates if not gate.passed]
         yield tally(gate.outcome for gate in self.gates)
         if off := [gate.name for gate in self.gates if gate.switched_off]:
-            yield f"Switched off: {', '.join(off)}" + (
-                f" ({self.switched_off_by})" if self.switched_off_by else ""
-            )
+            yield f"Switched off: {', '.join(off)}"
         for gate in failed:
             value, most = (
                 f"{x:.3g}" if isinstance(x, float) else x for x in (gate.value, gate.threshold)
@@ -120,7 +116,6 @@ def finish(
     record: ReleaseRecord,
     enter: Callable[[], None],
     over: Callable[..., Iterable[str]],
-    switched_off_by: str = "",
 ) -> Outcome:
     """Write all results of a run, and publish the release if all gates passed.
 
@@ -133,7 +128,7 @@ def finish(
     """
     outcome = Outcome(folder, tuple(account.gates), tuple(account.findings), account.kind)
     leaves = () if outcome.refused else record.excerpts
-    outcome = replace(outcome, excerpts=leaves, switched_off_by=switched_off_by)
+    outcome = replace(outcome, excerpts=leaves)
     outward = external_edition(record)
     card = release_card(outward, account.notes.file)
     report = render(outward)

@@ -341,5 +341,4 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
     job.say("report: two editions")
     record = record_of(product, account, skipped(seen.context, kind, listed), notes, shown)
     over = hashing(job.settings, job.over)
-    off = job.settings.switched_off_by
-    return finish(job.folder, account, record, partial(enter, account.run), over, off)
+    return finish(job.folder, account, record, partial(enter, account.run), over)

@@ -18,9 +18,6 @@ class Coded(ChannelProducer):
     defaults = MappingProxyType(
         {"mechanism": "clusters", "scope": "rare", "shuffle": "note", "vary_length": 0.2}
     )
-    profiles = MappingProxyType(
-        {"strict": {"cluster_size": 32, "min_patients": 10, "unknown": "drop", "vary_length": 0.4}}
-    )
 
 
 producers.register("coded")(Coded())
