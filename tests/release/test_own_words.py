@@ -19,7 +19,7 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.releases import measured
 from clinveil.releases.attack_gates import patient_gates
-from clinveil.report.edition import outward_finding, outward_value
+from clinveil.report.outward import outward_finding, outward_value
 from clinveil.report.record import tally
 
 MEASURES = True

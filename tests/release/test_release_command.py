@@ -19,7 +19,7 @@ from clinveil.attacks.attack import attacks
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.core.tokens import words
-from clinveil.report.edition import outward_finding
+from clinveil.report.outward import outward_finding
 
 MEASURES = True
 PLAIN = ["--set", "phi=false", "--set", "max_names=1", "--set", "max_linkage=1"]
@@ -187,7 +187,7 @@ def test_a_finished_run_needs_force_and_survives_a_failing_one(desk, capsys):
 
 def test_report_again(desk, tmp_path, capsys):
     target = tmp_path / "r.html"
-    assert main(["report", str(desk / "out"), "-o", str(target), "--edition", "external"]) == 0
+    assert main(["report", str(desk / "out"), "-o", str(target)]) == 0
     assert target.read_text() == (desk / "out/release/report.html").read_text()
     assert main(["report", str(desk / "out")]) == 0
     before = (desk / "out/release/report.html").read_bytes()
@@ -198,7 +198,7 @@ def test_report_again(desk, tmp_path, capsys):
     assert (desk / "out/release/report.html").read_bytes() == before
     assert main(["report", str(tmp_path)]) == 3
     (tmp_path / "out/vault").mkdir(parents=True)
-    for damaged in ('{"internal": ', "[]", '{"internal": "{}"}', "{}", '{"internal": 3}'):
+    for damaged in ('{"schema": ', "[]", "{}", '{"schema": 3}'):
         capsys.readouterr()
         (tmp_path / "out/vault/record.json").write_text(damaged)
         assert main(["report", str(tmp_path / "out")]) == 3

@@ -144,7 +144,7 @@ class Product(ABC):
         return {}
 
     def private_entries(self) -> dict[str, Any]:
-        """Return entries of the private part of the internal manifest."""
+        """Return entries of the private part of the vault's manifest."""
         return {}
 
     def jointly(self, findings: list[Finding]) -> tuple[list[Finding], list[Gate]]:
@@ -159,7 +159,7 @@ class Product(ABC):
 
     def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
         """Return some of the measured source notes aligned with their released versions, for the
-        internal report.
+        vault's `sample.html`.
         """
         return []
 
