@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 from clinveil.core.files import locked, private_folder, refuse_nameless
-from clinveil.core.locations import RemotePath
 from clinveil.corpus.uniqueness import Hashes
 from clinveil.lm.private.sgd import Noise
 from clinveil.report.numerals import SMALL, SPACE, share
@@ -245,8 +244,7 @@ class Ledger:
         """
         if folder is None and (site := os.environ.get(VARIABLE)):
             folder = Path(site)
-        if folder is None:
-            refuse_nameless(out)
+        refuse_nameless(out)
         place = Path(os.path.expanduser(folder)) if folder else out.with_name(NAME)  # noqa: PTH111  never raises
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
@@ -258,7 +256,7 @@ class Ledger:
             raise UsageError("cannot be used as a ledger folder", where=near.name, hint=hint)
         if place.exists():
             private_folder(place)  # now, because the entry is written only after hours
-        return cls(place, None if isinstance(out, RemotePath) else out.parent)
+        return cls(place, out.parent)
 
     @property
     def description(self) -> str:
