@@ -34,7 +34,6 @@ from clinveil.lm.vocabulary import Vocabulary, WordVocabulary, digest, train_byt
 if TYPE_CHECKING:
     from clinveil.lm.network import Network, NeuralModel
     from clinveil.lm.pretrained import PublicModel
-    from clinveil.lm.private.training import PatientPlan
     from clinveil.lm.training import Training
 
 SAVE_EVERY = 500  # steps between two writes of the training state
@@ -79,7 +78,6 @@ class NeuralTask:
             state, for resuming.
         start: returns the initial network, if it is not random. prefixes: tokens before each note,
             by label.
-        private: patients, noise and samples of a differentially private training.
     """
 
     encoded: EncodedNotes
@@ -92,16 +90,14 @@ class NeuralTask:
     state: Path | None = None
     start: Callable[[], Network] | None = None
     prefixes: Sequence[Sequence[int]] = ()
-    private: PatientPlan | None = None
 
     @property
     def identity(self) -> str:
         """Hash of everything that the training depends on: notes, validation notes, vocabulary,
         recipe and seed.
         """
-        question = None if self.private is None else self.private.random.question
         described = json.dumps(
-            [digest(self.vocabulary), self.recipe.as_dict(), self.seed, question], sort_keys=True
+            [digest(self.vocabulary), self.recipe.as_dict(), self.seed], sort_keys=True
         )
         hashed = hashlib.sha256(described.encode())
         for notes in (self.encoded, *([] if self.validation is None else [self.validation])):
@@ -155,12 +151,10 @@ class NeuralTask:
         def perplexity(network: Network, notes: EncodedNotes) -> float:
             return fit_of(NeuralModel(self.vocabulary, network), notes).perplexity
 
-        if self.private is not None:
-            from clinveil.lm.private.training import PrivateTraining as Training
         return Training(
             self.vocabulary.size,
             self.recipe,
-            plan or self.private or plan_of(self.encoded, self.recipe, self.seed),
+            plan or plan_of(self.encoded, self.recipe, self.seed),
             seed=self.seed,
             device=device_named(self.device),
             validate=(

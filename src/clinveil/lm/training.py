@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,9 +29,6 @@ from clinveil.lm.network import (
 )
 from clinveil.lm.plan import Batch, Plan
 from clinveil.lm.recipe import Recipe
-
-if TYPE_CHECKING:
-    from clinveil.lm.private.training import PatientPlan
 
 # fixed schedule: share of the steps, and of the rate at the end
 WARM_UP = 0.02
@@ -70,7 +67,7 @@ class Training(Trainer[Network, Batch]):
     """
 
     progress: TokenProgress
-    plan: Plan | PatientPlan
+    plan: Plan
     judged_by = "validation perplexity"
     hint = "pass a smaller --rate"
 
@@ -78,7 +75,7 @@ class Training(Trainer[Network, Batch]):
         self,
         size: int,
         recipe: Recipe,
-        plan: Plan | PatientPlan,
+        plan: Plan,
         *,
         seed: int,
         device: torch.device,
