@@ -72,7 +72,7 @@ def release(
         say: receives the lines that the command prints to stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores:
             `patients`, `label`, `n`, `epochs`, `scope`, …; tables of the TOML file as dictionaries
-            (`lm={"model": "gpt"}`). `workers` is 1 here; with more, a script needs `if __name__ ==
+            (`lm={"model": "lstm"}`). `workers` is 1 here; with more, a script needs `if __name__ ==
             "__main__":`.
 
     Returns:

@@ -19,7 +19,7 @@ from clinveil.corpus.medtext import dictionary
 from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.notes import EncodedNotes, PlainNotes
-from clinveil.lm.plan import Packed, Plan, Rows, columns_plan, packed_plan, rows_plan
+from clinveil.lm.plan import Plan, plan_of
 from clinveil.lm.recipe import (
     PRETRAINED,
     CountedKind,
@@ -52,21 +52,6 @@ def make_vocabulary(
     return WordVocabulary(
         [*words, *(word for word in dict.fromkeys(always) if word not in set(words))]
     )
-
-
-def plan_of(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Plan:
-    """Return the batches of a training."""
-    if recipe.plan == "stream":
-        return columns_plan(
-            encoded.ids, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs
-        )
-    return notes_plan(encoded, recipe, seed)
-
-
-def notes_plan(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Rows | Packed:
-    """Return batches of independent notes."""
-    make = packed_plan if neural_kind(recipe.kind).packed else rows_plan
-    return make(encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=seed)
 
 
 @dataclass(frozen=True)
