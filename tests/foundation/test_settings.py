@@ -71,10 +71,12 @@ def test_settings_of_another_kind_are_refused_in_the_file_and_by_set(tmp_path):
 
 def test_set_takes_keys_of_groups_and_tables(tmp_path):
     path = tmp_path / "c.toml"
-    path.write_text('kind = "synthetic"\n[lm]\nmodel = "gpt"\nlayers = 2\n[synthetic]\ncount = 7\n')
+    path.write_text(
+        'kind = "synthetic"\n[lm]\nmodel = "lstm"\nlayers = 2\n[synthetic]\ncount = 7\n'
+    )
     made = load_settings(ReleaseSettings, {}, path, ["lm.layers=3", "synthetic.temperature=0.5"])
     assert (made.lm.model, made.lm.layers, made.synthetic.count, made.synthetic.temperature) == (
-        "gpt",
+        "lstm",
         3,
         7,
         0.5,
@@ -99,7 +101,7 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
         ("lm=3", r"^--set lm is a table, not a value \(set its keys, such as lm\.KEY\)$"),
         ("synthetic=x", r"^--set synthetic is a table, not a value"),
         ("lm.layers=0", r"^lm\.layers: Input should be greater than or equal to 1"),
-        ("lm.model=lute", r"^lm\.model: one of unigram, ngram, lstm, gpt"),
+        ("lm.model=lute", r"^lm\.model: one of unigram, ngram, lstm, pretrained"),
     ],
 )
 def test_a_mistake_in_set_names_the_key(text, message):

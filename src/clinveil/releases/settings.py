@@ -121,7 +121,7 @@ class WriterSettings(TrainingSettings):
     model: str = choice(
         language_models,
         "ngram",
-        "ngram (shared word sequences), unigram, lstm (paper C's), gpt, pretrained.",
+        "ngram (shared word sequences), unigram, lstm (paper C's), pretrained.",
     )
 
 
