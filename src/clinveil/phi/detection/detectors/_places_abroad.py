@@ -17,7 +17,10 @@ from clinveil.phi.detection.note import NoteView
 
 _CAP = r"(?:St\.|[A-Z\xc0-\xde](?:\.|[\w']*))(?:-[A-Z\xc0-\xde]\w*)?"
 _TOWN = r"[A-Z\xc0-\xde][a-z\xdf-\xff][\w']*"
-_OF = r"(?:(?:de|du|des|della|dello|delle|del|dei|di|da|do|dos|das|la|las|los|le|les|el|sur)\s|d'|l'){0,2}"
+_OF = (
+    r"(?:(?:de|du|des|della|dello|delle|del|dei|di|da|do|dos|das|la|las|los|le|les|el|sur)\s"
+    r"|d'|l'){0,2}"
+)
 _END = rf"(?<!\.)(?![\xc0-\xff%])(?![./-]\d){CODE_END}"
 _SMALL = words(
     "Phone Tel Telephone Mobile Fax Email Dob Date Age Patient Mother Father Carers Lives Next Ward"
@@ -71,8 +74,14 @@ def _is_word(word: str) -> bool:
     )
 
 
-_KIND = r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Close|Drive|Way|Place|Crescent|Terrace|Court|Green|Hill|Row|Square)"
-_HOUSE = r"(?:Cottage|Rectory|House|Lodge|Farm|Barn|Villa|Vicarage|Apartments|Mansions|Moorings|Towers|Mill)"
+_KIND = (
+    r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Close|Drive|Way|Place|Crescent|Terrace|Court|Green"
+    r"|Hill|Row|Square)"
+)
+_HOUSE = (
+    r"(?:Cottage|Rectory|House|Lodge|Farm|Barn|Villa|Vicarage|Apartments|Mansions|Moorings|Towers"
+    r"|Mill)"
+)
 
 
 def _rule(pattern: str, example: str, score: float = 0.8) -> Rule:
