@@ -45,12 +45,15 @@ def tail(note: NoteView, end: int) -> Iterator[tuple[int, int, str]]:
     copy.
     """
     after_code = False
-    while match := _TAIL.match(note.plain, end):
+    # The full stop of an abbreviation: `44 River Rd. Leeds LS1 4AP`.
+    dotted = note.plain[end : end + 2] == ". "
+    while match := _TAIL.match(note.plain, end + dotted):
         if town := match["town"]:
             comma = "," in note.plain[end : match.start("town")]
             first = re.split(r"[\s-]", town.removeprefix("The "))[0]
             before_code = re.match(
-                r",?\s(?:[A-Z]{2,3}\s)?[A-Z]?\d", note.plain[match.end() : match.end() + 8]
+                r",?\s(?:[A-Z]{2,3}\s)?(?:[A-Z]?\d|[A-Z]{2}\d[A-Z\d]?\s\d[A-Z]{2})",
+                note.plain[match.end() : match.end() + 14],
             )
             if (
                 first in _SMALL
@@ -59,6 +62,9 @@ def tail(note: NoteView, end: int) -> Iterator[tuple[int, int, str]]:
             ):
                 return
         kind = match.lastgroup or ""
+        if dotted and kind != "town":
+            return
+        dotted = False
         if kind != "state":
             yield *match.span(kind), {"zip": "ZIP", "town": "CITY"}.get(kind, "ADDRESS")
         end = match.end()
