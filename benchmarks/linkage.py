@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from clinveil import Key
-from clinveil.attacks.text.linkage import OWN, WITH, WITHOUT, Assets, Own, LinkageSides, View
+from clinveil.attacks.text.linkage import OWN, WITH, WITHOUT, Assets, LinkageSides, Own, View
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel

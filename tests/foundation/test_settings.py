@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clinveil.channel.settings import NeighbourRange
 from clinveil.core.errors import UsageError
-from clinveil.core.load_settings import load_settings
+from clinveil.core.load_settings import config_names, load_settings
 from clinveil.core.registry import Registry
 from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, own_settings
-from clinveil.releases.earlier.parent import given_of
 from clinveil.releases.settings import ReleaseSettings
 
 
@@ -30,15 +30,8 @@ def test_the_patient_floor_grows_with_the_notes():
 
     assert floors() == [5, 5, 6, 13, 1000]
     assert floors(min_patients=7) == [7] * 5
-    assert floors(profile="paper") == [5] * 5
     with pytest.raises(UsageError, match=r"--min-patients: must be 1 or more, or auto"):
         load_settings(ReleaseSettings, {"min_patients": 0})
-
-
-def test_defaults_of_a_kind_do_not_count_as_given():
-    settings = ReleaseSettings(kind="deidentified", phi=False)
-    assert given_of(settings) == {"kind": "deidentified", "phi": False}
-    assert given_of(ReleaseSettings(profile="strict")) == {"profile": "strict"}
 
 
 @pytest.mark.parametrize(
@@ -55,10 +48,6 @@ def test_defaults_of_a_kind_do_not_count_as_given():
         (
             {"kind": "synthetic", "max_kept": 0.5},
             "--max-kept applies to --as obfuscated or deidentified, not to",
-        ),
-        (
-            {"kind": "deidentified", "profile": "paper"},
-            "--profile paper applies to --as obfuscated, not to --as deidentified",
         ),
         ({"kind": "nothing"}, "--as: one of obfuscated, deidentified, synthetic"),
     ],
@@ -82,10 +71,12 @@ def test_settings_of_another_kind_are_refused_in_the_file_and_by_set(tmp_path):
 
 def test_set_takes_keys_of_groups_and_tables(tmp_path):
     path = tmp_path / "c.toml"
-    path.write_text('kind = "synthetic"\n[lm]\nmodel = "gpt"\nlayers = 2\n[synthetic]\ncount = 7\n')
+    path.write_text(
+        'kind = "synthetic"\n[lm]\nmodel = "lstm"\nlayers = 2\n[synthetic]\ncount = 7\n'
+    )
     made = load_settings(ReleaseSettings, {}, path, ["lm.layers=3", "synthetic.temperature=0.5"])
     assert (made.lm.model, made.lm.layers, made.synthetic.count, made.synthetic.temperature) == (
-        "gpt",
+        "lstm",
         3,
         7,
         0.5,
@@ -110,7 +101,7 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
         ("lm=3", r"^--set lm is a table, not a value \(set its keys, such as lm\.KEY\)$"),
         ("synthetic=x", r"^--set synthetic is a table, not a value"),
         ("lm.layers=0", r"^lm\.layers: Input should be greater than or equal to 1"),
-        ("lm.model=lute", r"^lm\.model: one of unigram, ngram, lstm, gpt"),
+        ("lm.model=lute", r"^lm\.model: one of unigram, ngram, lstm, pretrained"),
     ],
 )
 def test_a_mistake_in_set_names_the_key(text, message):
@@ -187,16 +178,20 @@ def test_a_range_prints_as_it_is_written():
     assert [str(NeighbourRange(low=a, high=b)) for a, b in ((5, 5), (3, 14))] == ["5", "3-14"]
 
 
-def test_a_profile_gives_way_to_the_file_and_to_flags(tmp_path):
-    strict = load_settings(ReleaseSettings, {"profile": "strict"}).channel
-    assert (str(strict.n), strict.background) == ("7-20", 0.8)
-    assert load_settings(ReleaseSettings, {"profile": "paper"}).channel.layout == "plain"
-    path = tmp_path / "c.toml"
-    path.write_text('profile = "strict"\nn = "4-9"\n')
-    mixed = load_settings(ReleaseSettings, {"min_patients": 7}, path).channel
-    assert (str(mixed.n), mixed.min_patients, mixed.background) == ("4-9", 7, 0.8)
-    with pytest.raises(UsageError, match="--profile"):
-        load_settings(ReleaseSettings, {"profile": "lax"})
+def test_shipped_files_are_named_by_config(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert config_names(ReleaseSettings) == ("paper", "strict")
+    strict = load_settings(ReleaseSettings, {"background": 0.7}, Path("strict"))
+    assert (str(strict.channel.n), strict.channel.background) == ("7-20", 0.7)
+    paper = load_settings(ReleaseSettings, {}, Path("paper"), ["epochs=2"])
+    assert (paper.vectors.algorithm, paper.vectors.epochs, paper.max_names) == ("cbow", 2, 1.0)
+    assert paper.channel.layout == "plain"
+    with pytest.raises(UsageError, match=r"^lax: the file does not exist.*one of paper, strict"):
+        load_settings(ReleaseSettings, {}, Path("lax"))
+    with pytest.raises(UsageError, match=r"^n in strict applies to --as obfuscated"):
+        load_settings(ReleaseSettings, {"kind": "deidentified"}, Path("strict"))
+    (tmp_path / "strict").write_text("n = 4\n")
+    assert str(load_settings(ReleaseSettings, {}, Path("strict")).channel.n) == "4"
 
 
 class _Loud(Settings):

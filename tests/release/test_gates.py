@@ -220,7 +220,7 @@ def test_a_public_seed_closes_its_gate():
     ("n", "said"), [(1, "ewer than 11"), (5, "ewer than 11"), (10, "ewer than 11"), (80, "80")]
 )
 def test_no_sentence_of_a_gate_holds_a_small_count_of_the_feed(n, said):
-    """The external report, which hides small counts, prints these sentences as they are."""
+    """The report, which hides small counts, prints these sentences as they are."""
     detail = {"in_feed": n, "in_release": n, "alone": 0, "expected": 0.0}
     found = [
         Finding(f"attack.own_{kind}", 0.0, n, count=0, unit="patients", detail=detail)

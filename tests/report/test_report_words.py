@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.core.finding import Finding
-from clinveil.report.cells import direction
 from clinveil.report.measures import UNKNOWN, catalogue, find
 from clinveil.report.numerals import interval, number, share, small, text
 
@@ -112,10 +111,3 @@ def test_every_entry_has_a_title_a_question_and_claims_nothing(name):
     assert not re.search(
         r"anonym|compliant|\bsafe ", f"{entry.title} {entry.asked} {entry.means}".lower()
     )
-
-
-def test_directions():
-    assert direction(finding(1.0)) == "lower is safer"
-    assert direction(finding(1.0, better="higher")) == "higher is safer"
-    assert direction(finding(1.0, better="higher", measure="utility.x")) == "higher is more useful"
-    assert "no direction" in direction(finding(1.0, better=None))

@@ -20,8 +20,8 @@ from clinveil.attacks.threats import Target, above_chance, method_of
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Columns
 from clinveil.releases.gates import FAULT, gate
-from clinveil.report.edition import too_small
 from clinveil.report.numerals import SMALL, SPACE, share
+from clinveil.report.outward import too_small
 from clinveil.report.record import Gate
 from clinveil.report.risks import ONE_SIDED, effective, enough
 from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
@@ -179,7 +179,7 @@ def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
         if finding.detail["target"] not in (TEN_WORDS, PUBLIC) and (finding.low or 0.0) > limit:
             views[known] = max(views.get(known, finding), finding, key=above_chance)
     for known, finding in views.items():
-        much = "some" if too_small(finding, "external") else f"{finding.value:.0%}"
+        much = "some" if too_small(finding) else f"{finding.value:.0%}"
         text = "the whole text of a note" if known == "whole texts" else known
         yield f"A recipient with {text} links {much} of the notes to the right patient."
 

@@ -192,7 +192,7 @@ class FirstPage:
 
 
 def first_page(record: ReleaseRecord) -> FirstPage:
-    """Return the first page of a record, in its edition."""
+    """Return the first page of a record."""
     table, others = _risks(record)
     worse = {
         f.measure

@@ -242,7 +242,6 @@ class ChannelProduct(SourcedProduct):
         yield Fact("word vectors", self.origin)
         if self.job.settings.channel.keep_words:
             yield Fact("words left unchanged", len(self.channel.kept))
-            yield Fact("which words", ", ".join(sorted(self.channel.kept)), internal=True)
 
     def manifest_entries(self) -> dict[str, Any]:
         """Return token counts and the origin of the vectors."""

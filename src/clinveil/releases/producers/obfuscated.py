@@ -24,22 +24,6 @@ class Obfuscated(ChannelProducer):
             "min_patients": "auto",
         }
     )
-    profiles = MappingProxyType(
-        {
-            "strict": {"n": "7-20", "background": 0.8},
-            "paper": {
-                "layout": "plain",
-                "min_patients": 5,
-                "background": 0.0,
-                "algorithm": "cbow",
-                "window": 5,
-                "epochs": 5,
-                "train_words": 0,
-                "max_names": 1.0,
-                "max_linkage": 1.0,
-            },
-        }
-    )
 
     def floor(self, patients: int) -> int:
         """Return how many patients must use a word before it may be released, given the number of

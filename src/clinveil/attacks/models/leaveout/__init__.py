@@ -43,10 +43,10 @@ from clinveil.core.types import Say
 from clinveil.lm.model import LanguageModel, Logs
 from clinveil.lm.models.ngram import train_ngram
 from clinveil.lm.notes import PlainNotes
-from clinveil.lm.plan import Plan
+from clinveil.lm.plan import Plan, notes_plan, plan_of
 from clinveil.lm.recipe import CountedKind, Recipe, kind_of
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
-from clinveil.lm.train import NeuralTask, notes_plan, plan_of, refuse_too_large
+from clinveil.lm.train import NeuralTask, refuse_too_large
 from clinveil.scale.local import Map, processes
 from clinveil.scale.tasks import Result, Store, perform_all
 
