@@ -47,7 +47,7 @@ class Obfuscator:
     """Replace every word of a batch of notes by a draw from a channel; thread-safe.
 
     Args:
-        channel: the compiled mechanism with its policy.
+        channel: the channel with its policy.
         key: the secret key of all draws.
 
     Raises:

@@ -1,4 +1,4 @@
-"""`Channel`, P(output | input) over a vocabulary: the result of every token mechanism."""
+"""`Channel`, P(output | input) over a vocabulary: how words are replaced."""
 
 from __future__ import annotations
 

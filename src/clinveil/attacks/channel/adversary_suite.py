@@ -377,7 +377,7 @@ def scored(
 def _blocks(
     notes: Iterable[NoteRows], recoveries: Iterable[Recovery]
 ) -> Iterator[tuple[list[NoteRows], list[Recovery]]]:
-    """Yield batches of notes and recoveries; clusters have thousands of candidates per word."""
+    """Yield batches of notes and recoveries; a word may have many candidates."""
     block = list[tuple[NoteRows, Recovery]]()
     size = 0
     for pair in zip(notes, recoveries, strict=True):
