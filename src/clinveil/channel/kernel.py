@@ -47,9 +47,15 @@ _BLANK = 1
 _LINE = 2
 _FNV_START = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
-_8, _11, _13, _16, _17, _21, _32, _56, _64 = (
-    np.uint64(bits) for bits in (8, 11, 13, 16, 17, 21, 32, 56, 64)
-)
+_8 = np.uint64(8)
+_11 = np.uint64(11)
+_13 = np.uint64(13)
+_16 = np.uint64(16)
+_17 = np.uint64(17)
+_21 = np.uint64(21)
+_32 = np.uint64(32)
+_56 = np.uint64(56)
+_64 = np.uint64(64)
 _UNIT = 2.0**-53
 _LOW = np.uint64(0xFFFFFFFF)
 _V0 = np.uint64(0x736F6D6570736575)
@@ -389,10 +395,10 @@ def _obfuscate_note(
         kind, i, points, flag, value = _read(notes.data, i, end, tables)
         if kind == _SPACE:
             gap = max(gap, _LINE if flag else _BLANK)
-            stopped = (
-                _stop(notes.data, start, i, at_stop, data, written, state) if is_open else written
-            )
-            written, is_open = stopped, is_open and stopped == written
+            if is_open:
+                text_end = _stop(notes.data, start, i, at_stop, data, written, state)
+                is_open = text_end == written
+                written = text_end
             at_stop = False
             continue
         at_stop = kind == _PUNCT and notes.data[start] in (

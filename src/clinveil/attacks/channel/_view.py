@@ -104,8 +104,10 @@ def halves(context: Context, tokens: int, others: int, rng: Generator) -> Halves
         in_all = in_all + lengths[patient]
         in_half[number % 2] = in_half[number % 2] + lengths[patient]
     found = _collected(context, chosen)
-    one, two = ([held[i] for i in rng.permutation(len(held))[:PAIRS]] for held in found.held)
-    return replace(found, pairs=(one, two))
+    first, second = found.held
+    first_pairs = [first[i] for i in rng.permutation(len(first))[:PAIRS]]
+    second_pairs = [second[i] for i in rng.permutation(len(second))[:PAIRS]]
+    return replace(found, pairs=(first_pairs, second_pairs))
 
 
 def _collected(context: Context, chosen: Mapping[str, tuple[int, bool]]) -> Halves:

@@ -174,8 +174,10 @@ class _AdversaryRun:
         )
         control = self._scores([_permuted(view, rng) for view in sample], rng)
         for stratum, among in self.strata.items():
-            scores, others = (side.get(stratum, side["all"]) for side in (read, control))
-            one, other = (side.at(among[side.truth]) for side in (scores, others))
+            scores = read.get(stratum, read["all"])
+            others = control.get(stratum, control["all"])
+            one = scores.at(among[scores.truth])
+            other = others.at(among[others.truth])
             yield _with_cell(self._finding(stratum, one, other), self.reader)
         if canaries and all(self.reader.is_applicable(view) for view, _ in canaries):
             yield _with_cell(self._canaries(canaries, rng), self.reader)

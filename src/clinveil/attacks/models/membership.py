@@ -118,7 +118,8 @@ def infer_membership(
         InputError: a patient on two sides (sampled or not), or too few patients.
     """
     _refuse_shared(training, held_out, reference)
-    training, held_out = (_sample(side, most, rng) for side in (training, held_out))
+    training = _sample(training, most, rng)
+    held_out = _sample(held_out, most, rng)
     scored = _score_notes(model, training, held_out, reference, rng)
     if blind is None:
         blind = blind_membership(
@@ -165,7 +166,8 @@ def membership_of_release(
             )
         ]
     _refuse_shared(training, held_out, None)
-    training, held_out = (_sample(side, most, rng) for side in (training, held_out))
+    training = _sample(training, most, rng)
+    held_out = _sample(held_out, most, rng)
     members = as_words(training)
     others = as_words(held_out)
     text = model_of_text(as_words(released))

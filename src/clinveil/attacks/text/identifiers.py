@@ -289,7 +289,8 @@ def search_batch(
     search = sought()
     notes = [*rows([batch])]
     hashed = hashes(note.patient_id for note in notes)
-    feed, (first, number) = search.rows_of(hashed), _by_first(hashed)
+    feed = search.rows_of(hashed)
+    first, number = _by_first(hashed)
     known = feed[first][feed[first] >= 0]
     both = zip(search.people(known), search.people(search.other[known]), strict=True)
     own = {row: _OwnSearch(*pair) for row, pair in zip(known.tolist(), both, strict=True)}
@@ -347,10 +348,10 @@ def _findings(
     search: Sought, batches: Sequence[IdentifierMatches], rng: Generator, permutations: int
 ) -> Iterator[Finding]:
     """Yield the findings on all batches, which are in the order of the notes."""
-    owners, rows, notes, counts = (
-        np.concatenate([getattr(batch, name) for batch in batches])
-        for name in ("owners", "rows", "notes", "counts")
-    )
+    owners = np.concatenate([batch.owners for batch in batches])
+    rows = np.concatenate([batch.rows for batch in batches])
+    notes = np.concatenate([batch.notes for batch in batches])
+    counts = np.concatenate([batch.counts for batch in batches])
     first, number = _by_first(owners)
     totals = np.zeros((first.size, 2), dtype=np.int64)
     np.add.at(totals, number, notes)

@@ -190,7 +190,8 @@ def predict(
         training_of: returns training words and labels for a mask of rows.
     """
     folds = rng.permutation(np.arange(int(notes.people.max()) + 1) % FOLDS)[notes.people]
-    chances, shuffled = (np.zeros((len(notes.labels), notes.classes)) for _ in range(2))
+    chances = np.zeros((len(notes.labels), notes.classes))
+    shuffled = np.zeros((len(notes.labels), notes.classes))
     for fold in range(FOLDS):
         test = folds == fold
         texts, labels = training_of(~test)
@@ -249,9 +250,8 @@ class AttributePredictions:
         labels = self.notes.labels
         people = self.notes.people
         even = np.ones(len(self.notes.labels))
-        value, control = (
-            _balanced(labels, chances, even) for chances in (self.chances, self.shuffled)
-        )
+        value = _balanced(labels, self.chances, even)
+        control = _balanced(labels, self.shuffled, even)
 
         def of_drawn(weights: Ints) -> float:
             return _balanced(labels, self.chances, weights[people].astype(np.float64))

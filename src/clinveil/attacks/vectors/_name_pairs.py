@@ -75,14 +75,16 @@ def closest_pairs(matrix: Floats, k: int, metric: Metric) -> NamePairs:
                 np.float32
             )
             limit = found.distances[-1] if len(found.first) == k else np.inf
-            one, other = np.nonzero(distances <= limit)
-            one, other = one[one < other], other[one < other]
-            first = np.concatenate([found.first, (one + start).astype(np.int32)])
-            second = np.concatenate([found.second, (other + start).astype(np.int32)])
-            found = _first(
-                NamePairs(first, second, np.concatenate([found.distances, distances[one, other]])),
-                k,
+            rows, columns = np.nonzero(distances <= limit)
+            upper = rows < columns  # each pair once
+            rows = rows[upper]
+            columns = columns[upper]
+            pairs = NamePairs(
+                np.concatenate([found.first, (rows + start).astype(np.int32)]),
+                np.concatenate([found.second, (columns + start).astype(np.int32)]),
+                np.concatenate([found.distances, distances[rows, columns]]),
             )
+            found = _first(pairs, k)
     return found
 
 
@@ -193,7 +195,8 @@ class NameTokens:
         with itself.
         """
         columns = list(combinations(range(tokens.shape[1]), 2))
-        first, second = (tokens[:, [pair[side] for pair in columns]] for side in (0, 1))
+        first = tokens[:, [pair[0] for pair in columns]]
+        second = tokens[:, [pair[1] for pair in columns]]
         return np.where(
             first == second, -1, self.code(np.minimum(first, second), np.maximum(first, second))
         )

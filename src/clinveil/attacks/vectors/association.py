@@ -420,7 +420,8 @@ class PatientTests:
         n = len(self.distances)
         p = test(self.distances)
         control_p = test(self.distances[self.swap])
-        count, control = (int((adjust(values) <= LEVEL).sum()) for values in (p, control_p))
+        count = int((adjust(p) <= LEVEL).sum())
+        control = int((adjust(control_p) <= LEVEL).sum())
         detail: dict[str, Any] = {
             "metric": self.metric,
             "series": series,

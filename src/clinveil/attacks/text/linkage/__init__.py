@@ -284,4 +284,4 @@ def _plain_matchers(sides: LinkageSides, *, fragment: bool) -> dict[str, Doubles
     return found if fragment else {**found, "length and layout": length(sides)}
 
 
-__all__ = ["Linkage", "Own", "LinkageSides", "View", "other_notes", "paired"]
+__all__ = ["Linkage", "LinkageSides", "Own", "View", "other_notes", "paired"]

@@ -133,11 +133,11 @@ def _shape(text: str, words: Sequence[str]) -> tuple[int, int, int, int]:
 def mean_vector(sides: LinkageSides, vectors: Vectors) -> Doubles:
     """Return the cosine of mean word vectors, weighted by rarity and centred."""
     ids = WordIds(dict(zip(vectors.words, range(len(vectors.words)), strict=True)), 0)
-    released, known = (counts(side, ids) for side in (sides.released_words, sides.known_words))
+    released = counts(sides.released_words, ids)
+    known = counts(sides.known_words, ids)
     rare = diags(rarity(released, known))
-    left, right = (
-        _centred(np.asarray(logged(side) @ rare @ vectors.matrix)) for side in (released, known)
-    )
+    left = _centred(np.asarray(logged(released) @ rare @ vectors.matrix))
+    right = _centred(np.asarray(logged(known) @ rare @ vectors.matrix))
     return np.asarray(left @ right.T)
 
 
@@ -168,7 +168,8 @@ class Likelihood:
         occurrences each.
         """
         ids = WordIds(channel.ids, 0)
-        released, known = (counts(side, ids) for side in (sides.released_words, sides.known_words))
+        released = counts(sides.released_words, ids)
+        known = counts(sides.known_words, ids)
         output_counts = np.asarray(released.sum(axis=0)).ravel() + 0.5
         return cls(
             released,
