@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 from clinveil.core.files import locked, private_folder, refuse_nameless
-from clinveil.core.locations import RemotePath
 from clinveil.corpus.uniqueness import Hashes
 from clinveil.report.numerals import SMALL, SPACE, share
 
@@ -40,9 +39,9 @@ VARIABLE = "CLINVEIL_LEDGER"
 LOCK = ".lock"
 WAIT = 60.0
 SALT = 32  # bytes
-DRAWS = frozenset({"obfuscated", "coded"})
+DRAWN = "obfuscated"
 READABLE = "deidentified"
-"""Kinds in which each released word is a random draw for a word of the source, and the kind that
+"""The kind in which each released word is a random draw for a word of the source, and the kind that
 can be read.
 """
 SAME = 0.01  # share of the smaller release; a few texts are common to all ("did not attend")
@@ -188,8 +187,8 @@ class Earlier:
             kind: of the other release of the same notes.
         """
         pairs = f"fewer than {SMALL}" if self.shared < SMALL else f"{self.shared:,}"
-        own = kind in DRAWS
-        other = self.entry.kind in DRAWS
+        own = kind == DRAWN
+        other = self.entry.kind == DRAWN
         if own and self.entry.kind == READABLE:
             return (
                 f"That release is readable: its holder has {pairs} of these notes in both forms, as"
@@ -241,8 +240,7 @@ class Ledger:
         """
         if folder is None and (site := os.environ.get(VARIABLE)):
             folder = Path(site)
-        if folder is None:
-            refuse_nameless(out)
+        refuse_nameless(out)
         place = Path(os.path.expanduser(folder)) if folder else out.with_name(NAME)  # noqa: PTH111  never raises
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
@@ -254,7 +252,7 @@ class Ledger:
             raise UsageError("cannot be used as a ledger folder", where=near.name, hint=hint)
         if place.exists():
             private_folder(place)  # now, because the entry is written only after hours
-        return cls(place, None if isinstance(out, RemotePath) else out.parent)
+        return cls(place, out.parent)
 
     @property
     def description(self) -> str:
