@@ -9,23 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from clinveil.core.types import Doubles, Floats, Ints, Mask, SmallInts
+from clinveil.core.types import Doubles, Floats, Ints, SmallInts
 from clinveil.scale.local import threads as in_threads
 
 _PRODUCTS = 1 << 24  # in memory, per thread
 _GROUPS = 32  # of targets, per neighbour
-# Candidates per list that the centroids are fitted to; rounds of k-means.
-_TRAINED_ON = 100
-_ROUNDS = 10
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -145,38 +139,3 @@ def one_thread_each() -> Iterator[None]:
     """Limit BLAS to one thread per call, so that sums do not depend on the number of threads."""
     with threadpool_limits(1, user_api="blas"):
         yield
-
-
-def alone(work: Callable[[T], R], some: T) -> R:
-    """Run `work` with faiss limited to the calling thread."""
-    import faiss
-
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    try:
-        return work(some)
-    finally:
-        faiss.omp_set_num_threads(before)
-
-
-def topics(units: Floats, fitted: Mask, n: int, seed: int) -> Ints:
-    """Return the nearest of n centroids of each unit vector, (n_words,).
-
-    The centroids come from spherical k-means of the vectors in `fitted`, in one thread.
-    """
-    import faiss
-
-    def nearest(units: Floats) -> Ints:
-        limits = {"max_points_per_centroid": _TRAINED_ON, "min_points_per_centroid": 1}
-        means = faiss.Kmeans(
-            units.shape[1], n, niter=_ROUNDS, spherical=True, seed=seed % 2**31, **limits
-        )
-        means.train(units[fitted])
-        centroids = np.asarray(means.centroids, dtype=np.float32)
-        found: tuple[Floats, Ints] = faiss.knn(
-            units, centroids, 1, metric=faiss.METRIC_INNER_PRODUCT
-        )
-        return found[1][:, 0]
-
-    with one_thread_each():
-        return alone(nearest, units)
