@@ -18,7 +18,7 @@ from heapq import nlargest
 from itertools import groupby, islice
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import default_vault, read_json
@@ -145,6 +145,28 @@ class PastRun:
             raise InputError(_CHANGED, hint=_NOTES)
 
 
+class Reviewable(Protocol):
+    """A run whose entries are reviewed; its vault gets the files of decisions."""
+
+    @property
+    def vault(self) -> Path:
+        """Private folder of the run."""
+        ...
+
+    @property
+    def key(self) -> Key:
+        """Key from which that of the text hashes is derived."""
+        ...
+
+    def deidentifier(self) -> Deidentifier | None:
+        """Return what treats the notes; None if reviewers must not see detections."""
+        ...
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the notes or excerpts to review, in order."""
+        ...
+
+
 def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None) -> PastRun:
     """Return the run that wrote OUT.
 
@@ -216,12 +238,15 @@ def _lines(path: Path) -> Iterator[tuple[str, Span, str]]:
         for number, line in enumerate(file, 1):
             try:
                 row = json.loads(line)
-                source = row["detector"], row["score"], row.get("why", "")
-                yield (
-                    row["note_id"],
-                    Span(row["start"], row["end"], row["label"], *source),
-                    row["text"],
+                span = Span(
+                    row["start"],
+                    row["end"],
+                    row["label"],
+                    row["detector"],
+                    row["score"],
+                    row.get("why", ""),
                 )
+                yield row["note_id"], span, row["text"]
             except (ValueError, KeyError, TypeError, InputError):
                 raise InputError(
                     f"line {number}: invalid span", where=path.name, hint=AGAIN
@@ -233,8 +258,16 @@ def _residues(path: Path) -> Iterator[FoundResidue]:
     with path.open(encoding="utf-8") if path.is_file() else nullcontext(()) as file:
         for number, line in enumerate(file, 1):
             try:
-                yield FoundResidue(**json.loads(line))
-            except (ValueError, TypeError):
+                row = json.loads(line)
+                yield FoundResidue(
+                    note_id=row["note_id"],
+                    start=row["start"],
+                    end=row["end"],
+                    label=row["label"],
+                    text=row["text"],
+                    context=row["context"],
+                )
+            except (ValueError, KeyError, TypeError):
                 raise InputError(
                     f"line {number}: invalid residue", where=path.name, hint=AGAIN
                 ) from None
@@ -258,7 +291,8 @@ class Desk:
     """One reviewer's session. The public methods are the API of the page.
 
     Args:
-        treat: replaces spans with the settings of the run.
+        treat: replaces spans with the settings of the run. None hides from the page what was
+            detected: it shows no treated text and no doubt.
         log: the reviewer's decisions.
         key: key of the text hashes, in hex.
 
@@ -269,7 +303,7 @@ class Desk:
     def __init__(
         self,
         entries: Sequence[Entry],
-        treat: Deidentifier,
+        treat: Deidentifier | None,
         log: DecisionLog,
         *,
         key: str,
@@ -296,6 +330,7 @@ class Desk:
         """Return the list of notes with their progress, and all labels."""
         return {
             "reviewer": self.reviewer,
+            "blind": self._treat is None,
             "labels": [{"label": label, "means": meaning} for label, meaning in LABELS.items()],
             "notes": [self._listed(at) for at in range(len(self.entries))],
         }
@@ -362,17 +397,15 @@ class Desk:
     def _listed(self, at: int) -> Json:
         entry = self.entries[at]
         decided = self._decided(at)
-        counts = {
-            "spans": len(entry.shown),
-            "suspects": len(entry.suspects),
+        listed: Json = {
+            "id": entry.note.note_id,
+            "done": decided.done,
             "decided": len(decided.verdicts),
         }
-        return {
-            "id": entry.note.note_id,
-            "doubt": round(entry.doubt, 1),
-            "done": decided.done,
-            **counts,
-        }
+        if self._treat is not None:
+            listed["spans"] = len(entry.shown)
+            listed["doubt"] = round(entry.doubt, 1)
+        return listed
 
     def _state(self, at: int) -> Json:
         """Return the current spans of a note, its replacements, and its entry in the list of
@@ -380,13 +413,23 @@ class Desk:
         """
         entry = self.entries[at]
         decided = self._decided(at)
+        return {
+            "at": at,
+            "spans": _shown(entry.shown, decided.verdicts),
+            "pieces": self._pieces(entry, decided),
+            "undo": bool(decided.steps),
+            "listed": self._listed(at),
+        }
+
+    def _pieces(self, entry: Entry, decided: NoteDecisions) -> list[list[int | str]]:
+        """Return start, end and replacement of each span that is treated."""
+        if self._treat is None:
+            return []
         active = revised(entry.spans, decided.verdicts)
         treated = self._treat.treated(entry.note.text, active, entry.note.patient_id)
-        pieces = [
+        return [
             [span.start, span.end, item.text] for span, item in zip(active, treated, strict=True)
         ]
-        state = {"at": at, "spans": _shown(entry.shown, decided.verdicts), "pieces": pieces}
-        return {**state, "undo": bool(decided.steps), "listed": self._listed(at)}
 
     @staticmethod
     def _refuse(entry: Entry, decided: NoteDecisions, change: Change) -> None:
@@ -437,7 +480,7 @@ def _page_span(place: tuple[int, int], found: Span | None, verdict: Verdict | st
 
 
 @contextmanager
-def open_desk(run: PastRun, entries: Sequence[Entry], reviewer: str) -> Iterator[Desk]:
+def open_desk(run: Reviewable, entries: Sequence[Entry], reviewer: str) -> Iterator[Desk]:
     """Open the session of one reviewer on the notes of a run. The decisions are in the run's
     vault.
     """

@@ -32,7 +32,7 @@ MAX_BYTES = 1 << 20
 SECONDS = 30
 """Time limit for receiving a request."""
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
-SCRIPTS = "review state opened decide find keys labels lists note offsets server"
+SCRIPTS = "review state opened decide find labels lists note offsets server"
 PAGE = ("review.html", "review.css", *(f"{name}.js" for name in SCRIPTS.split()))
 HEADERS = {
     "Content-Security-Policy": (
@@ -139,13 +139,13 @@ class ReviewServer(ThreadingHTTPServer):
 
     def answers(self) -> Mapping[str, Callable[..., Mapping[str, Any]]]:
         """Return the function for each API path, called with the fields of the request body."""
-        desk = self.desk
-        steps: list[tuple[str, Callable[..., Mapping[str, Any]]]] = [
-            ("queue", desk.queue),
-            ("note", desk.note),
-        ]
-        steps += [("act", desk.act), ("undo", desk.undo), ("search", desk.search)]
-        return {f"/api/{name}": function for name, function in steps}
+        return {
+            "/api/queue": self.desk.queue,
+            "/api/note": self.desk.note,
+            "/api/act": self.desk.act,
+            "/api/undo": self.desk.undo,
+            "/api/search": self.desk.search,
+        }
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -23,7 +23,6 @@ from clinveil.lexicons.names import name_form
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView, Word
 from clinveil.phi.validation.design import KINDS, allocation
-from clinveil.phi.validation.sheet import Piece, Sample
 
 SURE = 0.85
 PASSAGES = ("cued", "rest")
@@ -59,6 +58,16 @@ class Location(NamedTuple):
     start: int
     end: int
     stratum: str
+
+
+class Sample(NamedTuple):
+    """A sampled location, and the parts of it that are to be judged. It contains no text."""
+
+    note_id: str
+    start: int
+    end: int
+    stratum: str
+    parts: tuple[tuple[int, int], ...]
 
 
 def locations(
@@ -248,17 +257,6 @@ class Draw:
 
 
 def sample(note: Note, location: Location, others: Sequence[Location]) -> Sample:
-    """Return a location with its text and context."""
-    text = note.text
-    pieces = list[Piece]()
-    at = location.start
-    for start, end in open_parts(text, location, others):
-        pieces += [(text[at:start], False), (text[start:end], True)]
-        at = end
-    pieces.append((text[at : location.end], False))
-    shown = tuple(piece for piece in pieces if piece[0])
-    before = text[max(0, location.start - AROUND) : location.start]
-    after = text[location.end :][:AROUND]
-    return Sample(
-        note.note_id, location.start, location.end, location.stratum, shown, before, after
-    )
+    """Return a location as a sample."""
+    parts = tuple(open_parts(note.text, location, others))
+    return Sample(note.note_id, location.start, location.end, location.stratum, parts)
