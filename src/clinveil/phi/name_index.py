@@ -43,7 +43,9 @@ from clinveil.phi.name_variants import (
 SURE = 0.85
 # of spans added by the index: less than `SURE`, so that their text does not enter the index
 SCORE = 0.8
-PROPAGATED = "heard"  # detector name in outputs, which must not change
+DETECTOR = "name-index"
+STAFF = "name of staff"
+"""Kind of variant of a name that is searched for in the notes of all patients."""
 _SHORTEST = 3
 _SHORTEST_STAFF = 4
 _SHORTEST_LOWER = 5
@@ -246,7 +248,7 @@ def mentions(
     irregular = (word for word in odd if not (word.isascii() and word.isalpha()))
     of_staff = (written & staff).union(word for word in irregular if name_form(word) in staff)
     # Lower-case word -> kind of variant.
-    wanted = dict.fromkeys(of_staff, PROPAGATED) | variants.among(written, odd)
+    wanted = dict.fromkeys(of_staff, STAFF) | variants.among(written, odd)
     wanted |= dict.fromkeys(variants.exact.intersection(note.words.lowers).difference(wanted), OWN)
     if wanted:
         yield from _Lookup(note, wanted, found).spans()
@@ -269,7 +271,7 @@ def _outside(
 ) -> Iterator[Span]:
     """Yield the spans of ranges of the plain copy that are not within a span."""
     for start, end in ranges:
-        span = note.span(start, end, "NAME", PROPAGATED, SCORE, why)
+        span = note.span(start, end, "NAME", DETECTOR, SCORE, why)
         if _covering(found, span.start, span.end) is None:
             yield span
 
@@ -313,7 +315,7 @@ class _Lookup:
         if word.classes & _AMBIGUOUS or len(word.text) < _SHORTEST or self._before_noun(index):
             return False
         if word.capital:
-            return why not in (MISSPELT, NICKNAME, PROPAGATED) or not word.shouted or word.listed
+            return why not in (MISSPELT, NICKNAME, STAFF) or not word.shouted or word.listed
         return (
             why == OWN
             and (word.listed or len(word.text) >= _SHORTEST_LOWER)
