@@ -1,5 +1,5 @@
-"""`clinveil validate`: a run, its folder, a stop and going on, the judged sample, and what is refused
-in one line.
+"""`clinveil validate`: a run, its folder, a stop and going on, the judged sample, and what is
+refused in one line.
 """
 
 from __future__ import annotations

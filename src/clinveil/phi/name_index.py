@@ -28,7 +28,7 @@ from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import PEOPLE
 from clinveil.phi.detection.names.mentions import SAYS
 from clinveil.phi.detection.note import NoteView, Word, look_up, plain
-from clinveil.phi.matching.wordtable import Column
+from clinveil.phi.matching.wordtable import WordColumn
 from clinveil.phi.name_variants import (
     MISSPELT,
     NICKNAME,
@@ -180,7 +180,7 @@ def _is_unlisted(written: str) -> bool:
     return word == lower and len(word) > 2 and not listed and not is_word(word)
 
 
-_UNLISTED = Column(_is_unlisted, np.bool_)  # not a mark: most runs do not need it
+_UNLISTED = WordColumn(_is_unlisted, np.bool_)  # not a mark: most runs do not need it
 
 
 def names_in(text: str, spans: Iterable[Span]) -> frozenset[Name]:
@@ -262,8 +262,8 @@ def _parts(pattern: re.Pattern[str], word: str) -> tuple[tuple[str, ...], tuple[
     return parts, tuple(filterfalse(exact_match_only, parts))
 
 
-_CAPITALISED = Column(lambda word: _parts(_CAPITALS, word))
-_ALL = Column(lambda word: _parts(_PIECE, word))
+_CAPITALISED = WordColumn(lambda word: _parts(_CAPITALS, word))
+_ALL = WordColumn(lambda word: _parts(_PIECE, word))
 
 
 def _outside(

@@ -1,4 +1,4 @@
-"""`clinveil review`: Review and correct detected identifiers in a local browser."""
+"""`clinveil review`: Correct detected identifiers, or judge a sample, in a local browser."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ReviewSettings(Settings):
 def review(
     run: Run[ReviewSettings], out: Reviewed, notes: NotesNow = None, vault: VaultOf = None
 ) -> None:
-    """Correct detected identifiers, or judge the sample of clinveil validate, in a local browser."""
+    """Correct detected identifiers, or judge a sample, in a local browser."""
     settings = run.settings
     reviewed = review_of(out, vault=vault, notes=notes)
     order = "given" if isinstance(reviewed, SampledRun) else settings.order

@@ -22,8 +22,8 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.open import open_corpus
 from clinveil.phi.review.decisions import NoteDecisions, hash_key, read_file
-from clinveil.phi.review.desk import Entry, PastRun, past_run
-from clinveil.phi.validation.design import KINDS, Annotated
+from clinveil.phi.review.desk import PastRun, ReviewEntry, past_run
+from clinveil.phi.validation.design import STRATA, JudgedStratum
 from clinveil.phi.validation.sample import AROUND, PASSAGES, Sample
 
 DESIGN = "design.json"
@@ -82,7 +82,7 @@ def read_design(folder: Path) -> Design:
             Sample(note_id, start, end, stratum, tuple((first, last) for first, last in parts))
             for note_id, start, end, stratum, parts in record["samples"]
         )
-        if not {sample.stratum for sample in samples} <= KINDS.keys():
+        if not {sample.stratum for sample in samples} <= STRATA.keys():
             raise ValueError
         return Design(
             run=record["run"],
@@ -116,7 +116,7 @@ class SampledRun:
     def deidentifier(self) -> None:
         """Return None: no treated text is shown."""
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[ReviewEntry]:
         """Yield each sampled location with its context, in random order.
 
         Raises InputError if the notes are not those of the run.
@@ -135,9 +135,9 @@ class SampledRun:
         for number, sample in enumerate(self.design.samples):
             parts = tuple(_in_excerpt(sample))
             passage = sample.stratum in PASSAGES
-            yield Entry(
+            yield ReviewEntry(
                 note=Note(_name(number), "", excerpts[number]),
-                spans=() if passage else tuple(Span(*part, LABEL, SAMPLED) for part in parts),
+                spans=() if passage else tuple(Span(a, b, LABEL, SAMPLED) for a, b in parts),
                 suspects=parts if passage else (),
                 number=number,
             )
@@ -213,7 +213,7 @@ def _mark(sample: Sample, decisions: NoteDecisions) -> int:
 
 def annotated(
     design: Design, marks: Mapping[int, int], *, unsure: tuple[int, int] = (0, 1)
-) -> dict[str, Annotated]:
+) -> dict[str, JudgedStratum]:
     """Return the annotations per stratum.
 
     Args:
@@ -231,8 +231,8 @@ def annotated(
                 "judge more locations in the order of the page, which is random, until each stratum"
                 " has one"
             )
-            raise InputError(f"no marks in stratum '{KINDS[name].description}'", hint=hint)
-        detected = KINDS[name].found
+            raise InputError(f"no marks in stratum '{STRATA[name].description}'", hint=hint)
+        detected = STRATA[name].detected
         values = [unsure[not detected] if count == UNSURE else count for count in counts]
-        strata[name] = Annotated(detected, size, len(counts), tuple(n for n in values if n))
+        strata[name] = JudgedStratum(detected, size, len(counts), tuple(n for n in values if n))
     return strata

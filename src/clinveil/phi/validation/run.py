@@ -30,7 +30,7 @@ from clinveil.lexicons.names import name_form
 from clinveil.phi.settings import ValidateSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import check_known_patients, found_spans
-from clinveil.phi.validation.design import KINDS, METHOD, Annotated, recall
+from clinveil.phi.validation.design import METHOD, STRATA, JudgedStratum, recall
 from clinveil.phi.validation.queue import DESIGN, UNSURE, Design, annotated, read_design, read_marks
 from clinveil.phi.validation.sample import Draw, suspected, usual_forms
 from clinveil.scale import processes
@@ -45,7 +45,7 @@ KNOWN_SOURCE = "known patients' own names, compared word by word"
 CHANCE_IS = "another patient's name in the same notes"
 
 
-class Survival:
+class NameSurvival:
     """Count each known patient's own name in the notes and in the text left by the engine."""
 
     def __init__(self, patients: Mapping[str, Patient], rng: Generator) -> None:
@@ -151,7 +151,7 @@ def marked_findings(design: Design, marks: Mapping[int, int]) -> list[Finding]:
 
 
 def _recall(
-    worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]
+    worst: Mapping[str, JudgedStratum], best: Mapping[str, JudgedStratum], about: Mapping[str, int]
 ) -> Finding:
     low = recall([*worst.values()])
     high = recall([*best.values()])
@@ -168,15 +168,15 @@ def _recall(
         unit="places",
         method=METHOD,
         source=SOURCE,
-        detail={**about, "found": low.found, "missed": low.missed},
+        detail={**about, "found": low.detected, "missed": low.missed},
     )
 
 
 def _precision(
-    worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]
+    worst: Mapping[str, JudgedStratum], best: Mapping[str, JudgedStratum], about: Mapping[str, int]
 ) -> Finding:
-    locations = sum(stratum.size for stratum in worst.values() if stratum.found)
-    looked = sum(stratum.looked for stratum in worst.values() if stratum.found)
+    locations = sum(stratum.size for stratum in worst.values() if stratum.detected)
+    looked = sum(stratum.looked for stratum in worst.values() if stratum.detected)
     if not looked:
         return Finding(
             "validate.precision",
@@ -201,8 +201,8 @@ def _precision(
     )
 
 
-def _share(strata: Mapping[str, Annotated], locations: int) -> tuple[float, float, float]:
-    found = [stratum for stratum in strata.values() if stratum.found and stratum.size]
+def _share(strata: Mapping[str, JudgedStratum], locations: int) -> tuple[float, float, float]:
+    found = [stratum for stratum in strata.values() if stratum.detected and stratum.size]
     values = [stratum.size / locations * len(stratum.hits) / stratum.looked for stratum in found]
     ends = [
         [s.size / locations * end for end in clopper_pearson(len(s.hits), s.looked)] for s in found
@@ -211,7 +211,7 @@ def _share(strata: Mapping[str, Annotated], locations: int) -> tuple[float, floa
     return sum(values), max(low, 0.0), min(high, 1.0)
 
 
-def _strata(strata: Mapping[str, Annotated]) -> Iterator[Finding]:
+def _strata(strata: Mapping[str, JudgedStratum]) -> Iterator[Finding]:
     """Yield, per stratum, the share of marked locations that contain an identifier."""
     for name, stratum in strata.items():
         if not stratum.size:
@@ -219,7 +219,7 @@ def _strata(strata: Mapping[str, Annotated]) -> Iterator[Finding]:
         hits = len(stratum.hits)
         looked = stratum.looked
         detail: Detail = {
-            "stratum": KINDS[name].description,
+            "stratum": STRATA[name].description,
             "places": stratum.size,
             "identifiers": sum(stratum.hits),
         }
@@ -272,7 +272,8 @@ _HEAD = "# Detection recall on these notes\n"
 _NEXT = """
 ## What to do next
 
-Judge the sample with `clinveil review OUT`, then run `clinveil validate --marked OUT/review/first.jsonl OUT`.
+Judge the sample with `clinveil review OUT`, then run
+`clinveil validate --marked OUT/review/first.jsonl OUT`.
 """
 
 
@@ -407,7 +408,7 @@ def _sampled(
     settings = run.settings
     usual = usual_forms(track(rows(run.corpus), "notes read", run.say))
     draw = Draw(settings.locations, settings.passage, usual, default_rng([run.seed, 3]))
-    survival = Survival(run.patients, default_rng([run.seed, 4])) if run.patients else None
+    survival = NameSurvival(run.patients, default_rng([run.seed, 4])) if run.patients else None
     for note, found in track(run.engine(feed=True), "notes searched", run.say):
         draw.add(note, found, suspected(note))
         if survival:
@@ -423,7 +424,7 @@ def _sampled(
 def _known(run: Validation) -> list[Finding]:
     if not run.patients:
         return []
-    survival = Survival(run.patients, default_rng([run.seed, 4]))
+    survival = NameSurvival(run.patients, default_rng([run.seed, 4]))
     for note, found in track(
         run.engine(feed=False), "notes searched without the patient list", run.say
     ):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import partial
 from typing import NamedTuple
 
 from numpy.random import Generator
@@ -22,7 +23,7 @@ from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView, Word
-from clinveil.phi.validation.design import KINDS, allocation
+from clinveil.phi.validation.design import STRATA, allocation
 
 SURE = 0.85
 PASSAGES = ("cued", "rest")
@@ -53,7 +54,7 @@ _BREAK = re.compile(r"\n+|(?<=[.;!?])\s+")
 
 
 class Location(NamedTuple):
-    """A half-open range [start, end) of a note, and its stratum (a key of `design.KINDS`)."""
+    """A half-open range [start, end) of a note, and its stratum (a key of `design.STRATA`)."""
 
     start: int
     end: int
@@ -173,7 +174,8 @@ def _numbers(note: NoteView) -> Iterator[Location]:
         before = note.plain[max(0, match.start() - 14) : match.start()]
         after = note.plain[match.start() :][:12]
         if _LONG.search(match[0]) or _NUMBER_CUE.search(before) or _OLD.match(after):
-            yield Location(*note.aligned.source_offsets(*match.span()), "digits")
+            start, end = note.aligned.source_offsets(match.start(), match.end())
+            yield Location(start, end, "digits")
 
 
 def _ends(text: str, words: int) -> Iterator[int]:
@@ -228,7 +230,7 @@ class Draw:
         self._usual = usual
         self._rng = rng
         self._kept: dict[str, KeySample[Sample]] = {
-            name: KeySample(n_locations, rng) for name in KINDS
+            name: KeySample(n_locations, rng) for name in STRATA
         }
 
     def add(
@@ -242,7 +244,8 @@ class Draw:
         for location in candidates:
             self.sizes[location.stratum] += 1
             key = f"{note.note_id}\0{location.start}"
-            self._kept[location.stratum].offer(key, lambda p=location: sample(note, p, candidates))  # type: ignore[misc]
+            drawn = partial(sample, note, location, candidates)
+            self._kept[location.stratum].offer(key, drawn)
         return candidates
 
     def drawn(self) -> list[Sample]:

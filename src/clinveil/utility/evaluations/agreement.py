@@ -18,7 +18,7 @@ from clinveil.core.spans import Span
 from clinveil.core.tokens import word_spans
 from clinveil.core.types import Doubles, Ints, Say
 from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
-from clinveil.phi.review.desk import FOLDER, Entry, Reviewable, decisions_of
+from clinveil.phi.review.desk import FOLDER, Reviewable, ReviewEntry, decisions_of
 from clinveil.phi.validation.queue import review_of
 from clinveil.stats.intervals import clopper_pearson, jackknife_t
 from clinveil.utility.evaluations import Evaluated, Evaluation, Input, evaluations
@@ -128,7 +128,7 @@ def f1(sums: Ints | Doubles) -> float:
 
 
 def _tables(
-    entries: Iterable[Entry], one: DecisionFile, other: DecisionFile
+    entries: Iterable[ReviewEntry], one: DecisionFile, other: DecisionFile
 ) -> Iterator[tuple[int, ...]]:
     """Yield counts of each note: words hidden by both, the first, the second, neither; spans of
     both and of each.
@@ -142,7 +142,7 @@ def _tables(
             )
 
 
-def _compared(entry: Entry, key: str, pair: Sequence[NoteDecisions]) -> tuple[int, ...]:
+def _compared(entry: ReviewEntry, key: str, pair: Sequence[NoteDecisions]) -> tuple[int, ...]:
     text = entry.note.text
     if any(decisions.text != text_hash(key, text) for decisions in pair):
         raise InputError(
