@@ -94,7 +94,6 @@ ORDER = (
     "inference",
     "names",
     "association",
-    "scenario",
     "copies",
     "leaveout",
     "membership",
