@@ -247,8 +247,9 @@ def _curve(findings: Results) -> Iterator[CellRow]:
     notes.
     """
     for point in findings.measured("attack.association_by_frequency", {"series": ALL_NAMES}):
+        below = point.detail["below"]
         yield (
-            str(point.detail.get("below", "all")),
+            "all" if below is None else str(below),
             figure(point.value, "number"),
             f"{figure(point.low, 'number')} to {figure(point.high, 'number')}",
             figure(point.chance, "number"),

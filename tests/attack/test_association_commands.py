@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from association_cases import world
 
+from association_cases import world
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.corpus.people import write_codes, write_patients
