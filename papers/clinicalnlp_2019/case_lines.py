@@ -96,7 +96,7 @@ def count_words(reference: Sequence[str], restored: Sequence[str]) -> WordCounts
     Words are separated by white space; a capital is a character that lowering changes.
 
     Raises ValueError if a line has another number of words than its reference.
-    Source: word_eval.py of raymondhs/char-rnn-truecase.
+    Source: the word evaluation of raymondhs/char-rnn-truecase.
     """
     return np.array(
         [_line(*pair) for pair in zip(reference, restored, strict=True)], dtype=np.int64
