@@ -1,4 +1,4 @@
-"""The steps of paper C: the split of the notes (section 3.1), synthetic notes, and measures of both."""
+"""The steps of paper C: the split (section 3.1), synthetic notes, and measures of both."""
 
 from __future__ import annotations
 
