@@ -27,8 +27,6 @@ ALREADY_THERE = {
     "deidentify --vault": "NOTES -o BESIDE --vault OUT --workers 1",
     "report": "RUN -o OUT",
     "study jamia-2020": "NOTES -o OUT --label diagnosis_group",
-    "study jmir-2020": "NOTES -o OUT --patients PATIENTS --codes CODES",
-    "study clinicalnlp-2019": "NOTES -o OUT",
     "compare": "NOTES -o OUT --label diagnosis_group",
     "attack leaveout": "NOTES -o OUT --mode exact",
     "validate": "NOTES -o OUT",
@@ -76,8 +74,6 @@ def line(desk, command, flags, out):
     """The arguments of a command line."""
     places = {"OUT": out, "BESIDE": out.parent / "beside", "NOTES": desk / "demo" / "notes.parquet"}
     places |= {
-        "PATIENTS": desk / "demo" / "patients.parquet",
-        "CODES": desk / "demo" / "codes.csv",
         "RUN": desk / "run",
     }
     places |= {

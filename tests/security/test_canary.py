@@ -66,13 +66,6 @@ def _broken(folder: Path) -> None:
     (folder / "pairs-broken.csv").write_text(
         f"term1,term2,score\n{CANARIES[0]},{CANARIES[1]},{CANARIES[4]}\n"
     )
-    rows = [f"{secret} of {i},{CANARIES[i % 5]} {i},{'ab'[i % 2]}" for i in range(40)]
-    (folder / "sentences.csv").write_text(
-        "\n".join(["sentence1,sentence2,label", *rows]), encoding="utf-8"
-    )
-    (folder / "sentences-one.csv").write_text(
-        f"sentence1,sentence2,label\n{secret},{secret},{CANARIES[0]}\n" * 2
-    )
     groups = ["skin", "cancer", "blood", "respiratory", CANARIES[0]]
     rows = [
         f"{CANARIES[0]},{group},{code}" for group in groups for code in ("4019", "2859", secret)
@@ -93,7 +86,6 @@ def _good() -> list[list[str]]:
     """Commands that end well."""
     notes = NOTES
     fast = FAST
-    nli = ["--set", "seeds=1", "--set", "epochs=2", "--set", "hidden=4"]
     study = [
         "study",
         "jamia-2020",
@@ -138,18 +130,6 @@ def _good() -> list[list[str]]:
     ]
     canaries = ["--set", "each=1", "--set", "repeats=4", "--json", "findings-canaries.json"]
     perplexity = ["--from", "synthetic/vault/model", "--json", "findings-perplexity.json"]
-    casing = [
-        "--set",
-        "size=tiny",
-        "--set",
-        "hidden=4",
-        "--set",
-        "epochs=1",
-        "--set",
-        "beam=2",
-        "--set",
-        "streams=200",
-    ]
     any_risk = [
         "--set",
         "max_names=1",
@@ -190,16 +170,6 @@ def _good() -> list[list[str]]:
         ],
         [
             "evaluate",
-            "nli",
-            "vectors",
-            "--train",
-            "sentences.csv",
-            "--json",
-            "findings-nli.json",
-            *nli,
-        ],
-        [
-            "evaluate",
             "classification",
             notes,
             "deid.parquet",
@@ -209,7 +179,6 @@ def _good() -> list[list[str]]:
             "min_class=5",
         ],
         [*study, "-o", "study", "--set", "max_documents=150", "--set", "workers=1"],
-        ["evaluate", "casing", notes, "--json", "findings-casing.json", *casing],
         [
             "study",
             "prepare",
@@ -300,11 +269,6 @@ def _bad() -> list[list[str]]:
     ]
     bad += [["evaluate", "similarity", "vectors", "--pairs", "pairs-broken.csv"]]
     bad += [
-        ["evaluate", "nli", "vectors", "--train", name]
-        for name in ("sentences-one.csv", "bytes.csv")
-    ]
-    bad += [["evaluate", "casing", name] for name in ("bytes.csv", "ragged.csv")]
-    bad += [
         ["study", "prepare", "icd9", NOTES, name, "-o", "never"]
         for name in ("bytes.csv", "diagnoses.csv")
     ]
@@ -370,8 +334,6 @@ def test_no_canary_in(desk, what):
         "report.html",
         "findings-inspect.json",
         "findings-similarity.json",
-        "findings-nli.json",
-        "findings-casing.json",
         "findings-perplexity.json",
         "findings-leaveout.json",
         "findings-membership.json",
