@@ -22,7 +22,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
 from clinveil.core.types import Doubles, Ints, Say, SmallInts
 from clinveil.corpus.medtext import SplitSizes
-from clinveil.corpus.medtext.prepare import PARTS
+from clinveil.corpus.medtext.split import PARTS
 from clinveil.report.numerals import NONE, decimals
 from clinveil.scale.tasks import Store, perform, perform_all
 from clinveil.stats.intervals import t_interval

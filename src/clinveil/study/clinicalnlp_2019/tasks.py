@@ -23,7 +23,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import SmallInts
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.medtext import SplitSizes, dictionary, split_notes, with_unknown
-from clinveil.corpus.medtext.prepare import PARTS
+from clinveil.corpus.medtext.split import PARTS
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.files import load_model
 from clinveil.lm.model import LanguageModel, fit_of

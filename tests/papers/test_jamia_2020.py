@@ -10,6 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from clinveil.study.jamia_2020.study import (
+    Jamia2020,
+    StudySettings,
+    means,
+    points,
+    run_study,
+    seeds,
+)
+from clinveil.study.jamia_2020.tasks import Classify, Prepare, Setting, Treat, cut
 
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
@@ -23,15 +32,6 @@ from clinveil.scale.tasks import Store
 from clinveil.stats.findings import unmeasured
 from clinveil.study.engine import stages
 from clinveil.study.inputs import File, Source
-from clinveil.study.jamia_2020.study import (
-    Jamia2020,
-    StudySettings,
-    means,
-    points,
-    run_study,
-    seeds,
-)
-from clinveil.study.jamia_2020.tasks import Classify, Prepare, Setting, Treat, cut
 from clinveil.study.tables import Table, shown
 
 TINY = {"size": "tiny", "label": ("diagnosis_group",), "workers": 1, "seed": 3}

@@ -11,12 +11,12 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from clinveil.corpus.medtext.prepare import read_medtext
 
 from clinveil.cli.main import main
 from clinveil.core.files import MARKER, sha256
 from clinveil.corpus.demo import demo_notes
 from clinveil.corpus.medtext import PARTS, UNK, medtext
-from clinveil.corpus.medtext.prepare import read_medtext
 from clinveil.corpus.open import open_corpus
 
 SECRET = "zyqquavex"

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from clinveil.corpus.icd9 import LEAVES, Diagnoses, LabelledNotes, first_level, leaves
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
-from clinveil.corpus.icd9 import LEAVES, Diagnoses, LabelledNotes, first_level, leaves
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.roles import as_text
 from clinveil.utility.labelled import read_labelled
