@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
@@ -12,6 +12,7 @@ from clinveil.core.settings import NotesSettings, Settings, table
 Algorithm = Literal["cbow", "skipgram", "fasttext"]
 Model = Literal["lr", "svm", "cnn", "cnn-attention", "lstm", "lstm-attention"]
 LINEAR: tuple[Model, ...] = ("lr", "svm")
+ORDER = get_args(Model)  # of the rows of Table 4
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -42,7 +43,11 @@ class ObfuscationSettings(Settings):
     epochs: Positive
     repetitions: int = Field(ge=2)
     subwords: bool
-    model: tuple[Model, ...] = Field(min_length=1)
+    model: Annotated[
+        tuple[Model, ...],
+        Field(min_length=1),
+        AfterValidator(lambda models: tuple(sorted(set(models), key=ORDER.index))),
+    ]
     seeds: Positive
     network_epochs: Positive
     patience: int = Field(ge=0)

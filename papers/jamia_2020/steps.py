@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -269,8 +269,12 @@ def protected(cache: Cache, treatment: Treatment) -> Protected:
     if setting.kind == "original":
         return Protected(notes, text)
     if treatment.neighbours is None:
-        mode = "remove" if setting.kind == "phi-remove" else "replace"
-        deidentifier = clinveil.Deidentifier(mode, key=key)  # type: ignore[arg-type]
+        mode: Literal["remove", "replace"] = "replace"
+        if setting.kind == "phi-remove":
+            mode = "remove"
+        # Without the second opinion, the notes do not depend on the extras that are installed.
+        detection = {"second_opinion": "off"}
+        deidentifier = clinveil.Deidentifier(mode, key=key, settings=detection)
         return Protected(deidentifier.transform(notes), _text(deidentifier.transform(example)))
     vectors = cache.run(trained, Treatment(treatment.sample, ORIGINAL), treatment.neighbours)
     # Algorithm 1 as published: every word may be an output, and every draw is independent.

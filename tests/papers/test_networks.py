@@ -66,6 +66,7 @@ def test_a_text_shorter_than_the_widest_window_still_has_scores(model, matrix):
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.slow
 def test_gradients_equal_differences(model, matrix):
     net = net_of(model, matrix).double()
     ids = torch.tensor([[2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 2, 0]])
