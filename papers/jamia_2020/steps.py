@@ -280,7 +280,6 @@ def protected(cache: Cache, treatment: Treatment) -> Protected:
     # Algorithm 1 as published: every word may be an output, and every draw is independent.
     obfuscator = clinveil.Obfuscator(
         setting.n,
-        scope="occurrence",
         vectors=vectors,
         key=key,
         settings={"min_patients": 1, "allow_small": True},
