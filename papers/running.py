@@ -27,20 +27,22 @@ StoredFindings = list[dict[str, Any]]  # what a step returns: findings cannot be
 
 
 class Cache:
-    """Results of steps in a private folder, by the arguments of each call and the step's code.
+    """Results of steps, stored by the arguments of a call and the step's code.
 
-    A step uses one thread for linear algebra, so that its numbers do not depend on the machine.
+    They are in `cache/` of a private folder. A step uses one thread for linear algebra, so that its
+    numbers do not depend on the machine.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.memory = Memory(private_folder(folder), verbose=0)
+        with owner_only():
+            self.memory = Memory(private_folder(folder) / "cache", verbose=0)
 
     def run(self, step: Callable[Concatenate[Cache, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of a step, from an earlier call with the same arguments if there is
         one.
         """
-        cached = self.memory.cache(step, ignore=["cache"])
         with owner_only(), threadpool_limits(1):
+            cached = self.memory.cache(step, ignore=["cache"])
             result: T = cached(self, *args, **kwargs)
         return result
 

@@ -1,7 +1,7 @@
 """Tables of the papers: findings in cells, next to the numbers that the papers print.
 
-The texts and the printed numbers are in the `paper.toml` of each paper. A column names a measure and
-its format; a row names details such as the model. Together they identify a finding.
+The texts and the printed numbers are in the `paper.toml` of each paper. A column names a measure
+and its format; a row names details such as the model. Together they identify a finding.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ import numpy as np
 from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
 from clinveil import UsageError
-from clinveil.core.files import private_folder
 from clinveil.core.neural import need_torch
 from clinveil.core.runfolder import fingerprint
 from clinveil.utility.pairs import read_pairs
@@ -233,7 +232,7 @@ def repeat_paper(
         need_torch()
     for path in pairs:
         read_pairs(path)
-    cache = Cache(private_folder(out) / "cache")
+    cache = Cache(out)
     grid = grid_of(notes, label, pairs, settings)
     documents = cache.run(steps.sampled, grid.sample)
     treated = _all(cache, steps.protected, grid.treatments, settings.workers, "protect")
