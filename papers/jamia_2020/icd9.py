@@ -22,10 +22,10 @@ from typing import Literal
 
 import pyarrow as pa
 
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import Corpus
+from clinveil import Corpus, InputError
 from clinveil.corpus.file_format import Source, open_source
-from clinveil.corpus.roles import UNWANTED, as_text, is_text, selected
+from clinveil.corpus.roles import is_text
+from papers.selection import UNWANTED, as_text, selected
 
 # First-level ranges, as published; a range ends at its last code.
 PUBLISHED = (
@@ -254,13 +254,8 @@ class LabelledNotes:
             elif admission is None:
                 self.skipped["no admission"] += 1
             else:
-                self.skipped[
-                    (
-                        "an admission without diagnoses"
-                        if mask is None
-                        else "no diagnosis with a label"
-                    )
-                ] += 1
+                without = "an admission without diagnoses"
+                self.skipped[without if mask is None else "no diagnosis with a label"] += 1
         return cells
 
 

@@ -4,6 +4,7 @@ epoch.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +22,10 @@ from clinveil.core.fit import Trainer
 from clinveil.core.neural import device_named, seeded
 from clinveil.core.tokens import WordIds, words
 from clinveil.core.types import Doubles, Floats, Ints
-from clinveil.utility.classifiers import Job, Predictions
-from clinveil.utility.classifiers.networks import NETWORKS, PAD, Network, optimizer
+from clinveil.utility.classifiers import Classifier, Job, Predictions
 from clinveil.utility.scores import choose, decided, log_loss
 from clinveil.vectors.table import Vectors
+from papers.jamia_2020.networks import NETWORKS, PAD, Network, optimizer
 
 UNKNOWN = 1
 MOST_WORDS = 60_000
@@ -33,38 +34,66 @@ DIM = 100
 BATCH = 50
 LEAST = 5
 SCORED_AT_ONCE = 200
-# epochs without a better validation score or loss before `small` stops; `paper` runs all epochs
-PATIENCE = 4
 
 
-def trained(name: str, job: Job) -> Predictions:
-    """Train on the training notes, select epoch (and threshold) on validation notes, and predict
-    the test notes.
+@dataclass(frozen=True)
+class TextNetwork(Classifier):
+    """One of paper A's networks on word vectors.
 
-    Raises UsageError for an unavailable device, InputError if the loss is not finite.
+    Attributes:
+        name: a key of `NETWORKS`. vectors: initial vectors; None for random ones.
+        max_tokens: words read of each text. epochs: at most; the best one on validation notes is
+            used. patience: epochs without a better validation score or loss before training stops.
+        device: cpu, cuda or cuda:1.
     """
-    parts = job.parts
-    settings = job.settings
-    vectors = job.side.vectors
-    device = device_named(settings.device)
-    rng = np.random.default_rng([job.seed, 3])
-    encoder = Encoder.of(job.texts(parts.train), settings.tokens, vectors)
-    train, valid = (
-        _Texts(encoder.rows(job.texts(rows)), job.targets[rows])
-        for rows in (parts.train, parts.valid)
-    )
-    with seeded(job.seed % 2**63):
-        start = torch.from_numpy(encoder.matrix(vectors, rng))
-        network = NETWORKS[name](start, job.n_classes, several=job.several).to(device)
-        how = optimizer(name, list(network.parameters()), several=job.several)
-        training = TextTraining(network, how, device, train, valid, settings.passes, rng)
-        training.patience = PATIENCE if settings.size == "small" else float("inf")
-        network = training.fit().finish()
-        probabilities = _probabilities(network, encoder.rows(job.tested), job.several, device)
-    test = decided(probabilities, training.threshold, several=job.several)
-    detail: dict[str, Any] = {"epochs": training.progress.best_look, "words": len(encoder)}
-    detail |= {"dim": start.shape[1], "vectors": vectors is not None}
-    return Predictions(test, detail | ({"threshold": training.threshold} if job.several else {}))
+
+    name: str
+    vectors: Vectors | None
+    max_tokens: int
+    epochs: int
+    patience: float = math.inf
+    device: str = "cpu"
+
+    def __call__(self, job: Job) -> Predictions:
+        """Train on the training notes, select the epoch (and the threshold of several labels) on
+        validation notes, and predict the test notes.
+
+        Raises UsageError for an unavailable device, InputError if the loss is not finite.
+        """
+        parts = job.parts
+        device = device_named(self.device)
+        rng = np.random.default_rng([job.seed, 3])
+        encoder = Encoder.of(job.texts(parts.train), self.max_tokens, self.vectors)
+        train, valid = (
+            EncodedTexts(encoder.rows(job.texts(rows)), job.targets[rows])
+            for rows in (parts.train, parts.valid)
+        )
+        with seeded(job.seed % 2**63):
+            matrix = torch.from_numpy(encoder.matrix(self.vectors, rng))
+            network = NETWORKS[self.name](matrix, job.n_classes, several=job.several).to(device)
+            weights = list(network.parameters())
+            training = TextTraining(
+                network,
+                optimizer(self.name, weights, several=job.several),
+                device,
+                texts=train,
+                valid=valid,
+                epochs=self.epochs,
+                rng=rng,
+            )
+            training.patience = self.patience
+            network = training.fit().finish()
+            probabilities = _probabilities(network, encoder.rows(job.tested), job.several, device)
+        test = decided(probabilities, training.threshold, several=job.several)
+        detail: dict[str, float] = {
+            "epochs": training.progress.best_look,
+            "words": len(encoder),
+            "dim": matrix.shape[1],
+            "vectors": self.vectors is not None,
+        }
+        if job.several:
+            detail["threshold"] = training.threshold
+        return Predictions(test, detail)
 
 
 @dataclass(frozen=True)
@@ -146,7 +175,7 @@ def batches(rows: Sequence[Ints], size: int, rng: Generator | None = None) -> li
 
 
 @dataclass(frozen=True)
-class _Texts:
+class EncodedTexts:
     """Rows of word numbers, and their targets."""
 
     rows: list[Ints] = field(repr=False)
@@ -167,12 +196,12 @@ class TextTraining(Trainer[Network, Ints]):
         network: Network,
         optimizer: optim.Optimizer,
         device: torch.device,
-        texts: _Texts,
-        valid: _Texts,
+        texts: EncodedTexts,
+        valid: EncodedTexts,
         epochs: int,
         rng: Generator,
     ) -> None:
-        per_epoch = -(-len(texts.rows) // BATCH)
+        per_epoch = -(-len(texts.rows) // BATCH)  # rounded up
         super().__init__(
             network, optimizer, device, steps_per_epoch=per_epoch, steps=epochs * per_epoch
         )

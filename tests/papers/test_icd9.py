@@ -10,8 +10,7 @@ import gzip
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from clinveil.corpus.icd9 import (
+from papers.jamia_2020.icd9 import (
     EXTERNAL,
     FACTORS,
     HOLES,

@@ -1,182 +1,60 @@
-"""Split notes in MedText format by patient or note, count them (paper C, Table 1), and write the
-corpus.
+"""Make MedText, the corpus of paper C, from your notes:
+`python -m papers.clinicalnlp_2019.prepare_medtext NOTES -o OUT --seed 1`.
 
-Writes the parts as tables and in paper C's layout, the vocabulary, the counts, and a hash of every
-file.
+Writes one sentence per line, rare words as <unk>, split by patient into three parts: the parts as
+tables and in paper C's layout, the vocabulary, the counts (Table 1), and a hash of every file. All
+of OUT is as secret as the notes.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.random import Generator
 
-from clinveil.core.errors import InputError
+from clinveil import Columns, Corpus, InputError, UsageError, open_corpus
+from clinveil.core.atomic import atomic
+from clinveil.core.errors import MissingExtra
 from clinveil.core.files import sha256
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus, memory_corpus, rows
-from clinveil.corpus.medtext.form import EON, EOS, UNK, Splitter, Tags, medtext, sentences
-from clinveil.corpus.roles import UNWANTED, selected
+from clinveil.core.settings import NotesSettings
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, memory_corpus, rows
+from clinveil.corpus.medtext import (
+    DEIDENTIFIED,
+    EOS,
+    PARTS,
+    SplitSizes,
+    dictionary,
+    medtext,
+    split_notes,
+    with_unknown,
+)
+from clinveil.corpus.medtext.form import Splitter, Tags, sentences, sentences_of
 from clinveil.corpus.write import write_corpus
+from papers.running import exit_code_of, say
+from papers.selection import UNWANTED, selected, selection
 
-PARTS = ("train", "valid", "test")
-MIN_COUNT = 3
+# Paper C uses these notes of MIMIC-III.
+CATEGORY = "category"
+DISCHARGE = "Discharge summary"
 NO_WORD = "no word in it"
 SCHEMA = "clinveil.medtext/1"
 SECRET = """SECRET: all of this folder. It must not leave.
 
-The parts contain the notes in another format; only rare words are replaced, with <unk>. The vocabulary also comes from
-the notes. counts.json and hashes.json contain numbers only. Anyone with the notes and the seed can recompute the hashes
-and verify that these notes were used.
+The parts contain the notes in another format; only rare words are replaced, with <unk>. The
+vocabulary also comes from the notes. counts.json and hashes.json contain numbers only. Anyone with
+the notes and the seed can recompute the hashes and verify that these notes were used.
 """
 _COLUMNS = Columns(text=TEXT, note_id=NOTE_ID, patient_id=PATIENT_ID)
-
-
-@dataclass(frozen=True)
-class SplitSizes:
-    """The sizes of the parts; training gets all remaining notes unless `train` or `words` limits
-    it.
-
-    Attributes:
-        valid, test: minimum number of notes (patients are not split). train: minimum number of
-            notes, or None.
-        words: minimum number of words, or None.
-    """
-
-    valid: int = 128
-    test: int = 128
-    train: int | None = None
-    words: int | None = None
-
-
-# Paper C, Table 1.
-SMALL = SplitSizes(train=1280)
-LARGE = SplitSizes()
-
-
-def split_notes(
-    patients: Sequence[str],
-    lengths: Sequence[int],
-    sizes: SplitSizes,
-    rng: Generator,
-    *,
-    by_note: bool = False,
-) -> dict[str, list[int]]:
-    """Return the rows of each part, in random order; a patient's notes are in one part unless
-    `by_note`.
-
-    For the same generator, validation and test parts do not depend on the size of the training
-    part, and a smaller training part is a subset of a larger one.
-
-    Args:
-        patients: the patient of each note. lengths: words of each note.
-        by_note: paper C's split, in which a patient may be in several parts.
-
-    Raises:
-        InputError: too few notes or words for the parts.
-    """
-    groups: dict[str, list[int]] = {}
-    for row, patient in enumerate(patients):
-        groups.setdefault(str(row) if by_note else patient, []).append(row)
-    order = sorted(groups)
-    shuffled = [groups[order[i]] for i in rng.permutation(len(order))]
-    parts: dict[str, list[int]] = {name: [] for name in PARTS}
-    for name, wanted in (("test", sizes.test), ("valid", sizes.valid)):
-        while shuffled and len(parts[name]) < wanted:
-            parts[name] += shuffled.pop()
-    words = 0
-    while (
-        shuffled
-        and (sizes.train is None or len(parts["train"]) < sizes.train)
-        and (sizes.words is None or words < sizes.words)
-    ):
-        group = shuffled.pop()
-        words += sum(lengths[row] for row in group)
-        parts["train"] += group
-    _refuse_short(parts, words, sizes, len(patients))
-    # Training last, so that its size does not change the order of the other parts.
-    for name in reversed(PARTS):
-        parts[name] = [parts[name][i] for i in rng.permutation(len(parts[name]))]
-    return parts
-
-
-def _refuse_short(parts: dict[str, list[int]], words: int, sizes: SplitSizes, n: int) -> None:
-    enough_words = sizes.words is not None and words >= sizes.words
-    train = 1 if enough_words or sizes.train is None else sizes.train
-    wanted = {"train": train, "valid": sizes.valid, "test": sizes.test}
-    hint = "reduce --train, --words, --valid or --test"
-    if any(len(parts[name]) < wanted[name] for name in PARTS):
-        raise InputError(f"{n} notes are too few; the parts need {sum(wanted.values())}", hint=hint)
-    if sizes.train is None and sizes.words is not None and not enough_words:
-        raise InputError(f"only {words} of {sizes.words} words are left for training", hint=hint)
-
-
-@dataclass(frozen=True)
-class Dictionary:
-    """The vocabulary of a corpus.
-
-    Attributes:
-        words: frequent words, in order of first occurrence.
-        counts: occurrences of every word, including rare ones.
-        patients: number of patients per word.
-    """
-
-    words: tuple[str, ...] = field(repr=False)
-    counts: Counter[str] = field(repr=False)
-    patients: Counter[str] = field(repr=False)
-
-    @property
-    def unknown_share(self) -> float:
-        """Share of running words that are rare (OOV in Table 1)."""
-        total = sum(self.counts.values())
-        return (total - sum(self.counts[word] for word in self.words)) / total if total else 0.0
-
-    @property
-    def size(self) -> int:
-        """The vocabulary size as in paper C's code: frequent words, `<unk>` if there are rare ones,
-        `<eos>`.
-        """
-        return len(self.words) + (len(self.words) < len(self.counts)) + 1
-
-
-def dictionary(
-    notes: Iterable[str],
-    patients: Sequence[str],
-    *,
-    min_count: int = MIN_COUNT,
-    min_patients: int = 1,
-) -> Dictionary:
-    """Count the words of notes in MedText format.
-
-    Args:
-        min_count: words with fewer occurrences are rare (paper C: below 3 in all parts).
-        min_patients: words with fewer patients are rare too (not in the paper).
-    """
-    counts: Counter[str] = Counter()
-    seen: dict[str, set[str]] = {}
-    for text, patient in zip(notes, patients, strict=True):
-        row = text.split()
-        counts.update(row)
-        for word in set(row):
-            seen.setdefault(word, set()).add(patient)
-    n_patients = Counter({word: len(owners) for word, owners in seen.items()})
-    frequent = (w for w in counts if counts[w] >= min_count and n_patients[w] >= min_patients)
-    return Dictionary(tuple(w for w in frequent if w not in (UNK, EOS, EON)), counts, n_patients)
-
-
-def with_unknown(text: str, kept: frozenset[str]) -> str:
-    """Return a note in MedText format with all words outside the vocabulary replaced with
-    `<unk>`.
-    """
-    return "\n".join(
-        " ".join(w if w in kept else UNK for w in line.split(" ")) for line in text.split("\n")
-    )
+SMALL_TRAIN = 1280  # paper C, Table 1
 
 
 @dataclass(frozen=True)
@@ -375,3 +253,121 @@ def write_records(folder: Path, corpora: Sequence[CorpusCounts], about: Mapping[
 
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+@cache
+def spacy_splitter() -> Splitter:
+    """Return the function that splits paragraphs with spaCy's tokenizer and our sentence rules.
+
+    No spaCy model is needed. Raises MissingExtra without spaCy.
+    """
+    try:
+        import spacy  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise MissingExtra("spaCy", "spacy") from None
+    language: Any = spacy.blank("en")
+    language.tokenizer.add_special_case(DEIDENTIFIED, [{"ORTH": DEIDENTIFIED}])
+
+    def split(paragraph: str) -> list[list[str]]:
+        return list(sentences_of([t.text.strip() for t in language(paragraph) if t.text.strip()]))
+
+    return split
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the script; return its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("notes", type=Path, help="notes: a file or a folder")
+    parser.add_argument("-o", "--out", type=Path, required=True, help="new folder, all secret")
+    parser.add_argument("--seed", type=int, required=True, help="public seed of the split")
+    parser.add_argument(
+        "--size",
+        choices=("small", "large", "all"),
+        default="small",
+        help="train on 1,280 notes, on all others, or make both with one test set",
+    )
+    parser.add_argument(
+        "--split", choices=("patient", "note"), default="patient", help="paper: note"
+    )
+    amount = parser.add_mutually_exclusive_group()
+    amount.add_argument("--train", type=int, help="number of training notes")
+    amount.add_argument("--words", type=int, help="number of training words, instead of notes")
+    parser.add_argument("--valid", type=int, default=128, help="minimum of validation notes")
+    parser.add_argument("--test", type=int, default=128, help="minimum of test notes")
+    parser.add_argument(
+        "--only", action="append", default=[], help="use only notes with COLUMN=VALUE; repeatable"
+    )
+    parser.add_argument(
+        "--tags",
+        choices=("all", "published"),
+        default="all",
+        help="replace all de-identification tags, or those that the paper's code replaces",
+    )
+    parser.add_argument("--tokenizer", choices=("rules", "spacy"), default="rules")
+    parser.add_argument(
+        "--min-count", type=int, default=3, help="replace words with fewer occurrences by <unk>"
+    )
+    parser.add_argument(
+        "--min-patients", type=int, default=1, help="replace words of fewer patients by <unk>"
+    )
+    known = parser.parse_args(arguments)
+    return exit_code_of(lambda: make_medtext(known))
+
+
+def make_medtext(known: argparse.Namespace) -> None:
+    """Write the corpora, and print their counts. Raises UsageError and InputError."""
+    if known.out.exists():
+        raise UsageError("already exists", where=known.out.name, hint="pass another --out")
+    split = sentences if known.tokenizer == "rules" else spacy_splitter()
+    corpus, only = _opened(known.notes, known.only)
+    notes = read_medtext(corpus, only=only, tags=known.tags, split=split)
+    plan = MedTextPlan(
+        sizes=_sizes(known),
+        seed=known.seed,
+        by_note=known.split == "note",
+        min_count=known.min_count,
+        min_patients=known.min_patients,
+    )
+    with atomic(known.out) as part:
+        part.mkdir(mode=0o700)
+        counts = write_medtext(notes, plan, part)
+        names = ("seed", "size", "split", "tags", "tokenizer", "min_count", "min_patients")
+        options = {name: getattr(known, name) for name in names}
+        write_records(part, counts, {**options, "left_out": dict(notes.skipped)})
+    for row in table_rows(counts):
+        sys.stdout.write(" ".join(f"{cell:>16}" for cell in row) + "\n")
+    if not corpus.columns.has_patients and known.split == "patient":
+        say("no patient column: each note counts as its own patient")
+    if only and not known.only:
+        say(f"notes of MIMIC-III with {CATEGORY.upper()}={DISCHARGE} (pass --only for others)")
+    for reason, count in notes.skipped.items():
+        say(f"  left out, {reason}: {count}")
+
+
+def _opened(path: Path, only: Sequence[str]) -> tuple[Corpus, dict[str, str]]:
+    """Return the corpus with the columns that select notes, and column -> value of the
+    selection.
+    """
+    wanted = selection(only)
+    corpus = open_corpus(path, NotesSettings(), keep=tuple(wanted))
+    category = [name for name in corpus.columns.dropped if name.lower() == CATEGORY]
+    if not wanted and corpus.preset == "mimic3" and len(category) == 1:
+        wanted = {category[0]: DISCHARGE}
+        corpus = open_corpus(path, NotesSettings(), keep=tuple(wanted))
+    return corpus, wanted
+
+
+def _sizes(known: argparse.Namespace) -> dict[str, SplitSizes]:
+    """Return folder name -> sizes of each corpus to make."""
+    chosen = SplitSizes(known.valid, known.test, known.train, known.words)
+    is_chosen = known.train is not None or known.words is not None
+    small = chosen if is_chosen else SplitSizes(known.valid, known.test, SMALL_TRAIN)
+    is_large = is_chosen and known.size == "large"
+    large = chosen if is_large else SplitSizes(known.valid, known.test)
+    if known.size == "all":
+        return {"small": small, "large": large}
+    return {"": small if known.size == "small" else large}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

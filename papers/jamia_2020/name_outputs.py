@@ -1,26 +1,25 @@
-"""What a channel replaces names with: other names, or similarly spelled words. Exact, from the
-channel's rows.
+"""What a channel replaces names with: other names, or similarly spelled words.
 
 Paper A expects that a name is rarely replaced by a misspelling of itself, and assumes that names
-are replaced by other words. `name_outputs` measures both, by the frequency of the name.
+are replaced by other words. Both are measured exactly, from the rows of the channel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.channel.channel import Channel
+from clinveil import Channel, Finding
 from clinveil.core.compiled import kernel
-from clinveil.core.finding import Finding
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.stats.findings import unmeasured
 
 LETTERS = 2
+MEASURES = ("unchanged", "to_name", "near")
 ALL_NAMES = "all names"
 RANDOM_OUTPUT = "a random output, weighted by its frequency"
 EXACT = "exact for this channel: no interval"
@@ -49,62 +48,74 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
     is_name[[channel.ids[form] for form in known]] = True
     random_output = channel.outputs(counts / max(int(counts.sum()), 1))
     spelling = _Spelling(channel.words)
-    table = np.array(
-        [
-            _shares(channel, row, is_name, random_output, spelling.distances(row))
-            for row in rows.tolist()
-        ]
-    )
+    shares = [
+        _shares(channel, row, is_name, random_output, spelling.distances(row))
+        for row in rows.tolist()
+    ]
     frequencies = counts[rows]
+    table = np.array([astuple(share) for share in shares])
+    columns = [field.name for field in fields(NameShares)]
     averages = np.average(table, axis=0, weights=frequencies).tolist()
-    about: dict[str, Any] = {
-        "source": SOURCE,
-        "unit": "name tokens",
-        "method": EXACT,
-        "chance_is": RANDOM_OUTPUT,
-    }
+    means = dict(zip(columns, averages, strict=True))
     findings = []
-    for column, measure in enumerate(("name_unchanged", "name_to_name", "name_near")):
-        detail: dict[str, Any] = {
+    for measure in MEASURES:
+        detail: dict[str, str | float] = {
             "label": ALL_NAMES,
             "names": rows.size,
-            "by_name": float(table[:, column].mean()),
+            "by_name": float(table[:, columns.index(measure)].mean()),
         }
-        detail |= {"one_letter": averages[6]} if measure == "name_near" else {}
-        chance = averages[column + 3]
-        n = int(frequencies.sum())
-        value = averages[column]
-        findings.append(
-            Finding(f"attack.{measure}", value, n, "lower", chance=chance, detail=detail, **about)
+        if measure == "near":
+            detail["one_letter"] = means["one_letter"]
+        finding = Finding(
+            f"attack.name_{measure}",
+            means[measure],
+            int(frequencies.sum()),
+            "lower",
+            chance=means[f"{measure}_by_chance"],
+            detail=detail,
+            source=SOURCE,
+            unit="name tokens",
+            method=EXACT,
+            chance_is=RANDOM_OUTPUT,
         )
+        findings.append(finding)
     return findings
+
+
+@dataclass(frozen=True)
+class NameShares:
+    """Probabilities of the output of one name, and of a random output.
+
+    Attributes:
+        unchanged: the name itself. to_name: another name. near: a word within LETTERS letters.
+        one_letter: a word that differs in one letter.
+    """
+
+    unchanged: float
+    to_name: float
+    near: float
+    unchanged_by_chance: float
+    to_name_by_chance: float
+    near_by_chance: float
+    one_letter: float
 
 
 def _shares(
     channel: Channel, row: int, is_name: Mask, random_output: Doubles, distances: NDArray[np.int8]
-) -> list[float]:
-    """Return P(unchanged), P(another name), P(near) of the row and of a random output, and P(one
-    letter off).
-    """
+) -> NameShares:
     outputs, chances = channel.row(row)
-    own = outputs == row
+    itself = outputs == row
     near = (distances > 0) & (distances <= LETTERS)
-    real = [
-        chances[own].sum(),
-        chances[is_name[outputs] & ~own].sum(),
-        chances[near[outputs]].sum(),
-    ]
     total = random_output.sum() or 1.0
-    by_chance = [
-        random_output[row],
-        random_output[is_name].sum() - random_output[row],
-        random_output[near].sum(),
-    ]
-    return [
-        *(float(x) for x in real),
-        *(float(x) / total for x in by_chance),
-        chances[distances[outputs] == 1].sum(),
-    ]
+    return NameShares(
+        unchanged=float(chances[itself].sum()),
+        to_name=float(chances[is_name[outputs] & ~itself].sum()),
+        near=float(chances[near[outputs]].sum()),
+        unchanged_by_chance=float(random_output[row] / total),
+        to_name_by_chance=float((random_output[is_name].sum() - random_output[row]) / total),
+        near_by_chance=float(random_output[near].sum() / total),
+        one_letter=float(chances[distances[outputs] == 1].sum()),
+    )
 
 
 class _Spelling:
@@ -143,16 +154,16 @@ def _distances(
     most are skipped.
     """
     word = codes[starts[row] : starts[row + 1]]
-    findings = np.full(starts.size - 1, LETTERS + 1, dtype=np.int8)
-    for i in range(findings.size):
+    distances = np.full(starts.size - 1, LETTERS + 1, dtype=np.int8)
+    for i in range(distances.size):
         differ = letters[i] ^ letters[row]
         bits = 0
         while differ and bits <= 2 * LETTERS:
             differ &= differ - np.uint64(1)
             bits += 1
         if bits <= 2 * LETTERS and abs(starts[i + 1] - starts[i] - word.size) <= LETTERS:
-            findings[i] = within(word, codes[starts[i] : starts[i + 1]])
-    return findings
+            distances[i] = within(word, codes[starts[i] : starts[i + 1]])
+    return distances
 
 
 @kernel

@@ -1,6 +1,4 @@
-"""`clinveil prepare icd9` on invented notes and diagnoses in MIMIC's layout, small enough to label
-by eye.
-"""
+"""ICD-9 labels of invented notes and diagnoses in MIMIC's layout, small enough to label by eye."""
 
 from __future__ import annotations
 
@@ -12,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from papers.jamia_2020.icd9 import LEAVES, Diagnoses, LabelledNotes, first_level, leaves
+from papers.jamia_2020.prepare_icd9 import main
+from papers.selection import as_text
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError
-from clinveil.corpus.icd9 import LEAVES, Diagnoses, LabelledNotes, first_level, leaves
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.roles import as_text
+from clinveil import InputError, open_corpus
 from clinveil.utility.labelled import read_labelled
 
 SECRET = "zyqquavex"
@@ -64,21 +61,7 @@ def mimic(tmp_path, monkeypatch):
 
 
 def prepared(*flags, out="out.parquet"):
-    assert (
-        main(
-            [
-                "study",
-                "prepare",
-                "icd9",
-                "NOTEEVENTS.csv",
-                "DIAGNOSES_ICD.csv.gz",
-                "-o",
-                out,
-                *flags,
-            ]
-        )
-        == 0
-    )
+    assert main(["NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", out, *flags]) == 0
     return {row["ROW_ID"]: row["icd9"] for row in pq.read_table(out).to_pylist()}
 
 
@@ -94,7 +77,7 @@ def test_ranges_of_the_corrected_table(mimic):
 
 
 def test_ranges_of_the_published_table(mimic):
-    assert prepared("--set", "table=published") == {
+    assert prepared("--table", "published") == {
         "n1": "290-319;390-459",
         "n2": "290-319;390-459",
         "n3": "390-459;760-779",
@@ -104,7 +87,7 @@ def test_ranges_of_the_published_table(mimic):
 
 
 def test_published_leaves_are_in_the_tables_order(mimic):
-    assert prepared("--labels", "leaf", "--set", "table=published") == {
+    assert prepared("--labels", "leaf", "--table", "published") == {
         "n1": "4019;4280;2859",
         "n2": "4019;4280;2859",
         "n3": "4019",
@@ -116,15 +99,15 @@ def test_published_leaves_are_in_the_tables_order(mimic):
 def test_leaves_of_the_data_are_those_of_the_most_patients(mimic):
     # 4019 has three patients, 2859 two, the others have one; V3001 and E8788 do not count.
     expected = {"n1": "4019;2859", "n2": "4019;2859", "n3": "4019", "n9": "4019;2859"}
-    assert prepared("--labels", "leaf", "--set", "top=2") == expected
+    assert prepared("--labels", "leaf", "--top", "2") == expected
 
 
 def test_only_some_notes(mimic):
-    assert set(prepared("--set", "only=CATEGORY=Discharge summary")) == {"n1", "n3", "n4", "n8"}
+    assert set(prepared("--only", "CATEGORY=Discharge summary")) == {"n1", "n3", "n4", "n8"}
 
 
 def test_what_is_left_out_is_counted(mimic, capsys):
-    prepared("--set", "only=CATEGORY=Discharge summary")
+    prepared("--only", "CATEGORY=Discharge summary")
     said = capsys.readouterr().err
     assert "4 notes with 6 labels" in said
     for line in (
@@ -138,42 +121,16 @@ def test_what_is_left_out_is_counted(mimic, capsys):
     assert SECRET not in said
 
 
-def test_quiet_says_nothing(mimic, capsys):
-    prepared("--set", "quiet=true")
-    assert capsys.readouterr().err == ""
-
-
 def test_columns_are_the_notes_own_and_the_new_one(mimic):
     prepared()
     assert pq.read_table("out.parquet").column_names == ["ROW_ID", "SUBJECT_ID", "TEXT", "icd9"]
-    flags = [
-        "--set",
-        "keep=HADM_ID",
-        "--set",
-        "column=codes",
-        "--set",
-        "admission=HADM_ID",
-        "-o",
-        "kept.csv",
-    ]
-    assert main(["study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", *flags]) == 0
+    flags = ["--keep", "HADM_ID", "--column", "codes", "--admission", "HADM_ID"]
+    assert main(["NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", *flags, "-o", "kept.csv"]) == 0
     with open("kept.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["ROW_ID", "SUBJECT_ID", "HADM_ID", "TEXT", "codes"]
     assert rows[0]["TEXT"] == NOTES[0][4]
     assert rows[0]["HADM_ID"] == "100"
-
-
-def test_a_folder_gets_a_file_of_the_notes_own_kind(mimic):
-    assert (
-        main(["study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", "folder"])
-        == 0
-    )
-    made, marker = sorted(
-        (mimic / "folder").iterdir(), key=lambda path: path.name == ".clinveil.json"
-    )
-    assert (made.name, marker.name) == ("notes.csv", ".clinveil.json")
-    assert made.stat().st_mode & 0o077 == 0
 
 
 def test_what_is_written_is_read_as_several_labels(mimic):
@@ -253,7 +210,7 @@ def test_ids_as_text(values, text):
 
 
 def refused(arguments, capsys, code=3):
-    assert main(["study", "prepare", "icd9", *arguments, "-o", "out.parquet"]) == code
+    assert main([*arguments, "-o", "out.parquet"]) == code
     said = capsys.readouterr().err
     assert said.count("\n") == 1, said
     assert SECRET not in said
@@ -302,7 +259,7 @@ def test_too_few_codes_for_leaves(mimic, capsys):
 
 def test_notes_without_an_admission_column(mimic, capsys):
     (mimic / "plain.csv").write_text(f"note_id,text\n1,{SECRET}\n")
-    assert "--set admission=COLUMN" in refused(["plain.csv", "DIAGNOSES_ICD.csv.gz"], capsys)
+    assert "--admission COLUMN" in refused(["plain.csv", "DIAGNOSES_ICD.csv.gz"], capsys)
     with pytest.raises(InputError, match="lists"):
         as_text(pa.array([["1"]]))
 
@@ -310,13 +267,13 @@ def test_notes_without_an_admission_column(mimic, capsys):
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--set", "only=CATEGORY"],
-        ["--set", "only=CATEGORY="],
-        ["--set", "only==Report"],
-        ["--set", "only=CATEGORY=a", "--set", "only=CATEGORY=b"],
-        ["--set", "column=TEXT"],
-        ["--set", "column=patient_id"],
-        ["--labels", "leaf", "--set", "table=published", "--set", "top=10"],
+        ["--only", "CATEGORY"],
+        ["--only", "CATEGORY="],
+        ["--only", "=Report"],
+        ["--only", "CATEGORY=a", "--only", "CATEGORY=b"],
+        ["--column", "TEXT"],
+        ["--column", "patient_id"],
+        ["--labels", "leaf", "--table", "published", "--top", "10"],
     ],
 )
 def test_flags_that_make_no_sense(mimic, capsys, flags):
@@ -324,6 +281,7 @@ def test_flags_that_make_no_sense(mimic, capsys, flags):
 
 
 def test_an_existing_result_is_kept(mimic, capsys):
-    prepared("--set", "quiet=true")
+    prepared()
+    capsys.readouterr()
     refused(["NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz"], capsys, code=2)
     assert len(pq.read_table("out.parquet")) == 6

@@ -1,9 +1,10 @@
-"""`clinveil prepare medtext`: what it writes, on invented notes and on real ones."""
+"""MedText: what the script writes, on invented notes and on real ones."""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import importlib.util
 import json
 import re
 from collections import Counter
@@ -11,16 +12,16 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from papers.clinicalnlp_2019.prepare_medtext import main, read_medtext, spacy_splitter
 
-from clinveil.cli.main import main
-from clinveil.core.files import MARKER, sha256
+from clinveil import open_corpus
+from clinveil.core.errors import MissingExtra
+from clinveil.core.files import sha256
 from clinveil.corpus.demo import demo_notes
-from clinveil.corpus.medtext import PARTS, UNK, medtext
-from clinveil.corpus.medtext.prepare import read_medtext
-from clinveil.corpus.open import open_corpus
+from clinveil.corpus.medtext import DEIDENTIFIED, PARTS, UNK, medtext
 
 SECRET = "zyqquavex"
-SIZES = ["--set", "train=60", "--set", "valid=12", "--set", "test=10"]
+SIZES = ["--train", "60", "--valid", "12", "--test", "10"]
 FILES = {f"{part}.{kind}" for part in PARTS for kind in ("txt", "parquet")} | {"vocabulary.txt"}
 
 
@@ -35,18 +36,14 @@ def notes(tmp_path, monkeypatch):
     return table.to_pylist()
 
 
-def prepare(*flags, source="notes.parquet", out="out", seed="3"):
-    sizes = [] if any("words=" in flag for flag in flags) else SIZES
-    assert (
-        main(["study", "prepare", "medtext", source, "-o", out, "--seed", seed, *sizes, *flags])
-        == 0
-    )
+def prepare(*flags, source="notes.parquet", out="out", seed="3", sizes=SIZES):
+    assert main([source, "-o", out, "--seed", seed, *sizes, *flags]) == 0
     return {part: pq.read_table(f"{out}/{part}.parquet").to_pylist() for part in PARTS}
 
 
 def written(folder):
-    """All but the marker, which says whose folder it is."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != MARKER)
+    """Relative name -> bytes."""
+    files = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
@@ -105,7 +102,7 @@ def test_counts_are_those_of_the_files(notes, tmp_path, capsys):
     said = capsys.readouterr()
     about = json.loads((tmp_path / "out/counts.json").read_text())
     (counts,) = about["corpora"]
-    assert about["seed"] == 3 and "seed 3" in said.err
+    assert about["seed"] == 3
     for name in PARTS:
         rows = parts[name]
         own = counts["parts"][name]
@@ -136,32 +133,8 @@ def test_the_same_seed_writes_the_same_bytes(notes, tmp_path):
     assert one["test.txt"] != three["test.txt"]
 
 
-def test_a_drawn_seed_is_said_and_makes_the_same_again(notes, tmp_path, capsys):
-    assert main(["study", "prepare", "medtext", "notes.parquet", "-o", "one", *SIZES]) == 0
-    (seed,) = re.findall(r"--seed (\d+)", capsys.readouterr().err)
-    prepare(out="two", seed=seed)
-    assert written(tmp_path / "one") == written(tmp_path / "two")
-
-
 def test_all_is_both_sizes_with_the_same_test_notes(notes, tmp_path, capsys):
-    assert (
-        main(
-            [
-                "study",
-                "prepare",
-                "medtext",
-                "notes.parquet",
-                "-o",
-                "out",
-                "--size",
-                "all",
-                *SIZES,
-                "--seed",
-                "1",
-            ]
-        )
-        == 0
-    )
+    assert main(["notes.parquet", "-o", "out", "--size", "all", *SIZES, "--seed", "1"]) == 0
     ids = {}
     for size in ("small", "large"):
         assert {path.name for path in (tmp_path / "out" / size).iterdir()} == FILES
@@ -179,13 +152,13 @@ def test_all_is_both_sizes_with_the_same_test_notes(notes, tmp_path, capsys):
 
 
 def test_words_instead_of_notes(notes):
-    parts = prepare("--set", "words=2000", "--set", "valid=10", "--set", "test=10")
+    parts = prepare(sizes=["--words", "2000", "--valid", "10", "--test", "10"])
     words = [len(row["text"].split()) for row in parts["train"]]
     assert 2000 <= sum(words) < 2000 + 10 * max(words)
 
 
 def test_min_patients_leaves_no_word_of_one_patient(notes, tmp_path):
-    prepare("--set", "min_patients=2")
+    prepare("--min-patients", "2")
     parts = {name: pq.read_table(f"out/{name}.parquet").to_pylist() for name in PARTS}
     owners: dict[str, set[str]] = {}
     for row in (row for name in PARTS for row in parts[name]):
@@ -217,8 +190,7 @@ def mimic(path, kinds=("Discharge summary", "Radiology", "Discharge summary ")):
 def test_mimics_discharge_summaries_unless_told(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     mimic("NOTEEVENTS.csv")
-    sizes = ["--size", "large", "--set", "valid=3", "--set", "test=3", "--seed", "0"]
-    command = ["study", "prepare", "medtext", "NOTEEVENTS.csv", *sizes]
+    command = ["NOTEEVENTS.csv", "--size", "large", "--valid", "3", "--test", "3", "--seed", "0"]
     assert main([*command, "-o", "one"]) == 0
     said = capsys.readouterr().err
     assert "CATEGORY=Discharge summary" in said and "not of the notes asked for: 20" in said
@@ -226,17 +198,15 @@ def test_mimics_discharge_summaries_unless_told(tmp_path, monkeypatch, capsys):
     rows = [row for part in PARTS for row in pq.read_table(f"one/{part}.parquet").to_pylist()]
     assert len(rows) == 39 and {int(row["note_id"]) % 3 for row in rows} == {0, 2}
     assert rows[0]["text"].split("\n")[0].split()[0] == "<deidentified>"
-    assert (
-        main([*command, "-o", "two", "--set", "only=CATEGORY=Radiology", "--set", "tags=published"])
-        == 0
-    )
+    published = ["--only", "CATEGORY=Radiology", "--tags", "published"]
+    assert main([*command, "-o", "two", *published]) == 0
     rows = [row for part in PARTS for row in pq.read_table(f"two/{part}.parquet").to_pylist()]
     assert len(rows) == 20
     assert rows[0]["text"].startswith("[ ** Name , J .\n** ]")
 
 
 def refused(arguments, capsys, code=3):
-    assert main(["study", "prepare", "medtext", *arguments, "-o", "out", "--seed", "0"]) == code
+    assert main([*arguments, "-o", "out", "--seed", "0"]) == code
     said = capsys.readouterr().err
     assert said.count("\n") == 1, said
     assert SECRET not in said
@@ -246,17 +216,11 @@ def refused(arguments, capsys, code=3):
 def test_refusals_are_one_line_and_leave_nothing(notes, tmp_path, capsys):
     before = sorted(tmp_path.iterdir())
     assert "too few; the parts need 1536" in refused(["notes.parquet"], capsys)
-    assert "words are left" in refused(
-        ["notes.parquet", "--set", "words=9000000", "--set", "valid=9", "--set", "test=9"], capsys
-    )
-    assert "not both" in refused(
-        ["notes.parquet", "--set", "train=5", "--set", "words=5"], capsys, 2
-    )
-    assert "COLUMN=VALUE" in refused(["notes.parquet", "--set", "only=x"], capsys, 2)
-    assert "no column" in refused(["notes.parquet", "--set", "only=x=1"], capsys)
-    assert "no note is left" in refused(
-        ["notes.parquet", "--set", "only=diagnosis_group=none"], capsys
-    )
+    many = ["--words", "9000000", "--valid", "9", "--test", "9"]
+    assert "words are left" in refused(["notes.parquet", *many], capsys)
+    assert "COLUMN=VALUE" in refused(["notes.parquet", "--only", "x"], capsys, 2)
+    assert "no column" in refused(["notes.parquet", "--only", "x=1"], capsys)
+    assert "no note is left" in refused(["notes.parquet", "--only", "diagnosis_group=none"], capsys)
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -268,20 +232,22 @@ def test_notes_without_text(tmp_path, monkeypatch, capsys):
     assert "no note is left (no word in it: 2)" in refused(["empty.parquet"], capsys)
 
 
-def test_an_existing_folder_is_kept_unless_forced(notes, tmp_path, capsys):
+def test_an_existing_folder_is_kept(notes, tmp_path, capsys):
     prepare()
     capsys.readouterr()
     before = written(tmp_path / "out")
     assert "already exists" in refused(["notes.parquet", *SIZES], capsys, 2)
-    assert (
-        main(
-            ["study", "prepare", "medtext", "notes.parquet", "-o", "out", "--force", "--seed", "0"]
-        )
-        == 3
-    )  # too few notes
     assert written(tmp_path / "out") == before
-    prepare("--force", seed="4")
-    assert written(tmp_path / "out") != before
+
+
+@pytest.mark.slow  # spaCy takes seconds to import
+def test_spacy_is_an_extra():
+    if importlib.util.find_spec("spacy") is None:
+        with pytest.raises(MissingExtra, match=r"clinveil\[spacy\]"):
+            spacy_splitter()
+        return
+    made = medtext("Dr. [**Name**] said: don't. He left.", split=spacy_splitter())
+    assert made == f"Dr. {DEIDENTIFIED} said :\ndo n't .\nHe left ."
 
 
 def test_what_was_read_shows_no_word(notes, tmp_path):
@@ -294,15 +260,17 @@ def test_what_was_read_shows_no_word(notes, tmp_path):
 def test_real_notes(real_data, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     source = str(real_data("notes/mtsamples.csv.gz"))
-    flags = ["--set", "text=transcription", "--set", "id=doc_id", "--seed", "1"]
-    assert main(["study", "prepare", "medtext", source, "-o", "out", *flags]) == 0
+    with gzip.open(source, "rt", encoding="utf-8", newline="") as file:
+        table = [(row["doc_id"], row["transcription"]) for row in csv.DictReader(file)]
+    with open("notes.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("note_id", "text"), *table])
+    assert main(["notes.csv", "-o", "out", "--seed", "1"]) == 0
     assert "each note counts as its own patient" in capsys.readouterr().err
     (counts,) = json.loads((tmp_path / "out/counts.json").read_text())["corpora"]
     assert [counts["parts"][part]["notes"] for part in PARTS] == [1280, 128, 128]
     assert 700_000 < counts["parts"]["train"]["words"] < 800_000
     assert 0.01 < counts["oov"] < 0.03 and 10_000 < counts["vocabulary"] < 15_000
-    with gzip.open(source, "rt", encoding="utf-8", newline="") as file:
-        raw = {row["doc_id"]: row["transcription"] for row in csv.DictReader(file)}
+    raw = dict(table)
     for row in pq.read_table("out/test.parquet").to_pylist():
         own = medtext(raw[row["note_id"]])
         assert "".join(own.split()) == "".join(raw[row["note_id"]].split())

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 
-from clinveil.utility.classifiers.networks import (  # noqa: E402
+from papers.jamia_2020.networks import (  # noqa: E402
     LARGEST_NORM,
     NETWORKS,
     PAD,
@@ -17,8 +17,12 @@ from clinveil.utility.classifiers.networks import (  # noqa: E402
     Lstm,
     windows,
 )
-from clinveil.utility.classifiers.training import Encoder, batches, padded  # noqa: E402
-from clinveil.vectors.table import Vectors  # noqa: E402
+from papers.jamia_2020.training import Encoder, TextNetwork, batches, padded  # noqa: E402
+
+from clinveil import Vectors  # noqa: E402
+from clinveil.utility.classifiers import predict  # noqa: E402
+from clinveil.utility.labelled import Labelled, parts_of  # noqa: E402
+from clinveil.utility.scores import score  # noqa: E402
 
 MODELS = ("cnn", "cnn-attention", "lstm", "lstm-attention")
 
@@ -62,6 +66,7 @@ def test_a_text_shorter_than_the_widest_window_still_has_scores(model, matrix):
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.slow
 def test_gradients_equal_differences(model, matrix):
     net = net_of(model, matrix).double()
     ids = torch.tensor([[2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 2, 0]])
@@ -177,3 +182,57 @@ def test_batches_hold_every_row_once_and_like_lengths():
         spread = [np.ptp([rows[i].size for i in part]) for part in parts]
         assert np.median(spread) < 8
     assert padded([rows[0][:2], rows[1][:1]], 5).shape == (2, 5)
+
+
+ORGAN_WORDS = {"heart": ("cardiac", "murmur"), "lung": ("wheeze", "lobe"), "skin": ("rash", "itch")}
+OTHER_WORDS = [f"{a}{b}" for a in "bcdfg" for b in "aeiou"]
+
+
+def organ_notes(n, *, several=False):
+    """Notes of ten shared words and two words of each of their classes."""
+    rng = np.random.default_rng(0)
+    table = np.zeros((n, 3), dtype=bool)
+    classes = rng.integers(3, size=n)
+    table[np.arange(n), classes] = True
+    if several:
+        table |= rng.random((n, 3)) < 0.2
+    texts = []
+    for row in table:
+        organs = [words for words, has in zip(ORGAN_WORDS.values(), row, strict=True) if has]
+        signs = [rng.choice(words) for words in organs for _ in range(2)]
+        texts.append(" ".join(rng.permutation([*signs, *rng.choice(OTHER_WORDS, 10)])))
+    ids = [f"n{i}" for i in range(n)]
+    targets = table if several else classes
+    return Labelled(ids, ids, texts, tuple(ORGAN_WORDS), targets, {"label": "organ"})
+
+
+def predicted(model, notes, epochs, shuffled=False):
+    words = sorted({word for text in notes.texts for word in text.split()})
+    matrix = np.random.default_rng(0).normal(0, 1, (len(words), 12)).astype(np.float32)
+    network = TextNetwork(model, Vectors(words, matrix), max_tokens=20, epochs=epochs, patience=4)
+    parts = parts_of(notes, np.random.default_rng(1))
+    return predict(network, notes, parts, 7, shuffled=shuffled), notes.targets[parts.test]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.slow
+def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance(model):
+    notes = organ_notes(600)
+    learnt, truth = predicted(model, notes, epochs=30)
+    assert score("accuracy", truth, learnt.test) > 0.85
+    shuffled, _ = predicted(model, notes, epochs=8, shuffled=True)
+    assert score("accuracy", truth, shuffled.test) < 0.65
+
+
+@pytest.mark.slow
+def test_several_labels():
+    learnt, truth = predicted("cnn", organ_notes(600, several=True), epochs=30)
+    assert learnt.test.shape == truth.shape
+    assert score("micro_f1", truth, learnt.test) > 0.8
+    assert 0 < learnt.detail["threshold"] < 1
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_same_seed_gives_the_same_predictions(model):
+    first, again = (predicted(model, organ_notes(90), epochs=2)[0] for _ in range(2))
+    assert np.array_equal(first.test, again.test)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn, optim
@@ -30,7 +31,10 @@ class Network(nn.Module):
 
     def __init__(self, matrix: Tensor, width: int, n_classes: int) -> None:
         super().__init__()
-        self.words = nn.Embedding.from_pretrained(matrix.clone(), freeze=False, padding_idx=PAD)  # type: ignore[no-untyped-call]
+        embedding: Any = nn.Embedding  # `from_pretrained` has no types
+        self.words: nn.Embedding = embedding.from_pretrained(
+            matrix.clone(), freeze=False, padding_idx=PAD
+        )
         self.output = nn.Linear(width, n_classes)
         self.drop = nn.Dropout(DROP)
 
