@@ -19,7 +19,7 @@ from clinveil.core.words import first_paragraph
 
 PACKAGE = "clinveil.cli.commands"
 TOP = "demo inspect init-config deidentify validate review reidentify release compare verify report"
-TOP += " embed attack evaluate study"
+TOP += " embed attack evaluate"
 
 
 class Parsed(Protocol):
