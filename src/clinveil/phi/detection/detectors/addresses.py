@@ -16,6 +16,7 @@ from clinveil.phi.detection.detectors._places_abroad import RULES as ABROAD
 from clinveil.phi.detection.detectors._places_abroad import tail
 from clinveil.phi.detection.letter_case import AnyCase
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching.anchors import FAR, Anchor
 
 _CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
 _KIND = (
@@ -30,7 +31,7 @@ _KIND = (
     r"|HWY|SQUARE|TRAIL|CRESCENT|CLOSE|GROVE|GARDENS)"
 )
 _FLAT = (
-    r"(?:,?\s*(?:(?:Apt|Apartment|Suite|Ste|Unit|Room|Rm|Floor|Fl|APT|SUITE|STE|UNIT"
+    r"(?:\.?,?\s*(?:(?:Apt|Apartment|Suite|Ste|Unit|Room|Rm|Floor|Fl|APT|SUITE|STE|UNIT"
     r"|#)\.?\s*#?\s?[A-Z]?\d*-?[A-Z]?\b))?"
 )
 _ABBREVIATIONS = words(
@@ -46,12 +47,41 @@ _DOUBTFUL = words(
 _STATE = "(?:" + "|".join(sorted(_ABBREVIATIONS, key=lambda state: (-len(state), state))) + ")"
 _ZIP = r"\d{5}(?:-\d{4})?"
 _LIVES = (
-    r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|moved|born|grew\s+up|raised|native|travel(?:s|ed"
-    r"|led|ing)?|relocated"
+    r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|mov(?:ed|es|ing)|return(?:ed|s|ing)?\s+home"
+    r"|born|grew\s+up|raised|native|travel(?:s|ed|led|ing)?|relocated"
     r"|flew|visit(?:s|ed|ing)?|works|worked|vacation(?:ing)?|trip|hometown|emigrated|immigrated"
     r"|commutes?)"
 )
+_PERSON_IS = (
+    r"(?:(?:\b(?:[Pp]atient|[Pp]t|[Hh]e|[Ss]he|[Hh]usband|[Ww]ife|[Mm]other|[Ff]ather|[Ff]amily"
+    r"|[Pp]arents|[Ss]on|[Dd]aughter|[Pp]artner|[Tt]hey)|\b(?:Mr|Mrs|Ms|Dr)\.?\s[A-Z][\w'-]+)"
+    r"\s(?:is|was|are|were)|\b(?:man|woman|gentleman|lady|boy|girl|[Oo]riginally|[Hh]ails?"
+    r"|[Hh]ailing))\s+from"
+)
+_BORN = (
+    r"(?:born(?:\s+and\s+(?:raised|bred))?|raised|gr[eo]w(?:n|s|ing)?\s+up|(?:im|e)migrated"
+    r"|native|resident|residents|hometown)\s+(?:in|from|to|of|near|is|outside)"
+)
+_CLAUSE_END = re.compile(
+    r"[.,;)\n]|\Z|\s+(?:with|and|in|last|from|to|where|when|after|for|since|by|on|this|about|at"
+    r"|because|but|or|who|recently|originally|next|as|before|until|\d)\b"
+)
+# Wards, homes and times after `born in` and `is from`.
+_NO_ORIGINS = words(
+    "january february march april may june july august september october november december spring"
+    " summer autumn winter monday tuesday wednesday thursday friday saturday sunday hospital clinic tele"
+    " rehab rehabilitation hospice recovery medicine surgery icu ccu ward unit room floor home"
+    " house facility shelter nursing skilled assisted section apartment emergency er ed prison jail"
+    " theatre or breech vertex labor labour outpatient inpatient pediatrics oncology cardiology"
+    " neurology psychiatry orthopedics radiology dialysis work school church clinics our day"
+)
 _I = re.IGNORECASE
+_COMPASS = r"(?:[NSEW]|NE|NW|SE|SW)"
+# The full stop of an abbreviation. Before a capital and at a line end it ends the sentence.
+_DOT = r"(?:\.(?=,|[ \t]+[a-z(]))?"
+_AFTER_STREET = (
+    rf"(?:\s+{_COMPASS}\b(?![/']){_DOT}|\.\s+{_COMPASS}(?=,|\s+[a-z#\d]|[ \t]*(?:\n|\Z)))?"
+)
 _CITIES = word_list("cities") | {"New York"}
 # States, countries and other large regions that may stay, in lower case.
 _REGIONS = word_list("states") | word_list("countries")
@@ -76,14 +106,31 @@ def _is_city(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _is_home(match: re.Match[str], note: NoteView) -> bool:
-    """Accept also a place that is a word of shorthand only: `moved to Spiro`, but not `works in
-    Physio`.
+    """Accept also a listed town that is a word, and a word of shorthand only: `moved to Hope`,
+    `moved to Spiro`, but not `works in Physio`.
     """
+    if match["phi"].split()[0].lower() in _NO_ORIGINS:
+        return False
     if _is_city(match, note):
         return True
-    place = match["phi"].lower()
-    known = place in word_list("shorthand") and not is_word(place) and len(place) > 4
-    return known and not match[0].lower().startswith("work")
+    if match[0].lower().startswith("work"):
+        return False
+    town = match["phi"]
+    if town in word_list("word_towns"):
+        return _CLAUSE_END.match(note.plain, match.end("phi")) is not None
+    lower = town.lower()
+    return lower in word_list("shorthand") and not is_word(lower) and len(lower) > 4
+
+
+def _is_origin(match: re.Match[str], note: NoteView) -> bool:
+    """Accept any capitalised word that is said to be a person's origin: `born in Hope`; not a ward
+    or a month.
+    """
+    town = " ".join(match["phi"].split())
+    first = town.split()[0].lower()
+    if town.lower() in _WIDE or first in _NO_ORIGINS or first in word_list("shorthand"):
+        return False
+    return not lexical_classes(first) & LexicalClass.FUNCTION
 
 
 def _city_of_state(match: re.Match[str], note: NoteView) -> bool:
@@ -130,8 +177,8 @@ def _street(match: re.Match[str], note: NoteView) -> bool:
     """
     if re.search(r"\n\s*\n", match["phi"]):
         return False
-    tail = note.plain[match.end("phi") : match.end("phi") + 2]
-    if match["kind"] in ("Dr", "DR") and re.match(r"\.?\s?[A-Z]", tail) and "," not in tail:
+    following = note.plain[match.end("phi") : match.end("phi") + 3]
+    if match["kind"] in ("Dr", "DR") and re.match(r"\.?\s?[A-Z]", following):
         return False
     parts = match["phi"].split()
     # Head CT.
@@ -141,8 +188,9 @@ def _street(match: re.Match[str], note: NoteView) -> bool:
         and any(part[:2].istitle() for part in parts)
     ):
         return False
+    name = note.plain[match.start("phi") : match.start("kind")].split()
     return not any(
-        part.lower() in _MEASURED or (part.endswith(".") and len(part) > 5) for part in parts[:-1]
+        part.lower() in _MEASURED or (part.endswith(".") and len(part) > 5) for part in name
     )
 
 
@@ -178,6 +226,10 @@ def _continental(match: re.Match[str], note: NoteView) -> bool:
 
 _CITY_RUN = r"(?P<phi>(?:(?:St|Ft|Mt)\.\s)?[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2})"
 _STATE_NAMES = "|".join(sorted(name.replace(" ", r"\s") for name in _REGIONS))
+_REGION_WORDS = " ".join(f"*{re.split('[^A-Za-z]', name)[0]}*" for name in sorted(_REGIONS))
+_STATE_WORDS = " ".join(sorted(_ABBREVIATIONS))
+_STATE_ENDS = " ".join(f"*{state}" for state in sorted(_ABBREVIATIONS))
+_STATE_PARTS = " ".join(f"*{state}*" for state in sorted(_ABBREVIATIONS))
 _FACILITY = (
     r"(?:clinic|office|hospital|facility|location|campus|practice|branch|site|center|area|ER|ED)"
 )
@@ -187,7 +239,7 @@ _STREET = re.compile(
     rf"{ALONE_BEGIN}(?P<phi>{_HOUSE},?\s+"
     rf"(?:(?:[NSEW]|NE|NW|SE|SW|North|South|East|West)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st|nd|rd|th"
     rf"|ST|ND|RD|TH))\s+)"
-    rf"{{1,4}}(?P<kind>{_KIND}){WORD_END}\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
+    rf"{{1,4}}(?P<kind>{_KIND}){WORD_END}{_DOT}{_AFTER_STREET}{_FLAT})"
 )
 _BOX = re.compile(r"(?<![a-z])(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I)
 _RURAL = re.compile(
@@ -222,14 +274,15 @@ _FLAT_ALONE = re.compile(
 _LOWER = re.compile(
     r"(?<!\d)(?<!\d[.,/:-])(?P<phi>\d{1,6}[a-z]?\s(?:(?:n|s|e|w|north|south|east"
     r"|west)\.?\s)?[a-z]+(?:\s[a-z]+)?\s(?:street|avenue|ave"
-    r"|road|boulevard|blvd|lane|drive|court|terrace)(?![a-z])\.?(?:,?\s(?:apt|apartment|unit"
+    r"|road|boulevard|blvd|lane|drive|court|terrace)(?![a-z])(?:\.?,?\s(?:apt|apartment|unit"
     r"|suite)\.?\s?#?\w{1,4}\b)?)"
 )
 _NAMELESS = re.compile(
-    r"\b(?:on|at|of|from|near|in|to|our|off|the)[\W_]{1,6}(?P<phi>(?:(?:[NSEW]\.?|North|South|East"
-    r"|West)\s)?(?:(?:[A-Z][a-z]+\s){1,2}(?:Street|Avenue|Ave\b\.?|Road|Boulevard|Blvd\b\.?|Lane"
-    r"|Drive|Parkway|Terrace)"
-    r"|\d{1,3}(?:st|nd|rd|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))(?![A-Za-z])"
+    rf"\b(?:on|at|of|from|near|in|to|our|off|the)[\W_]{{1,6}}"
+    rf"(?P<phi>(?:(?:[A-Z][a-z]+\s){{1,2}}(?:and|&)\s)?(?:(?:[NSEW]\.?|North|South|East|West)\s)?"
+    rf"(?:(?:[A-Z][a-z]+\s){{1,2}}(?:Street|Avenue|Ave\b{_DOT}|Road|Boulevard|Blvd\b{_DOT}|Lane"
+    rf"|Drive|Parkway|Terrace)"
+    rf"|\d{{1,3}}(?:st|nd|rd|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))(?![A-Za-z])"
 )
 _NUMBER_AFTER = re.compile(
     r"(?<![A-Za-z\d])(?P<phi>[A-Z\xc0-\xde]\w*(?:[ -][A-Z\xc0-\xde]\w+)?(?:strasse|str\.|weg|platz"
@@ -271,50 +324,144 @@ RULES = (
         _STREET,
         "He lives at {123 Oak Street, Apt 4B}, Boston; once {14 ACACIA AVENUE}, Leeds.",
         check=_street,
+        anchor=Anchor(digits=1, after=r"\D"),
     ),
-    Rule("ADDRESS", _BOX, "Mail to {P.O. Box 45}.", score=0.95),
-    Rule("ADDRESS", _RURAL, "Mail to {RR 2 Box 34}.", score=0.95),
-    Rule("ADDRESS", _FOREIGN_BOX, "Mail to {Postfach 12}.", score=0.95),
-    Rule("ADDRESS", _NUMBERED_ROAD, "At {4411 County Road 12} since May.", score=0.9),
-    Rule("ADDRESS", _AFTER_ADDRESS, "He lives at {12 Elmwood Park}, and walks.", score=0.8),
-    Rule("ADDRESS", _RESIDENCE, "Nursing home: {Willow Court}; lives in {Elm Row}.", score=0.7),
-    Rule("ADDRESS", _FLAT_ALONE, "Ring at {Apt 4B}.", score=0.7),
+    Rule(
+        "ADDRESS",
+        _BOX,
+        "Mail to {P.O. Box 45}.",
+        score=0.95,
+        anchor=Anchor("box", within=FAR, first="[Pp]", after="[^A-Za-z]"),
+    ),
+    Rule(
+        "ADDRESS",
+        _RURAL,
+        "Mail to {RR 2 Box 34}.",
+        score=0.95,
+        anchor=Anchor("Box", within=FAR, first="[GHPR]", after="[^A-Za-z]"),
+    ),
+    Rule(
+        "ADDRESS",
+        _FOREIGN_BOX,
+        "Mail to {Postfach 12}.",
+        score=0.95,
+        anchor=Anchor("*Postbus *Postfach"),
+    ),
+    Rule(
+        "ADDRESS",
+        _NUMBERED_ROAD,
+        "At {4411 County Road 12} since May.",
+        score=0.9,
+        anchor=Anchor("County Old State US", within=7, first=r"\d", after=r"\D"),
+    ),
+    Rule(
+        "ADDRESS",
+        _AFTER_ADDRESS,
+        "He lives at {12 Elmwood Park}, and walks.",
+        score=0.8,
+        anchor=Anchor("address* home lived lives living resides residing stays"),
+    ),
+    Rule(
+        "ADDRESS",
+        _RESIDENCE,
+        "Nursing home: {Willow Court}; lives in {Elm Row}.",
+        score=0.7,
+        anchor=Anchor(
+            "address* assisted care discharged facility* group lives nursing placed"
+            " residence* resides"
+        ),
+    ),
+    Rule(
+        "ADDRESS",
+        _FLAT_ALONE,
+        "Ring at {Apt 4B}.",
+        score=0.7,
+        anchor=Anchor("Flat* apartment* apt* ste* suite*"),
+    ),
     Rule(
         "ADDRESS",
         _LOWER,
         "lives at {123 oak street}, a 20 minute drive.",
         score=0.7,
         check=_plain_street,
+        anchor=Anchor(
+            "ave* blvd* boulevard* court* drive* lane* road* street* terrace*",
+            within=FAR,
+            first=r"\d",
+            after=r"\D",
+        ),
     ),
     Rule(
-        "ADDRESS", _NAMELESS, "Seen in the office on {Elm Street}, or at {5th avenue}.", score=0.6
+        "ADDRESS",
+        _NAMELESS,
+        "Seen in the office on {Elm Street}, or at {5th avenue}.",
+        score=0.6,
+        anchor=Anchor(
+            "*Avenue* *Ave *Blvd *Boulevard* *Drive* *Lane* *Parkway* *Road* *Street*"
+            " *Terrace* ave* street*",
+            within=FAR,
+            first="[afinot]",
+            after=r"\W",
+        ),
     ),
     Rule(
         "ADDRESS",
         _NUMBER_AFTER,
         "Wohnt in der {Hauptstrasse 12}, or at {Vesterskovvej 79}.",
         score=0.8,
+        anchor=Anchor(
+            "*allee* *damm* *dijk* *gade* *gasse* *gata* *gracht* *katu* *laan* *platz*"
+            " *plein* *straat* *strasse* *str *ufer* *utca* *veien* *vej* *weg*",
+            within=FAR,
+            first="[A-Z]",
+            after="[^A-Za-z]",
+        ),
     ),
-    Rule("ADDRESS", _ROMANCE, "Lives at {Calle de Alcalá, 45}.", score=0.8),
-    Rule("ADDRESS", _RUE, "Lives at {12, rue de la Paix}.", score=0.8),
+    Rule(
+        "ADDRESS",
+        _ROMANCE,
+        "Lives at {Calle de Alcalá, 45}.",
+        score=0.8,
+        anchor=Anchor(
+            "Avd* Avenida* Calle* Carrer* Chemin* Corso* C Paseo* Piazza* Plaza* Rua*"
+            " Rue* Via* ulica* ul"
+        ),
+    ),
+    Rule(
+        "ADDRESS",
+        _RUE,
+        "Lives at {12, rue de la Paix}.",
+        score=0.8,
+        anchor=Anchor(
+            "avenue bd boulevard chemin impasse quai rue", within=FAR, first=r"\d", after=r"\D"
+        ),
+    ),
     Rule(
         "CITY",
         re.compile(rf"{_CITY_RUN},?\s+{_STATE}\b\.?,?[^\w\n]{{1,4}}{_ZIP}(?!\d)"),
         "sent to {Boston}, MA 02114.",
         score=0.95,
+        anchor=Anchor(_STATE_WORDS, within=FAR, first="[A-Z]"),
     ),
     Rule(
         "ZIP",
         re.compile(rf"(?<![A-Za-z\d]){_STATE}(?![A-Za-z])\.?,?[\W_]{{1,6}}(?P<phi>{_ZIP})(?!\d)"),
         "sent to Boston, MA {02114}.",
         score=0.95,
+        anchor=Anchor(_STATE_PARTS),
     ),
-    Rule("ZIP", _CUED_ZIP, "Moved; zip {60601}."),
+    Rule(
+        "ZIP",
+        _CUED_ZIP,
+        "Moved; zip {60601}.",
+        anchor=Anchor("plz* post* zip*"),
+    ),
     Rule(
         "ZIP",
         re.compile(rf"{CODE_BEGIN}(?P<phi>{_OUTWARD}[ -]{_INWARD}){CODE_END}"),
         "In {M5B 1W8} since May, in {SW1A 2AA} before; B12 level, T1 3RD.",
         check=_postcode,
+        anchor=Anchor(digits=1, within=5, first="[A-Z]", after="[^A-Za-z]"),
     ),
     Rule(
         "ZIP",
@@ -322,6 +469,7 @@ RULES = (
         "Hauptweg 12, {10115} Berlin, {D-80331} München, {1016 GV} Amsterdam; 1500 ML Bolus.",
         score=0.6,
         check=_continental,
+        anchor=Anchor(digits=4, within=3, first=r"[A-Z\d]", after=r"\D"),
     ),
     Rule(
         "CITY",
@@ -329,6 +477,7 @@ RULES = (
         "Hauptweg 12, 10115 {Berlin}, or D-80331 {München}.",
         score=0.9,
         check=_continental,
+        anchor=Anchor(digits=4, within=3, first=r"[A-Z\d]", after=r"[^\w.-]"),
     ),
     Rule(
         "CITY",
@@ -336,12 +485,14 @@ RULES = (
         "He came from {Boston}, MA, alone.",
         score=0.6,
         check=_city_of_state,
+        anchor=Anchor(_STATE_ENDS, within=FAR, first="[A-Z]", after=r"\W"),
     ),
     Rule(
         "CITY",
         re.compile(rf"^{_CITY_RUN},\s?{_STATE}\b[ \t]*\r?$", re.M),
         "{Springfield}, IL",
         score=0.8,
+        anchor=Anchor(_STATE_ENDS, within=FAR, first="[A-Z]", after=r"\n"),
     ),
     Rule(
         "CITY",
@@ -349,6 +500,7 @@ RULES = (
         "seen in {Wichita}, Kansas.",
         score=0.7,
         check=_is_city,
+        anchor=Anchor(_REGION_WORDS, within=FAR, first="[A-Z]", after=r"\W"),
     ),
     Rule(
         "CITY",
@@ -359,6 +511,24 @@ RULES = (
         "She moved with her husband to {Wichita}.",
         score=0.7,
         check=_is_home,
+        anchor=Anchor(
+            "born* commute* emigrated* flew* grew hometown* immigrated* live* living*"
+            " moved* moves* moving* native* raised* relocated* reside* residing* return*"
+            " travel* trip* vacation* visit* worked* works*"
+        ),
+    ),
+    Rule(
+        "CITY",
+        re.compile(rf"(?:{_PERSON_IS}|\b(?i:{_BORN}))\s+{_CITY_RUN}"),
+        "She was born in {Hope}, and he is from {Bath}; born in May.",
+        score=0.9,
+        check=_is_origin,
+        anchor=Anchor(
+            "born* emigrated* from* grew* grow* hometown* immigrated* native* raised* resident*",
+            within=FAR,
+            first="[A-Za-z]",
+            after=r"\W",
+        ),
     ),
     Rule(
         "CITY",
@@ -371,6 +541,7 @@ RULES = (
         "Julia K. from {Wichita}, treated here.",
         score=0.6,
         check=_is_city,
+        anchor=Anchor("from", within=FAR, first="[A-Za-z]", after=r"\W"),
     ),
     Rule(
         "CITY",
@@ -378,6 +549,7 @@ RULES = (
         "A flight from {Chicago}.",
         score=0.6,
         check=_known_city,
+        anchor=Anchor("at from in near of outside to"),
     ),
     Rule(  # outranks listed names and the tagger
         "CITY",
@@ -385,6 +557,7 @@ RULES = (
         "She is from {Springfield}.",
         score=1.0,
         check=_unlikely_name,
+        anchor=Anchor("at from in near outside to"),
     ),
     Rule(
         "CITY",
@@ -392,17 +565,20 @@ RULES = (
         "Seen in our {Boston} office.",
         score=0.6,
         check=_known_city,
+        anchor=Anchor("a in our the"),
     ),
     Rule(
         "CITY",
         re.compile(
             rf"(?:[Hh]ospital|[Cc]enter|[Cc]linic|[Oo]ffice|(?:Hopkins|Langone|Sinai)(?!\sHosp"
-            rf"|\sMed)|Street|St\.?|Avenue"
-            rf"|Ave\.?),?\s+(?:in\s+)?{_CITY_RUN}"
+            rf"|\sMed)|(?:Street|St|Avenue|Ave)\.?),?\s+(?:in\s+)?{_CITY_RUN}"
         ),
         "Mayo Clinic, {Rochester}",
         score=0.6,
         check=_known_city,
+        anchor=Anchor(
+            "*Ave* *Hopkins* *Langone* *Sinai* *St* *center* *clinic* *hospital* *office*"
+        ),
     ),
     Rule(
         "CITY",
@@ -411,6 +587,7 @@ RULES = (
         ),
         "A man from {Orange County}.",
         score=0.6,
+        anchor=Anchor("County Parish Township", within=FAR, first="[A-Z]", after=r"\W"),
     ),
     Rule(
         "CITY",
@@ -420,6 +597,7 @@ RULES = (
         ),
         "He is from {NYC}.",
         score=0.5,
+        anchor=Anchor("DC LA NYC SF", within=FAR, first="[CHafit]", after=r"\W"),
     ),
 )
 
