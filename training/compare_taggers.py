@@ -595,6 +595,8 @@ def report(folder: Path) -> None:
     for rules in ("rules", "alone"):
         paths = sorted(folder.glob(f"counts-*-{rules}.json"))
         results = {path.stem.split("-", 1)[1]: json.loads(path.read_text()) for path in paths}
+        if f"bundled-{rules}" not in results:
+            continue
         first = results[f"bundled-{rules}"]
         for of_set in first["counts"]:
             print(f"\n{of_set} ({rules})")
