@@ -105,6 +105,10 @@ class TaggerDetector:
         labels = frozenset({"NAME"}) if self.model is None else _read(self.model).labels
         return labels | {"CITY", "HOSPITAL"} if "NAME" in labels else labels
 
+    def tagger(self) -> Tagger:
+        """Return the model, loaded on first use."""
+        return _read(self.model)
+
     def suspect(self, note: NoteView) -> Iterator[Span]:
         """Yield also spans with a low probability, as candidates for manual review."""
         return self.find(note, _LOW_THRESHOLD)
@@ -115,7 +119,7 @@ class TaggerDetector:
         Args:
             threshold: None for the model's, without parts of medical codes.
         """
-        hits = [_trimmed(note, hit) for hit in _read(self.model).hits(note.tokens, threshold)]
+        hits = [_trimmed(note, hit) for hit in self.tagger().hits(note.tokens, threshold)]
         state = NameState(note)
         gaps = [_FAR, *(note.plain[last.end : hit.start] for last, hit in pairwise(hits)), _FAR]
         for hit, *beside in zip(hits, gaps, gaps[1:], strict=False):
