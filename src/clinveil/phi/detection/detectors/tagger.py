@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from clinveil.core.errors import UsageError
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.words import word_list
+from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.detector import Detector, all_detectors, detectors, words
 from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.names.kinds import is_phrase, is_term, label_of
@@ -58,6 +58,8 @@ _ADDRESS = 60  # characters before the kind of a street
 _INITIAL_ENDS = re.compile(r"[A-Z]\.[ ]{2,}(?P<next>[A-Z]\w*)")
 _CLOSE = re.compile(r"\.?[ \t]*[,:(/\"']?[ \t]?")
 _PREPOSITIONS = words("with by from of and or to per d w")
+_SPOKEN = cue_words.SPOKEN | cue_words.MET | cue_words.TALKED
+_POSSESSIVES = words("his her their my our your its")
 _STRONG_CUES = (
     (
         cue_words.TITLES
@@ -168,9 +170,26 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
         return hit.probability < _CERTAIN or not given
     if is_term(state, first, end):
         return True
+    if len(run) == 1 and _is_word_in_context(state, first, run[0]):
+        return True
     if _has_cue(state, first, end):
         return hit.probability < _least_after(state, first, run)
     return _is_doubtful(state, first, run, hit.probability)
+
+
+def _is_word_in_context(state: NameState, index: int, word: Word) -> bool:
+    """Return whether one word is an abbreviation, an inflected word in lower case, or a thing that
+    somebody owns: `with IDA`, `misty`, `in her Honda`.
+    """
+    words = state.words
+    last = words.lowers[index - 1] if index else ""
+    spoken = last in _PREPOSITIONS and index > 1 and words.lowers[index - 2] in _SPOKEN
+    usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
+    if state.abbreviated(index):
+        return not (spoken and usual and not word.ordinary)
+    if not word.capital:
+        return is_word(word.lower) or (last == "to" and not spoken)
+    return last in _POSSESSIVES and not word.classes & LexicalClass.USUAL_GIVEN
 
 
 def _is_code(state: NameState, hit: Hit) -> bool:
@@ -223,11 +242,7 @@ def _least_after(state: NameState, first: int, run: list[Word]) -> float:
         "to",
         "per",
     )
-    if (
-        sent
-        or before in cue_words.SPOKEN | cue_words.MET | cue_words.TALKED
-        or (run[0].listed and not run[0].ordinary)
-    ):
+    if sent or before in _SPOKEN or (run[0].listed and not run[0].ordinary):
         return _MOST_UNLISTED / 2
     if kinds[first - 2] & LexicalClass.FUNCTION or lowers[first - 1] == "by":
         return _MOST_UNLISTED

@@ -237,6 +237,14 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
                 and _ANY.match(words.lowers[index - 1])
             ):
                 continue  # `helped a friend move`
+            if (
+                why in ("relative", "named")
+                and not words.texts[index].islower()
+                and begins_small(words.texts[following])
+                and not words.texts[index].isupper()
+                and not words.classes[following] & LexicalClass.NAME
+            ):
+                continue  # `Dear colleage`, `Dr. Foster performmed`
             if why == "born" and text[words.starts[index] - 1 : words.starts[index]] != "(":
                 continue
             if (

@@ -77,6 +77,8 @@ class Extent(Pairs):
             and AFTER_INITIAL.fullmatch(gap)
             and (last.text.isupper() or gap[:1] == ".")
         ):
+            if "(" in gap and self.text[word.end : word.end + 1] != ")":
+                return False
             if len(word.text) == 1:
                 return word.text.isupper() and not (word.text in "AI" and "  " in gap)
             if is_particle(word):

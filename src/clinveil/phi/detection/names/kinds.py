@@ -52,8 +52,25 @@ _USED = re.compile(
     re.I,
 )
 _MODEL = re.compile(
-    r"[ -]?[A-Z]{1,3}-?\d|-?\d|[ -]?\d[\d.]*[ -]?(?:mm|cm|Fr|French|gauge|inch)\b|[\xae\u2122]|["
+    r",?[ ](?:s/n|S/N|serial|model|lot|ref|plate)\b|[ -]?[A-Z]{1,3}-?\d|-?\d|[ -]?\d[\d.]*[ -]?(?:mm|cm|Fr|French|gauge|inch)\b|[\xae\u2122]|["
     r" ]?#\d"
+)
+# Authors and holders of an office: `as described by Rowland`, `Rowland et al.`, `president (Grant)`.
+_CITED = re.compile(
+    r"\bas[ ](?:[a-z]+ly[ ])?(?:described|defined|popularized|popularised|proposed|modified)"
+    r"(?:[ ]by)?[ ]\Z"
+    r"|\b[Pp]resident(?:s|ial)?[a-z ]{0,40}(?:[(:\"]|[ ]as|[ ]is|[ ]was)[ ]?\"?"
+    r"(?:[A-Z][a-z]+,[ ](?:and[ ])?){0,5}\Z"
+)
+_ET_AL = re.compile(r",?[ ]et\.?[ ]al\b")
+_INSURED_BY = re.compile(
+    r"\b(?:plan|insurance|insurer|payer|payor|carrier|coverage|policy)[ ]?[:#=][ ,]*\Z", re.I
+)
+_THINGS_VERB = re.compile(
+    r"[ ](?:(?:has|have|had)[ ]taken[ ]effect|took[ ]the[ ]edge|made[ ]no[ ]difference"
+    r"|agree[sd]?[ ]with[ ](?:him|her|them)\b"
+    r"|(?:was|were)[ ](?:stopped|discontinued|added|titrated|tapered|refilled|tolerated)\b"
+    r"(?![ ](?:on|from|by))|(?:showed|shows|revealed|reveals)[ ](?!me\b|us\b|him\b|her\b))"
 )
 _ARTICLE = re.compile(r"\b(?:an?|two|three|four|another|second|modified|standard|\d+)[ ]\Z", re.I)
 _TITLED = re.compile(r"(?:Dr|Mr|Ms|Mrs)\.\s*\Z")
@@ -94,6 +111,16 @@ _EPONYMOUS = frozenset(
         "indigo carmine",
         "pink eye",
         "scottie dog",
+        "boston sci",
+        "boston scientific",
+        "playboy bunny",
+        "jesus christ",
+        "virgin mary",
+        "our lady of guadalupe",
+        "santa claus",
+        "mickey mouse",
+        "marilyn monroe",
+        "elvis presley",
         "von willebrand",
         "henoch schonlein",
     )
@@ -190,12 +217,16 @@ def is_term(state: NameState, first: int, end: int) -> bool:
     after = text[run[-1].end : run[-1].end + _AFTER]
     if is_phrase(state, first, end) or _THING_BEFORE.search(before):
         return True
+    if _CITED.search(before) or _ET_AL.match(after) or _INSURED_BY.search(before):
+        return True
     alone = (
         _is_word_term(state, first, before, after)
         if len(run) == 1
         else _is_run_term(state, run, before)
     )
     given = any(word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary for word in run)
+    if unknown(single) and len(run) == 1 and _THINGS_VERB.match(after):
+        return True
     lower = single.lower if len(run) == 1 else ""
     if alone or _is_medicine(lower, before, after, given=given, odd=unknown(single)):
         return True

@@ -25,6 +25,17 @@ _LINE_START = re.compile(
     r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(?:(?:signed|by|note by)[: ]+)?\Z|;[ \t]*\Z"
 )
 _ADJACENT = PARTICLES | {"jr", "sr"}
+_POSSESSIVES = frozenset(("his", "her", "their", "my", "our", "your", "its"))
+_PLURAL_VERB = re.compile(r"[ ](?:are|were|have)\b")
+_SECTION = re.compile(
+    r"\b(?:history|histories|allerg(?:y|ies)|medications?|meds|anesthesia|anaesthesia|diet|diagnos[ie]s"
+    r"|procedures?|findings?|impression|assessment|plan|labs?|imaging|exam|examination"
+    r"|complications?|drains?|specimens?|habits|immunizations?|implants?|condition|surgery"
+    r"|surgeries|psh|pmh)[ ]?:[ ,]*\Z",
+    re.I,
+)
+_ENTRY_ENDS = re.compile(r"[ ]?(?:[.,;\n]|\Z)")
+_LABEL_REACH = 32  # characters
 _ARTICLES = frozenset(("the", "a", "an", "two", "three", "french"))
 _ADVERBS = frozenset(
     [
@@ -317,6 +328,21 @@ class ListRuns:
         middle = first & LexicalClass.USUAL_GIVEN and (order or self._within_sentence(start))
         return named and not small and (bool(middle) or self._said_of_person(end))
 
+    def _owned(self, index: int) -> bool:
+        """Return whether a possessive pronoun precedes a word: `in her Honda`."""
+        return index > 0 and self.words.lowers[index - 1] in _POSSESSIVES
+
+    def _plural(self, index: int) -> bool:
+        """Return whether a verb in the plural follows one word: `Winters are the worst`."""
+        joined = index > 0 and self.words.lowers[index - 1] in ("and", "or")
+        return not joined and _PLURAL_VERB.match(self.text, self.words[index].end) is not None
+
+    def _entry(self, index: int) -> bool:
+        """Return whether a word is all that a section of the note contains: `Surgery: Mone.`"""
+        word = self.words[index]
+        label = _SECTION.search(self.text, max(0, word.start - _LABEL_REACH), word.start)
+        return label is not None and _ENTRY_ENDS.match(self.text, word.end) is not None
+
     def _within_sentence(self, index: int) -> bool:
         """Return whether a word in lower case precedes a word, so that its capital says
         something.
@@ -338,6 +364,9 @@ class ListRuns:
         the note.
         """
         if len(word.text) < 3 or word.classes & LexicalClass.EPONYM:
+            return False
+        usual_given = word.classes & LexicalClass.USUAL_GIVEN
+        if not usual_given and (self._owned(index) or self._plural(index) or self._entry(index)):
             return False
         if word.ordinary:  # `Yesterday Rose was better.`
             usual = (

@@ -6,8 +6,9 @@ import re
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
 from clinveil.lexicons.names import name_form
+from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.names.state import NameState
-from clinveil.phi.detection.note import Word, look_up
+from clinveil.phi.detection.note import Word, begins_small, look_up
 from clinveil.phi.matching.wordtable import mark
 
 _STOPS = ".!?:\n"
@@ -102,8 +103,16 @@ class Mentions:
     def _other_mention(self, index: int, word: Word) -> bool:
         if self.state.before_noun(index + 1):
             return False
-        if not word.ordinary or ("-" in word.text and word.capital):
+        if self.state.abbreviated(index) and word.text not in self.exact:
+            if word.lower in word_list("shorthand") or word.ordinary:
+                return False  # GERD, of a Mrs. Gerd
+        double = "-" in word.text and all(
+            not begins_small(part) for part in word.text.split("-") if part
+        )
+        if not word.ordinary or double:
             return word.capital or len(word.text) > 3
+        if word.shouted and word.text not in self.exact and self.state.upper_context(index):
+            return False  # `FAMILY HISTORY`, of a Mr. Family
         short = self.state.abbreviated(index) and word.text not in self.exact
         if not word.capital or short or word.classes & LexicalClass.FUNCTION:
             return False

@@ -24,6 +24,7 @@ _COMMA_INITIAL = re.compile(r",[ \t]*[A-Za-z]\.?[ \t]*(?:[;\r\n]|$)")
 _KIN_NEXT = re.compile(r"'s?[ ]", re.I)
 _THEN = re.compile(r"[ \t](?:who|and|about|regarding|re)\b|,")
 _SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+", re.I)
+_SHORTEST = 3  # letters of a name in capitals among other words: not `given by NG`
 _SCORES = {
     Trust.LIST: 0.9,
     Trust.TITLE: 0.95,
@@ -107,7 +108,9 @@ class FirstWord(Extent):
             return bool(word.classes & (LexicalClass.NAME if named else LexicalClass.FAMILIAR))
         if trust >= Trust.FIELD:
             return bool(word.classes & LexicalClass.FAMILIAR) and self.state.closed(index + 1)
-        if self.state.abbreviated(index) and not word.classes & LexicalClass.FAMILIAR:
+        if self.state.abbreviated(index) and (
+            len(word.text) < _SHORTEST or not word.classes & LexicalClass.FAMILIAR
+        ):
             return False
         if trust is Trust.CALLED:
             return bool(word.classes & LexicalClass.FAMILIAR) and word.lower not in COMPOUNDS
