@@ -7,7 +7,7 @@ import re
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
 from clinveil.phi.detection.names.cue_words import DOES, LIVES, OF_PERSONS, SAYS
 from clinveil.phi.detection.names.extent import MAX_WORDS
-from clinveil.phi.detection.names.kinds import MONTHS, is_term
+from clinveil.phi.detection.names.kinds import MONTHS, fills_section, is_term
 from clinveil.phi.detection.names.runs import CueRuns
 from clinveil.phi.detection.names.state import (
     AFTER_INITIAL,
@@ -27,15 +27,6 @@ _LINE_START = re.compile(
 _ADJACENT = PARTICLES | {"jr", "sr"}
 _POSSESSIVES = frozenset(("his", "her", "their", "my", "our", "your", "its"))
 _PLURAL_VERB = re.compile(r"[ ](?:are|were|have)\b")
-_SECTION = re.compile(
-    r"\b(?:history|histories|allerg(?:y|ies)|medications?|meds|anesthesia|anaesthesia|diet|diagnos[ie]s"
-    r"|procedures?|findings?|impression|assessment|plan|labs?|imaging|exam|examination"
-    r"|complications?|drains?|specimens?|habits|immunizations?|implants?|condition|surgery"
-    r"|surgeries|psh|pmh)[ ]?:[ ,]*\Z",
-    re.I,
-)
-_ENTRY_ENDS = re.compile(r"[ ]?(?:[.,;\n]|\Z)")
-_LABEL_REACH = 32  # characters
 _ARTICLES = frozenset(("the", "a", "an", "two", "three", "french"))
 _ADVERBS = frozenset(
     [
@@ -337,12 +328,6 @@ class ListRuns:
         joined = index > 0 and self.words.lowers[index - 1] in ("and", "or")
         return not joined and _PLURAL_VERB.match(self.text, self.words[index].end) is not None
 
-    def _entry(self, index: int) -> bool:
-        """Return whether a word is all that a section of the note contains: `Surgery: Mone.`"""
-        word = self.words[index]
-        label = _SECTION.search(self.text, max(0, word.start - _LABEL_REACH), word.start)
-        return label is not None and _ENTRY_ENDS.match(self.text, word.end) is not None
-
     def _within_sentence(self, index: int) -> bool:
         """Return whether a word in lower case precedes a word, so that its capital says
         something.
@@ -366,7 +351,9 @@ class ListRuns:
         if len(word.text) < 3 or word.classes & LexicalClass.EPONYM:
             return False
         usual_given = word.classes & LexicalClass.USUAL_GIVEN
-        if not usual_given and (self._owned(index) or self._plural(index) or self._entry(index)):
+        if not usual_given and (
+            self._owned(index) or self._plural(index) or fills_section(self.state, index)
+        ):
             return False
         if word.ordinary:  # `Yesterday Rose was better.`
             usual = (

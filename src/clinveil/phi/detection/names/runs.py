@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import LexicalClass
+from clinveil.lexicons.words import is_word
 from clinveil.phi.detection.names.cue_words import BASE_VERBS, COMPOUNDS, DOES, NO_NAMES, SAYS
 from clinveil.phi.detection.names.cues import OWNS_KIN, PERSONS, Cue, Trust
 from clinveil.phi.detection.names.extent import Extent
@@ -147,7 +148,8 @@ class FirstWord(Extent):
                 (related or not word.ordinary) and bool(word.classes & LexicalClass.GIVEN)
             )
         usual = LexicalClass.USUAL_FAMILY | LexicalClass.USUAL_GIVEN
-        sure = not word.ordinary and word.classes & usual and not word.classes & LexicalClass.EPONYM
+        sure = not is_word(word.lower) and word.classes & usual
+        sure = sure and not word.classes & LexicalClass.EPONYM
         return bool(sure and len(word.text) > 3) or self._small_pair(index)
 
     def _small_person(self, index: int, word: Word) -> bool:
