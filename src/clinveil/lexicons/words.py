@@ -35,9 +35,9 @@ _STEMS_OF_MEDICINES = (
     "coxib|opram|oxetine|c[iy]clovir|tinib|rafenib|metinib|lisib|ciclib|parib|gliptin|gliflozin"
     "|glutide|glitazone|glinide|lukast|setron|dron(?:ate|ic)|fibrate|xaban|gatran|pril|azepam"
     "|azolam|barbital|bactam|cycline|floxacin|thromycin|conazole|curonium|curium|profen|fenac"
-    "|oxicam|semide|thiazide|tidine|zosin|terol|tropium|nisolone|cinolone|metasone|sonide|gestrel|gesterone"
-    "|sterone|ximab|zumab|umab|tocept|poetin|platin|rubicin|taxel|tecan|mustine|trexate|quine"
-    "|zolamide|amivir|gravir|navir|buvir|asvir|previr|racetam|gabalin|bamate|peridone|apine"
+    "|oxicam|semide|thiazide|tidine|zosin|terol|tropium|nisolone|cinolone|metasone|sonide|gestrel"
+    "|gesterone|sterone|ximab|zumab|umab|tocept|poetin|platin|rubicin|taxel|tecan|mustine|trexate"
+    "|quine|zolamide|amivir|gravir|navir|buvir|asvir|previr|racetam|gabalin|bamate|peridone|apine"
     "|piprazole|triptyline|ipramine|faxine|morphine|fentanil|codone|morphone|tadine|domide"
     "|limus|stigmine|phylline|vaptan|entan|penem|relix|oxane|zepine|dralazine|formin|thyronine"
 )

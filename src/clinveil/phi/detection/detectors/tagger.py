@@ -76,7 +76,7 @@ _STRONG_CUES = (
 _CUES_BEFORE = _STRONG_CUES | _PREPOSITIONS
 _TERMS = word_list("brands") | words(
     "gran nan nana grandad mum mummy mumma dad daddy poppa nanna gerd elisa timi alisa cabg aspen"
-    " salina christ"
+    " salina christ buddha allah krishna jehovah"
 )
 _CUES_AFTER = dict.fromkeys(cue_words.PEOPLE, (",", "(")) | dict.fromkeys(
     words("md rn np lpn crna pharmd phd msw lcsw dpt anp hca facs jr sr"), ("", ",", "(")

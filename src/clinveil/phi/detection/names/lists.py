@@ -25,6 +25,7 @@ _LINE_START = re.compile(
     r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(?:(?:signed|by|note by)[: ]+)?\Z|;[ \t]*\Z"
 )
 _ADJACENT = PARTICLES | {"jr", "sr"}
+_FIGURES = frozenset(("christ", "buddha", "allah", "krishna", "jehovah"))
 _POSSESSIVES = frozenset(("his", "her", "their", "my", "our", "your", "its"))
 _PLURAL_VERB = re.compile(r"[ ](?:are|were|have)\b")
 _ARTICLES = frozenset(("the", "a", "an", "two", "three", "french"))
@@ -348,7 +349,7 @@ class ListRuns:
         elsewhere in
         the note.
         """
-        if len(word.text) < 3 or word.classes & LexicalClass.EPONYM:
+        if len(word.text) < 3 or word.classes & LexicalClass.EPONYM or word.lower in _FIGURES:
             return False
         usual_given = word.classes & LexicalClass.USUAL_GIVEN
         if not usual_given and (
