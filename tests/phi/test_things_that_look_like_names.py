@@ -36,6 +36,7 @@ We will contact Dr. {NAME:X} (ID specialist).
 He was referred by Dr. {NAME:X}.  Currently he is well.
 I told her to cary dextrose tablets.
 Pred Forte was stopped.
+He was referred by Dr. {NAME:X}. I saw him today.
 """
 PEOPLE = """
 {NAME:Hope Bell} (born {DATE:3/4/1950}) was seen.
@@ -84,3 +85,7 @@ def test_a_medicine_is_a_word(word):
 @pytest.mark.parametrize("name", SURNAMES)
 def test_a_surname_with_an_ending_of_medicines_is_none(name):
     assert not is_word(name.lower())
+
+
+def test_a_scale_named_after_a_university_is_no_hospital(finder):
+    assert not list(finder.find("She rated 4 of 7 on the Stanford Sleepiness Scale.", "p"))
