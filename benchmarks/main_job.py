@@ -34,9 +34,9 @@ def run(
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 4):
         sys.exit(done.stderr)
-    record = json.loads(json.loads((out / "vault" / "record.json").read_text())["internal"])
+    manifest = json.loads((out / "vault" / "manifest.json").read_text())
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return seconds, used, {row["name"]: row["seconds"] for row in record["stages"]}
+    return seconds, used, manifest["private"]["seconds"]
 
 
 def main() -> None:

@@ -26,7 +26,6 @@ NEW_FOLDER = {
 ALREADY_THERE = {
     "deidentify --vault": "NOTES -o BESIDE --vault OUT --workers 1",
     "report": "RUN -o OUT",
-    "publish": "RUN OUT",
     "study jamia-2020": "NOTES -o OUT --label diagnosis_group",
     "study jmir-2020": "NOTES -o OUT --patients PATIENTS --codes CODES",
     "study clinicalnlp-2019": "NOTES -o OUT",
@@ -135,7 +134,7 @@ def test_every_command_with_the_flag_is_tried():
 def test_a_folder_of_somebody_elses_survives(desk, tmp_path, capsys, command, name):
     if command == "report":
         (desk / "run" / "vault").mkdir(parents=True, exist_ok=True)
-        (desk / "run" / "vault" / "record.json").write_text('{"internal": {}}')
+        (desk / "run" / "vault" / "record.json").write_text("{}")
     out = somebodys(tmp_path / name)
     before = tree(out)
     force = [] if command == "deidentify --vault" else ["--force"]

@@ -27,5 +27,5 @@ def signed_release(folder: Path, key: Key = KEY, vault: Path | None = None) -> P
     files = write_companions(folder, "card", "<p>report</p>", account(key))
     if vault is not None:
         vault.mkdir(parents=True)
-        (vault / "manifest.json").write_text(sealed(account(key).manifest("internal", files)))
+        (vault / "manifest.json").write_text(sealed(account(key).manifest(files, outward=False)))
     return folder

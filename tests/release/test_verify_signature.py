@@ -1,4 +1,4 @@
-"""Every change of a signed release is found by `verify --public-key`, and is never published."""
+"""Every change of a signed release is found by `verify --public-key`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from functools import partial
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from signed_release import SIGNER, account, signed_release
+from signed_release import SIGNER, signed_release
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key, SigningKey
-from clinveil.core.locations import place
-from clinveil.core.upload import MARKER, SUCCESS, mark
 from clinveil.releases.manifest import released_files, sealed, verify, write_sums
-from clinveil.releases.outcome import publish_release
 
 FILES = (
     "README.md",
@@ -119,11 +116,6 @@ def downgraded(folder):
     rewritten(folder, lambda manifest: manifest.pop("signing_key"))
 
 
-def marked(folder, mark, success=""):
-    (folder / SUCCESS).write_text(success)
-    (folder / MARKER).write_text(json.dumps(mark))
-
-
 CHANGES = {
     **{
         f"{change.__name__} {name}": partial(change, name=name)
@@ -155,13 +147,6 @@ CHANGES = {
     "added and summed": partial(summed, change=partial(added, name="x")),
     "removed and summed": partial(summed, change=partial(removed, name="notes/part-2.csv")),
     "report changed and summed": partial(summed, change=partial(grow, name="report.html")),
-    "success with text": partial(
-        marked, mark={"schema": "", "command": "", "files": []}, success="note text"
-    ),
-    "marker with text": partial(marked, mark={"schema": "", "command": "", "files": ["note text"]}),
-    "marker with more": partial(
-        marked, mark={"schema": "", "command": "", "files": [], "text": "note"}
-    ),
     "forged": forged,
     "forged and signed by another key": partial(forged, key=OTHER),
     "no files": partial(rewritten, change=lambda m: m.update(files={}), key=None),
@@ -182,11 +167,9 @@ def test_there_are_fifty_changes():
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_is_found_and_never_sent(out, change):
+def test_a_change_is_found(out, change):
     CHANGES[change](out / "release")
     assert not all(check.passed for check in verify(out / "release", SIGNER.fingerprint))
-    with pytest.raises(InputError, match="nothing was sent"):
-        publish_release(out, place("s3://nowhere/release"))
 
 
 @pytest.mark.parametrize("given", ["fingerprint", "file"])
@@ -203,19 +186,6 @@ def test_a_release_without_signature_has_agreeing_hashes_only(out, capsys):
     downgraded(out / "release")
     assert main(["verify", str(out / "release")]) == 0
     assert "only the hashes agree" in capsys.readouterr().out
-
-
-def test_a_vault_without_a_signed_manifest_publishes_nothing(out):
-    (out / "vault" / "manifest.json").unlink()
-    with pytest.raises(InputError, match="no vault with the manifest of a signed release"):
-        publish_release(out, place("s3://nowhere/release"))
-
-
-def test_the_release_of_another_vault_is_not_sent(out, tmp_path):
-    other = sealed(account().manifest("internal", {"notes/part-1.csv": "0" * 64}))
-    (out / "vault" / "manifest.json").write_text(other)
-    with pytest.raises(InputError, match="nothing was sent"):
-        publish_release(out, place("s3://nowhere/release"))
 
 
 @pytest.mark.parametrize(
@@ -280,12 +250,3 @@ def test_text_around_the_public_key_is_found(out):
     key.write_text("Dear recipient,\n" + key.read_text())
     write_sums(out / "release")
     assert not all(check.passed for check in verify(out / "release", SIGNER.fingerprint))
-
-
-def test_an_uploaded_release_still_verifies(out):
-    release = out / "release"
-    (release / MARKER).write_bytes(
-        mark("publish", sorted([*released_files(release), "SHA256SUMS"]))
-    )
-    (release / SUCCESS).touch()
-    assert all(check.passed for check in verify(release, SIGNER.fingerprint))

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from invented_release import record
+from invented_release import note, record
 
-from clinveil.report.edition import external_edition
 from clinveil.report.record import ReleaseRecord
-from clinveil.report.render import render
+from clinveil.report.render import render, render_sample
 
 
 @pytest.fixture(scope="session")
-def external() -> ReleaseRecord:
-    return external_edition(record())
+def passed() -> ReleaseRecord:
+    return record()
 
 
 @pytest.fixture(scope="session")
-def pages(external: ReleaseRecord) -> dict[str, str]:
+def pages(passed: ReleaseRecord) -> dict[str, str]:
+    notes = (note(), note("Note 2 of 2, sampled from all notes"))
     return {
-        "internal": render(record()),
-        "external": render(external),
+        "passed": render(passed),
         "refused": render(record(failed=True, test_seed=True)),
+        "sample": render_sample(notes, passed.run),
     }

@@ -15,7 +15,6 @@ from clinveil.report.record import (
     Gate,
     PhiCount,
     ReleaseRecord,
-    StageRow,
     TokenRow,
 )
 from clinveil.report.risks import NAMES
@@ -109,14 +108,14 @@ def adversaries() -> list[Finding]:
             unit=unit,
         )
         for target, n, unit, row in (
-            ("names", 835, "tokens", (3, 9, 4, 21, 160, 331)),
-            ("planted names", 512, "tokens", (0, 2, 1, 14, 102, 188)),
-            ("words", 24000, "tokens", (2210, 3110, 2400, 4020, 9150, 12480)),
-            ("rare words", 2600, "tokens", (4, 11, 6, 80, 340, 462)),
-            ("note by ten words", 300, "notes", (41, 44, 41, 47, 60, 102)),
-            ("note by the patient's other notes", 300, "notes", (107, 111, 107, 110, 120, 130)),
-            ("note by its whole text", 300, "notes", (295, 297, 296, 297, 299, 300)),
-            ("note by public knowledge", 488, "notes", (7, 12, 7, 13, 19, 30)),
+            ("names", 835, "tokens", (3, 9, 21, 160, 331)),
+            ("planted names", 512, "tokens", (0, 2, 14, 102, 188)),
+            ("words", 24000, "tokens", (2210, 3110, 4020, 9150, 12480)),
+            ("rare words", 2600, "tokens", (4, 11, 80, 340, 462)),
+            ("note by ten words", 300, "notes", (41, 44, 47, 60, 102)),
+            ("note by the patient's other notes", 300, "notes", (107, 111, 110, 120, 130)),
+            ("note by its whole text", 300, "notes", (295, 297, 297, 299, 300)),
+            ("note by public knowledge", 488, "notes", (7, 12, 13, 19, 30)),
         )
         for adversary, hits in zip(held, row, strict=True)
     ]
@@ -246,24 +245,21 @@ PHI = (
 
 
 def of_kind(kind: str) -> ReleaseRecord:
-    """An internal record of one kind; only kinds that replace every word have a token
+    """A record of one kind; only kinds that replace every word have a token
     accounting.
     """
-    if kind in ("obfuscated", "coded"):
+    if kind == "obfuscated":
         return replace(record(), kind=kind)
     found = [f for f in findings() if f.detail.get("target") not in ("words", "rare words")]
     copies = share("copies", "recipient", 40, 20000, 0.0, gated=True)
     phi = PHI if kind == "deidentified" else None
-    return replace(
-        record(), kind=kind, accounting=(), notes=(), stages=(), phi=phi, findings=(*found, copies)
-    )
+    return replace(record(), kind=kind, accounting=(), phi=phi, findings=(*found, copies))
 
 
 def record(*, failed: bool = False, off: bool = False, test_seed: bool = False) -> ReleaseRecord:
-    """An internal record of an invented release."""
+    """A record of an invented release."""
     return ReleaseRecord(
         title="Consultation notes 2026",
-        edition="internal",
         run="5f3c09d2a7b1",
         created="2026-11-20T22:14:03Z",
         version="0.1.0",
@@ -273,31 +269,16 @@ def record(*, failed: bool = False, off: bool = False, test_seed: bool = False) 
             columns=(Column("doc_id", "note id, replaced by a random one"), Column("transcription",
                 "text, replaced"),
                      Column("doc_type", "kept (label)"), Column("description", "dropped")),
-            more=(Fact("Words of fewer than 5 patients", 13907, "words"),
-                  Fact("Source file", "/srv/ehr/n.csv", internal=True)),
+            more=(Fact("Words of fewer than 5 patients", 13907, "words"),),
         ),
         accounting=ACCOUNTING,
         gates=gates(failed=failed, off=off),
         findings=tuple(findings()),
         phi=PHI,
-        notes=(note(), note("Note 2 of 2, sampled from all notes")),
-        stages=(
-            StageRow("Identifiers", "found and replaced by surrogates", "keyed", 61.2),
-            StageRow("Vectors", "CBOW, 100 dimensions, 5 epochs", "statistical", 33.0),
-            StageRow("Neighbours", "14 nearest among eligible words", "bitwise", 4.1),
-            StageRow("Channel", "N drawn from 3 to 14", "bitwise", 0.4),
-            StageRow("Replacing", "every token, one secret draw per patient and word", "keyed",
-                1.9),
-            StageRow("Checks", "gates, attacks, utility", "bitwise", 44.7),
-            StageRow("Release", "notes, card, manifest, external report", "", 0.6),
-        ),
-        settings=(Fact("n", "3-14"), Fact("scope", "patient"), Fact("patients",
-            "/srv/ehr/patients.parquet"),
+        settings=(Fact("n", "3-14"), Fact("layout", "sentences"), Fact("patients", "(given)"),
                   Fact("min_patients", 5)),
         provenance=(Fact("Released notes, SHA-256", "9a" * 32), Fact("Key commitment", "c4" * 32),
-                    Fact("Determinism", "statistical"), Fact("Source, SHA-256", "77" * 32,
-                        internal=True),
-                    Fact("Host", "ward7-db", internal=True),
+                    Fact("Determinism", "statistical"),
                     Fact("Python", "3.11.9")),
         warnings=("The source has no column of years; trends over time were not looked at.",),
         skipped=("Attackers who read context with a language model.",

@@ -5,9 +5,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from invented_release import CANARIES, of_kind, record
+from invented_release import of_kind, record
 
-from clinveil.report.edition import external_edition
 from clinveil.report.first_page import KINDS
 from clinveil.report.record import Column, Gate
 from clinveil.report.render import release_card
@@ -18,25 +17,14 @@ def header(card: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in lines)
 
 
-def test_the_header_is_plain_yaml(external):
-    fields = header(release_card(external))
+def test_the_header_is_plain_yaml(passed):
+    fields = header(release_card(passed))
     assert json.loads(fields["pretty_name"]) == "Consultation notes 2026"
     assert fields["license"] == "other"
 
 
-def test_the_card_quotes_no_source_word_and_no_place(external):
-    card = release_card(external)
-    for secret in (*CANARIES, "/srv", "ward7-db", "77" * 32):
-        assert secret not in card
-
-
-def test_an_internal_record_makes_no_card():
-    with pytest.raises(ValueError, match="external edition only"):
-        release_card(record())
-
-
-def test_the_card_has_the_headline_the_figures_and_the_limits_of_use(external):
-    card = release_card(external)
+def test_the_card_has_the_headline_the_figures_and_the_limits_of_use(passed):
+    card = release_card(passed)
     assert "**No gate failed, none is switched off. 7 of 7 gates passed; 1 had no power." in card
     assert "| Notes | 4,966 |" in card and "| 0.331 | 0.927 | 0.943 | 89.7" in card
     assert "| Planted names recovered | Recipient with 20 known pairs | 2.7" in card
@@ -46,31 +34,31 @@ def test_the_card_has_the_headline_the_figures_and_the_limits_of_use(external):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_four_lines_of_python_parse_and_name_the_columns(kind):
-    card = release_card(external_edition(of_kind(kind)), "notes.csv.gz")
+    card = release_card(of_kind(kind), "notes.csv.gz")
     code = card.split("```python")[1].split("```")[0]
     names = {node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)}
     assert {"notes.csv.gz", "transcription", "doc_type"} <= names
-    assert ("real note" in code and "not occur" not in code) == (kind != "coded")
+    assert "real note" in code
 
 
-def test_the_example_runs_on_released_notes(tmp_path, external, monkeypatch):
+def test_the_example_runs_on_released_notes(tmp_path, passed, monkeypatch):
     pandas = pytest.importorskip("pandas")
     rows = {"transcription": ["heart and lung", "knee and hip"] * 4, "doc_type": ["a", "b"] * 4}
     pandas.DataFrame(rows).to_parquet(tmp_path / "notes.parquet")
     monkeypatch.chdir(tmp_path)
     space: dict[str, object] = {}
-    exec(release_card(external).split("```python")[1].split("```")[0], space)
+    exec(release_card(passed).split("```python")[1].split("```")[0], space)
     assert list(space["model"].predict(["lung"])) == ["a"]
 
 
 def test_a_test_seed_is_said():
-    assert "TEST SEED: not for release" in release_card(external_edition(record(test_seed=True)))
+    assert "TEST SEED: not for release" in release_card(record(test_seed=True))
 
 
-def test_hostile_names_break_neither_header_nor_tables(external):
+def test_hostile_names_break_neither_header_nor_tables(passed):
     bad = 'a": b\n---\n# x | y <script>'
     held = replace(
-        external, title=bad, corpus=replace(external.corpus, columns=(Column(bad, bad),)),
+        passed, title=bad, corpus=replace(passed.corpus, columns=(Column(bad, bad),)),
         gates=(Gate(bad, bad, True, 0, 0, bad, bad),),
     )  # fmt: skip
     card = release_card(held)
@@ -80,9 +68,9 @@ def test_hostile_names_break_neither_header_nor_tables(external):
     assert [line.replace("\\|", "").count("|") for line in tables] == [3]
 
 
-def test_every_table_row_has_as_many_cells_as_its_head(external):
+def test_every_table_row_has_as_many_cells_as_its_head(passed):
     widths: list[int] = []
-    for line in release_card(external).splitlines():
+    for line in release_card(passed).splitlines():
         cells = line.replace("\\|", "").count("|")
         if not line.startswith("|"):
             widths = []

@@ -7,21 +7,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from invented_release import record
 
 import clinveil
 from clinveil.core.finding import Finding
-from clinveil.report.cells import row
-from clinveil.report.edition import external_edition
 from clinveil.report.first_page import TASKS
 from clinveil.report.measures import catalogue, find
-from clinveil.report.render import render
 
 ROOT = Path(clinveil.__file__).parent
 ROOMS = ("attack", "utility", "study", "release", "corpus", "phi")
@@ -148,16 +141,6 @@ FULL = Finding(
     chance_is="guessed by S",
     control_is="planted by T", control_kind="positive", question="What did U ask?",
 )  # fmt: skip
-SHOWN = (
-    "23.4", "4,321", "22.2", "24.7", "13.6", "97.5", "Paper Z, Table 9", "oddments", "1,013",
-    "0.032", "tested by Q", "interval by R", "guessed by S", "planted by T", "positive",
-    "What did U ask?", "Lower is safer", "curious key", "0.424",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("words", SHOWN)
-def test_the_page_shows_every_field(words):
-    assert words in render(replace(record(), findings=(FULL,)))
 
 
 def test_the_terminal_shows_every_field(capsys, monkeypatch):
@@ -178,24 +161,3 @@ def test_the_terminal_shows_every_field(capsys, monkeypatch):
     )
     shown += ("guessed by S", "positive control: planted by T", "What did U ask?", "names")
     assert [words for words in shown if words not in said] == []
-
-
-KEYS = st.from_regex(r"[a-z]{3,8}(_[a-z]{2,5})?", fullmatch=True).filter(
-    lambda k: k not in Finding.__slots__
-)
-
-
-@given(st.dictionaries(KEYS, st.integers(10**6, 10**9), min_size=1, max_size=6))
-def test_every_detail_has_a_reader_inside_and_no_unknown_one_outside(detail):
-    finding = replace(FULL, detail=detail)
-    shown = row(finding, "internal")
-    read = {number.value for number in (*shown.beside.values(), *shown.more.values())}
-    words = " ".join((*shown.variants, *shown.remarks.values()))
-    assert all(value in read or str(value) in words for value in detail.values())
-    assert row(finding, "external").more == {}
-
-
-def test_more_figures_stay_inside():
-    held = replace(record(), findings=(FULL,))
-    assert "More figures" in render(held)
-    assert "More figures" not in render(external_edition(held))

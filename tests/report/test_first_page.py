@@ -8,7 +8,6 @@ import pytest
 from invented_release import adversaries, gates, missing, of_kind, record, share, use
 
 from clinveil.core.finding import Finding
-from clinveil.report.edition import external_edition
 from clinveil.report.first_page import KINDS, clipped, first_page
 from clinveil.report.numerals import number
 from clinveil.report.render import release_card, render
@@ -149,9 +148,9 @@ def test_copies_that_held_out_patients_have_too_say_so(control, told):
     )
 
 
-def test_a_share_below_the_floor_is_said_in_words(external):
+def test_a_share_below_the_floor_is_said_in_words(passed):
     worse = replace(use("transfer", -11.2, (0.3, 0.2, 0.31)), low=-70.0, high=-5.0)
-    page = render(replace(external, findings=(worse,)))
+    page = render(replace(passed, findings=(worse,)))
     assert "worse than the floor" in page.partition('id="adversaries"')[0]
 
 
@@ -169,7 +168,7 @@ def test_risks_that_were_not_measured_have_a_reason():
 
 def test_a_hidden_small_count_still_has_a_verdict():
     few = share("note by ten words", "recipient", 3, 300, 0.003, gated=True, unit="notes")
-    shown = first_page(external_edition(replace(record(), findings=(few,)))).risks[1]
+    shown = first_page(replace(record(), findings=(few,))).risks[1]
     assert (
         shown.row.hidden
         and shown.row.value.text == "<11"
@@ -220,8 +219,8 @@ def test_clipping_keeps_whole_words_where_it_can():
 def test_an_adversary_with_more_has_at_least_the_success_of_one_with_less():
     lines = {line.target: line.cells for line in table(record()).lines}
     cells = lines["Names of patients recovered"]
-    assert [cell.row.value.value for cell in cells] == [n / 835 for n in (3, 9, 9, 21, 160, 331)]
-    assert [cell.gated for cell in cells] == [True] * 4 + [False] * 2
+    assert [cell.row.value.value for cell in cells] == [n / 835 for n in (3, 9, 21, 160, 331)]
+    assert [cell.gated for cell in cells] == [True] * 3 + [False] * 2
     assert lines["Kept columns inferred or unique"][0].row is None
 
 
@@ -254,7 +253,7 @@ def test_below_the_threshold_is_true_of_every_target_of_a_criterion():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_headline_counts_what_the_three_criteria_call_above_the_threshold(kind):
     held = of_kind(kind)
-    unique = share("layout", "recipient", 300, 300, 0.0, unit="notes")
+    unique = share("kept columns", "recipient", 300, 300, 0.0, unit="notes")
     held = replace(held, findings=(*held.findings, unique))
     page = first_page(held)
     counted = {
@@ -265,13 +264,13 @@ def test_the_headline_counts_what_the_three_criteria_call_above_the_threshold(ki
     assert page.above == len([one for one in page.judged if one.verdict == "above the threshold"])
     said = render(held).partition('id="adversaries"')[0]
     assert f"{page.above} of {len(page.judged)} risks above the threshold" in said
-    assert "notes found from their whole text" in said and "notes unique by their layout" in said
+    assert "notes found from their whole text" in said and "kept columns inferred or unique" in said
 
 
 def test_known_pairs_have_one_figure_on_page_one_and_in_the_table():
     found = (
         share("words", "shadow", 94, 10_000, 0.001),
-        share("words", "pairs-1", 47, 10_000, 0.001),
+        share("words", "pairs-20", 47, 10_000, 0.001),
     )
     held = replace(record(), findings=found)
     third, (line,) = first_page(held).risks[2], table(held).lines
@@ -319,17 +318,17 @@ def test_an_attacker_who_got_no_figure_has_no_column_and_the_reason_is_listed():
     assert list(cells) == ["Recipient (release and public text)"]
 
 
-def test_every_figure_of_the_adversary_table_has_chance_or_says_that_there_is_none(external):
-    layout = share("layout", "recipient", 290, 300, None, unit="notes")
+def test_every_figure_of_the_adversary_table_has_chance_or_says_that_there_is_none(passed):
+    kept = share("kept columns", "recipient", 290, 300, None, unit="notes")
     copied = replace(
         share("copies", "recipient", 40, 20_000, None), control=0.004, control_kind="negative"
     )
-    held = replace(external, findings=(*external.findings, layout, copied))
+    held = replace(passed, findings=(*passed.findings, kept, copied))
     got = [(cell, line) for line in table(held).lines for cell in line.cells if cell.row]
     assert all(
         re.match("chance .*\\d|no chance level|control .*\\d", cell.beside) for cell, _ in got
     )
-    said = columns_of(render(held), "layout")
+    said = columns_of(render(held), "Kept columns")
     assert "no chance level" in next(iter(said.values()))
 
 
@@ -389,9 +388,9 @@ def test_membership_stands_on_page_one_of_synthetic_releases_with_chance_and_int
     ].target.startswith("Notes")
 
 
-def test_a_task_below_the_floor_is_a_warning_and_not_a_purpose(external):
+def test_a_task_below_the_floor_is_a_warning_and_not_a_purpose(passed):
     bad = replace(use("transfer", -0.3, (0.33, 0.2, 0.94)), low=-0.5, high=-0.1)
-    held = replace(external, findings=(bad, *external.findings))
+    held = replace(passed, findings=(bad, *passed.findings))
     scores = "release 0.200, floor 0.330, real notes 0.940"
     card = release_card(held)
     page = render(held).partition('id="adversaries"')[0]
@@ -401,19 +400,19 @@ def test_a_task_below_the_floor_is_a_warning_and_not_a_purpose(external):
         and "training and testing taggers, word vectors;" in card
         and "text classifiers" not in card
     )
-    assert "task_categories" not in card and "text classifiers" in release_card(external)
+    assert "task_categories" not in card and "text classifiers" in release_card(passed)
 
 
-def test_the_card_has_the_verdicts_of_the_report(external):
+def test_the_card_has_the_verdicts_of_the_report(passed):
     copies = replace(
         share("copies", "recipient", 229, 239, None, gated=True),
         control=0.958,
         control_kind="negative",
     )
-    held = replace(external, kind="synthetic", findings=(replace(copies, low=0.922, high=0.981),))
+    held = replace(passed, kind="synthetic", findings=(replace(copies, low=0.922, high=0.981),))
     verdict_text = "above the threshold, not above the control"
     assert verdict_text in render(held) and verdict_text in release_card(held)
-    assert "Notes found from their whole text" in release_card(external)
+    assert "Notes found from their whole text" in release_card(passed)
 
 
 def test_a_value_far_below_chance_is_still_stronger_than_none():

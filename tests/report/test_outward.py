@@ -1,4 +1,4 @@
-"""What a public manifest may hold: nothing that the external report hides."""
+"""What a released manifest may hold: nothing that the report hides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from invented_release import findings
 
 from clinveil.core.finding import Finding
 from clinveil.report.cells import row
-from clinveil.report.edition import outward_count, outward_finding, outward_value
+from clinveil.report.outward import outward_count, outward_finding, outward_value
 from clinveil.report.record import Gate
 
 FEW = Finding(
@@ -41,7 +41,7 @@ def test_few_patients_are_not_counted():
 
 @pytest.mark.parametrize("finding", [FEW, *findings()], ids=lambda f: f.measure)
 def test_report_and_manifest_hide_the_same(finding):
-    shown = row(finding, "external")
+    shown = row(finding, outward=True)
     said = outward_finding(finding)
     assert shown.value.value == said["value"]
     assert shown.control.value == said["control"]

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import itertools
 import re
-import stat
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -12,7 +11,6 @@ import pytest
 from invented_release import CANARIES, EXCERPTS, note, of_kind, record
 
 from clinveil.core.finding import Finding
-from clinveil.report.edition import external_edition
 from clinveil.report.first_page import KINDS
 from clinveil.report.record import (
     AlignedNote,
@@ -25,11 +23,12 @@ from clinveil.report.record import (
     from_json,
     to_json,
 )
-from clinveil.report.render import LONGEST, md, render, write_report
+from clinveil.report.render import LONGEST, md, render, render_sample
 
 HOSTILE = "</style><script>alert('x')</script><img src=x onerror=y>"
 VOID = {"meta", "br", "img", "link", "input", "hr"}
-EDITIONS = ("internal", "external", "refused")
+PAGES = ("passed", "refused", "sample")
+REPORTS = ("passed", "refused")
 
 
 class Page(HTMLParser):
@@ -80,51 +79,49 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def read(pages):
-    return {edition: Page(page) for edition, page in pages.items()}
+    return {name: Page(page) for name, page in pages.items()}
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_tags_are_nested_and_ids_unique(read, edition):
-    ids = [attrs["id"] for _, attrs in read[edition].tags if "id" in attrs]
+@pytest.mark.parametrize("name", PAGES)
+def test_tags_are_nested_and_ids_unique(read, name):
+    ids = [attrs["id"] for _, attrs in read[name].tags if "id" in attrs]
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_every_reference_within_the_page_is_met(read, edition):
-    ids = {attrs["id"] for _, attrs in read[edition].tags if "id" in attrs}
-    for tag, attrs in read[edition].tags:
+@pytest.mark.parametrize("name", PAGES)
+def test_every_reference_within_the_page_is_met(read, name):
+    ids = {attrs["id"] for _, attrs in read[name].tags if "id" in attrs}
+    for tag, attrs in read[name].tags:
         if tag == "a":
             assert attrs["href"].startswith("#") and attrs["href"][1:] in ids
         for name in (attrs.get("aria-labelledby") or "").split():
             assert name in ids
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_the_page_loads_and_runs_nothing(pages, read, edition):
-    for tag, attrs in read[edition].tags:
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_loads_and_runs_nothing(pages, read, name):
+    for tag, attrs in read[name].tags:
         assert tag not in {"script", "link", "img", "iframe", "object", "embed", "form", "base"}
         assert not {"src", "srcset", "style", "xlink:href"} & attrs.keys()
         assert not any(name.startswith("on") for name in attrs)
-    assert "http" not in pages[edition].replace("http-equiv", "")
-    assert not re.search(r"url\(|@import|@font-face", pages[edition])
+    assert "http" not in pages[name].replace("http-equiv", "")
+    assert not re.search(r"url\(|@import|@font-face", pages[name])
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_the_policy_allows_this_style_sheet_and_nothing_else(pages, read, edition):
+@pytest.mark.parametrize("name", PAGES)
+def test_the_policy_allows_this_style_sheet_and_nothing_else(pages, read, name):
     (policy,) = (
-        a["content"]
-        for t, a in read[edition].tags
-        if a.get("http-equiv") == "Content-Security-Policy"
+        a["content"] for t, a in read[name].tags if a.get("http-equiv") == "Content-Security-Policy"
     )
-    style = pages[edition].split("<style>")[1].split("</style>")[0]
+    style = pages[name].split("<style>")[1].split("</style>")[0]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert policy.split("; ")[:2] == ["default-src 'none'", f"style-src 'sha256-{digest}'"]
     assert "unsafe" not in policy
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_headings_go_down_one_step_at_a_time(read, edition):
-    levels = [level for level, _ in read[edition].headings]
+@pytest.mark.parametrize("name", PAGES)
+def test_headings_go_down_one_step_at_a_time(read, name):
+    levels = [level for level, _ in read[name].headings]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
@@ -141,58 +138,56 @@ DETAILS = [
     "Settings",
 ]
 DETAILS += ["Limits", "Criteria and rules", "Provenance and checksums"]
-INSIDE = ["Steps of the run", "Sampled notes, source above release", "All findings"]
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_sections_are_in_reading_order(read, edition):
-    headings = [words for level, words in read[edition].headings if level == 2]
-    assert headings == FIRST + DETAILS + (INSIDE if edition != "external" else [])
+@pytest.mark.parametrize("name", REPORTS)
+def test_sections_are_in_reading_order(read, name):
+    headings = [words for level, words in read[name].headings if level == 2]
+    assert headings == FIRST + DETAILS
 
 
-def test_the_external_edition_has_at_most_3000_words(read):
+def test_the_report_has_at_most_3000_words(read):
     for kind in KINDS:
-        page = Page(render(external_edition(of_kind(kind))))
+        page = Page(render(of_kind(kind)))
         assert (
             800 < len([word for word in page.said.split() if any(map(str.isalnum, word))]) <= 3000
         )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_renders_in_both_editions(kind):
-    for held in (of_kind(kind), external_edition(of_kind(kind))):
-        page = Page(render(held))
-        assert f"{kind.capitalize()}. {KINDS[kind]}" in page.said
-        assert all(text.split(" , ")[0] in page.said for text in EXCERPTS[:2])
-        assert ("Tokens of the source by class" in page.said) == (kind in ("obfuscated", "coded"))
+def test_every_kind_renders(kind):
+    page = Page(render(of_kind(kind)))
+    assert f"{kind.capitalize()}. {KINDS[kind]}" in page.said
+    assert all(text.split(" , ")[0] in page.said for text in EXCERPTS[:2])
+    assert ("Tokens of the source by class" in page.said) == (kind == "obfuscated")
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_tables_have_captions_and_scopes_and_scrolling_parts_take_the_keyboard(read, edition):
-    page = read[edition]
+@pytest.mark.parametrize("name", PAGES)
+def test_tables_have_captions_and_scopes_and_scrolling_parts_take_the_keyboard(read, name):
+    page = read[name]
     tags = [tag for tag, _ in page.tags]
     assert tags.count("caption") == tags.count("table")
     assert all(attrs.get("scope") in ("col", "row") for tag, attrs in page.tags if tag == "th")
     for _, attrs in page.tags:
         if attrs.get("class") == "scroll":
             assert attrs["tabindex"] == "0" and attrs["role"] == "region" and attrs["aria-label"]
-    assert {"header", "main", "footer"} <= set(tags)
+    assert {"main", "footer"} <= set(tags)
     assert dict(page.tags)["html"]["lang"] == "en"
 
 
-def test_the_external_edition_holds_no_source_word_and_no_place(pages):
-    for secret in (*CANARIES, "/srv", "ward7-db", "77" * 32, "sampled from", "Rows read"):
-        assert secret in pages["internal"]
-        assert secret not in pages["external"]
+def test_only_the_sample_holds_source_words(pages):
+    for word in CANARIES:
+        assert word in pages["sample"]
+        assert word not in pages["passed"] + pages["refused"]
 
 
 def test_the_headline_of_a_passed_release(read):
     assert (
         "No gate failed, none is switched off. 7 of 7 gates passed; 1 had no power."
-        in read["external"].said
+        in read["passed"].said
     )
-    assert "4 of 6 risks above the threshold." in read["external"].said
-    assert "TEST SEED" not in read["external"].said
+    assert "4 of 6 risks above the threshold." in read["passed"].said
+    assert "TEST SEED" not in read["passed"].said
 
 
 def test_a_refusal_is_in_the_headline_and_its_gate_comes_first(pages, read):
@@ -201,8 +196,7 @@ def test_a_refusal_is_in_the_headline_and_its_gate_comes_first(pages, read):
     gates = said[said.index("A release leaves only if") :]
     assert gates.index("Own full name") < gates.index("Self-replaced tokens")
     assert (
-        "What to do: Check the name detectors" in gates
-        and "What to do:" not in read["internal"].said
+        "What to do: Check the name detectors" in gates and "What to do:" not in read["passed"].said
     )
     assert "TEST SEED: not for release." in said
     assert (
@@ -211,7 +205,7 @@ def test_a_refusal_is_in_the_headline_and_its_gate_comes_first(pages, read):
 
 
 def test_a_release_with_a_gate_switched_off_is_never_green():
-    page = render(external_edition(record(off=True)))
+    page = render(record(off=True))
     said = Page(page).said
     assert (
         "Released with 1 gate switched off. 6 of 6 gates passed; 1 switched off; 1 had no power."
@@ -221,30 +215,28 @@ def test_a_release_with_a_gate_switched_off_is_never_green():
     assert '<header class="open">' in page and 'class="clear' not in page
 
 
-def test_small_counts_outside_and_inside(read):
+def test_small_counts_are_hidden(read):
     assert (
-        "Skipped: error <11" in read["external"].said
-        and "Skipped: null text 30" in read["external"].said
+        "Skipped: error <11" in read["passed"].said
+        and "Skipped: null text 30" in read["passed"].said
     )
     assert (
-        "e-mail addresses (F) <11" in read["external"].said
-        and "None detected: VEHICLE." in read["external"].said
+        "e-mail addresses (F) <11" in read["passed"].said
+        and "None detected: VEHICLE." in read["passed"].said
     )
-    assert "Skipped: error 3" in read["internal"].said and "<11" not in read["internal"].said
 
 
 def test_a_small_share_of_rows_is_hidden_in_gates():
     few = Gate(
         "few failed", "q", True, 3 / 4999, 0.01, "m", "r", "share of notes", switched_off=True
     )
-    held = replace(record(), gates=(few,), findings=(), notes=())
-    said = Page(render(external_edition(held))).said
+    held = replace(record(), gates=(few,), findings=())
+    said = Page(render(held)).said
     assert said.count("<11") >= 2 and "0.060 %" not in said
-    assert "0.060 %" in Page(render(held)).said
 
 
 def test_the_upper_bound_is_no_headline(read):
-    said = read["external"].said
+    said = read["passed"].said
     assert said.index("Attacker with the vault's vectors (upper bound)") > said.index(
         "Adversaries, by what they hold"
     )
@@ -252,13 +244,13 @@ def test_the_upper_bound_is_no_headline(read):
 
 
 def test_limits_are_stated(read):
-    for page in read.values():
+    for page in (read[name] for name in REPORTS):
         assert "not differentially private" in page.said
         assert "Attackers who read context with a language model." in page.said
 
 
 def test_the_three_criteria_and_the_rules(read):
-    said = read["external"].said
+    said = read["passed"].said
     singling = said[said.index("Singling out") : said.index("Linkability")]
     assert "Notes found from ten words in a row" in singling and "above the threshold" in singling
     assert "HIPAA Safe Harbor" in said and "No row states that a rule is met" in said
@@ -272,7 +264,7 @@ def test_the_three_criteria_and_the_rules(read):
 def test_a_release_of_nothing_still_makes_a_page():
     held = record()
     bare = replace(
-        held, findings=(), gates=(), notes=(), stages=(), settings=(), provenance=(), warnings=(),
+        held, findings=(), gates=(), settings=(), provenance=(), warnings=(),
         excerpts=(),
         skipped=(), phi=None, accounting=(), corpus=replace(held.corpus, read=0, notes=0,
             skipped={}, patients=None),
@@ -287,24 +279,24 @@ def test_a_release_of_nothing_still_makes_a_page():
 
 def test_kept_words_are_an_alarm():
     rows = (TokenRow("words", 10, replaced=8, kept=2), TokenRow("punctuation", 5, kept=5))
-    page = render(replace(record(), accounting=rows, findings=(), notes=()))
+    page = render(replace(record(), accounting=rows, findings=()))
     assert page.count('class="n alarm"') == 1
 
 
 def test_both_colour_schemes_define_the_same_colours(pages):
-    style = pages["internal"].split("<style>")[1].split("</style>")[0]
+    style = pages["passed"].split("<style>")[1].split("</style>")[0]
     light, dark = _schemes(style)
     assert light.keys() == dark.keys()
-    assert set(re.findall(r"var\((--[a-z0-9-]+)\)", pages["internal"])) <= light.keys() | {"--sans"}
+    assert set(re.findall(r"var\((--[a-z0-9-]+)\)", pages["passed"])) <= light.keys() | {"--sans"}
     assert "@media print" in style and "@page" in style
 
 
 @pytest.mark.parametrize(
     "word", ["anonymous", "anonymised", "HIPAA compliant", "is safe", "guarantee"]
 )
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_no_claim_is_made(read, edition, word):
-    assert not re.search(rf"\b{word}\b", read[edition].said)
+@pytest.mark.parametrize("name", PAGES)
+def test_no_claim_is_made(read, name, word):
+    assert not re.search(rf"\b{word}\b", read[name].said)
 
 
 def _hostile():
@@ -338,15 +330,6 @@ def _hostile():
         kind=bad,
         excerpts=(bad,),
         findings=(finding, *used, Finding(f"odd.{bad}", None, 0, detail={"why": bad})),
-        notes=(
-            AlignedNote(
-                bad,
-                (
-                    AlignedToken(bad, bad, "replaced"),
-                    AlignedToken("\x00\x1b\ufffe", "\u202e", "phi"),
-                ),
-            ),
-        ),
         corpus=replace(
             record().corpus, columns=(Column(bad, bad),), more=(Fact(bad, bad),), skipped={bad: 33}
         ),
@@ -358,8 +341,17 @@ def _hostile():
     )
 
 
-def test_hostile_words_stay_words():
-    page = Page(render(_hostile()))
+def _hostile_note():
+    tokens = (
+        AlignedToken(HOSTILE, HOSTILE, "replaced"),
+        AlignedToken("\x00\x1b\ufffe", "\u202e", "phi"),
+    )
+    return AlignedNote(HOSTILE, tokens)
+
+
+@pytest.mark.parametrize("source", [render(_hostile()), render_sample([_hostile_note()], HOSTILE)])
+def test_hostile_words_stay_words(source):
+    page = Page(source)
     assert not {"script", "img"} & {tag for tag, _ in page.tags}
     assert "<script>alert('x')</script>" in page.said
     assert "\x00" not in page.said and "\x1b" not in page.said
@@ -367,9 +359,7 @@ def test_hostile_words_stay_words():
 
 def test_many_long_notes_stay_under_three_megabytes():
     tokens = tuple(AlignedToken("word" * 40, "other" * 5, "replaced") for _ in range(30_000))
-    page = render(
-        replace(record(), notes=tuple(AlignedNote(f"note {i}", tokens) for i in range(20)))
-    )
+    page = render_sample([AlignedNote(f"note {i}", tokens) for i in range(20)], "run")
     assert len(page.encode()) < 3_000_000
     assert page.count('class="t replaced"') > 5_000
     assert page.count("more tokens of this note are not shown") == 20
@@ -377,8 +367,8 @@ def test_many_long_notes_stay_under_three_megabytes():
 
 
 def test_a_newline_in_a_note_breaks_the_line(pages):
-    assert '<span class="t dropped"><del>\n' not in pages["internal"]
-    assert re.search(r'<div class="words".*?<br>.*?</div>', pages["internal"], re.S)
+    assert '<span class="t dropped"><del>\n' not in pages["sample"]
+    assert re.search(r'<div class="words".*?<br>.*?</div>', pages["sample"], re.S)
 
 
 def _schemes(style: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -400,7 +390,7 @@ def _contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("scheme", [0, 1])
 def test_words_and_figures_have_contrast_enough(pages, scheme):
-    colours = _schemes(pages["internal"].split("<style>")[1].split("</style>")[0])[scheme]
+    colours = _schemes(pages["passed"].split("<style>")[1].split("</style>")[0])[scheme]
     grounds = {
         "--ink": ("--paper", "--tint", "--ground"),
         "--soft": ("--paper", "--ground", "--vault", "--fail-tint"),
@@ -424,15 +414,7 @@ def test_the_contrast_sum_is_the_known_one():
 
 
 def test_a_page_from_the_stored_record_is_the_same_page(pages):
-    assert render(from_json(to_json(record()))) == pages["internal"]
-
-
-def test_the_page_is_written_for_its_owner_only(tmp_path, pages):
-    path = tmp_path / "report.html"
-    write_report(record(), path)
-    assert path.read_text(encoding="utf-8") == pages["internal"]
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    assert render(from_json(to_json(record()))) == pages["passed"]
 
 
 def test_markdown_is_defused():
@@ -441,5 +423,5 @@ def test_markdown_is_defused():
     )
 
 
-def test_internal_notes_are_all_there(read):
-    assert note().title in read["internal"].said
+def test_sampled_notes_are_all_there(read):
+    assert note().title in read["sample"].said

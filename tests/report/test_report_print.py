@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 from invented_release import findings, gates, of_kind, record, share
 
-from clinveil.report.edition import external_edition
 from clinveil.report.first_page import KINDS
 from clinveil.report.render import render
 
@@ -79,11 +78,8 @@ def worse():
     low = [replace(f, value=-0.3, low=-0.5, high=-0.1) if f.measure.startswith("utility")
         and f.value else f
            for f in findings()]  # fmt: skip
-    unique = [
-        share(target, "recipient", 300, 300, 0.0, unit="notes")
-        for target in ("layout", "kept columns")
-    ]
-    return replace(record(), findings=(*low, *unique))
+    unique = share("kept columns", "recipient", 300, 300, 0.0, unit="notes")
+    return replace(record(), findings=(*low, unique))
 
 
 CASES = {
@@ -97,7 +93,7 @@ CASES = {
 
 @pytest.fixture(params=CASES)
 def source(request):
-    return render(external_edition(CASES[request.param]))
+    return render(CASES[request.param])
 
 
 def test_the_first_page_fits_one_a4_page_and_the_report_nine(browser, source):
@@ -122,8 +118,8 @@ def test_no_sideways_scrolling(browser, source, width):
     page.close()
 
 
-def test_the_internal_edition_does_not_scroll_sideways(browser):
+def test_the_sample_does_not_scroll_sideways(browser, pages):
     page = browser.new_page(viewport={"width": 390, "height": 844}, java_script_enabled=True)
-    page.set_content(render(record()))
+    page.set_content(pages["sample"])
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.close()

@@ -10,16 +10,12 @@ from invented_release import CANARIES, gates, record
 
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
-from clinveil.report.edition import SMALL, external_edition, hidden
+from clinveil.report.outward import SMALL, hidden, outward_facts
 from clinveil.report.record import (
     SCHEMA,
-    AlignedNote,
-    AlignedToken,
     CorpusFacts,
     Fact,
     Gate,
-    ReleaseRecord,
-    StageRow,
     TokenRow,
     all_clear,
     from_json,
@@ -33,19 +29,6 @@ COUNTS = st.integers(min_value=0, max_value=10**12)
 def test_a_stored_record_comes_back_equal():
     original = record()
     assert from_json(to_json(original)) == original
-
-
-def test_an_external_record_comes_back_equal():
-    original = external_edition(record(test_seed=True))
-    assert from_json(to_json(original)) == original
-
-
-@given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
-def test_any_words_survive_storing(source, released):
-    held = replace(
-        record(), notes=(AlignedNote("n", (AlignedToken(source, released, "replaced"),)),)
-    )
-    assert from_json(to_json(held)).notes == held.notes
 
 
 @pytest.mark.parametrize("value", [0, 1, 3.0, 0.25, True, False, "yes", None, 10**15])
@@ -68,13 +51,8 @@ def test_the_stored_record_names_its_schema():
 def _broken() -> list[str]:
     whole = json.loads(to_json(record()))
     less = {k: v for k, v in whole.items() if k != "gates"}
-    wrong = whole | {"edition": "secret"}
-    marks = whole | {
-        "notes": [
-            {"title": "t", "tokens": [{"source": "Zanzibarovich", "released": "b", "mark": "x"}]}
-        ]
-    }
-    return ["", "null", "[]", "{", '{"schema": 3}', *(json.dumps(x) for x in (less, wrong, marks))]
+    marks = whole | {"gates": [{"name": "Zanzibarovich", "passed": "x"}]}
+    return ["", "null", "[]", "{", '{"schema": 3}', *(json.dumps(x) for x in (less, marks))]
 
 
 @pytest.mark.parametrize("text", _broken())
@@ -123,7 +101,6 @@ def test_no_nan_or_infinity_gets_into_a_record(value):
         lambda: Fact("x", value),
         lambda: Gate("g", "q", True, value, 0, "m", "r"),
         lambda: Gate("g", "q", True, 0, value, "m", "r"),
-        lambda: StageRow("s", "w", seconds=value),
     ):
         with pytest.raises(ValueError, match="NaN"):
             make()
@@ -135,38 +112,23 @@ def test_refused_is_one_failed_gate():
     assert not replace(record(), gates=()).refused
 
 
-def test_an_external_record_with_a_real_note_is_refused():
-    with pytest.raises(ValueError, match="no aligned notes"):
-        replace(record(), edition="external")
-
-
-def test_the_external_edition_leaves_out_what_must_not_leave():
-    text = to_json(external_edition(record()))
-    for secret in (*CANARIES, "/srv", "ward7-db", "77" * 32, "sampled from"):
-        assert secret in to_json(record())
-        assert secret not in text
-
-
 @pytest.mark.parametrize(
     "value", ["/home/anna/n.csv", "C:\\notes", "~/n.csv", "anna@ward7", "data/n.csv"]
 )
 def test_values_that_look_like_places_are_only_said_to_be_given(value):
     facts = (Fact("a", value), Fact("b", "plain"), Fact("c", 3))
-    outward: ReleaseRecord = external_edition(replace(record(), settings=facts, provenance=facts))
-    for shown in (outward.settings, outward.provenance):
-        assert [fact.value for fact in shown] == ["(given)", "plain", 3]
+    assert [fact.value for fact in outward_facts(facts)] == ["(given)", "plain", 3]
 
 
 @pytest.mark.parametrize("unit", ["patients", "notes", "test notes", "own record numbers", "spans"])
-def test_small_counts_of_people_are_hidden_outside_only(unit):
-    assert [n for n in range(15) if hidden(n, unit, "external")] == list(range(1, SMALL))
-    assert not any(hidden(n, unit, "internal") for n in range(15))
+def test_small_counts_of_people_are_hidden(unit):
+    assert [n for n in range(15) if hidden(n, unit)] == list(range(1, SMALL))
 
 
 def test_counts_of_words_and_no_counts_are_not_hidden():
-    assert not hidden(3, "tokens", "external")
-    assert not hidden(3, "", "external")
-    assert not hidden(None, "patients", "external")
+    assert not hidden(3, "tokens")
+    assert not hidden(3, "")
+    assert not hidden(None, "patients")
 
 
 def test_the_score_counts_every_outcome_once():

@@ -178,7 +178,7 @@ def _good() -> list[list[str]]:
             *fast,
         ],
         ["verify", "out/release"],
-        ["report", "out", "-o", "external.html", "--edition", "external"],
+        ["report", "out", "-o", "report.html"],
         [
             "evaluate",
             "similarity",
@@ -367,7 +367,7 @@ def test_no_canary_in(desk, what):
 @pytest.mark.parametrize(
     "name",
     [
-        "external.html",
+        "report.html",
         "findings-inspect.json",
         "findings-similarity.json",
         "findings-nli.json",

@@ -12,6 +12,7 @@ from clinveil.api.frames import ONE_TEXT, Notes, Reading, in_python, path_of, sc
 from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.load_settings import load_settings
+from clinveil.core.locations import refuse_remote
 from clinveil.core.settings import NotesSettings, Settings
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
@@ -19,9 +20,9 @@ from clinveil.corpus.write import write_corpus
 from clinveil.vectors.settings import VectorSettings
 
 if TYPE_CHECKING:
+    from clinveil.comparison.run import Comparison
     from clinveil.releases.manifest import Check
     from clinveil.releases.outcome import Outcome
-    from clinveil.study.compare.run import Comparison
     from clinveil.vectors.table import Vectors
 
 S = TypeVar("S", bound=Settings)
@@ -54,6 +55,7 @@ def release(
     out: str | Path,
     *,
     kind: str | None = None,
+    config: str | Path | None = None,
     vectors: str | Path | None = None,
     vault: str | Path | None = None,
     say: Say | None = None,
@@ -64,15 +66,16 @@ def release(
     Args:
         notes: a path, a frame, or a list of strings (each of a separate patient).
         out: the folder; `out/release` may leave, `out/vault` never.
-        kind: `obfuscated` (the default), `coded`, `deidentified` or `synthetic`; `--as` of the
+        kind: `obfuscated` (the default), `deidentified` or `synthetic`; `--as` of the
             command.
+        config: TOML file of settings, or "paper" or "strict"; options override it.
         vectors: pretrained word vectors to use instead of training on the notes.
         vault: vault of an earlier release (`OUT/vault`) to extend with these notes, using its key,
             channel and settings.
         say: receives the lines that the command prints to stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores:
-            `patients`, `label`, `n`, `epochs`, `scope`, …; tables of the TOML file as dictionaries
-            (`lm={"model": "gpt"}`). `workers` is 1 here; with more, a script needs `if __name__ ==
+            `patients`, `label`, `n`, `epochs`, …; tables of the TOML file as dictionaries
+            (`lm={"model": "lstm"}`). `workers` is 1 here; with more, a script needs `if __name__ ==
             "__main__":`.
 
     Returns:
@@ -87,11 +90,12 @@ def release(
     from clinveil.releases.settings import ReleaseSettings
 
     options = {"workers": 1, **options} | ({} if kind is None else {"kind": kind})
-    _settings(ReleaseSettings, options, {})  # reject wrong options before anything is written
+    file = None if config is None else Path(config)
+    _settings(ReleaseSettings, options, {}, file)  # reject wrong options before anything is written
     base = ParentRelease.read(Path(vault)) if vault is not None else None
     columns = {"keep": base.settings.keep, "label": base.settings.label} if base else {}
     with _on_disk(notes, _folder(out), {**columns, **options}) as (path, more):
-        settings = _settings(ReleaseSettings, options, more)
+        settings = _settings(ReleaseSettings, options, more, file)
         given_ = Path(vectors) if vectors is not None else None
         outcome = run(path, Path(out), settings, vectors=given_, base=base, say=_warning(say))
     if outcome.refused:
@@ -126,8 +130,8 @@ def compare(
 
     Raises InputError for invalid notes, UsageError without a label or for an unknown option.
     """
-    from clinveil.study.compare.run import compare_releases
-    from clinveil.study.compare.settings import CompareSettings
+    from clinveil.comparison.run import compare_releases
+    from clinveil.comparison.settings import CompareSettings
 
     options = {"workers": 1, **options} | ({} if label is None else {"label": label})
     _settings(CompareSettings, options, {}).refuse()
@@ -182,7 +186,9 @@ def _on_disk(
         )
 
 
-def _settings(kind: type[S], options: Mapping[str, Any], more: Mapping[str, Any]) -> S:
+def _settings(
+    kind: type[S], options: Mapping[str, Any], more: Mapping[str, Any], config: Path | None = None
+) -> S:
     """Return settings from keyword arguments; a single value is accepted for settings with several
     values.
     """
@@ -191,7 +197,7 @@ def _settings(kind: type[S], options: Mapping[str, Any], more: Mapping[str, Any]
         name for name in options if name in flags and get_origin(flags[name].annotation) is tuple
     }
     given_ = {k: (v,) if k in several and isinstance(v, str) else v for k, v in options.items()}
-    return load_settings(kind, {**given_, **more})
+    return load_settings(kind, {**given_, **more}, config)
 
 
 def _warning(say: Say | None) -> Say:
@@ -211,4 +217,4 @@ def _folder(out: Any) -> Path:
         raise UsageError(
             f"out cannot be of type {type(out).__name__}", hint="pass the path of a folder"
         )
-    return Path(out)
+    return refuse_remote(Path(out))

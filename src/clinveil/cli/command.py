@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import typer
 
 from clinveil.cli import groups, progress
-from clinveil.cli.options import Config, JsonOut, NotesOrQuery, SetKeys, in_panel, option
+from clinveil.cli.options import JsonOut, NotesOrQuery, SetKeys, config_option, in_panel, option
 from clinveil.cli.refusals import parser_class
 from clinveil.core.errors import ClinveilError, UsageError
-from clinveil.core.load_settings import load_settings
-from clinveil.core.locations import RemotePath
+from clinveil.core.load_settings import config_names, load_settings
 from clinveil.core.settings import NotesSettings, Settings, flag_name
 from clinveil.core.words import first_paragraph
 
@@ -65,13 +64,10 @@ def _rows(query: str, uri: str, how: NotesSettings, arguments: Mapping[str, Any]
 
     source = sql_source(query, uri, how)
     places = [arguments[name] for name in ("out", "vault") if isinstance(arguments.get(name), Path)]
-    here = next((place for place in places if not isinstance(place, RemotePath)), None)
-    if here is None and places:
-        hint = "pass --vault FOLDER on this machine"
-        raise UsageError("a remote OUT requires a local vault", where="--from-sql", hint=hint)
-    if here is None:
+    if not places:
         yield QueryPath(source)
         return
+    here = places[0]
     refuse_nameless(here)
     with workplace(here) as folder:
         with owner_only():
@@ -216,7 +212,9 @@ class Command(Generic[S]):
         if self.settings and (
             self.panels is None or self.settings.flags().keys() - self.flags().keys()
         ):
-            made += [*([("config", Config)] if self.takes_config else []), ("set_keys", SetKeys)]
+            if self.takes_config:
+                made.append(("config", config_option(config_names(self.settings))))
+            made.append(("set_keys", SetKeys))
         # Notes are optional if a query can replace them.
         defaults = (
             None if parameter.annotation == NotesOrQuery else parameter.default for parameter in own

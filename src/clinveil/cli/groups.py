@@ -18,10 +18,7 @@ from clinveil.core.registry import Registry
 from clinveil.core.words import first_paragraph
 
 PACKAGE = "clinveil.cli.commands"
-TOP = (
-    "demo inspect init-config deidentify validate review reidentify release compare verify publish"
-    " report"
-)
+TOP = "demo inspect init-config deidentify validate review reidentify release compare verify report"
 TOP += " embed attack evaluate study"
 
 

@@ -79,20 +79,21 @@ OutOrPlan = Annotated[
         "-o", "--out", help="Folder of the release (default: print the plan).", callback=_here
     ),
 ]
-_OUT = typer.Option(
-    "-o", "--out", help="Where to write the result: a path or a URL.", parser=place, metavar="PLACE"
-)
-OutOrStore = Annotated[Path, _OUT]
 _VECTORS = "Use these word vectors (default: train them on NOTES)."
 VectorsGiven = Annotated[Path | None, typer.Option("--vectors", help=_VECTORS)]
 Vault = Annotated[
     Path | None,
     typer.Option("--vault", help="Folder for secret files (default: OUT.vault).", callback=_here),
 ]
-Config = Annotated[
-    Path | None,
-    typer.Option("--config", help="Read settings from a TOML file; --set and flags override it."),
-]
+
+
+def config_option(shipped: tuple[str, ...]) -> Any:
+    """Return the option `--config` of a command with these shipped files."""
+    file = f"a TOML file, or {' or '.join(shipped)}" if shipped else "a TOML file"
+    help = f"Read settings from {file}; --set and flags override it."
+    return Annotated[Path | None, typer.Option("--config", help=help)]
+
+
 _SET = "Set any other setting (clinveil init-config lists them); repeatable."
 SetKeys = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=_SET)]
 

@@ -24,7 +24,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clinveil.core.errors import UsageError
-from clinveil.core.locations import RemotePath, files_of, is_pattern
+from clinveil.core.locations import RemotePath, files_of, is_pattern, refuse_remote
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,9 +121,10 @@ def default_vault(out: Path) -> Path:
 
 
 def refuse_nameless(out: Path) -> None:
-    """Raise UsageError for an OUT such as `.`, `..` or `/`, which has no siblings, or a name that
-    is not UTF-8.
+    """Raise UsageError for an OUT such as `.`, `..` or `/`, which has no siblings, for a URL, and
+    for a name that is not UTF-8.
     """
+    refuse_remote(out)
     try:
         out.name.encode()
     except UnicodeEncodeError:

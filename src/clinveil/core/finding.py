@@ -185,27 +185,39 @@ def _plain(value: Any) -> float | int | str | bool | None:
     raise ValueError("a finding's detail must contain only numbers and labels")
 
 
-def document(command: str, findings: Iterable[Finding], *, seed: int | None) -> dict[str, Any]:
-    """Return the findings document (`clinveil.findings/1`) as a dictionary."""
+def document(
+    command: str,
+    findings: Iterable[Finding],
+    *,
+    seed: int | None,
+    measures: Mapping[str, Mapping[str, object]] | None = None,
+) -> dict[str, Any]:
+    """Return the findings document (`clinveil.findings/1`) as a dictionary.
+
+    Args:
+        measures: descriptions of the measures, by name.
+    """
     return {
         "schema": SCHEMA,
         "version": version("clinveil"),
         "command": command,
         "seed": seed,
         "findings": [f.as_dict() for f in findings],
+        **({} if measures is None else {"measures": measures}),
     }
 
 
 def write_findings(
-    target: str | Path, command: str, findings: Iterable[Finding], *, seed: int | None
+    target: str | Path,
+    command: str,
+    findings: Iterable[Finding],
+    *,
+    seed: int | None,
+    measures: Mapping[str, Mapping[str, object]] | None = None,
 ) -> None:
     """Write the findings document atomically to a file (0600), or to stdout for `-`."""
-    text = (
-        json.dumps(
-            document(command, findings, seed=seed), indent=2, ensure_ascii=False, allow_nan=False
-        )
-        + "\n"
-    )
+    whole = document(command, findings, seed=seed, measures=measures)
+    text = json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if str(target) == "-":
         sys.stdout.write(text)
         return

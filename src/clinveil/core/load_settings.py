@@ -7,6 +7,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from importlib.resources import files
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
@@ -26,10 +27,13 @@ def load_settings(
     """Return settings from a TOML file, from `--set key=value`, and from flags; a later source
     wins.
 
+    Args:
+        config: a file, or the name of one of `config_names`.
+
     Raises UsageError with one line for the first mistake.
     """
     keys = keys_of(model)
-    file = _read_toml(keys, config) if config else {}
+    file = _read_toml(keys, config, _config_text(model, config)) if config else {}
     typed: Values = {}
     for text in sets:  # values of one list add up
         name, value = _assignment(keys, text)
@@ -58,6 +62,28 @@ def load_settings(
         return model.model_validate(values)
     except ValidationError as error:
         raise UsageError(_first_mistake(error, keys)) from None
+
+
+def config_names(model: type[Settings]) -> tuple[str, ...]:
+    """Return the names of the TOML files that ship with the package for a command."""
+    if not model.CONFIGS:
+        return ()
+    names = (file.name for file in files(model.CONFIGS).iterdir())
+    return tuple(sorted(Path(name).stem for name in names if name.endswith(".toml")))
+
+
+def _config_text(model: type[Settings], config: Path) -> str:
+    """Return the text of a file, or of the shipped file of this name."""
+    shipped = config_names(model)
+    try:
+        if not config.exists() and str(config) in shipped:
+            return files(model.CONFIGS).joinpath(f"{config}.toml").read_text(encoding="utf-8")
+        return config.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        hint = f"pass a file, or one of {', '.join(shipped)}" if shipped else ""
+        raise UsageError(
+            "the file does not exist or is not TOML", where=config.name, hint=hint
+        ) from None
 
 
 def _takes_several(annotation: Any) -> bool:
@@ -142,11 +168,11 @@ def _assignment(keys: Mapping[str, Key], text: str) -> tuple[str, Any]:
     raise UsageError(f"--set {name}: {_KIND}", hint=_KIND_HINT)
 
 
-def _read_toml(keys: Mapping[str, Key], config: Path) -> Values:
+def _read_toml(keys: Mapping[str, Key], config: Path, text: str) -> Values:
     """Return key -> value of a file. Raises UsageError that names the key."""
     try:
-        read = tomllib.loads(config.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        read = tomllib.loads(text)
+    except (ValueError, RecursionError):
         raise UsageError("the file does not exist or is not TOML", where=config.name) from None
     values: Values = {}
     nests = {key.partition(".")[0] for key in keys if "." in key}

@@ -19,7 +19,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
+from clinveil.core.errors import InputError, UsageError
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/?]*)(/?[^?]*)(?:\?(.*))?", re.DOTALL)
 # A URL after `Path` collapsed its slashes; a drive has one letter.
@@ -67,7 +67,7 @@ _ERRORS = (
 class RemotePath(type(Path())):  # type: ignore[misc]
     """A remote location, identified by its URL, that can be used like a `Path`.
 
-    It can be listed, opened for reading, and sent to another process. Code that treats it as a
+    It can be listed, opened for reading, and passed to another process. Code that treats it as a
     local file gets a UsageError.
 
     Attributes:
@@ -219,8 +219,8 @@ def refuse_remote(path: Path) -> Path:
     folder.
     """
     if isinstance(path, RemotePath) or _COLLAPSED.match(str(path)):
-        hint = "use a local path (clinveil publish uploads a finished release to an object store)"
-        raise UsageError("a local path is required, but this is a URL", where=path.name, hint=hint)
+        hint = "write to a local path, verify the output, then copy it with the store's own tool"
+        raise UsageError("output is not written to a URL", where=path.name, hint=hint)
     return path
 
 
@@ -311,32 +311,27 @@ def listing(place: RemotePath) -> Iterator[str]:
 
 
 @contextmanager
-def failing(where: str, *, writing: bool = False) -> Iterator[None]:
-    """Turn errors of a store in the block into InputError, or with `writing` into DiskError."""
+def failing(where: str) -> Iterator[None]:
+    """Turn errors of a store in the block into InputError."""
     try:
         yield
     except OSError as error:
-        raise failure(error, where, writing=writing) from None
+        raise failure(error, where) from None
     except ValueError:  # also Arrow's own
         raise UsageError(
             "not a valid URL", where=where, hint="use for example s3://bucket/notes/*.parquet"
         ) from None
 
 
-def failure(error: BaseException, where: str, *, writing: bool = False) -> ClinveilError:
+def failure(error: BaseException, where: str) -> InputError:
     """Return our error for an error of a store; the original message may quote names in the
     store.
     """
-    kind: type[ClinveilError] = DiskError if writing else InputError
     text = f"{type(error).__name__} {error}"
     for pattern, what, hint in _ERRORS:
         if re.search(pattern, text):
-            return kind(what, where=where, hint=hint)
-    return kind(
-        f"the store could not {'write' if writing else 'read'} it",
-        where=where,
-        hint="check the URL",
-    )
+            return InputError(what, where=where, hint=hint)
+    return InputError("the store could not read it", where=where, hint="check the URL")
 
 
 def is_failure_of_store(error: BaseException) -> bool:

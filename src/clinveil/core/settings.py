@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 from pydantic.fields import FieldInfo
@@ -87,7 +87,12 @@ class Settings(BaseModel):
     """Base class of settings: unknown names are refused, and values never appear in errors.
 
     A subclass in which two groups define the same name raises ValueError.
+
+    Attributes:
+        CONFIGS: package with the TOML files that `--config` can name without a path; "" for none.
     """
+
+    CONFIGS: ClassVar[str] = ""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True

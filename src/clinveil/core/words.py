@@ -1,4 +1,4 @@
-"""The text that the report prints for a measure: its title, its question and its meaning."""
+"""The text of a measure in `findings.json`: its title, its question and its meaning."""
 
 from __future__ import annotations
 
@@ -38,10 +38,6 @@ class MeasureText:
     def kind_of(self, rest: str) -> Kind:
         """How the numbers of one row are written; `rest` is what is left of the finding's name."""
         return self.kinds.get(rest, self.kind)
-
-    def label_of(self, rest: str) -> str:
-        """The label of a row."""
-        return self.rows.get(rest, rest.replace("_", " ").replace(".", ", "))
 
 
 @cache

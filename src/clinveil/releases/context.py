@@ -25,10 +25,20 @@ from clinveil.releases.earlier.ledger import Earlier
 from clinveil.releases.outcome import Places
 from clinveil.releases.preflight import PreparedInput
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.report.record import StageRow
 from clinveil.scale import Map, threads
 from clinveil.scale.pieces import each
 from clinveil.vectors.count import over_words
+
+
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """One stage of a run: whether its result is "bitwise", "statistical" or "keyed", and its wall
+    time in seconds.
+    """
+
+    name: str
+    determinism: str
+    seconds: float
 
 
 @dataclass
@@ -40,7 +50,7 @@ class StageTimer:
     """
 
     say: Say = lambda _: None
-    rows: list[StageRow] = field(default_factory=list)
+    rows: list[StageTime] = field(default_factory=list)
     plan: Mapping[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -59,7 +69,7 @@ class StageTimer:
             yield result
         seconds = time.perf_counter() - began
         self.say(f"{name}: ended at {time.strftime('%H:%M:%S')} after {duration(seconds)}")
-        self.rows.append(StageRow(name, what, result["determinism"], round(seconds, 2)))
+        self.rows.append(StageTime(name, result["determinism"], round(seconds, 2)))
 
 
 def hashing(settings: ReleaseSettings, over: Map) -> Callable[..., Iterable[str]]:

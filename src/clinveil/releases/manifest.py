@@ -1,7 +1,8 @@
 """The record of a run and its `manifest.json`, for every kind of release; verification of a release
 folder.
 
-The public edition contains no path, host, user or source identifier.
+The released manifest contains no path, host, user or source identifier. That of the vault also has
+full counts and private entries.
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import ClinveilError, InputError
-from clinveil.core.files import MARKER, mark, read_json, sha256
+from clinveil.core.files import read_json, sha256
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key, SigningKey, canonical_pem, fingerprint_of, signature_agrees
 from clinveil.core.settings import NotesSettings
-from clinveil.core.upload import SUCCESS
 from clinveil.corpus.open import open_corpus
-from clinveil.report.edition import outward_finding, outward_value
-from clinveil.report.record import Edition, Gate, tally
+from clinveil.report.outward import outward_finding, outward_value
+from clinveil.report.record import Gate, tally
 
 SCHEMA = "clinveil.manifest/2"
 OLDER = ("clinveil.manifest/1", "clinveil.synthesis/1")  # manifests of earlier versions
@@ -76,8 +76,8 @@ class Account:
         notes: the notes file. read: rows of the source, the denominator of shares in gates.
         settings: settings that a recipient may see. public_seeds: what was derived from a public
             seed.
-        entries: manifest entries of this kind. private_entries: further entries of the internal
-            edition.
+        entries: manifest entries of this kind. private_entries: further entries of the
+            vault's manifest.
         nth: number of this release under its key. signing_key: of the custodian, else derived from
             the key.
     """
@@ -107,11 +107,13 @@ class Account:
         more = f"-{self.nth}" if self.nth > 1 else ""
         return f"{self.created[:10]}-{self.key.commitment[:8]}{more}"
 
-    def manifest(self, edition: Edition, files: Mapping[str, str]) -> dict[str, Any]:
-        """Return the manifest of an edition; `files` are SHA-256 by name. "external" hides what the
-        report hides.
+    def manifest(self, files: Mapping[str, str], *, outward: bool) -> dict[str, Any]:
+        """Return a manifest.
+
+        Args:
+            files: SHA-256 by name.
+            outward: hide what the report hides, for the release; otherwise the vault's manifest.
         """
-        outward = edition == "external"
         values = (outward_value(gate, self.read) if outward else gate.value for gate in self.gates)
         gates = [{name: getattr(gate, name) for name in GATE_FIELDS} for gate in self.gates]
         return {
@@ -203,7 +205,7 @@ def write_companions(
     (folder / CARD).write_text(card, encoding="utf-8")
     (folder / REPORT).write_text(report, encoding="utf-8")
     listed = released_files(folder, over)
-    manifest = sealed(account.manifest("external", listed)).encode()
+    manifest = sealed(account.manifest(listed, outward=True)).encode()
     (folder / NAME).write_bytes(manifest)
     (folder / SIGNATURE).write_bytes(account.signer.sign(manifest))
     (folder / PUBLIC_KEY).write_bytes(account.signer.public_pem)
@@ -306,12 +308,6 @@ def _file_checks(folder: Path, manifest: dict[str, Any]) -> Iterator[Check]:
     }
     _, other = contents(folder)
     found = released_files(folder)
-    if SUCCESS in found and not (folder / SUCCESS).stat().st_size:  # added by an upload
-        rest = {name: digest for name, digest in found.items() if name not in (SUCCESS, MARKER)}
-        made = (folder / MARKER).is_file() and (folder / MARKER).read_bytes() == mark(
-            "publish", sorted([*rest, SUMS])
-        )
-        found = rest if made else found
     named: dict[str, str] = manifest["files"]
     signed = "signing_key" in manifest
     listed = {*named, NAME, *SIGNED} if signed else {*summed}  # older manifests list the notes only

@@ -18,7 +18,6 @@ from clinveil.corpus.people import read_patients
 from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
-from clinveil.releases.earlier.parent import given_of
 from clinveil.releases.earlier.vault import damaged, read_manifest, settings_of
 from clinveil.releases.manifest import NAME
 from clinveil.releases.settings import ReleaseSettings
@@ -62,7 +61,9 @@ def sides_of_model(
 def _treated(notes: Path, vault: Path, roles: NotesSettings, workers: int) -> PlainNotes:
     """Return the notes as they entered the training of the release."""
     settings = settings_of(read_manifest(vault), vault)
-    columns = NotesSettings.model_validate({**settings.notes.model_dump(), **given_of(roles)})
+    columns = NotesSettings.model_validate(
+        {**settings.notes.model_dump(), **roles.model_dump(exclude_unset=True)}
+    )
     source = open_corpus(notes, columns, label=settings.label, keep=settings.keep)
     held_out = HeldOutPatients.read(vault)
     if held_out is None:

@@ -7,27 +7,26 @@ in `OUT/vault/work/`, which is removed at exit.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import private_text, read_json, refuse_existing, refuse_nested, remove
+from clinveil.core.errors import InputError
+from clinveil.core.files import private_text, refuse_existing, refuse_nested, remove
 from clinveil.core.finding import Finding, write_findings
-from clinveil.core.locations import RemotePath
 from clinveil.core.runfolder import Kind, RunFolder
-from clinveil.core.upload import ready, send
 from clinveil.corpus.held_out import TABLE
 from clinveil.phi.treatment.records import RESIDUES
 from clinveil.releases.earlier.ledger import IN_VAULT
-from clinveil.releases.manifest import NAME, Account, Check, sealed, verify, write_companions
-from clinveil.report.edition import external_edition
-from clinveil.report.record import Gate, ReleaseRecord, from_json, tally, to_json
-from clinveil.report.render import release_card, render, write_report
+from clinveil.releases.manifest import NAME, Account, sealed, write_companions
+from clinveil.report.measures import explanations
+from clinveil.report.record import AlignedNote, Gate, ReleaseRecord, from_json, tally, to_json
+from clinveil.report.render import release_card, render, render_sample
 
-COMMAND = "publish"
 RECORD = "record.json"
+REPORT = "report.html"
+SAMPLE = "sample.html"
+FINDINGS = "findings.json"
 EARLIER = "earlier"
 NEW_ALONE = "findings-new.json"
 LEARNT = "learnt.json"  # the parts that vectors or model were trained on
@@ -44,10 +43,10 @@ _MADE += (
     LEARNT,
     RESIDUES,
     IN_VAULT,
-    "record.json",
-    "findings.json",
-    "report.html",
-    "report-external.html",
+    RECORD,
+    FINDINGS,
+    REPORT,
+    SAMPLE,
 )
 _MADE += (TABLE, f"{EARLIER}.parquet", NEW_ALONE, "model", "training.safetensors")
 KIND = Kind(
@@ -83,7 +82,6 @@ class Outcome:
 
     Attributes:
         kind: of release. excerpts: passages of released text; empty if refused.
-        switched_off_by: profile or settings that switch gates off, as on the command line.
     """
 
     folder: Places
@@ -91,7 +89,6 @@ class Outcome:
     findings: tuple[Finding, ...] = field(repr=False)
     kind: str = "obfuscated"
     excerpts: tuple[str, ...] = field(default=(), repr=False)
-    switched_off_by: str = ""
 
     @property
     def refused(self) -> bool:
@@ -103,27 +100,25 @@ class Outcome:
         failed = [gate for gate in self.gates if not gate.passed]
         yield tally(gate.outcome for gate in self.gates)
         if off := [gate.name for gate in self.gates if gate.switched_off]:
-            yield f"Switched off: {', '.join(off)}" + (
-                f" ({self.switched_off_by})" if self.switched_off_by else ""
-            )
+            yield f"Switched off: {', '.join(off)}"
         for gate in failed:
             value, most = (
                 f"{x:.3g}" if isinstance(x, float) else x for x in (gate.value, gate.threshold)
             )
             yield f"FAILED  {gate.name}: {value} {gate.unit} (allowed: {most}). {gate.hint}"
         if not failed:
-            yield f"report   {self.folder.release / 'report.html'}"
             yield f"release  {self.folder.release} ({self.kind})"
-        yield f"vault    {self.folder.vault} (must not leave; contains the full report.html)"
+        yield f"report   {self.folder.vault / REPORT}"
+        yield f"vault    {self.folder.vault} (must not leave)"
 
 
 def finish(
     folder: Places,
     account: Account,
     record: ReleaseRecord,
+    sample: Sequence[AlignedNote],
     enter: Callable[[], None],
     over: Callable[..., Iterable[str]],
-    switched_off_by: str = "",
 ) -> Outcome:
     """Write all results of a run, and publish the release if all gates passed.
 
@@ -131,24 +126,27 @@ def finish(
     evidence is kept.
 
     Args:
-        record: internal edition. enter: adds the release to the ledger just before it is published.
+        sample: source notes with their released versions.
+        enter: adds the release to the ledger just before it is published.
         over: map that reads the files of the release.
     """
     outcome = Outcome(folder, tuple(account.gates), tuple(account.findings), account.kind)
     leaves = () if outcome.refused else record.excerpts
-    outcome = replace(outcome, excerpts=leaves, switched_off_by=switched_off_by)
-    outward = external_edition(record)
-    card = release_card(outward, account.notes.file)
-    report = render(outward)
+    outcome = replace(outcome, excerpts=leaves)
+    report = render(record)
+    card = release_card(record, account.notes.file)
     files = write_companions(folder.staging, card, report, account, over)
-    private_text(folder.vault / NAME, sealed(account.manifest("internal", files)))
-    private_text(
-        folder.vault / RECORD,
-        json.dumps({"internal": to_json(record), "external": to_json(outward)}),
-    )
-    write_report(record, folder.vault / "report.html")
+    private_text(folder.vault / NAME, sealed(account.manifest(files, outward=False)))
+    private_text(folder.vault / RECORD, to_json(record))
+    private_text(folder.vault / REPORT, report)
+    if sample:
+        private_text(folder.vault / SAMPLE, render_sample(sample, record.run))
     write_findings(
-        folder.vault / "findings.json", "release", account.findings, seed=account.entries["seed"]
+        folder.vault / FINDINGS,
+        "release",
+        account.findings,
+        seed=account.entries["seed"],
+        measures=explanations(account.findings),
     )
     if not outcome.refused:
         enter()
@@ -162,60 +160,22 @@ def finish(
     return outcome
 
 
-def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -> Path:
-    """Write the report of one edition and return its path. Raises InputError for a missing or
-    damaged record.
+def rerender_report(run: Path, out: Path | None, *, force: bool) -> Path:
+    """Write the report again from its record, and return its path.
+
+    Raises InputError for a missing or damaged record.
     """
-    place = run / KIND.vault / RECORD
-    if not place.is_file():
+    record = run / KIND.vault / RECORD
+    if not record.is_file():
         raise InputError(
             "contains no record of a run", where=run.name, hint="pass the OUT of a release"
         )
-    target = out or run / "vault" / f"report{'-external' if edition == 'external' else ''}.html"
+    target = out or run / KIND.vault / REPORT
     refuse_nested(OUT=target, the_release=run / "release")
     refuse_existing(target, force=force or out is None)
-    stored = read_json(place)
-    record = stored.get(edition) if isinstance(stored, dict) else None
-    write_report(from_json(record, f"{run.name}/{KIND.vault}/{RECORD}"), target)
+    try:
+        text = record.read_text(encoding="utf-8")
+    except ValueError:
+        text = ""
+    private_text(target, render(from_json(text, f"{run.name}/{KIND.vault}/{RECORD}")))
     return target
-
-
-def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
-    """Send `OUT/release` of a finished run after verification; a refusal writes nothing.
-
-    Raises:
-        InputError: no release, or verification failed. UsageError: the target exists, or is a local
-            path.
-        DiskError: writing to the store failed; a retry resumes.
-    """
-    if not isinstance(to, RemotePath):
-        hint = (
-            "pass a URL, for example s3://bucket/release; for a folder, use: cp -r OUT/release"
-            " FOLDER"
-        )
-        raise UsageError("is a local path", where=to.name, hint=hint)
-    release = out / "release"
-    if not release.is_dir():
-        raise InputError(
-            "contains no release",
-            where=out.name,
-            hint="pass the OUT of a run that passed all gates",
-        )
-    own = read_json(out / KIND.vault / NAME)
-    if not isinstance(own, dict) or not isinstance(own.get("signing_key"), str):
-        hint = (
-            "publish from the OUT of the run, with its vault; release notes of an earlier version"
-            " again"
-        )
-        raise InputError(
-            "has no vault with the manifest of a signed release", where=out.name, hint=hint
-        )
-    checks = verify(release, own["signing_key"])
-    manifest = read_json(release / NAME)
-    listed = manifest.get("files") if isinstance(manifest, dict) else None
-    checks.append(Check("the files are those of the vault's manifest", listed == own.get("files")))
-    if failed := [check for check in checks if not check.passed]:
-        what = f"{len(failed)} checks of its release failed; nothing was sent"
-        raise InputError(what, where=out.name, hint="run clinveil verify OUT/release for details")
-    ready(to, command=COMMAND, force=force)
-    send(release, to, command=COMMAND, force=force)

@@ -43,8 +43,7 @@ class Producer(ABC):
 
     Attributes:
         uses: settings and groups of this kind that not all kinds use.
-        defaults: settings that differ from those of `ChannelSettings`. profiles: the same per
-            `--profile`.
+        defaults: settings that differ from those of `ChannelSettings`.
         adds: whether notes can be added to an earlier release of this kind (`--add`).
         learns: vault contents that a resumed run reuses. keeps_markup: whether tags of HTML and XML
             are released.
@@ -52,7 +51,6 @@ class Producer(ABC):
 
     uses: ClassVar[frozenset[str]] = frozenset()
     defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     adds: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ()
     keeps_markup: ClassVar[bool] = False
@@ -146,7 +144,7 @@ class Product(ABC):
         return {}
 
     def private_entries(self) -> dict[str, Any]:
-        """Return entries of the private part of the internal manifest."""
+        """Return entries of the private part of the vault's manifest."""
         return {}
 
     def jointly(self, findings: list[Finding]) -> tuple[list[Finding], list[Gate]]:
@@ -161,7 +159,7 @@ class Product(ABC):
 
     def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
         """Return some of the measured source notes aligned with their released versions, for the
-        internal report.
+        vault's `sample.html`.
         """
         return []
 
@@ -193,7 +191,7 @@ class Product(ABC):
 producers: Registry[Producer] = Registry(
     "release kind",
     "clinveil.releases.producers",
-    first=("obfuscated", "coded", "deidentified", "synthetic"),
+    first=("obfuscated", "deidentified", "synthetic"),
 )
 """All kinds of release by name."""
 

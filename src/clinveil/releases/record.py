@@ -10,9 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from clinveil.channel.build import mechanism_of
-from clinveil.channel.mechanism import mechanisms
-from clinveil.channel.policy import Policy
 from clinveil.core.finding import Finding
 from clinveil.core.keys import SigningKey
 from clinveil.core.runfolder import FREE, fingerprint
@@ -25,9 +22,8 @@ from clinveil.releases.earlier.parent import FILES
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.producer import Product
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.report.edition import outward_count
+from clinveil.report.outward import outward_count, outward_facts
 from clinveil.report.record import (
-    AlignedNote,
     Column,
     CorpusFacts,
     Fact,
@@ -37,7 +33,7 @@ from clinveil.report.record import (
 )
 
 TITLE = "Release of clinical notes"
-# Settings that contain paths of the custodian; the public edition states only whether they were
+# Settings that contain paths of the custodian; the released manifest states only whether they were
 # given.
 _PLACES = (
     "patients",
@@ -126,7 +122,7 @@ def _private_entries(product: Product) -> dict[str, Any]:
         **product.private_entries(),
     }
     counts = {"read": rows.read, "written": rows.written, "skipped": dict(rows.skipped)}
-    return {"accounting": counts, "edition": "internal", "private": private}
+    return {"accounting": counts, "private": private}
 
 
 def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
@@ -135,11 +131,7 @@ def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
     """
     record = settings.flat()
     others = settings.of_other_kinds()
-    used = {*mechanism_of(settings.channel).flags(), *Policy.__dataclass_fields__}
-    idle = {
-        name for _, kind in mechanisms for name in kind.model_fields
-    } - used  # only of unused mechanisms
-    hidden = {*_CALL, *_PLACES, *others, *(idle if "channel" not in others else ())}
+    hidden = {*_CALL, *_PLACES, *others}
     shown = {
         name: value
         for name, value in record.items()
@@ -169,7 +161,6 @@ def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
 
 TEXTS = {
     "obfuscated": "text, every word replaced",
-    "coded": "text, every word replaced by a code",
     "deidentified": "text, identifiers replaced",
     "synthetic": "text, written by a language model",
 }
@@ -196,10 +187,9 @@ def record_of(
     product: Product,
     account: Account,
     skipped: tuple[str, ...],
-    notes: Sequence[AlignedNote],
     excerpts: Sequence[str],
 ) -> ReleaseRecord:
-    """Return the internal edition of the report record."""
+    """Return the record of the report."""
     job = product.job
     rows = product.rows
     lost = rows.read - rows.written - rows.skipped.total()
@@ -216,18 +206,19 @@ def record_of(
         types=product.types,
         skipped=dict(rows.skipped + Counter({"unaccounted for": max(lost, 0)})),
         columns=dispositions(job.settings.kind, job.corpus.columns),
-        more=(
-            *product.facts(),
-            *([Fact("attacks and utility were measured on", samples)] if samples else []),
-            *(
-                Fact(f"notes with numeric dates, {order}", n, "notes")
-                for order, n in sorted(job.date_orders.items())
-            ),
+        more=outward_facts(
+            (
+                *product.facts(),
+                *([Fact("attacks and utility were measured on", samples)] if samples else []),
+                *(
+                    Fact(f"notes with numeric dates, {order}", n, "notes")
+                    for order, n in sorted(job.date_orders.items())
+                ),
+            )
         ),
     )
     return ReleaseRecord(
         title=TITLE,
-        edition="internal",
         run=account.run,
         created=account.created,
         version=version("clinveil"),
@@ -239,12 +230,10 @@ def record_of(
         gates=tuple(account.gates),
         findings=tuple(account.findings),
         phi=_phi(product),
-        notes=tuple(notes),
-        stages=tuple(job.timer.rows),
-        settings=tuple(
+        settings=outward_facts(
             Fact(k.replace("_", " "), _shown(v)) for k, v in public_settings(job.settings).items()
         ),
-        provenance=_provenance(product),
+        provenance=outward_facts(_provenance(product)),
         warnings=_warnings(product, account.findings),
         skipped=skipped,
         signing_key=account.signer.fingerprint,
@@ -282,11 +271,7 @@ def _provenance(product: Product) -> tuple[Fact, ...]:
         ),
         Fact("key commitment (SHA-256)", job.key.commitment),
         *(Fact(f"{name} (SHA-256)", digest) for name, digest in product.digests.items()),
-        *(
-            Fact(f"{name} seed", seed, internal=name == "training")
-            for name, seed in job.seeds.items()
-        ),
-        Fact("source notes (SHA-256)", job.source_sha256, internal=True),
+        Fact("measuring seed", job.seeds["measuring"]),
         Fact("clinveil", version("clinveil")),
         Fact("Python", platform.python_version()),
         Fact("randomness of the release", "SipHash-2-4 and BLAKE2b, keyed"),
@@ -366,7 +351,7 @@ KEPT = (
 
 
 def singled_out(findings: Sequence[Finding], measure: str, what: str, alone: str) -> str:
-    """Return a warning with the share of notes that have a unique column value or layout."""
+    """Return a warning with the share of notes that have unique values in kept columns."""
     share = next((f.value for f in findings if f.measure == measure and f.value is not None), 0.0)
     some = f"{share:.1%}" if share >= 0.001 or not share else "fewer than 0.1%"
     return f"{what} {some} of the notes {alone}."

@@ -1,5 +1,5 @@
-"""Sample notes for the reports: released excerpts, and source notes aligned with their released
-versions.
+"""Sample notes: released excerpts for the report, and source notes aligned with their released
+versions for the vault.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ModelWrapValidatorHandler, field_validator, model_validator
 
@@ -43,7 +43,7 @@ class ReleaseChannelSettings(ChannelSettings):
         "plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines."
     )
     min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
-        5, "Never release a word of fewer patients (auto: from their number; coded: 5)."
+        5, "Never release a word of fewer patients (auto: from their number)."
     )
 
     @field_validator("min_patients")
@@ -121,13 +121,14 @@ class WriterSettings(TrainingSettings):
     model: str = choice(
         language_models,
         "ngram",
-        "ngram (shared word sequences), unigram, lstm (paper C's), gpt, pretrained.",
+        "ngram (shared word sequences), unigram, lstm (paper C's), pretrained.",
     )
 
 
 class ReleaseSettings(Settings):
     """All settings of `clinveil release`; recorded in the manifest."""
 
+    CONFIGS: ClassVar[str] = "clinveil.releases.configs"
     kind: str = choice(producers, "obfuscated", "Kind of release.", name="as")
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
@@ -142,10 +143,6 @@ class ReleaseSettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    profile: Literal["default", "paper", "strict"] = flag(
-        "default",
-        "Named settings: Algorithm 1 of paper A, or more protection (strict).",
-    )
     measure_words: int = flag(
         MEASURE_WORDS,
         "Measure on a sample of patients with about this many words (0: all notes).",
@@ -190,30 +187,21 @@ class ReleaseSettings(Settings):
     @model_validator(mode="wrap")
     @classmethod
     def _presets(cls, values: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
-        """Apply the defaults of kind and profile; they do not count as given
-        (`model_fields_set`).
-        """
+        """Apply the defaults of the kind."""
         if (
             not isinstance(values, Mapping)
             or (kind := values.get("kind", "obfuscated")) not in producers
         ):
             return made(values)
-        producer = producers.get(kind)
-        presets = {
-            **producer.defaults,
-            **producer.profiles.get(str(values.get("profile", "default")), {}),
-        }
-        settings = made({**presets, **values})
+        settings = made({**producers.get(kind).defaults, **values})
         if settings.synthetic.init is not None and "model" not in settings.lm.model_fields_set:
             vars(settings)["lm"] = settings.lm.model_copy(update={"model": PRETRAINED})
-        _not_given(settings, presets.keys() - values.keys())
         return settings
 
     @classmethod
     def refuse_given(cls, given: Mapping[str, str], values: Mapping[str, Any]) -> None:
-        """Raise UsageError for a setting or a profile of another kind of release."""
+        """Raise UsageError for a setting of another kind of release."""
         kind = values.get("kind", "obfuscated")
-        profile = values.get("profile", "default")
         if kind not in producers:
             return
         groups = {name: group for group in OF_KINDS for name in _names(cls, group)}
@@ -222,18 +210,6 @@ class ReleaseSettings(Settings):
                 {name, name.partition(".")[0], name.rpartition(".")[2], groups.get(name, "")}, kind
             ):
                 raise other_kind(written, kinds, kind)
-        kinds = [other for other, producer in producers if profile in producer.profiles]
-        if profile != "default" and kinds and kind not in kinds:
-            raise other_kind(f"--profile {profile}", kinds, kind)
-
-    @property
-    def switched_off_by(self) -> str:
-        """Profile or settings that disable gates, as on the command line; "" for none."""
-        off = [name for name in ("max_names", "max_linkage") if getattr(self, name) >= 1]
-        profile = producers.get(self.kind).profiles.get(self.profile, {})
-        if off and all(profile.get(name, 0) >= 1 for name in off):
-            return f"--profile {self.profile}"
-        return ", ".join(f"--set {name}=1" for name in off)
 
     def of_other_kinds(self) -> set[str]:
         """Return the groups, tables and settings that this kind of release does not use."""
@@ -259,13 +235,3 @@ def _names(model: type[Settings], group: str) -> list[str]:
     """Return the flags of a group; tables have none."""
     kind = None if group in TABLES else model.model_fields[group].annotation
     return [*kind.flags()] if isinstance(kind, type) and issubclass(kind, Settings) else []
-
-
-def _not_given(settings: Settings, names: Collection[str]) -> None:
-    """Mark settings as not given, in this group and its subgroups."""
-    for name in [*settings.model_fields_set]:
-        value = getattr(settings, name)
-        if isinstance(value, Settings):
-            _not_given(value, names)
-        elif name in names:
-            settings.model_fields_set.discard(name)

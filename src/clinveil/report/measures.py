@@ -1,8 +1,7 @@
 """Look up the text of each measure, and sort the keys of a finding's detail.
 
 Some keys distinguish rows of one measure (`VARIANTS`), some are printed next to the value
-(`COMPANIONS`), some are remarks (`REMARKS`). All other keys are printed in the internal edition
-only.
+(`COMPANIONS`), some are remarks (`REMARKS`). All other keys are only in `findings.json`.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from types import MappingProxyType
 
 from clinveil.attacks.attack import attacks
 from clinveil.core.finding import Finding
-from clinveil.core.words import Kind, MeasureText, read_words
-from clinveil.report.numerals import Number, number
+from clinveil.core.words import MeasureText, read_words
 
 UNKNOWN = MeasureText(
     title="A measure without a description",
@@ -72,15 +70,8 @@ def find(measure: str) -> tuple[str, MeasureText]:
     return name, catalogue().get(name, UNKNOWN)
 
 
-# Numbers printed next to the value: heading of the column, and their format (None: as the value).
-COMPANIONS: dict[str, tuple[str, Kind | None]] = {
-    "count": ("Count", "count"),
-    "expected": ("Expected by chance", "number"),
-    "p": ("P", "p"),
-    "median": ("Median", "number"),
-    "most": ("Highest", "count"),
-    "chance_most": ("Highest by chance", None),
-}
+# Numbers that belong to the value.
+COMPANIONS = ("expected", "median", "most", "chance_most")
 # Keys that distinguish rows of one measure, in the order in which the row's label lists them.
 VARIANTS = (
     *("adversary", "target"),
@@ -97,7 +88,7 @@ VARIANTS = (
         "from",
         "first_weights",
     ),
-    *("attacker", "reader", "family", "metric", "step", "scope", "series", "scale", "range"),
+    *("attacker", "reader", "family", "metric", "step", "series", "scale", "range"),
     *("k", "span", "false_alarms", "unknown_share", "at_ceiling"),
 )
 PARTS = ("vocabulary", "size")  # printed together with unknown_share
@@ -118,7 +109,6 @@ _STRATA = {
 _STRATA |= {"canaries": "planted names"}
 _PHRASES = {
     "side": "{} notes",
-    "scope": "scope {}",
     "k": "K {}",
     "span": "{} words or more",
     "at_ceiling": "{} of {n} at the ceiling",
@@ -135,9 +125,7 @@ def _variant(key: str, finding: Finding) -> str:
     detail = finding.detail
     value = finding.detail[key]
     if key == "repeats":
-        things = "times" if finding.measure.startswith("attack.canary") else "places"
-        things = str(detail.get("draws_stand_in", things))
-        return f"{value} {things.removesuffix('s') if value == 1 else things}"
+        return "1 time" if value == 1 else f"{value} times"
     if key == "stratum":
         return (
             f"words seen {value} times"
@@ -150,38 +138,17 @@ def _variant(key: str, finding: Finding) -> str:
     return _PHRASES.get(key, "{}").format(value, n=finding.n)
 
 
-def beside(finding: Finding, kind: Kind) -> dict[str, Number]:
-    """The companions of the value by the keys of `COMPANIONS`; count and P are fields of the
-    finding.
-    """
-    found: Mapping[str, object] = {**finding.detail, "count": finding.count, "p": finding.p}
-    made = {key: found.get(key) for key in COMPANIONS}
+def explanations(findings: Iterable[Finding]) -> dict[str, dict[str, object]]:
+    """Return the description of each measure of some findings, for `findings.json`."""
+    described = dict(find(finding.measure) for finding in findings)
     return {
-        k: number(v, COMPANIONS[k][1] or kind)
-        for k, v in made.items()
-        if isinstance(v, float | int)
+        name: {
+            "title": text.title,
+            "question": text.asked,
+            "meaning": text.means,
+            "chance": text.chance,
+            "control": text.control,
+            "rows": dict(text.rows),
+        }
+        for name, text in described.items()
     }
-
-
-def more(finding: Finding) -> dict[str, Number]:
-    """All other figures and labels of the detail by the words of their keys: so everything has a
-    reader.
-    """
-    shown: dict[str, Number] = {}
-    for key, value in finding.detail.items():
-        if key in {*COMPANIONS, *VARIANTS, *REMARKS}:
-            continue
-        if isinstance(value, bool | str):
-            shown[key.replace("_", " ")] = Number(
-                value if isinstance(value, str) else "yes" if value else "no"
-            )
-        else:
-            shown[key.replace("_", " ")] = number(
-                value, "count" if isinstance(value, int) else "number"
-            )
-    return shown
-
-
-def distinct(words: Iterable[str]) -> tuple[str, ...]:
-    """Each sentence once, in order, without empty ones."""
-    return tuple(dict.fromkeys(word for word in words if word))

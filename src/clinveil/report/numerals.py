@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clinveil.core.words import Kind
 
 NONE = "–"
-SMALL = 11  # counts of people and notes under this are not printed in the external edition
+SMALL = 11  # counts of people and notes under this are not printed in reports and manifests
 SPACE = "\u202f"  # narrow no-break space
 
 

@@ -1,8 +1,7 @@
 """Define `ReleaseRecord`: everything that a report shows, as typed values.
 
-The record is stored in the vault so that the report can be rendered again without the run. It may
-contain source text (`notes`), so it is secret. `external_edition(record)` in `edition.py` derives
-the record that may leave.
+The record contains nothing that the report may not print, except small counts, which the page
+hides. It is stored in the vault so that the report can be rendered again without the run.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 
 SCHEMA = "clinveil.report/2"
-Edition = Literal["internal", "external"]
 Mark = Literal["replaced", "kept", "dropped", "phi", "unknown", "masked"]
 Plain = float | int | str | bool | None
 Outcome = Literal["passed", "failed", "switched off", "by construction", "no power"]
@@ -32,8 +30,7 @@ def _finite(value: Plain) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A label and its value. `internal` ones (paths, hosts, hashes of source files) never reach the
-    external edition.
+    """A label and its value.
 
     `unit` names what a number counts ("patients", "notes", …): counts of people and notes are
     hidden when small.
@@ -42,7 +39,6 @@ class Fact:
     label: str
     value: Plain
     unit: str = ""
-    internal: bool = False
 
     def __post_init__(self) -> None:
         _finite(self.value)
@@ -120,22 +116,6 @@ def all_clear(gates: Sequence[Gate]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class StageRow:
-    """One step of the run, and its seconds of wall time.
-
-    `determinism` is "bitwise", "statistical", "keyed" or what else is true of it.
-    """
-
-    name: str
-    what: str
-    determinism: str = ""
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        _finite(self.seconds)
-
-
-@dataclass(frozen=True, slots=True)
 class TokenRow:
     """What became of the source tokens of one class (words, numbers, punctuation, other).
 
@@ -147,7 +127,6 @@ class TokenRow:
         unknown: of all, the words that the channel has no row for (drawn from a pool of common
             words, or dropped).
         self_replaced: of those replaced, how many came out as the word that went in.
-        doubled: of those written, how many were written twice.
 
     Raises:
         ValueError: the fates do not add up to `seen`, or a part is larger than its whole.
@@ -161,7 +140,6 @@ class TokenRow:
     kept: int = 0
     unknown: int = 0
     self_replaced: int = 0
-    doubled: int = 0
 
     def __post_init__(self) -> None:
         fates = (self.replaced, self.masked, self.dropped, self.kept)
@@ -169,11 +147,7 @@ class TokenRow:
             raise ValueError(
                 f"the token accounting of {self.kind} does not balance: {sum(fates)} of {self.seen}"
             )
-        if (
-            not 0 <= self.self_replaced <= self.replaced
-            or not 0 <= self.unknown <= self.seen
-            or self.doubled < 0
-        ):
+        if not 0 <= self.self_replaced <= self.replaced or not 0 <= self.unknown <= self.seen:
             raise ValueError(
                 f"the token accounting of {self.kind} has a part larger than its whole"
             )
@@ -181,7 +155,7 @@ class TokenRow:
     @property
     def released(self) -> int:
         """Tokens written to the release."""
-        return self.seen - self.dropped + self.doubled
+        return self.seen - self.dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,23 +231,18 @@ class ReleaseRecord:
             version.
         accounting: counts of tokens by class; empty for kinds that do not replace every token.
         phi: identifiers detected, by label; None where no identifier detection ran.
-        notes: sampled notes, aligned with the source; internal edition only.
-        kind: "obfuscated", "coded", "deidentified" or "synthetic". about: what the notes are, or
+        kind: "obfuscated", "deidentified" or "synthetic". about: what the notes are, or
             "".
-        excerpts: passages of released text, about 25 words each, shown in both editions.
+        excerpts: passages of released text, about 25 words each.
         provenance: hashes, key commitment, determinism, versions of clinveil and of Python.
         warnings, not_tried: one sentence each. test_seed: whether the key was derived from a public
             seed.
         signing_key: fingerprint of the public key that signed the manifest.
         risk_threshold: the largest risk for a patient that the privacy officer accepts, in [0, 1].
         earlier: other releases of the same notes under another key: run and kind of each.
-
-    Raises:
-        ValueError: an external edition with aligned notes, which hold source text.
     """
 
     title: str
-    edition: Edition
     run: str
     created: str
     version: str
@@ -282,8 +251,6 @@ class ReleaseRecord:
     gates: tuple[Gate, ...]
     findings: tuple[Finding, ...]
     phi: tuple[PhiCount, ...] | None = None
-    notes: tuple[AlignedNote, ...] = ()
-    stages: tuple[StageRow, ...] = ()
     settings: tuple[Fact, ...] = ()
     provenance: tuple[Fact, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -295,10 +262,6 @@ class ReleaseRecord:
     about: str = ""
     excerpts: tuple[str, ...] = ()
     earlier: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.edition == "external" and self.notes:
-            raise ValueError("an external report shows no aligned notes")
 
     @property
     def refused(self) -> bool:
@@ -314,7 +277,7 @@ def _adapter() -> Any:
 
 
 def to_json(record: ReleaseRecord) -> str:
-    """The record as JSON. Secret where the record is: the internal edition holds source text."""
+    """Return the record as JSON."""
     data = _adapter().dump_python(record, mode="json", exclude={"findings"})
     data["findings"] = [finding.as_dict() for finding in record.findings]
     return json.dumps({"schema": SCHEMA, **data}, ensure_ascii=False, allow_nan=False) + "\n"

@@ -10,20 +10,20 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
+from importlib.metadata import version
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from clinveil.core.atomic import atomic
 from clinveil.core.words import Kind
 from clinveil.report import risks
-from clinveil.report.cells import Row, accounting, blocks, sentence
-from clinveil.report.edition import hidden, hidden_gate
+from clinveil.report.cells import Row, accounting, sentence
 from clinveil.report.first_page import clipped, first_page, gap_bar, risk_bar, uses
 from clinveil.report.numerals import Number, number, small
+from clinveil.report.outward import hidden, hidden_gate
 from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, tally
 
 NOTE_BYTES = 2_000_000  # of all aligned notes together; keeps the page under 3 MB
@@ -33,19 +33,15 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\
 
 
 def render(record: ReleaseRecord) -> str:
-    """Return the HTML page of this record, in its edition."""
-    loader = environment().loader
-    internal = record.edition == "internal"
-    assert loader is not None
-    style = loader.get_source(environment(), "style.css")[0]
+    """Return the HTML page of this record."""
+    style, style_hash = _style()
     page = (
         environment()
         .get_template("page.html")
         .render(
             record=record,
-            internal=internal,
-            style=Markup(style),
-            style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+            style=style,
+            style_hash=style_hash,
             front=first_page(record),
             score=tally(gate.outcome for gate in record.gates),
             gates=sorted(record.gates, key=lambda gate: (gate.passed, not gate.switched_off)),
@@ -54,19 +50,34 @@ def render(record: ReleaseRecord) -> str:
             tokens=accounting(record.accounting),
             criteria=risks.criteria(record),
             rules=risks.rules(record),
-            blocks=blocks(record.findings, record.edition) if internal else [],
-            notes=[
-                (note, _fitting(note, NOTE_BYTES // len(record.notes))) for note in record.notes
-            ],
         )
     )
     return _CONTROLS.sub("\ufffd", page)
 
 
-def write_report(record: ReleaseRecord, path: Path) -> None:
-    """Write the page of this record atomically, readable by its owner only."""
-    with atomic(path, force=True) as part:
-        part.write_text(render(record), encoding="utf-8")
+def render_sample(notes: Sequence[AlignedNote], run: str) -> str:
+    """Return the HTML page of sampled notes, source next to release; it is secret."""
+    style, style_hash = _style()
+    page = (
+        environment()
+        .get_template("sample.html")
+        .render(
+            version=version("clinveil"),
+            run=run,
+            style=style,
+            style_hash=style_hash,
+            notes=[(note, _fitting(note, NOTE_BYTES // len(notes))) for note in notes],
+        )
+    )
+    return _CONTROLS.sub("\ufffd", page)
+
+
+def _style() -> tuple[Markup, str]:
+    """Return the style sheet and its hash, which the page's policy names."""
+    loader = environment().loader
+    assert loader is not None
+    style = loader.get_source(environment(), "style.css")[0]
+    return Markup(style), base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
 
 @cache
@@ -78,7 +89,6 @@ def environment() -> Environment:
         "num": data_element,
         "count": count,
         "plain": plain,
-        "seconds": seconds,
         "clip": clip,
         "md": md,
     }
@@ -101,9 +111,9 @@ def count(value: int) -> Markup:
     return data_element(number(value, "count"))
 
 
-def people(value: int | None, unit: str, record: ReleaseRecord) -> Number:
-    """Return a count of people or notes as this edition may print it."""
-    return small() if hidden(value, unit, record.edition) else number(value, "count")
+def people(value: int | None, unit: str) -> Number:
+    """Return a count of people or notes as it may be printed."""
+    return small() if hidden(value, unit) else number(value, "count")
 
 
 def clip(token: str) -> str:
@@ -111,14 +121,7 @@ def clip(token: str) -> str:
     return token if len(token) <= LONGEST else token[:LONGEST] + "…"
 
 
-def seconds(value: float | None) -> Number:
-    """Return wall time in seconds or minutes."""
-    if value is None:
-        return number(None, "number")
-    return Number(f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min", value)
-
-
-def plain(value: Plain, unit: str = "", edition: str = "internal") -> Markup:
+def plain(value: Plain, unit: str = "") -> Markup:
     """Return a fact's value: yes or no, a dash for nothing, numbers as `<data>` (hidden where
     small).
     """
@@ -128,7 +131,7 @@ def plain(value: Plain, unit: str = "", edition: str = "internal") -> Markup:
         return Markup("yes" if value else "no")
     if isinstance(value, str):
         return Markup("{}").format(value)
-    if hidden(value, unit, "external" if edition == "external" else "internal"):
+    if hidden(value, unit):
         return data_element(small())
     kind: Kind = (
         "share"
@@ -146,10 +149,10 @@ def gate_number(gate: Gate, record: ReleaseRecord) -> Markup:
     """Return what a gate measured; a small count, or a share of the rows that discloses one, is
     hidden.
     """
-    if hidden_gate(gate, record.corpus.read, record.edition):
+    if hidden_gate(gate, record.corpus.read):
         return data_element(small())
     unit = "share" if gate.unit.split(" ")[0] == "share" else gate.unit
-    return _p_sign(gate, "=") + plain(gate.value, unit, record.edition)
+    return _p_sign(gate, "=") + plain(gate.value, unit)
 
 
 def gate_limit(gate: Gate) -> Markup:
@@ -199,13 +202,7 @@ def _fitting(note: AlignedNote, budget: int) -> int:
 
 
 def release_card(record: ReleaseRecord, notes: str = "notes.parquet") -> str:
-    """Return the card of an external record; `notes` is the file of the released notes.
-
-    Raises:
-        ValueError: the record is an internal one, which may contain source text.
-    """
-    if record.edition != "external":
-        raise ValueError("a card is made from the external edition only")
+    """Return the card of a release; `notes` is the file of the released notes."""
     front = first_page(record)
     columns = record.corpus.columns
     made = environment().overlay(autoescape=False)

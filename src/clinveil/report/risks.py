@@ -46,7 +46,6 @@ TARGETS: Mapping[str, str] = {
     "membership": "Training patients told from others (AUC)",
     "copies": "Passages copied from real notes",
     "kept columns": "Kept columns inferred or unique",
-    "layout": "Notes unique by their layout",
 }
 
 
@@ -194,7 +193,7 @@ def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
     if finding.value is None:
         return Risk(what, adversary, why=sentence(str(finding.detail["why"])))
     target = str(finding.detail.get("target"))
-    shown = _shown(finding, record)
+    shown = _shown(finding)
     adversary = "; ".join(part for part in (adversary, _method(finding)) if part)
     if target == "own identifiers":
         listed = finding.detail.get("in_release")
@@ -221,9 +220,9 @@ def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
     )
 
 
-def _shown(finding: Finding, record: ReleaseRecord) -> Row:
+def _shown(finding: Finding) -> Row:
     """Return the cells of a finding of the adversary table: a share, or an area under the curve."""
-    return row(finding, record.edition, kind="score" if _is_area(finding) else "share")
+    return row(finding, outward=True, kind="score" if _is_area(finding) else "share")
 
 
 def _method(finding: Finding) -> str:
@@ -262,7 +261,7 @@ def table(record: ReleaseRecord) -> Table:
     lines = list[Line]()
     reasons = dict[str, dict[str, None]]()
     for target, label in TARGETS.items():
-        cells = [_cell(holding, entries.get((target, holding)), record) for holding in holdings]
+        cells = [_cell(holding, entries.get((target, holding))) for holding in holdings]
         if any(cell.row or cell.why for cell in cells):
             lines.append(Line(label, tuple(cells)))
         for cell in cells:
@@ -275,13 +274,13 @@ def table(record: ReleaseRecord) -> Table:
     return Table(tuple(LABELS[holding] for holding in holdings), tuple(lines), each_once)
 
 
-def _cell(holding: Holding, entry: threats.Row | None, record: ReleaseRecord) -> Cell:
+def _cell(holding: Holding, entry: threats.Row | None) -> Cell:
     label = LABELS[holding]
     if entry is None or entry.finding is None:
         return Cell(label, gated=entry is not None and entry.gated, why=entry.why if entry else "")
     by = "" if entry.by in (None, holding) else NAMES[str(entry.by)]
     method = _method(entry.finding)
-    return Cell(label, _shown(entry.finding, record), entry.gated, method=method, by=by)
+    return Cell(label, _shown(entry.finding), entry.gated, method=method, by=by)
 
 
 def verdict(finding: Finding, threshold: float) -> Verdict:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import NotesOrQuery, OutOrStore, Vault
+from clinveil.cli.options import NotesOrQuery, Out, Vault
 from clinveil.cli.progress import say
 from clinveil.core.keys import TEST_SEED
-from clinveil.core.runfolder import run_hash
-from clinveil.core.upload import through
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.run import deidentify_notes
 
@@ -23,7 +19,7 @@ from clinveil.phi.treatment.run import deidentify_notes
     " on workers seed force quiet",
 )
 def deidentify(
-    run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStore, vault: Vault = None
+    run: Run[DeidentifySettings], notes: NotesOrQuery, out: Out, vault: Vault = None
 ) -> None:
     """Detect identifiers in notes and remove, replace or tag them; missed ones remain, so the
     output is secret.
@@ -31,19 +27,16 @@ def deidentify(
     how = run.settings
     if how.seed is not None:
         say(TEST_SEED)
-    make = partial(deidentify_notes, notes, settings=how, vault=vault, say=run.say)
-    asked = partial(run_hash, how, notes, str(out))
-    counts = through(out, vault, make, asked, command="deidentify", force=how.force, say=run.say)
-    for line in counts.lines() if counts else ():
+    counts = deidentify_notes(notes, out, how, vault=vault, say=run.say)
+    for line in counts.lines():
         run.say(line)
-    if counts:
-        for line in filter(None, (counts.coverage(), counts.residues.line())):
-            say(line)
-    if counts and (kept := {label: count for label, count in counts.kept.items() if count}):
+    for line in filter(None, (counts.coverage(), counts.residues.line())):
+        say(line)
+    if kept := {label: count for label, count in counts.kept.items() if count}:
         say(f"KEPT unchanged: {', '.join(f'{count} {label}' for label, count in kept.items())}")
     say("SECRET: identifiers that the detectors missed remain in these notes")
     limit = how.identifiers.max_residues
-    if counts and counts.residues.found > (most := counts.residues.allowed(limit)):
+    if counts.residues.found > (most := counts.residues.allowed(limit)):
         opened = f"open them with: clinveil review {out.name}"
         say(f"LIMIT: at most {most} notes may have residues (max_residues {limit:g}); {opened}")
         raise typer.Exit(4)

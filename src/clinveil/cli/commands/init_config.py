@@ -16,6 +16,7 @@ from clinveil.cli.groups import COMMANDS, GROUPS, Group
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import UsageError
 from clinveil.core.files import Maker
+from clinveil.core.load_settings import config_names
 from clinveil.core.settings import Settings, registry_of, sections
 
 WIDTH = 100
@@ -35,6 +36,8 @@ def config_text(command: str, model: type[Settings], *, takes_config: bool = Tru
             "# Settings of a section are also keys of --set: --set KEY=VALUE or --set"
             " SECTION.KEY=VALUE."
         ]
+        if shipped := config_names(model):
+            head.append(f"# Shipped with the package: --config {' and --config '.join(shipped)}.")
     else:
         head += ["# To change a setting, pass --set KEY=VALUE."]
     return "\n".join([*head, *_lines(model)]) + "\n"

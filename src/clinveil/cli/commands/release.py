@@ -20,7 +20,7 @@ _VAULT = "Vault of the release to add to (OUT/vault); read only."
 _FLAGS = {
     "Input": "text id patient label patients staff from_sql uri",
     "What leaves": "out kind keep shift add vault",
-    "Protection": "profile min_patients vectors more_text again",
+    "Protection": "min_patients vectors more_text again",
     "Running": "config set on workers seed force quiet",
 }
 

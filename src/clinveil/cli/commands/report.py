@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -19,11 +19,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="HTML file (default: OUT/vault/report.html).")
     ] = None,
-    edition: Annotated[
-        Literal["internal", "external"],
-        typer.Option(help="Internal quotes source text, external does not."),
-    ] = "internal",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the report of a finished release again, from the record in its vault."""
-    typer.echo(rerender_report(run, out, edition=edition, force=force))
+    typer.echo(rerender_report(run, out, force=force))

@@ -27,9 +27,7 @@ from numpy.typing import NDArray
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 from clinveil.core.files import locked, private_folder, refuse_nameless
-from clinveil.core.locations import RemotePath
 from clinveil.corpus.uniqueness import Hashes
-from clinveil.lm.private.sgd import Noise
 from clinveil.report.numerals import SMALL, SPACE, share
 
 NAME = "clinveil-ledger"
@@ -41,9 +39,9 @@ VARIABLE = "CLINVEIL_LEDGER"
 LOCK = ".lock"
 WAIT = 60.0
 SALT = 32  # bytes
-DRAWS = frozenset({"obfuscated", "coded"})
+DRAWN = "obfuscated"
 READABLE = "deidentified"
-"""Kinds in which each released word is a random draw for a word of the source, and the kind that
+"""The kind in which each released word is a random draw for a word of the source, and the kind that
 can be read.
 """
 SAME = 0.01  # share of the smaller release; a few texts are common to all ("did not attend")
@@ -78,7 +76,8 @@ class Entry:
     Attributes:
         run: its name. commitment: of its key. vault: location of its vault.
         salt: of the hashes. notes: (n_notes,) sorted salted hashes of its distinct notes.
-        spent: noise of each differentially private release of them, by keyed digest.
+        spent: deviation of the noise of each differentially private release of them, by keyed
+            digest.
         kind: of the release; "" in an entry of an older version.
     """
 
@@ -87,7 +86,7 @@ class Entry:
     vault: Path
     salt: bytes = field(repr=False)
     notes: Hashes = field(repr=False)
-    spent: Mapping[str, Noise] = field(default_factory=dict, repr=False)
+    spent: Mapping[str, float] = field(default_factory=dict, repr=False)
     kind: str = ""
 
     @property
@@ -141,11 +140,7 @@ def read_entry(path: Path) -> Entry:
         stored = json.loads(table.schema.metadata[b"clinveil"])
         notes = table["note"].to_numpy().astype(np.uint64, casting="safe")
         salt = bytes.fromhex(stored["salt"])
-        noises = stored.get("spent", {}).items()
-        spent = {
-            str(of): Noise(float(sigma), float(rate), int(steps))
-            for of, (sigma, rate, steps) in noises
-        }
+        spent = {str(of): float(sigma) for of, sigma in stored.get("spent", {}).items()}
         run, commitment, kind = (
             str(stored.get(name, "")) for name in ("run", "commitment", "kind")
         )
@@ -192,8 +187,8 @@ class Earlier:
             kind: of the other release of the same notes.
         """
         pairs = f"fewer than {SMALL}" if self.shared < SMALL else f"{self.shared:,}"
-        own = kind in DRAWS
-        other = self.entry.kind in DRAWS
+        own = kind == DRAWN
+        other = self.entry.kind == DRAWN
         if own and self.entry.kind == READABLE:
             return (
                 f"That release is readable: its holder has {pairs} of these notes in both forms, as"
@@ -245,8 +240,7 @@ class Ledger:
         """
         if folder is None and (site := os.environ.get(VARIABLE)):
             folder = Path(site)
-        if folder is None:
-            refuse_nameless(out)
+        refuse_nameless(out)
         place = Path(os.path.expanduser(folder)) if folder else out.with_name(NAME)  # noqa: PTH111  never raises
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
@@ -258,7 +252,7 @@ class Ledger:
             raise UsageError("cannot be used as a ledger folder", where=near.name, hint=hint)
         if place.exists():
             private_folder(place)  # now, because the entry is written only after hours
-        return cls(place, None if isinstance(out, RemotePath) else out.parent)
+        return cls(place, out.parent)
 
     @property
     def description(self) -> str:

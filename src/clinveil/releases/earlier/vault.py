@@ -51,7 +51,7 @@ def read_manifest(vault: Path) -> dict[str, Any]:
     manifest: dict[str, Any] = document if isinstance(document, dict) else {}
     if (
         manifest.get("schema") != SCHEMA
-        or manifest.get("edition") != "internal"
+        or "private" not in manifest
         or "vault_digests" not in manifest
     ):
         if (vault / KIND.vault / STATE).exists():

@@ -18,30 +18,10 @@ class Obfuscated(ChannelProducer):
 
     defaults = MappingProxyType(
         {
-            "mechanism": "neighbours",
             "n": "3-14",
-            "scope": "occurrence",
-            "shuffle": "none",
-            "vary_length": 0.0,
             "background": 0.6,
             "layout": "sentences",
             "min_patients": "auto",
-        }
-    )
-    profiles = MappingProxyType(
-        {
-            "strict": {"n": "7-20", "background": 0.8},
-            "paper": {
-                "layout": "plain",
-                "min_patients": 5,
-                "background": 0.0,
-                "algorithm": "cbow",
-                "window": 5,
-                "epochs": 5,
-                "train_words": 0,
-                "max_names": 1.0,
-                "max_linkage": 1.0,
-            },
         }
     )
 

@@ -101,11 +101,11 @@ class Synthetic(Producer):
         private = refuse_private(settings)
         if written.source is not None:
             _refuse_unused(settings, "synthetic.source", {"device"}, set())
-        elif private and not how.neural:
+        elif private:
             _refuse_unused(
                 settings, f"synthetic.epsilon and lm.model {how.model}", {"model"}, _OF_MODELS
             )
-        elif not private and how.neural:
+        elif how.neural:
             need_torch()
             how.recipe()
             if how.device != "cpu":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clinveil.core.errors import UsageError
 from clinveil.core.load_settings import load_settings
@@ -25,10 +25,9 @@ from clinveil.utility.classifiers import classifiers
 
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "obfuscated": ("kind=obfuscated",),
-    "coded": ("kind=coded",),
     "deidentified": ("kind=deidentified",),
     "synthetic": ("kind=synthetic",),
-    "paper": ("kind=obfuscated", "profile=paper"),
+    "paper": ("config=paper",),
 }
 """The releases compared by default: each kind at its defaults, and paper A's settings."""
 PRIVATE = {
@@ -36,6 +35,7 @@ PRIVATE = {
     for epsilon in (8, 3, 1)
 }
 """Synthetic releases with differential privacy, compared if there is public text."""
+_CONFIG = "config="  # as --config of release
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
@@ -52,7 +52,7 @@ class CompareSettings(Settings):
     pairs: tuple[Path, ...] = flag((), "Word pairs with human similarity scores; repeatable.")
     kind: tuple[str, ...] = choice(producers, (), "Compare only these kinds; repeatable.")
     setting: tuple[str, ...] = flag(
-        (), "Add NAME=KEY=VALUE[,KEY=VALUE], keys as of release --set; repeatable."
+        (), "Add NAME=KEY=VALUE[,KEY=VALUE], keys as of release --set, or config; repeatable."
     )
     public: Path | None = flag(
         None, "Public text: also compare synthetic notes with epsilon 8, 3 and 1."
@@ -93,8 +93,10 @@ def candidates(how: CompareSettings) -> list[Candidate]:
         wanted |= {
             name: (*sets, f"synthetic.public={how.public}") for name, sets in PRIVATE.items()
         }
-    found = [Candidate(name, _settings(sets, how)) for name, sets in wanted.items()]
-    return [each for each in found if not how.kind or each.settings.kind in how.kind]
+    releases = [Candidate(name, _settings(sets, how)) for name, sets in wanted.items()]
+    return [
+        candidate for candidate in releases if not how.kind or candidate.settings.kind in how.kind
+    ]
 
 
 def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -112,18 +114,19 @@ def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tupl
 
 
 def _settings(sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
-    given = load_settings(ReleaseSettings, {}, None, sets)
-    shared: dict[str, Any] = {
-        "workers": how.workers,
-        "seed": how.seed,
-        "quiet": how.quiet,
-        "model": how.model,
-    }
-    shared |= {
-        "patients": how.patients,
-        "force": True,
-        "keep": (),
-        "ledger": None,
-        **dict(how.notes),
-    }
-    return given.but(**shared, label=(how.label,))
+    configs = [text.removeprefix(_CONFIG) for text in sets if text.startswith(_CONFIG)]
+    keys = [text for text in sets if not text.startswith(_CONFIG)]
+    config = Path(configs[-1]) if configs else None
+    settings = load_settings(ReleaseSettings, {}, config, keys)
+    return settings.but(
+        notes=how.notes,
+        label=(how.label,),
+        keep=(),
+        patients=how.patients,
+        model=how.model,
+        seed=how.seed,
+        workers=how.workers,
+        ledger=None,
+        force=True,
+        quiet=how.quiet,
+    )

@@ -1,8 +1,8 @@
-"""Derive the external edition: the parts of a record that may leave, with small counts hidden."""
+"""Decide what a report and a manifest may print: small counts of people and notes are hidden."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,33 +10,17 @@ from clinveil.core.finding import Finding
 from clinveil.core.words import Kind
 from clinveil.report.measures import COMPANIONS, PARTS, PRINTED, REMARKS, VARIANTS, find
 from clinveil.report.numerals import SMALL
-from clinveil.report.record import Edition, Fact, Gate, Plain, ReleaseRecord
+from clinveil.report.record import Fact, Gate, Plain
 
 PEOPLE = frozenset(
     {"patients", "patient", "people", "notes", "note", "names", "name", "rows", "spans", "numbers"}
 )
 
 
-def external_edition(record: ReleaseRecord) -> ReleaseRecord:
-    """Return the record of what may leave: without source notes, internal facts and values that
-    look like a path.
-    """
-    return replace(
-        record,
-        edition="external",
-        notes=(),
-        settings=_outward(record.settings),
-        provenance=_outward(record.provenance),
-        corpus=replace(record.corpus, more=_outward(record.corpus.more)),
-    )
-
-
-def hidden(count: float | None, unit: str, edition: Edition) -> bool:
-    """Whether this edition may not print a count of people or notes because it is small; zero is
-    printed.
-    """
+def hidden(count: float | None, unit: str) -> bool:
+    """Whether a count of people or notes may not be printed because it is small; zero is printed."""
     counted = unit.startswith("own ") or any(word in PEOPLE for word in unit.split())
-    return edition == "external" and counted and count is not None and 0 < count < SMALL
+    return counted and count is not None and 0 < count < SMALL
 
 
 def kind_of(finding: Finding) -> Kind:
@@ -45,11 +29,9 @@ def kind_of(finding: Finding) -> Kind:
     return measure.kind_of(finding.measure[len(name) + 1 :])
 
 
-def too_small(finding: Finding, edition: Edition) -> bool:
-    """Whether the value is, or discloses, a count of people or notes that this edition hides."""
-    return finding.value is not None and hidden(
-        _successes(finding, finding.value), finding.unit, edition
-    )
+def too_small(finding: Finding) -> bool:
+    """Whether the value is, or discloses, a count of people or notes that is hidden."""
+    return finding.value is not None and hidden(_successes(finding, finding.value), finding.unit)
 
 
 def _successes(finding: Finding, value: float) -> float | None:
@@ -62,11 +44,11 @@ def _successes(finding: Finding, value: float) -> float | None:
     return round(value * finding.n, 6) if kind == "share" else value if kind == "count" else None
 
 
-def control_too_small(finding: Finding, edition: Edition) -> bool:
+def control_too_small(finding: Finding) -> bool:
     """The same for the control: a search of the source counts people of the source."""
     if finding.control is None:
         return False
-    return hidden(_successes(replace(finding, count=None), finding.control), finding.unit, edition)
+    return hidden(_successes(replace(finding, count=None), finding.control), finding.unit)
 
 
 def outward_finding(finding: Finding) -> dict[str, Any]:
@@ -76,12 +58,12 @@ def outward_finding(finding: Finding) -> dict[str, Any]:
     """
     public = finding.as_dict()
     kept = {*COMPANIONS, *VARIANTS, *PARTS, *REMARKS, *PRINTED}
-    if too_small(finding, "external"):
+    if too_small(finding):
         kept -= {*COMPANIONS, "warning"}
         public |= dict.fromkeys(("value", "low", "high", "count", "p"))
-    if control_too_small(finding, "external"):
+    if control_too_small(finding):
         public["control"] = None
-    if hidden(finding.n, finding.unit, "external"):
+    if hidden(finding.n, finding.unit):
         public["n"] = None
     public["hidden"] = public["n"] is None or (
         public["value"] is None and finding.value is not None
@@ -90,35 +72,32 @@ def outward_finding(finding: Finding) -> dict[str, Any]:
     return public
 
 
-def hidden_gate(gate: Gate, rows: int, edition: Edition) -> bool:
+def hidden_gate(gate: Gate, rows: int) -> bool:
     """Whether the value of a gate is a small count, or a share of the rows that discloses one."""
     if not isinstance(gate.value, int | float) or isinstance(gate.value, bool):
         return False
     if gate.unit.split(" ")[0] == "share":
-        return hidden(
-            round(gate.value * rows, 6), gate.unit.partition(" of ")[2] or "rows", edition
-        )
-    return hidden(gate.value, gate.unit, edition)
+        return hidden(round(gate.value * rows, 6), gate.unit.partition(" of ")[2] or "rows")
+    return hidden(gate.value, gate.unit)
 
 
 def outward_count(count: int, unit: str) -> int | str:
     """Return a count as the public manifest contains it."""
-    return f"<{SMALL}" if hidden(count, unit, "external") else count
+    return f"<{SMALL}" if hidden(count, unit) else count
 
 
 def outward_value(gate: Gate, rows: int) -> Plain:
     """Return the value of a gate as the public manifest contains it."""
-    return f"<{SMALL}" if hidden_gate(gate, rows, "external") else gate.value
+    return f"<{SMALL}" if hidden_gate(gate, rows) else gate.value
 
 
-def _outward(facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    # A value may look like a path or an address: false positives are acceptable, false negatives
-    # are not.
-    kept = (
-        (fact, isinstance(fact.value, str) and set("/\\~@") & set(fact.value)) for fact in facts
-    )
-    return tuple(
-        replace(fact, value="(given)") if telling else fact
-        for fact, telling in kept
-        if not fact.internal
-    )
+def outward_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return facts without values that look like a path or an address.
+
+    False positives are acceptable, false negatives are not.
+    """
+    return tuple(replace(fact, value="(given)") if _telling(fact.value) else fact for fact in facts)
+
+
+def _telling(value: Plain) -> bool:
+    return isinstance(value, str) and bool(set("/\\~@") & set(value))
