@@ -63,7 +63,8 @@ class Countdown:
     def update(self, done: int) -> None:
         """Record how many items are done."""
         if done != self.done:
-            self.done, self._changed = done, self._clock()
+            self.done = done
+            self._changed = self._clock()
 
     def forget(self) -> None:
         """Drop the expected time, for example when the counted part of the work is done."""

@@ -31,7 +31,12 @@ def flag(default: Any, help: str, *, short: str = "", name: str = "", **constrai
         constraints: passed to `pydantic.Field`.
     """
     extra = {key: value for key, value in (("short", short), ("flag", name)) if value}
-    return Field(default, description=help, json_schema_extra=extra or None, **constraints)  # type: ignore[arg-type]
+    return Field(
+        default,
+        description=help,
+        json_schema_extra=extra or None,  # type: ignore[arg-type]
+        **constraints,
+    )
 
 
 def choice(

@@ -120,8 +120,10 @@ class _Training:
         self.centres = centres
         self.model = Model(inputs, np.zeros_like(inputs), *_samples(counts))
         self.keep = _keep(counts)
-        sizes = {"centres": centres, "window": plan.window, "negative": plan.negative}
-        self.lanes = tuple(new_lane(*inputs.shape, **sizes) for _ in range(LANES))
+        self.lanes = tuple(
+            new_lane(*inputs.shape, centres=centres, window=plan.window, negative=plan.negative)
+            for _ in range(LANES)
+        )
 
     def one_pass(self, ids: Ids | IdFile, words: int, epoch: int, on_epoch: OnEpoch | None) -> bool:
         """Train once on all lines (`words` words); return whether all numbers are finite."""
