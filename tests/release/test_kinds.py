@@ -126,13 +126,6 @@ def test_three_excerpts_are_released_text(desk, kind):
     assert (desk / kind / "vault" / "sample.html").exists() == (kind != "synthetic")
 
 
-@pytest.mark.parametrize("kind", ["deidentified", "synthetic"])
-def test_notes_are_not_added_to_a_release_without_a_channel(desk, kind, capsys):
-    assert released(desk, "more", kind, "--add", "--vault", str(desk / kind / "vault")) == 2
-    said = f"--add applies to --as obfuscated or coded, not to --as {kind}"
-    assert said in capsys.readouterr().err and not (desk / "more").exists()
-
-
 @pytest.mark.parametrize(
     ("kind", "flags", "message"),
     [

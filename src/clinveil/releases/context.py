@@ -12,7 +12,6 @@ from pathlib import Path
 
 from clinveil.core.keys import Key
 from clinveil.core.progress import Showing
-from clinveil.core.runfolder import KEY
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus
@@ -22,6 +21,7 @@ from clinveil.phi.name_index import NameIndex
 from clinveil.phi.residue import ResidueTally
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.releases.earlier.ledger import Earlier
+from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.outcome import Places
 from clinveil.releases.preflight import PreparedInput
 from clinveil.releases.settings import ReleaseSettings
@@ -84,6 +84,8 @@ class ReleaseContext(PreparedInput):
     Attributes:
         held_out: the test patients. source_sha256: hash of the source.
         earlier: releases of the same notes under another key.
+        reused: the run whose key and learned parts this one reuses. nth: number of this release
+            under its key.
         pairs: files of word pairs with human scores. public: public texts about the same patients.
             Both are for the measures only.
         residues: counts of the residues of identifier treatment, once it has run.
@@ -98,6 +100,8 @@ class ReleaseContext(PreparedInput):
     timer: StageTimer = field(default_factory=StageTimer, repr=False)
     source_sha256: str = ""
     earlier: Sequence[Earlier] = ()
+    reused: ReusedRun | None = None
+    nth: int = 1
     pairs: tuple[Path, ...] = ()
     public: Corpus | None = field(default=None, repr=False)
     residues: ResidueTally = field(default_factory=ResidueTally)
@@ -127,22 +131,11 @@ class ReleaseContext(PreparedInput):
         """Words of known patients' names, in lookup form."""
         return word_set(" ".join(patient.name) for patient in self.known.values())
 
-    @property
-    def treatment_key(self) -> Path:
-        """The key file under which identifiers are replaced; for a given model, the one of its
-        training.
-        """
-        source = self.settings.synthetic.source
-        before = source.parent / KEY if source else None
-        return before if before and before.is_file() else self.folder.vault / KEY
-
     def deidentifier(self, index: NameIndex | None = None) -> Deidentifier | None:
         """Return the deidentifier, with an index of names from other notes; None with
         `phi=false`.
         """
         if not self.settings.phi:
             return None
-        own = self.treatment_key.parent == self.folder.vault
-        key = self.key if own else Key.load(self.treatment_key)
-        engine = Deidentifier.of(self.settings.identifiers, key, patients=self.known)
+        engine = Deidentifier.of(self.settings.identifiers, self.key, patients=self.known)
         return engine if index is None else engine.with_finder(engine.finder.with_context(index))

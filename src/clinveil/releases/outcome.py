@@ -27,8 +27,6 @@ RECORD = "record.json"
 REPORT = "report.html"
 SAMPLE = "sample.html"
 FINDINGS = "findings.json"
-EARLIER = "earlier"
-NEW_ALONE = "findings-new.json"
 LEARNT = "learnt.json"  # the parts that vectors or model were trained on
 _MADE: tuple[str, ...] = (
     "vectors",
@@ -48,7 +46,7 @@ _MADE += (
     REPORT,
     SAMPLE,
 )
-_MADE += (TABLE, f"{EARLIER}.parquet", NEW_ALONE, "model", "training.safetensors")
+_MADE += (TABLE, "model", "training.safetensors")
 KIND = Kind(
     what="release run",
     vault="vault",

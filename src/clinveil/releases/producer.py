@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from clinveil.attacks.attack import Context
     from clinveil.core.finding import Finding
     from clinveil.corpus.corpus import Accounting, Columns, Corpus
-    from clinveil.corpus.open import OpenedCorpus
     from clinveil.releases.check import OutputCheck
     from clinveil.releases.context import ReleaseContext
     from clinveil.releases.measured import Measured
@@ -44,14 +43,12 @@ class Producer(ABC):
     Attributes:
         uses: settings and groups of this kind that not all kinds use.
         defaults: settings that differ from those of `ChannelSettings`.
-        adds: whether notes can be added to an earlier release of this kind (`--add`).
         learns: vault contents that a resumed run reuses. keeps_markup: whether tags of HTML and XML
             are released.
     """
 
     uses: ClassVar[frozenset[str]] = frozenset()
     defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    adds: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ()
     keeps_markup: ClassVar[bool] = False
 
@@ -63,17 +60,18 @@ class Producer(ABC):
         """Return how many patients of a label must be left for training, where it has as many."""
         return 0
 
-    def notes(self, corpus: OpenedCorpus) -> Corpus:
-        """Return the notes of a source that are released."""
-        return corpus
-
     def refuse_early(self, settings: ReleaseSettings) -> None:  # noqa: B027
         """Raise MissingExtra, UsageError or InputError for errors detectable before reading the
         notes.
         """
 
-    def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:  # noqa: B027
-        """Raise InputError for notes that cannot be released as this kind."""
+    def refuse_notes(  # noqa: B027
+        self, found: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
+    ) -> None:
+        """Raise InputError for notes that cannot be released as this kind.
+
+        reused: the run reuses what an earlier one learned.
+        """
 
     @abstractmethod
     def plan(
@@ -97,12 +95,10 @@ class Product(ABC):
         patients: number of patients. found: identifiers detected, by label; None if detection did
             not run.
         digests: SHA-256 of vault contents, by name.
-        judged: targets of adversaries that gates of this kind judge. varied: whether variety is
-            required.
+        judged: targets of adversaries that gates of this kind judge.
     """
 
     judged: ClassVar[Collection[Target]] = TARGETS
-    varied: ClassVar[bool] = True
     job: ReleaseContext
     path: Path
     columns: Columns
@@ -143,16 +139,6 @@ class Product(ABC):
         """Return entries of both manifests."""
         return {}
 
-    def private_entries(self) -> dict[str, Any]:
-        """Return entries of the private part of the vault's manifest."""
-        return {}
-
-    def jointly(self, findings: list[Finding]) -> tuple[list[Finding], list[Gate]]:
-        """Return the findings together with earlier releases under the same key, and the gates on
-        them.
-        """
-        return findings, []
-
     def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
         """Yield warnings for the report."""
         yield from ()
@@ -162,11 +148,6 @@ class Product(ABC):
         vault's `sample.html`.
         """
         return []
-
-    @property
-    def nth(self) -> int:
-        """Number of this release under its key."""
-        return 1
 
     @property
     def about(self) -> str:

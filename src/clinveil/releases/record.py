@@ -21,7 +21,7 @@ from clinveil.corpus.corpus import Columns
 from clinveil.phi.detection.detector import covered as covered_labels
 from clinveil.releases.attack_gates import KEPT_UNIQUE
 from clinveil.releases.context import hashing
-from clinveil.releases.earlier.parent import FILES
+from clinveil.releases.earlier.reuse import FILES
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.producer import Product
 from clinveil.releases.settings import ReleaseSettings
@@ -45,7 +45,6 @@ _PLACES = (
     "drop_words",
     "more_text",
     "init",
-    "source",
     "public",
 )
 # Settings of the call, without effect on the release.
@@ -77,7 +76,7 @@ def account_of(product: Product, gates: Sequence[Gate], findings: Sequence[Findi
     account = Account(
         *(job.settings.kind, job.key, notes, rows.read, settings, gates, findings, seeds),
         private_entries=private,
-        nth=product.nth,
+        nth=job.nth,
         signing_key=given or None,
     )
     return replace(account, entries={"run": account.run, **_entries(product)})
@@ -96,6 +95,7 @@ def _entries(product: Product) -> dict[str, Any]:
         },
         "accounting": {"read": read, "written": rows.written, "skipped": skipped},
         **product.manifest_entries(),
+        **({"reuses": {"run": job.reused.run, "nth": job.nth}} if job.reused else {}),
         "vault_digests": dict(product.digests),
         "seed": job.seeds["measuring"],
         "determinism": {
@@ -122,7 +122,6 @@ def _private_entries(product: Product) -> dict[str, Any]:
         "seeds": dict(job.seeds),
         "seconds": {stage.name: stage.seconds for stage in job.timer.rows},
         "files_sha256": {name: fingerprint(Path(place)) for name, place in places.items()},
-        **product.private_entries(),
     }
     counts = {"read": rows.read, "written": rows.written, "skipped": dict(rows.skipped)}
     return {"accounting": counts, "private": private}
@@ -217,6 +216,7 @@ def record_of(
         more=outward_facts(
             (
                 *product.facts(),
+                *([Fact("reuses the key of release", job.reused.run)] if job.reused else []),
                 *([Fact("attacks and utility were measured on", samples)] if samples else []),
                 *(
                     Fact(f"notes with numeric dates, {order}", n, "notes")
@@ -247,9 +247,7 @@ def record_of(
         signing_key=account.signer.fingerprint,
         test_seed=job.key.test_seed is not None,
         risk_threshold=job.settings.risk_threshold,
-        earlier=tuple(
-            f"{one.entry.run} ({one.entry.kind or 'kind unknown'})" for one in job.earlier
-        ),
+        earlier=tuple(f"{one.entry.run} ({one.entry.kind})" for one in job.earlier),
     )
 
 
@@ -300,12 +298,16 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
             "The notes were not checked for English (language=any). The detectors know English"
             " only: identifiers in notes in other languages remain."
         )
+    if job.reused is not None:
+        lines.append(
+            f"This release has the key of release {job.reused.run}: treat both as one release. All"
+            " figures cover these notes alone."
+        )
     lines += product.warnings(findings)
     for one in job.earlier:
-        kind = f"{one.entry.kind} " if one.entry.kind else ""
         overlap = (
             f"{one.description} of the notes were released before under another key, in"
-            f" {kind}release"
+            f" {one.entry.kind} release"
         )
         lines.append(f"{overlap} {one.entry.run}. {one.disclosed(job.settings.kind)}")
     lines += [] if synthetic else _feed_warnings(findings, product.patients)

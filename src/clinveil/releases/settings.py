@@ -37,13 +37,19 @@ LABEL_PATIENTS = 5
 
 
 class ReleaseChannelSettings(ChannelSettings):
-    """Channel settings of a release; each kind of release has its own defaults (`producers/`)."""
+    """Channel settings of a release."""
 
+    background: float = flag(
+        0.6,
+        "Share of words replaced by a random common word instead of a neighbour.",
+        ge=0,
+        le=0.95,
+    )
     layout: Layout = flag(
-        "plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines."
+        "sentences", "Words alone, words and sentence ends, or keep ASCII punctuation and lines."
     )
     min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
-        5, "Never release a word of fewer patients (auto: from their number; coded: 5)."
+        "auto", "Never release a word of fewer patients (auto: from their number)."
     )
 
     @field_validator("min_patients")
@@ -76,9 +82,6 @@ class WritingSettings(Settings):
     init: str | None = flag(
         None, "Public model to train further: a folder of Hugging Face, or smollm2."
     )
-    source: Path | None = flag(
-        None, "Model to write with (OUT/vault/model of an earlier run), instead of training."
-    )
     count: int | None = flag(
         None, "Notes to write (default: as many words as the training notes).", ge=1
     )
@@ -108,7 +111,7 @@ class WritingSettings(Settings):
     @property
     def places(self) -> tuple[Path | None, ...]:
         """Files and folders that the notes depend on."""
-        return self.source, self.public, None if self.init in (None, SMOLLM2) else Path(self.init)
+        return self.public, None if self.init in (None, SMOLLM2) else Path(self.init)
 
     def doubles(self, model: str) -> bool:
         """Return whether a kind of model writes in double precision."""

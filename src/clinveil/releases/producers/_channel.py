@@ -34,7 +34,6 @@ from clinveil.releases.attack_gates import (
 )
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import VaultTable
-from clinveil.releases.earlier.parent import NewNotes
 from clinveil.releases.gates import accounting_gates, output_gates
 from clinveil.releases.measured import Measured
 from clinveil.releases.preflight import Preflight
@@ -55,6 +54,7 @@ from clinveil.vectors.train import train
 
 PACKED = frozenset({".gz", ".zst", ".parquet"})
 FEWEST = 50  # paper A: not for small data sets
+MOST_UNKNOWN = 0.05  # share of unknown words above which a new channel is advised
 GIVEN = "given, not trained on these notes"
 LEARNED = ("vectors", "neighbours", "channel")
 LAYOUT = "Layout was kept:", "are the only ones with theirs"
@@ -65,7 +65,6 @@ class ChannelProducer(Producer):
 
     uses = frozenset({"channel", "vectors", "identifiers", "phi", "keep", "label"})
     uses |= {"max_names", "max_linkage", "max_stolen", "max_kept"}
-    adds = True
     learns: ClassVar[tuple[str, ...]] = LEARNED
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
@@ -74,9 +73,13 @@ class ChannelProducer(Producer):
             if file:
                 read_words(file)
 
-    def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:
-        """Raise InputError for fewer than 50 patients (paper A: not for small data sets)."""
-        if found.patients < FEWEST and not settings.channel.allow_small:
+    def refuse_notes(
+        self, found: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
+    ) -> None:
+        """Raise InputError for a channel of fewer than 50 patients (paper A: not for small data
+        sets).
+        """
+        if found.patients < FEWEST and not settings.channel.allow_small and not reused:
             raise InputError(
                 f"{found.patients} patients are too few: replacements would identify them",
                 hint=(
@@ -242,6 +245,8 @@ class ChannelProduct(SourcedProduct):
     def origin(self) -> str:
         """Origin of the word vectors."""
         how = self.job.settings.vectors
+        if self.job.reused is not None:
+            return self.job.reused.origin
         if self.job.imported is not None:
             return GIVEN
         more = " and more text" if how.more_text else ""
@@ -253,6 +258,8 @@ class ChannelProduct(SourcedProduct):
         yield Fact("words of too few patients, never released", int((~self.channel.eligible).sum()))
         yield Fact("words without a vector", without_vector(self.vectors, self.counts)[0])
         yield Fact("word vectors", self.origin)
+        if self.job.reused is not None:
+            yield Fact("words that the reused channel does not know", self.tally.unknown)
         if self.job.settings.channel.keep_words:
             yield Fact("words left unchanged", len(self.channel.kept))
 
@@ -269,6 +276,12 @@ class ChannelProduct(SourcedProduct):
         """Yield warnings on shared vectors, the channel, repeated draws and kept words."""
         settings = self.job.settings
         yield from self._vector_warnings()
+        unknown = self.tally.unknown / max(1, self.tally.words)
+        if self.job.reused is not None and unknown > MOST_UNKNOWN:
+            yield (
+                f"The reused channel does not know {unknown:.0%} of the words: release all notes"
+                " under a new key to train a new one (--again)."
+            )
         if not settings.phi:
             yield "Identifier replacement was switched off: names are part of the vocabulary."
         yield from self.channel.shortfalls
@@ -337,11 +350,7 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
     place = job.folder.vault / "vectors"
     learning = job.settings.vectors.said_of(counts.n_tokens)
     learning = "use the given ones" if job.imported is not None else learning
-    learning = (
-        "use those of the release that is added to"
-        if isinstance(job.corpus, NewNotes)
-        else learning
-    )
+    learning = "reuse those of the earlier run" if job.reused is not None else learning
     with job.timer.stage("vectors", learning) as row, steps("passes", job.say) as on_epoch:
         how: Any = {
             "seed": job.seeds["training"],

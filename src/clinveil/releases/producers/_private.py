@@ -86,10 +86,6 @@ def refuse_private(settings: ReleaseSettings) -> bool:
     refuse_parameters(how.epsilon, 0.5 if how.delta is None else how.delta)
     if settings.lm.neural:
         refuse_network(settings)
-    if how.source is not None:
-        raise UsageError(
-            "synthetic.source was trained without noise", hint="omit it, or omit synthetic.epsilon"
-        )
     if not settings.label:
         raise UsageError(
             "synthetic.epsilon requires --label", hint="pass the column that the notes depend on"

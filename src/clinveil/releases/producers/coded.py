@@ -16,7 +16,15 @@ class Coded(ChannelProducer):
     """
 
     defaults = MappingProxyType(
-        {"mechanism": "clusters", "scope": "rare", "shuffle": "note", "vary_length": 0.2}
+        {
+            "mechanism": "clusters",
+            "scope": "rare",
+            "shuffle": "note",
+            "vary_length": 0.2,
+            "background": 0.0,
+            "layout": "plain",
+            "min_patients": 5,
+        }
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from clinveil.attacks.models._memory import remembered
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import remove
 from clinveil.core.finding import Finding
+from clinveil.core.keys import Key
 from clinveil.core.neural import device_named, need_torch
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.tokens import words
@@ -77,7 +77,6 @@ class Synthetic(Producer):
     """Notes that describe no real person, searched for copies of real notes."""
 
     uses = frozenset({"lm", "synthetic", "identifiers", "phi", "min_patients", "label", "keep"})
-    defaults = MappingProxyType({"min_patients": "auto"})
     learns = (MODEL, STATE)
 
     def floor(self, patients: int) -> int:
@@ -99,9 +98,7 @@ class Synthetic(Producer):
                 hint="identifiers are kept",
             )
         private = refuse_private(settings)
-        if written.source is not None:
-            _refuse_unused(settings, "synthetic.source", {"device"}, set())
-        elif private and not how.neural:
+        if private and not how.neural:
             _refuse_unused(
                 settings, f"synthetic.epsilon and lm.model {how.model}", {"model"}, _OF_MODELS
             )
@@ -111,7 +108,9 @@ class Synthetic(Producer):
             if how.device != "cpu":
                 device_named(how.device)
 
-    def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:
+    def refuse_notes(
+        self, found: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
+    ) -> None:
         """Raise InputError for too few patients to split, or for a private release that would be
         noise.
         """
@@ -137,7 +136,7 @@ class Synthetic(Producer):
             return
         passes = how.recipe().epochs if how.neural else 1
         seconds = PASS_SECONDS.get(how.model, NETWORK_SECONDS)
-        if settings.synthetic.source is None:
+        if train:
             yield "train model", f"{how.model}, {passes} passes", seconds * hundred * passes
         share = (settings.synthetic.count or found.rows) / found.rows
         yield "write notes", "draw notes word by word", seconds * hundred * share
@@ -276,11 +275,7 @@ def refuse_init(settings: ReleaseSettings) -> None:
     """Raise UsageError or InputError for a public model that cannot be used."""
     init = settings.synthetic.init
     model = settings.lm.model
-    if init is not None and settings.synthetic.source is not None:
-        raise UsageError(
-            "synthetic.init and synthetic.source exclude each other", hint="omit one of them"
-        )
-    if settings.synthetic.source is None and (init is not None) != (model == PRETRAINED):
+    if (init is not None) != (model == PRETRAINED):
         hint = (
             f"pass both --set lm.model={PRETRAINED} and --set synthetic.init=FOLDER (or {SMOLLM2})"
         )
@@ -332,13 +327,11 @@ def _trained(
     public: PublicModel | None,
     labels: LabelColumns,
 ) -> Trained:
-    """Return the given model, that of an interrupted run, or a new one."""
-    source = job.settings.synthetic.source
-    place = job.folder.vault / MODEL
-    if source is not None:
-        return load_trained(source, notes, job.settings, labels, before=True)
-    if (place / "model.json").exists():
-        return load_trained(place, notes, job.settings, labels, before=False)
+    """Return the model of a reused or interrupted run, or a new one."""
+    folder = job.folder.vault / MODEL
+    if (folder / "model.json").exists():
+        before = job.reused is not None
+        return load_trained(folder, notes, job.settings, labels, before=before)
     sides = sides_of(notes, job.held_out, seed, validate=job.settings.lm.neural)
     return train_new(sides, job.settings, seed, job.folder.vault, job.say, labels, public)
 
@@ -346,8 +339,12 @@ def _trained(
 def _written(
     job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns
 ) -> tuple[Counts, Checked]:
-    """Write the notes; return their counts, and what the gates need."""
+    """Write the notes; return their counts, and what the gates need.
+
+    A further release under the same key has other draws.
+    """
     how = job.settings.synthetic
+    key = job.key if job.nth == 1 else Key(job.key.subkey(f"release {job.nth}"))
     counts = Counts()
     training = trained.sides.training
     size = batch_size_for(how.count or len(training), how.batch)
@@ -363,11 +360,11 @@ def _written(
 
     plan = LabelSequences.of(
         training.patients, training.labels, job.settings.channel.label_floor
-    ).plan(job.key)
+    ).plan(key)
     checked = Checked()
     notes = draw_notes(
         trained.model,
-        job.key,
+        key,
         drawing,
         enough,
         counts,
