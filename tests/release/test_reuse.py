@@ -256,7 +256,7 @@ def test_a_run_that_stopped_after_it_was_entered_goes_on(desk):
 
 def test_the_plan_names_no_training_and_the_api_reuses(desk, capsys):
     assert main(command(desk, "june", "", *reusing(desk))) == 0
-    assert "train vectors" not in capsys.readouterr().out
+    assert "passes over" not in capsys.readouterr().out
     vault = desk / "may/vault"
     frame = notes_of("june").to_pandas()
     made = clinveil.release(frame, desk / "api", reuse=vault, keep=("kind",), again=True)

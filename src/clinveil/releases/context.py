@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from clinveil.core.keys import Key
-from clinveil.core.progress import Showing
+from clinveil.core.progress import Showing, rough
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.estimate import RATES, duration
 from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.residue import ResidueTally
@@ -46,12 +45,12 @@ class StageTimer:
     """Time and announce the stages of a run.
 
     Attributes:
-        rows: the stages so far. plan: estimated seconds by stage, in order.
+        rows: the stages so far. plan: names of the planned stages, in order.
     """
 
     say: Say = lambda _: None
     rows: list[StageTime] = field(default_factory=list)
-    plan: Mapping[str, float] = field(default_factory=dict)
+    plan: Sequence[str] = ()
 
     @contextmanager
     def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[dict[str, str]]:
@@ -59,16 +58,13 @@ class StageTimer:
         self.say(f"{name}: {what}")
         result = {"determinism": determinism}
         began = time.perf_counter()
-        planned = RATES[name].stage if name in RATES else name
         with ExitStack() as shown:
-            if isinstance(self.say, Showing) and planned in self.plan:
-                number = [*self.plan].index(planned) + 1
-                shown.enter_context(
-                    self.say.stage(planned, number, len(self.plan), self.plan[planned])
-                )
+            if isinstance(self.say, Showing) and name in self.plan:
+                number = self.plan.index(name) + 1
+                shown.enter_context(self.say.stage(name, number, len(self.plan)))
             yield result
         seconds = time.perf_counter() - began
-        self.say(f"{name}: ended at {time.strftime('%H:%M:%S')} after {duration(seconds)}")
+        self.say(f"{name}: ended at {time.strftime('%H:%M:%S')} after {rough(seconds)}")
         self.rows.append(StageTime(name, result["determinism"], round(seconds, 2)))
 
 

@@ -19,10 +19,10 @@ from clinveil.attacks.threats import gated_only, not_applicable
 from clinveil.core.errors import GateError, UsageError
 from clinveil.core.files import owner_only, private_text, read_json, refuse_nested, remove
 from clinveil.core.keys import TEST_SEED, Key, SigningKey
+from clinveil.core.progress import rough
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS, Corpus
-from clinveil.corpus.estimate import duration
 from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.part_files import part_files
@@ -31,7 +31,7 @@ from clinveil.releases.context import ReleaseContext, StageTimer, hashing
 from clinveil.releases.earlier.ledger import Earlier, Ledger, NoteHashes, entry
 from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.gates import residue_gates, seed_gate, variety_gates
-from clinveil.releases.held_out import draw_held_out, draw_independently
+from clinveil.releases.held_out import MOST, draw_held_out, draw_independently
 from clinveil.releases.measured import attacked, skipped
 from clinveil.releases.outcome import KIND, LEARNT, Outcome, Places, finish
 from clinveil.releases.preflight import PreparedInput, prepared
@@ -53,7 +53,7 @@ def dry_run(
     vectors: Path | None = None,
     reused: ReusedRun | None = None,
 ) -> Iterator[str]:
-    """Yield the plan of a release with estimated times; write nothing. Arguments as `release`.
+    """Yield the plan of a release ; write nothing. Arguments as `release`.
 
     Raises InputError for invalid notes, patients or kept words.
     """
@@ -61,7 +61,7 @@ def dry_run(
     with _opened_for_parts(notes, settings) as over:
         ready = prepared(notes, settings, producer, vectors, over, reused=reused is not None)
     ready.broken.refuse()
-    yield from _plan_lines(ready, settings, _stages(ready, settings, producer, reused))
+    yield from _plan_lines(ready, settings, producer, _stages(ready, settings, producer, reused))
     if settings.seed is not None:
         yield "TEST SEED: the run will end in vault/refused with exit code 4"
 
@@ -107,7 +107,7 @@ def release(
         stages = _stages(ready, settings, producer, reused)
         source = fingerprint(notes, hashing(settings, over))
         asked = _asked(ready, settings, source, vectors, reused)
-        for line in _plan_lines(ready, settings, stages):
+        for line in _plan_lines(ready, settings, producer, stages):
             say(line)
         with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
             if reused is not None:
@@ -128,7 +128,7 @@ def release(
                 key=key,
                 settings=settings.resolved(len(held_out.training)),
                 held_out=held_out,
-                timer=StageTimer(say, plan={stage: seconds for stage, _, seconds in stages}),
+                timer=StageTimer(say, plan=[stage for stage, _ in stages]),
                 source_sha256=source,
                 earlier=_earlier(ledger, ready.found.hashes, key, settings, say),
                 reused=reused,
@@ -145,8 +145,8 @@ def _stages(
     settings: ReleaseSettings,
     producer: Producer,
     reused: ReusedRun | None,
-) -> list[tuple[str, str, float]]:
-    """Return the planned stages: name, description, estimated seconds."""
+) -> list[tuple[str, str]]:
+    """Return name and description of the planned stages."""
     train = ready.imported is None and reused is None
     return [*producer.plan(ready.found, settings, train=train)]
 
@@ -238,7 +238,10 @@ def _held_out(
 
 
 def _plan_lines(
-    ready: PreparedInput, settings: ReleaseSettings, stages: list[tuple[str, str, float]]
+    ready: PreparedInput,
+    settings: ReleaseSettings,
+    producer: Producer,
+    stages: list[tuple[str, str]],
 ) -> Iterator[str]:
     columns = ready.corpus.columns
     found = ready.found
@@ -249,15 +252,14 @@ def _plan_lines(
     kept = ", ".join(columns.keep) or "none"
     roles = f"text {columns.text}, id {columns.note_id}, patient {columns.patient_id or 'none'}"
     share = f"{settings.test_share:.0%} of the patients"
+    if settings.label and settings.synthetic.epsilon is None and settings.test_share < MOST:
+        share = f"{share} (up to {MOST:.0%} where labels have few patients)"
     yield f"{share} are held out of everything that is learned, to test utility on (test_share)"
     yield f"{roles}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
-    yield from (
-        f"  {stage:<17} {what}, about {duration(seconds)}" for stage, what, seconds in stages
-    )
-    yield (
-        f"  in all about {duration(sum(seconds for *_, seconds in stages))} with {settings.workers}"
-        " workers"
-    )
+    yield from (f"  {stage:<15} {description}" for stage, description in stages)
+    seconds = producer.seconds(found, settings)
+    if seconds is not None:
+        yield f"  in all roughly {rough(seconds)} on two cores"
 
 
 def _announce(job: ReleaseContext, producer: Producer) -> None:

@@ -14,13 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinveil.attacks.text.uniqueness import kept_columns
-from clinveil.core.errors import GateError, InputError, UsageError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.neural import need_torch
 from clinveil.core.progress import track
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.corpus import rows as note_rows
-from clinveil.corpus.estimate import CHARACTERS_PER_WORD
 from clinveil.corpus.open import (
     NotesCorpus,
     OpenedCorpus,
@@ -47,6 +46,8 @@ from clinveil.vectors.table import Vectors
 
 if TYPE_CHECKING:
     from clinveil.releases.producer import Producer
+
+CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
 
 
 @dataclass
@@ -266,15 +267,17 @@ def _check_dates(opened: OpenedCorpus, settings: ReleaseSettings, over: Map) -> 
 
 
 def _refuse_unique(corpus: Corpus, settings: ReleaseSettings) -> None:
-    """Raise GateError before the work if too many notes have unique values in kept columns."""
+    """Raise InputError before the work if too many notes have unique values in kept columns."""
     most = settings.max_kept
     unmoved = settings.identifiers.unmoved(corpus.columns.keep)
     for finding in kept_columns(corpus, unmoved) if most < 1 else ():
         if finding.value is not None and finding.value > most:
             what = f"{finding.value:.1%} of the notes have unique kept values (allowed: {most:.1%})"
             accepted = f"--set max_kept={min(1, finding.value + 0.01):.2f}"
-            hint = f"keep fewer or coarser columns, or accept it with {accepted}"
-            raise GateError(what, where=", ".join(corpus.columns.keep), hint=hint)
+            hint = (
+                f"nothing was written: keep fewer or coarser columns, or accept it with {accepted}"
+            )
+            raise InputError(what, where=", ".join(corpus.columns.keep), hint=hint)
 
 
 def _refuse_strangers(corpus: Corpus, known: Mapping[str, Patient]) -> None:

@@ -32,9 +32,18 @@ if TYPE_CHECKING:
     from clinveil.releases.settings import ReleaseSettings
     from clinveil.report.record import AlignedNote, Fact, Gate, TokenRow
 
+# Seconds of a release on two cores, November 2026: in any case, per million words, and per million
+# words of the measured sample.
+FIXED = 60.0
+PER_MILLION = 35.0
+PER_MILLION_MEASURED = 65.0
 TABLES = ("lm", "synthetic")
 OF_KINDS = ("channel", "vectors", "identifiers", *TABLES)
 """Groups and tables of settings that only some kinds use."""
+
+
+MEASURE = ("measure", "attack the release, measure utility")
+"""The last stage of every plan."""
 
 
 class Producer(ABC):
@@ -76,8 +85,14 @@ class Producer(ABC):
     @abstractmethod
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
-    ) -> Iterator[tuple[str, str, float]]:
-        """Yield the stages of a run: name, description, estimated seconds."""
+    ) -> Iterator[tuple[str, str]]:
+        """Yield name and description of the stages of a run."""
+
+    def seconds(self, found: Preflight, settings: ReleaseSettings) -> float | None:
+        """Return a rough duration on two cores; None if it cannot be told."""
+        millions = found.tokens / 1e6
+        measured = min(millions, settings.measure_words / 1e6 or millions)
+        return FIXED + PER_MILLION * millions + PER_MILLION_MEASURED * measured
 
     @abstractmethod
     def make(self, job: ReleaseContext) -> Product:

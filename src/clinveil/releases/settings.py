@@ -24,7 +24,6 @@ from clinveil.core.settings import (
     group,
     table,
 )
-from clinveil.corpus.estimate import MEASURE_WORDS
 from clinveil.lm.pretrained import SMOLLM2
 from clinveil.lm.recipe import PRETRAINED, TrainingSettings, language_models
 from clinveil.phi.settings import PhiSettings
@@ -34,6 +33,7 @@ from clinveil.utility.classifiers import classifiers
 from clinveil.vectors.settings import VectorSettings
 
 LABEL_PATIENTS = 5
+MEASURE_WORDS = 2_000_000
 
 
 class ReleaseChannelSettings(ChannelSettings):

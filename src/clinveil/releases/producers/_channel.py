@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from numpy.random import Generator
@@ -24,7 +25,6 @@ from clinveil.core.finding import Finding
 from clinveil.core.progress import steps
 from clinveil.core.runfolder import fingerprint
 from clinveil.corpus.corpus import Accounting, Corpus
-from clinveil.corpus.estimate import CHARACTERS_PER_WORD, estimate, types_of
 from clinveil.releases.attack_gates import (
     LINKAGE_WARNED,
     adversary_gates,
@@ -36,8 +36,8 @@ from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import VaultTable
 from clinveil.releases.gates import accounting_gates, output_gates
 from clinveil.releases.measured import Measured
-from clinveil.releases.preflight import Preflight
-from clinveil.releases.producer import Producer
+from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
+from clinveil.releases.producer import MEASURE, Producer
 from clinveil.releases.producers.deidentified import SourcedProduct
 from clinveil.releases.record import singled_out
 from clinveil.releases.samples import aligned, sources
@@ -90,50 +90,25 @@ class ChannelProducer(Producer):
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
-    ) -> Iterator[tuple[str, str, float]]:
-        """Yield the stages of a run: name, description, estimated seconds."""
-        mechanism = mechanism_of(settings.channel)
+    ) -> Iterator[tuple[str, str]]:
+        """Yield name and description of the stages of a run."""
         vectors = settings.vectors
-        more = 0
-        if (place := vectors.more_text) and train:  # by size; compressed files count three times
-            files = (
-                [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place]
-            )
-            sizes = (
-                file.stat().st_size * (3 if file.suffix.lower() in PACKED else 1) for file in files
-            )
-            more = round(sum(sizes) / CHARACTERS_PER_WORD)
+        more = words_of_files(vectors.more_text) if vectors.more_text and train else 0
         learnt = vectors.words_of(found.tokens) + more
-        passes = vectors.passes_over(learnt)
-        descriptions = {
-            "read and count": "count words and the patients who use them",
-            "replace PHI": f"find identifiers, policy {settings.identifiers.policy().name}",
-            "train vectors": (
-                f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes}"
-                f" passes over {learnt:,} words"
-            ),
-            "find neighbours": (
-                f"the {mechanism.reach} nearest of about {types_of(found.tokens):,} words"
-            ),
-            "replace words": f"every word, {mechanism.description}",
-            "check and report": "read the release back, attack it, measure utility",
-        }
-        stages = estimate(
-            found.tokens,
-            workers=settings.workers,
-            phi=settings.phi,
-            algorithm=vectors.algorithm,
-            window=vectors.window,
-            epochs=passes,
-            dim=vectors.dim,
-            train=train,
-            more_words=more,
-            train_words=vectors.train_words,
-            measure_words=settings.measure_words,
-        ).stages
-        yield from (
-            (name, descriptions[name], seconds) for name, seconds in stages.items() if seconds
-        )
+        if settings.phi:
+            yield "identifiers", f"find identifiers, policy {settings.identifiers.policy().name}"
+        yield "vocabulary", "count words and the patients who use them"
+        if train:
+            yield (
+                "vectors",
+                f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions,"
+                f" {vectors.passes_over(learnt)} passes over {learnt:,} words",
+            )
+        mechanism = mechanism_of(settings.channel)
+        yield "neighbours", f"the {mechanism.reach} nearest words of each word"
+        yield "obfuscate", f"replace every word, {mechanism.description}"
+        yield "check", "read the release back"
+        yield MEASURE
 
     def make(self, job: ReleaseContext) -> ChannelProduct:
         """Replace identifiers, train vectors, build a channel, draw every word, and read the notes
@@ -340,6 +315,13 @@ class ChannelProduct(SourcedProduct):
             seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index)
         )
         return aligned(sample, Obfuscator(self.channel, self.job.key, align=True))
+
+
+def words_of_files(text: Path) -> int:
+    """Return about how many words a file or folder has; compressed files count three times."""
+    files = [file for file in text.rglob("*") if file.is_file()] if text.is_dir() else [text]
+    sizes = (file.stat().st_size * (3 if file.suffix.lower() in PACKED else 1) for file in files)
+    return round(sum(sizes) / CHARACTERS_PER_WORD)
 
 
 def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vectors:

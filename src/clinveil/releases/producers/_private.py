@@ -49,7 +49,7 @@ from clinveil.releases.earlier.spending import spend
 from clinveil.releases.gates import Examined, audit_gate, examine, sound
 from clinveil.releases.measured import Measured
 from clinveil.releases.preflight import Preflight
-from clinveil.releases.producer import Product
+from clinveil.releases.producer import MEASURE, Product
 from clinveil.releases.producers._trained import (
     PrivateRelease,
     refuse_network,
@@ -98,16 +98,14 @@ def refuse_private(settings: ReleaseSettings) -> bool:
     return True
 
 
-def private_stages(found: Preflight, settings: ReleaseSettings) -> Iterator[tuple[str, str, float]]:
-    """Yield the stages of a run: name, description, estimated seconds; the time of a training is
-    printed later.
-    """
-    if settings.lm.neural:
-        yield "private training", "add noise to each step, time measured at its start", 0.0
-    else:
-        yield "private table", "count words by label, add noise", 5.0 + found.tokens / 200_000
-    yield "write notes", "draw notes", 5.0 + (settings.synthetic.count or found.patients) / 20
-    yield "check and report", "search for copies, measure", 5.0 + found.tokens / 10_000
+def private_stages(settings: ReleaseSettings) -> Iterator[tuple[str, str]]:
+    """Yield name and description of the stages of a run."""
+    table = "count words by label, add noise"
+    training = "add noise to each step, time measured at its start"
+    yield "private table or training", training if settings.lm.neural else table
+    yield "write", "draw notes"
+    yield "copies", "search for copies of private notes"
+    yield MEASURE
 
 
 @dataclass(frozen=True)

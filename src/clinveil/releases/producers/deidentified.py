@@ -15,14 +15,13 @@ from clinveil.attacks.attack import Context
 from clinveil.attacks.threats import Target
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Accounting, Corpus
-from clinveil.corpus.estimate import estimate
 from clinveil.phi.name_index import NameIndex
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.gates import sound
 from clinveil.releases.measured import Measured, measured
 from clinveil.releases.preflight import Preflight
-from clinveil.releases.producer import Producer, Product, producers
+from clinveil.releases.producer import MEASURE, Producer, Product, producers
 from clinveil.releases.samples import as_treated, sources
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.treatment import counted, treated
@@ -31,7 +30,6 @@ from clinveil.report.record import AlignedNote, Gate
 from clinveil.vectors.count import WordCounts
 
 OWN_IDENTIFIERS: Target = "own identifiers"
-STAGES = ("read and count", "replace PHI", "check and report")
 
 
 class Deidentified(Producer):
@@ -42,19 +40,12 @@ class Deidentified(Producer):
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
-    ) -> Iterator[tuple[str, str, float]]:
-        """Yield the stages of a run: name, description, estimated seconds."""
-        removal = f"find identifiers, policy {settings.identifiers.policy().name}"
-        what = "read the notes", removal, "read the release back, attack it, measure utility"
-        guess = estimate(
-            found.tokens,
-            workers=settings.workers,
-            train=False,
-            measure_words=settings.measure_words,
-        )
-        yield from (
-            (name, text, guess.stages[name]) for name, text in zip(STAGES, what, strict=True)
-        )
+    ) -> Iterator[tuple[str, str]]:
+        """Yield name and description of the stages of a run."""
+        yield "identifiers", f"find identifiers, policy {settings.identifiers.policy().name}"
+        yield "vocabulary", "count words and the patients who use them"
+        yield "write", "new ids, keyed order; read the release back"
+        yield MEASURE
 
     def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, write the notes with new ids, and read them back."""

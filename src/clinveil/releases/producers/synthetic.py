@@ -34,7 +34,7 @@ from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.gates import Examined, examine, memory_gate
 from clinveil.releases.preflight import Preflight
-from clinveil.releases.producer import Producer, Product, producers
+from clinveil.releases.producer import MEASURE, Producer, Product, producers
 from clinveil.releases.producers._private import (
     PrivateInput,
     WrittenProduct,
@@ -68,9 +68,6 @@ FEWEST_SHARING = 5
 PATIENTS_PER_SHARING = 60
 # of a model that counts each label; at 0 contexts of several labels blur what a note is about
 BIAS = 0.5
-# Of one pass over 100,000 words, one core, or of writing as many: a guess for the plan.
-PASS_SECONDS = {"unigram": 4.0, "ngram": 4.0, PRETRAINED: 600.0}
-NETWORK_SECONDS = 40.0  # size small
 
 
 class Synthetic(Producer):
@@ -127,20 +124,27 @@ class Synthetic(Producer):
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
-    ) -> Iterator[tuple[str, str, float]]:
-        """Yield the stages of a run: name, description, estimated seconds."""
+    ) -> Iterator[tuple[str, str]]:
+        """Yield name and description of the stages of a run."""
         how = settings.lm
-        hundred = found.tokens / 100_000
         if settings.synthetic.epsilon is not None:
-            yield from private_stages(found, settings)
+            yield from private_stages(settings)
             return
+        if settings.phi:
+            yield "identifiers", f"find identifiers, policy {settings.identifiers.policy().name}"
         passes = how.recipe().epochs if how.neural else 1
-        seconds = PASS_SECONDS.get(how.model, NETWORK_SECONDS)
         if train:
-            yield "train model", f"{how.model}, {passes} passes", seconds * hundred * passes
-        share = (settings.synthetic.count or found.rows) / found.rows
-        yield "write notes", "draw notes word by word", seconds * hundred * share
-        yield "check and report", "search for copies, measure", 5.0 + 10.0 * hundred
+            yield "language model", f"{how.model}, {passes} passes"
+        yield "held-out notes", "perplexity"
+        yield "write", "draw notes word by word"
+        yield "copies", "search for copies of training notes"
+        yield MEASURE
+
+    def seconds(self, found: Preflight, settings: ReleaseSettings) -> float | None:
+        """Return a rough duration on two cores; None for networks and private releases."""
+        if settings.lm.neural or settings.synthetic.epsilon is not None:
+            return None
+        return super().seconds(found, settings)
 
     def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, train or load a language model, write notes, and read them back."""
