@@ -100,7 +100,7 @@ def context_of(
     scratch: Path,
 ) -> Context:
     """Return notes obfuscated under a key, and what attacks and utility tasks need of them."""
-    channel, _ = build_channel(vectors, settings, key=key, threads=2, counts=counts)
+    channel, _ = build_channel(vectors, settings, threads=2, counts=counts)
     made = [Obfuscator(channel, key, align=True)(batch) for batch in corpus.batches()]
     return Context(
         channel=channel,

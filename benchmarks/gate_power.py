@@ -1,6 +1,6 @@
 """Power of the gates of `release`, and their rate of false refusals.
 
-    python benchmarks/gate_power.py [--seeds 100] [--parts verbatim,honest,names,words]
+    python benchmarks/gate_power.py [--seeds 100] [--parts verbatim,honest,names]
 
 
 Notes are those of the demo corpus, one a patient, below a floor of 5 patients; a tenth of the
@@ -13,8 +13,6 @@ honest: unigrams and small LSTMs trained on each seed's own patients, who write 
 nothing is copied.
 names: the own-name gate of `release`: names leaked in clear, and releases in which names come by
 chance only.
-words: its gate of own e-mails and addresses: addresses left whole in notes of Zipf's words in
-random orders.
 """
 
 from __future__ import annotations
@@ -44,8 +42,6 @@ from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.gates import Examined, examine
 from clinveil.releases.synthesis_model import TrainHoldoutSplit, shared_text, split_patients
 from clinveil.stats.intervals import clopper_pearson
-from clinveil.stats.random_order import PhraseOdds, found_p
-from clinveil.stats.refusals import ALPHA
 
 SPAN = 50
 FLOOR = 5
@@ -223,57 +219,6 @@ def _leaks(patients: int, leaked: int, others: float, seed: int) -> bool:
     return any(not gate.passed for gate in patient_gates([finding]))
 
 
-# of the language, and of a note
-WORDS = 5_000
-LENGTH = 280
-ADDRESSES = {
-    "2 of the 30 commonest words": (2, 0, 30),
-    "4 of the 30 commonest words": (4, 0, 30),
-    "2 of words 1,000 to 3,000": (2, 1_000, 3_000),
-}
-
-
-def words(seeds: int) -> Iterator[str]:
-    """The gate of own addresses: refused by addresses left whole, and where their words meet by
-    chance.
-    """
-    yield from _table(("addresses of", "patients", "expected by chance", "left in", "refused"))
-    for name, (size, first, last) in ADDRESSES.items():
-        for patients in (30, 300, 3_000):
-            for left in (0, 1, 2, 4, 8, 16, 32, 64):
-                rows = [
-                    _addresses(patients, left, (size, first, last), seed) for seed in range(seeds)
-                ]
-                expected = np.mean([expected for expected, _ in rows])
-                share = [refused for _, refused in rows]
-                yield _row(name, patients, f"{expected:.2g}", left, _share(share))
-                if left and all(share):
-                    break
-
-
-def _addresses(patients: int, left: int, of: tuple[int, int, int], seed: int) -> tuple[float, bool]:
-    """How many addresses are expected by chance, and whether the release is refused: a note a
-    patient.
-    """
-    rng = np.random.default_rng([seed, patients, left, *of])
-    size, first, last = of
-    share = 1 / np.arange(1, WORDS + 1)
-    notes = rng.choice(WORDS, (patients, LENGTH), p=share / share.sum())
-    chances = np.zeros(patients)
-    found = np.zeros(patients, dtype=bool)
-    for i, note in enumerate(notes):
-        own = rng.choice(np.arange(first, last), size, replace=False)
-        if i < left:
-            at = int(rng.integers(LENGTH - size))
-            note[at : at + size] = own
-        chances[i] = PhraseOdds.of(own.tolist()).chance(
-            [int((note == word).sum()) for word in own], LENGTH
-        )
-        starts = np.lib.stride_tricks.sliding_window_view(note, size)
-        found[i] = chances[i] > 0 and bool((starts == own).all(axis=1).any())
-    return float(chances.sum()), found_p(chances, found, np.arange(patients)) < ALPHA
-
-
 def _share(hits: Sequence[bool]) -> str:
     low, high = clopper_pearson(sum(hits), len(hits))
     return f"{sum(hits) / len(hits):.2f} ({low:.2f} to {high:.2f})"
@@ -288,7 +233,7 @@ def _table(heads: Sequence[str]) -> Iterator[str]:
     yield _row(*["---"] * len(heads))
 
 
-PARTS = {"verbatim": verbatim, "honest": honest, "names": names, "words": words}
+PARTS = {"verbatim": verbatim, "honest": honest, "names": names}
 
 
 def main() -> None:

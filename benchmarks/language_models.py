@@ -1,8 +1,7 @@
 """Tokens per second of training and writing, compared with plain PyTorch; and the copy scan of 10^6
 by 10^6 words.
 
-Usage: language_models.py train [SIZE ...]     (lstm and gpt of these sizes, one thread; default:
-tiny small)
+Usage: language_models.py train [SIZE ...]     (LSTM of these sizes, one thread; default: tiny small)
        language_models.py write [SIZE ...]     (1, 16 and 128 notes at once, compared with one note
        in plain PyTorch) language_models.py copies [WORDS]
 """
@@ -22,13 +21,12 @@ from clinveil.attacks.text.copies import copies
 from clinveil.core.keys import Key
 from clinveil.core.neural import seeded
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.lm.models.gpt import Gpt
 from clinveil.lm.models.lstm import Lstm
 from clinveil.lm.network import NeuralModel, build
 from clinveil.lm.notes import EncodedNotes
+from clinveil.lm.plan import plan_of
 from clinveil.lm.recipe import ModelSettings, Recipe
 from clinveil.lm.sampling import SamplingConfig, generate
-from clinveil.lm.train import plan_of
 from clinveil.lm.training import Training
 from clinveil.lm.vocabulary import END, WordVocabulary
 
@@ -61,26 +59,25 @@ def train(sizes: list[str]) -> None:
     """Ours and a plain loop over one text in columns, in turns."""
     encoded = notes_of(400)
     for size in sizes:
-        for kind in ("lstm", "gpt"):
-            recipe = ModelSettings(model=kind, size=size).recipe()  # type: ignore[arg-type]
-            plan = plan_of(encoded, recipe, 1)
-            with seeded(1):
-                ours = Training(WORDS, recipe, plan, seed=1, device=CPU)
-                plain = Plain(encoded, recipe)
-                rates = [_turn(ours, plain, recipe) for _ in range(1 + TURNS)][
-                    1:
-                ]  # the first turn warms up
-            mine, theirs = (np.array(column) for column in zip(*rates, strict=True))
-            ratio = mine / theirs
-            line = (
-                f"{kind} {size}: {np.median(mine):,.0f} tokens a second; plain PyTorch"
-                f" {np.median(theirs):,.0f}, "
-            )
-            line += (
-                f"ours {np.median(ratio):.2f} times ({ratio.min():.2f} to {ratio.max():.2f} in"
-                f" {TURNS} turns)"
-            )
-            print(line, flush=True)
+        recipe = ModelSettings(size=size).recipe()  # type: ignore[arg-type]
+        plan = plan_of(encoded, recipe, 1)
+        with seeded(1):
+            ours = Training(WORDS, recipe, plan, seed=1, device=CPU)
+            plain = Plain(encoded, recipe)
+            rates = [_turn(ours, plain, recipe) for _ in range(1 + TURNS)][
+                1:
+            ]  # the first turn warms up
+        mine, theirs = (np.array(column) for column in zip(*rates, strict=True))
+        ratio = mine / theirs
+        line = (
+            f"lstm {size}: {np.median(mine):,.0f} tokens a second; plain PyTorch"
+            f" {np.median(theirs):,.0f}, "
+        )
+        line += (
+            f"ours {np.median(ratio):.2f} times ({ratio.min():.2f} to {ratio.max():.2f} in"
+            f" {TURNS} turns)"
+        )
+        print(line, flush=True)
 
 
 def _turn(ours: Training, plain: Plain, recipe: Recipe) -> tuple[float, float]:
@@ -93,9 +90,7 @@ def _turn(ours: Training, plain: Plain, recipe: Recipe) -> tuple[float, float]:
 
 
 class Plain:
-    """The training loop of PyTorch's word language model: one text in columns, clipping; SGD, or
-    AdamW for the GPT.
-    """
+    """The training loop of PyTorch's word language model: one text in columns, clipping, SGD."""
 
     def __init__(self, encoded: EncodedNotes, recipe: Recipe) -> None:
         self.recipe = recipe
@@ -107,8 +102,6 @@ class Plain:
         self.text = torch.from_numpy(columns.copy())
         self.at = 0
         self.state = self.network.start(recipe.lanes)
-        self.causal = torch.ones(recipe.window, recipe.window, dtype=torch.bool).tril()
-        self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=recipe.rate)
 
     def run(self, steps: int) -> None:
         """So many windows."""
@@ -122,23 +115,14 @@ class Plain:
             loss = nn.functional.cross_entropy(net.scores(below).flatten(0, 1), piece[1:].flatten())
             loss.backward()
             nn.utils.clip_grad_norm_(net.parameters(), self.recipe.clip)
-            if isinstance(net, Gpt):
-                self.optimizer.step()
-                continue
             with torch.no_grad():
                 for weight in net.parameters():
                     weight -= self.recipe.rate * weight.grad
 
     def hidden(self, inputs: Tensor) -> Tensor:
         """The hidden values of a window."""
-        net = self.network
-        if not isinstance(net, Gpt):
-            below, self.state = net(inputs, tuple(part.detach() for part in self.state))
-            return below
-        x = net.dropout(nn.functional.embedding(inputs.t(), net.input))
-        for block in net.each_block():
-            x = block(x, net.turns, self.causal)
-        return net.last(x).transpose(0, 1)
+        below, self.state = self.network(inputs, tuple(part.detach() for part in self.state))
+        return below
 
 
 def write(sizes: list[str]) -> None:
@@ -147,21 +131,19 @@ def write(sizes: list[str]) -> None:
     """
     vocabulary = WordVocabulary([f"w{i}" for i in range(WORDS - 3)])
     for size in sizes:
-        for kind in ("lstm", "gpt"):
-            recipe = ModelSettings(model=kind, size=size).recipe()  # type: ignore[arg-type]
-            with seeded(1):
-                network = build(WORDS, recipe).eval()
-                rates = {
-                    lanes: _written(NeuralModel(vocabulary, network), lanes)
-                    for lanes in (1, 16, 128)
-                }
-                plain = _one_by_one(network, 200) if isinstance(network, Lstm) else 0.0
-            said = ", ".join(f"{rate:,.0f} at {lanes}" for lanes, rate in rates.items())
-            line = (
-                f"{kind} {size}: tokens a second by notes at once: {said};"
-                f" {rates[128] / rates[1]:.0f} times one"
-            )
-            print(line + (f"; plain PyTorch, one: {plain:,.0f}" if plain else ""))
+        recipe = ModelSettings(size=size).recipe()  # type: ignore[arg-type]
+        with seeded(1):
+            network = build(WORDS, recipe).eval()
+            rates = {
+                lanes: _written(NeuralModel(vocabulary, network), lanes) for lanes in (1, 16, 128)
+            }
+            plain = _one_by_one(network, 200)
+        said = ", ".join(f"{rate:,.0f} at {lanes}" for lanes, rate in rates.items())
+        line = (
+            f"lstm {size}: tokens a second by notes at once: {said};"
+            f" {rates[128] / rates[1]:.0f} times one"
+        )
+        print(line + f"; plain PyTorch, one: {plain:,.0f}")
 
 
 def _written(model: NeuralModel, lanes: int) -> float:

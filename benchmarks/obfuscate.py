@@ -51,8 +51,8 @@ print(len(words) / (time.perf_counter() - start))
 def prepare(data: Path, folder: Path, n_tokens: int) -> None:
     """Vectors, channel and notes for all that follows."""
     from clinveil.channel.files import save_channel
-    from clinveil.channel.mechanism import Material, common_pool
-    from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
+    from clinveil.channel.neighbour_channel import common_pool, neighbour_channel
+    from clinveil.channel.settings import NeighbourRange
     from clinveil.corpus.corpus import Columns
     from clinveil.corpus.write import write_corpus
     from clinveil.vectors.files import save_vectors
@@ -67,8 +67,9 @@ def prepare(data: Path, folder: Path, n_tokens: int) -> None:
     eligible = np.ones(N_WORDS, dtype=np.bool_)
     table = neighbours(vectors, HIGH, eligible=eligible, threads=WORKERS)
     np.save(folder / "table.npy", table.ids)
-    material = Material(vectors, eligible, common_pool(counts, eligible), table)
-    save_channel(NeighbourMechanism(n=f"{LOW}-{HIGH}").compile(material), folder / "channel")
+    n = NeighbourRange(low=LOW, high=HIGH)
+    channel = neighbour_channel(words, n, table, common_pool(counts, eligible))
+    save_channel(channel, folder / "channel")
     columns = Columns(text="text", note_id="note_id", patient_id="patient_id")
     write_corpus(drawn_notes(words, n_tokens, rng), folder / "notes.parquet", columns, ".parquet")
 

@@ -73,7 +73,7 @@ def main() -> None:
                 [len({*a} & {*b}) / 10 for a, b in zip(full.tolist(), near.tolist(), strict=True)]
             )
             key = Key.from_seed(1)
-            channel, _ = build_channel(vectors, how.channel, key=key, threads=2, counts=counts)
+            channel, _ = build_channel(vectors, how.channel, threads=2, counts=counts)
             made = [one.batch for one in threads(2)(Obfuscator(channel, key), corpus.batches())]
             found = {f.measure: f for f in inversion(channel, counts.counts)}
             rng = np.random.default_rng(1)

@@ -83,7 +83,6 @@ RELEASE = f"-o HERE/out {ONE} --set measure_words=500 --as"
 VECTORS = "--set allow_small=true --min-patients 2 --set epochs=1 --set dim=10 --set phi=false"
 RELEASES = {
     "release obfuscated": f"release NOTES {RELEASE} obfuscated {VECTORS}",
-    "release coded": f"release NOTES {RELEASE} coded {VECTORS} --set cluster_size=2",
     "release deidentified": f"release NOTES {RELEASE} deidentified --patients PATIENTS",
     "release synthetic": f"release NOTES {RELEASE} synthetic --set synthetic.count=8",
 }

@@ -33,11 +33,7 @@ from clinveil.vectors.train import train
 
 RARE = 20
 SEED = 20260101
-CHANNELS = {
-    "clusters, 1 output": {"mechanism": "clusters", "cluster_outputs": 1},
-    "clusters, 3 outputs": {"mechanism": "clusters", "cluster_outputs": 3},
-    "neighbours 3-14": {"mechanism": "neighbours", "n": "3-14", "scope": "patient"},
-}
+CHANNELS = {"neighbours 3-14": {"n": "3-14"}}
 
 
 def processor_seconds() -> float:
@@ -122,9 +118,7 @@ def main(options: argparse.Namespace) -> None:
                 save_vectors(vectors, options.save / setting.replace("/", "-"), force=True)
             for how in CHANNELS.values():
                 told = ChannelSettings.model_validate({**how, "allow_small": True})
-                channel, _ = build_channel(
-                    vectors, told, key=key, threads=options.workers, counts=counts
-                )
+                channel, _ = build_channel(vectors, told, threads=options.workers, counts=counts)
                 cells.append(
                     f"{kept(corpus, channel, key, options.label):.3f} / "
                     + " / ".join(f"{share:.3f}" for share in recovered(channel, counts))

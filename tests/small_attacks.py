@@ -2,7 +2,7 @@
 its effect.
 """
 
-from clinveil.attacks.adversaries import decipher, own_vectors
+from clinveil.attacks.adversaries import own_vectors
 from clinveil.attacks.channel import adversary_suite
 
 own_vectors.WORK = 1
@@ -10,4 +10,3 @@ own_vectors.WINDOW = 5
 adversary_suite.IN_A_RELEASE = 2_500
 adversary_suite.CONTROLLED = 1_000
 adversary_suite.PROVED = 500
-decipher.WORDS = 2_000

@@ -21,6 +21,7 @@ def channel_of(outputs, chances=None, **more):
         flat,
         np.concatenate(chances or even),
         np.ones(len(words), dtype=bool),
+        parameters={"low": 2, "high": 2},
         **more,
     )
 

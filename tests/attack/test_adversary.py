@@ -29,12 +29,10 @@ from clinveil.releases.producers.deidentified import SourcedProduct
 from clinveil.stats.findings import unmeasured
 
 READERS = {
-    "recipient": ("decipher, without vectors",),
-    "shadow": ("own-vectors", "decipher"),
-    "pairs-1": ("known-pairs, 1 note",),
+    "shadow": ("own-vectors",),
     "pairs-20": ("known-pairs, 20 notes",),
     "pairs-200": ("known-pairs, 200 notes",),
-    "stolen-vectors": ("unigram", "bigram"),
+    "stolen-vectors": ("bigram",),
 }
 
 
@@ -94,7 +92,7 @@ def test_a_cell_without_a_value_says_why():
     assert row.value is None and row.why == "too few"
 
 
-@pytest.mark.parametrize("kind", ["obfuscated", "coded", "deidentified", "synthetic"])
+@pytest.mark.parametrize("kind", ["obfuscated", "deidentified", "synthetic"])
 def test_what_does_not_apply_to_a_kind_gives_its_reason(kind):
     found = not_applicable(kind)
     assert all(
@@ -122,7 +120,7 @@ def by_reader(found, kind):
 @pytest.fixture(scope="module")
 def corpus_code(tmp_path_factory):
     """A release in which every word has one replacement in all notes: a substitution cipher."""
-    return context(tmp_path_factory.mktemp("code"), patients=140, scope="corpus")
+    return context(tmp_path_factory.mktemp("code"), patients=140, k=1)
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +152,7 @@ def test_known_pairs_break_a_code_and_the_gate_refuses_it(of_code):
 
 def test_gates_judge_recipients_with_up_to_twenty_pairs(of_code):
     judged = {f.detail["adversary"] for f in of_code if f.detail.get("gated")}
-    assert judged <= GATED and {"pairs-1", "pairs-20"} <= judged
+    assert judged <= GATED and "pairs-20" in judged
 
 
 def test_the_whole_release_is_before_the_attacker(of_code, corpus_code):
@@ -176,7 +174,7 @@ def test_an_unprotected_release_is_recovered_by_all_and_refused(tmp_path):
         [(n.note_id, n.patient_id, n.text.replace(".", "")) for n in rows(case.entered)]
     )
     got = attacked(replace(case, channel=same, released=plain, alignment=None))
-    assert by_reader(got, "names")["known-pairs, 1 note"].value > 0.9
+    assert by_reader(got, "names")["own-vectors"].value > 0.9
     assert not any(gate.passed for gate in adversary_gates(got, 0.05, 0.05))
 
 
@@ -218,10 +216,12 @@ def test_targets_that_no_gate_of_a_kind_judges_are_not_marked():
 
 
 def test_a_target_that_does_not_apply_to_a_kind_has_no_figure_in_the_table():
-    layout = tagged(
-        Finding("attack.layout_unique", 1.0, 10, detail={"distinct": 10}), "recipient", "layout"
+    kept = tagged(
+        Finding("attack.kept_columns_unique", 1.0, 10, detail={"columns": 2}),
+        "recipient",
+        "kept columns",
     )
     for kind, value in (("synthetic", None), ("obfuscated", 1.0)):
-        (found,) = gated_only([layout], (), kind)
-        cell = cells([found, *not_applicable(kind)]).get(("recipient", "layout"))
-        assert cell.value == value and found.value == 1.0 and found.detail["distinct"] == 10
+        (found,) = gated_only([kept], (), kind)
+        cell = cells([found, *not_applicable(kind)]).get(("recipient", "kept columns"))
+        assert cell.value == value and found.value == 1.0 and found.detail["columns"] == 2

@@ -47,7 +47,7 @@ def test_an_attack_without_a_body_is_none():
 def test_a_release_is_measured_in_the_order_of_the_report():
     ours = [name for name, attack in attacks if attack in of_release()]
     in_order = sorted(ours, key=lambda name: attacks.get(name).order)
-    known = ["inversion", "repetition", "linkage", "inference", "identifiers", "name-outputs"]
+    known = ["inversion", "adversary-suite", "linkage", "identifiers", "uniqueness"]
     assert [name for name in in_order if name in known] == known
 
 

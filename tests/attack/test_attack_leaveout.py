@@ -175,7 +175,6 @@ from clinveil.lm.files import load_model  # noqa: E402
 NETWORKS = {
     "lstm": {},
     "lstm-adamw": {"optimizer": "adamw", "rate": 0.01, "tied": False},
-    "gpt": {"model": "gpt", "size": "tiny", "heads": 1, "window": 6},
 }
 networks = pytest.mark.parametrize("how", NETWORKS.values(), ids=NETWORKS)
 
@@ -350,7 +349,7 @@ def test_compat_scores_from_the_second_token_on(laid):
     assert measured.leave_out.scores == pytest.approx(leave_out(cut[0], cut[first]).scores)
     assert measured.effects.own == pytest.approx(cross_fit([cut[first], cut[-3:]]).own)
     recipe = audit.full.recipe
-    assert recipe.schedule == "annealed"
+    assert recipe.plan == "stream"
     assert all(len(store.result(model)["perplexities"]) == recipe.epochs for model in audit.models)
     for unit, row in enumerate(csv.DictReader(measured.table.splitlines())):
         difference = np.abs(reads[0][unit] - reads[-6 + unit][unit])

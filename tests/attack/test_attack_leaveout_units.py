@@ -96,7 +96,7 @@ def test_prepared_data_hold_all_notes_and_the_units_rows():
 
 def test_an_annealed_audit_keeps_validation_notes_out_and_its_rows_fit():
     notes = notes_of(12)
-    settings = settings_of(mode="compat", schedule="annealed", units=4)
+    settings = settings_of(mode="compat", units=4)
     data = data_of(notes, settings, rng(3))
     units = pick_units(notes, 4, rng(3))
     assert data.validation is not None
@@ -104,13 +104,6 @@ def test_an_annealed_audit_keeps_validation_notes_out_and_its_rows_fit():
     for rows, own in zip(units, data.units, strict=True):
         decoded = [data.vocabulary.decode(data.encoded.note(int(row)).tolist()) for row in own]
         assert decoded == [notes.texts[row] for row in rows]
-
-
-def test_compat_is_annealed_unless_told_otherwise():
-    assert settings_of(mode="compat").audit_recipe().schedule == "annealed"
-    assert settings_of(mode="compat", schedule="fixed").audit_recipe().schedule == "fixed"
-    assert settings_of(mode="exact", schedule="annealed").audit_recipe().schedule == "fixed"
-    assert data_of(notes_of(12), settings_of(mode="compat"), rng()).validation is not None
 
 
 def test_validation_notes_of_ones_own_cost_no_training_note():
@@ -128,7 +121,7 @@ def test_validation_notes_of_ones_own_cost_no_training_note():
 
 
 def test_data_there_and_back(tmp_path):
-    settings = settings_of(mode="compat", schedule="annealed")
+    settings = settings_of(mode="compat")
     data = data_of(notes_of(), settings, rng())
     back = load_data(data.save(tmp_path))
     assert back.digest == data.digest
@@ -174,7 +167,7 @@ def test_missing_data_are_refused(tmp_path):
 @pytest.mark.parametrize(
     "how",
     [
-        {"mode": "compat", "model": "gpt"},
+        {"mode": "compat", "model": "pretrained"},
         {"mode": "unigram", "from_text": True},
         {"units": 1},
     ],
@@ -184,9 +177,7 @@ def test_settings_that_do_not_fit_are_refused(how):
         settings_of(**how)
 
 
-def test_the_mode_decides_over_plan_and_schedule():
-    assert (settings_of(schedule="annealed", plan="stream").audit_recipe().schedule) == "fixed"
-    assert settings_of(plan="stream").audit_recipe().plan == "rows"
-    assert settings_of(mode="compat", schedule="annealed").audit_recipe().plan == "stream"
-    assert settings_of(mode="compat", schedule="annealed").audit_recipe().schedule == "annealed"
+def test_the_mode_decides_on_the_plan():
+    assert settings_of(size="paper").audit_recipe().plan == "rows"
+    assert settings_of(mode="compat").audit_recipe().plan == "stream"
     assert settings_of(model="unigram").audit_recipe() is None

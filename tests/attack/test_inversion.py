@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.attacks.channel.inversion import Inputs, inversion
-from clinveil.attacks.channel.repetition import repeated
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 
@@ -227,6 +226,5 @@ def test_measuring_does_not_change_the_channel():
         np.array([p for _, p in entries]),
         np.ones(3, dtype=bool),
     )
-    repeated(channel.under(scope="note"), np.array([3, 2, 1]), rng=np.random.default_rng(1))
     inversion(channel, np.array([3, 2, 1]))
     assert channel.indices.tolist() == [2, 1, 0, 0, 2, 1] == indices.tolist()

@@ -1,6 +1,4 @@
-"""Notes held in both forms: a code is read, a shuffle takes bags to learn from, a scattered release
-tells nothing.
-"""
+"""Notes held in both forms: a code is read, a scattered release tells nothing."""
 
 from __future__ import annotations
 
@@ -9,48 +7,23 @@ from dataclasses import replace
 import numpy as np
 from outsider_scenes import blind, class_scene, scattered
 from scenes import channel_of, language, right, seen, view, written
-from scipy.sparse import csr_matrix
 
 from clinveil.attacks.adversaries.known_pairs import count_draws
 from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries
-from clinveil.channel.policy import Policy
 
 known_pairs = adversaries.get("known-pairs")
 rng = np.random.default_rng
 
 
-def test_draws_are_counted_and_what_a_memo_repeats_counts_once():
+def test_draws_of_known_words_are_counted():
     notes = [
         AlignedNote(np.array([7, 7, 8]), np.array([1, 1, 2]), np.arange(3), 0),
         AlignedNote(np.array([7, 9]), np.array([1, 10]), np.arange(2), 0),
         AlignedNote(np.array([7]), np.array([1]), np.arange(1), 1),
     ]
-    for scope, counts in {
-        "occurrence": [4, 1],
-        "note": [3, 1],
-        "patient": [2, 1],
-        "corpus": [2, 1],
-    }.items():
-        found = count_draws(notes, Policy(scope=scope), 10)
-        assert (found.inputs.tolist(), found.outputs.tolist()) == (
-            [1, 2],
-            [7, 8],
-        )  # 10 is no word of the channel
-        assert found.counts.tolist() == counts
-
-
-def test_bags_alone_tell_who_goes_with_whom():
-    """Words in bags of ten, one output each: the right output of each input gets nearly all."""
-    draw = rng(0)
-    code = draw.permutation(30)
-    notes = []
-    for i in range(240):
-        note = draw.integers(0, 30, 10)
-        order = draw.permutation(10)
-        notes.append(AlignedNote(code[note][order], note[order], order, i))
-    found = count_draws(notes, Policy(shuffle="note"), 30)
-    mass = found.counts[code[found.inputs] == found.outputs].sum() / found.counts.sum()
-    assert mass > 0.9
+    found = count_draws(notes, 10)  # 10 is no word of the channel
+    assert (found.inputs.tolist(), found.outputs.tolist()) == ([1, 2], [7, 8])
+    assert found.counts.tolist() == [4, 1]
 
 
 def test_more_pairs_read_more():
@@ -60,20 +33,18 @@ def test_more_pairs_read_more():
 
 
 def code_scene():
-    """A corpus memo: each word has one output in all notes, drawn from several."""
+    """Each word has one output in all notes, which several words share."""
     draw = rng(5)
     after = language(60, draw)
     n_words = 60
-    channel = channel_of(
-        [[y] for y in draw.integers(0, 30, n_words)], policy=Policy(scope="corpus")
-    )
+    channel = channel_of([[y] for y in draw.integers(0, 30, n_words)])
     notes = [seen(channel, written(after, 40, draw), i, draw) for i in range(10)]
     held = [seen(channel, written(after, 40, draw), 100 + i, draw) for i in range(15)]
     others = [written(after, 40, draw) for _ in range(60)]
     return AdversaryView(channel, notes, [n.outputs for n in (*notes, *held)], others, held)
 
 
-def test_a_corpus_memo_is_a_code_and_what_is_coded_elsewhere_is_ruled_out():
+def test_of_a_code_what_is_coded_elsewhere_is_ruled_out():
     there = code_scene()
     reading = known_pairs().recover(there, rng(0))
     known = {
@@ -89,21 +60,6 @@ def test_a_corpus_memo_is_a_code_and_what_is_coded_elsewhere_is_ruled_out():
             elsewhere = np.array([known.get(x, y) != y for x in rows.tolist()])
             assert chances[elsewhere].sum() < 0.05
     assert right(known_pairs().recover(there, rng(0)), there) > 0.7
-
-
-def test_a_shuffled_release_is_read_by_bags_and_not_by_places():
-    there = view(3, pairs=200, notes=20, window=40, policy=Policy(shuffle="note"))
-    there.cache["shadow", id(there.others)] = csr_matrix((40, 40))  # pairs alone
-    found = right(known_pairs().recover(there, rng(0)), there)
-    # Within a bag, the order of what he holds tells nothing: the same reading with its words in
-    # another order.
-    pairs = [
-        replace(n, truth=n.truth[o], positions=n.positions[o])
-        for n in there.pairs
-        for o in [rng(9).permutation(40)]
-    ]
-    assert right(known_pairs().recover(replace(there, pairs=pairs), rng(0)), there) == found
-    assert found > blind(there) + 0.1
 
 
 def test_nothing_is_read_of_a_scattered_release():

@@ -118,7 +118,7 @@ def test_vectors_of_ones_own_find_what_ones_own_channel_made(tmp_path):
         for t, d in product(range(10), (1, 2, 3))
     ]
     sides = Sides(texts, texts, np.arange(30), np.arange(30))
-    settings = ChannelSettings(mechanism="neighbours", n=3, min_patients=1, allow_small=True)
+    settings = ChannelSettings(n=3, min_patients=1, allow_small=True)
     how = {"vectors": VectorSettings(dim=10, epochs=20), "channels": (settings,)}
     (channel,) = Own.of(sides, np.random.default_rng(1), tmp_path, **how).channels
     assert set(channel.words) == {word for topic in topics for word in topic}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_inversion import channel_of
 
 from clinveil.attacks.channel.inversion import inversion_names
-from clinveil.attacks.channel.name_outputs import _Spelling, name_outputs, within
+from clinveil.study.jamia_2020.name_outputs import _Spelling, name_outputs, within
 
 WORDS = ("smith", "smyth", "jones", "pain", "paine")
 # smith -> smyth 1/2, pain 1/2; smyth -> smith; jones -> jones 1/4, pain 3/4; pain -> paine; paine

@@ -62,7 +62,7 @@ def test_no_reader_of_ours_looks_at_what_is_secret(view):
         for n in view.notes
     ]
     hidden = replace(view, notes=notes, channel=other, pairs=(), counts=None)
-    for name in (*OUTSIDERS, "decipher"):
+    for name in OUTSIDERS:
         one, two = (
             adversaries.get(name)().recover(s, np.random.default_rng(0)) for s in (view, hidden)
         )
@@ -94,7 +94,7 @@ def test_without_a_shadow_the_tool_itself_is_run(tmp_path):
     assert shadow_matrix(few, np.random.default_rng(0)).nnz == 0
 
 
-@pytest.mark.parametrize("name", [*OUTSIDERS, "decipher", "known-pairs"])
+@pytest.mark.parametrize("name", [*OUTSIDERS, "known-pairs"])
 def test_where_words_come_out_as_they_went_in_nearly_all_is_read(name):
     plain = _unprotected(class_scene(pairs=40))
     assert right(adversaries.get(name)().recover(plain, np.random.default_rng(0)), plain) > 0.9

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanism import Material, Mechanism, common_pool
-from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
+from clinveil.channel.neighbour_channel import NO_POOL, common_pool, neighbour_channel
+from clinveil.channel.settings import NeighbourRange
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.table import Neighbours, Vectors
 
@@ -55,21 +55,11 @@ def vectors_of(words: Sequence[str]) -> Vectors:
 
 
 def circle(words: Sequence[str] = WORDS, low: int = 3, high: int = 5, *, pool: int = 6) -> Channel:
-    """The neighbours mechanism on the circle; unknown words draw from the first `pool` words."""
-    vectors = vectors_of(words)
+    """The channel of the circle; unknown words draw from the first `pool` words."""
     table = all_others(words, high)
-    some = {"pool": common_pool(vectors.counts, table.eligible, pool)} if pool else {}
-    return compiled(n_from(low, high), vectors, table, **some)
-
-
-def n_from(low: int, high: int) -> NeighbourMechanism:
-    """The neighbours mechanism with N from low to high."""
-    return NeighbourMechanism(n={"low": low, "high": high})
-
-
-def compiled(mechanism: Mechanism, vectors: Vectors, table: Neighbours, **more) -> Channel:
-    """The channel of a mechanism over a table, with its floor."""
-    return mechanism.compile(Material(vectors, table.eligible, table=table, **more))
+    counts = vectors_of(words).counts
+    common = common_pool(counts, table.eligible, pool) if pool else NO_POOL
+    return neighbour_channel(words, NeighbourRange(low=low, high=high), table, common)
 
 
 def batch_of(*notes: tuple[str, str, str | None]) -> pa.RecordBatch:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.policy import SCOPES, Layout
+from clinveil.channel.policy import Layout
 from clinveil.channel.tables import alias_tables
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize
@@ -36,47 +36,34 @@ class Piece(NamedTuple):
     sentence: int
 
 
-def obfuscate_text_reference(
-    text: str, note: str, channel: Channel, key: Key, patient: str | None = None
-) -> str:
+def obfuscate_text_reference(text: str, note: str, channel: Channel, key: Key) -> str:
     """One note as `Obfuscator` releases it: `release_reference`, its text."""
-    return release_reference(text, note, channel, key, patient)[0]
+    return release_reference(text, note, channel, key)[0]
 
 
-def release_reference(
-    text: str, note: str, channel: Channel, key: Key, patient: str | None = None
-) -> tuple[str, list[Place]]:
+def release_reference(text: str, note: str, channel: Channel, key: Key) -> tuple[str, list[Place]]:
     """One note as `Obfuscator` releases it, and where the source of each released word stands.
 
     Args:
-        text: the note. note, patient: its ids.
+        text: the note. note: its id.
         channel, key: as for `Obfuscator`.
     """
-    policy = channel.policy
-    pieces = list(_pieces(text, note, patient or note, channel, key))
-    slots = [i for i, piece in enumerate(pieces) if piece.kind == Kind.WORD]
-    words = [pieces[i] for i in slots]
-    if not policy.keeps_order:
-        words = _shuffled(words, _secret(key, "order", note), 0)
-    for i, word in zip(slots, words, strict=True):
-        pieces[i] = pieces[i]._replace(written=word.written)
-    return _join(pieces, policy.layout), [word.place for word in words]
+    pieces = list(_pieces(text, note, channel, key))
+    places = [piece.place for piece in pieces if piece.kind == Kind.WORD]
+    return _join(pieces, channel.policy.layout), places
 
 
-def _secret(key: Key, purpose: str, scope: str) -> bytes:
-    halves = (key.subkey(f"channel {purpose} {half}", 16) for half in ("left", "right"))
-    return b"".join(
-        siphash_reference(half, scope.encode()).to_bytes(8, "little") for half in halves
-    )
+def _secret(key: Key, note: str) -> bytes:
+    halves = (key.subkey(f"channel occurrence {half}", 16) for half in ("left", "right"))
+    return b"".join(siphash_reference(half, note.encode()).to_bytes(8, "little") for half in halves)
 
 
 def _number(secret: bytes, number: int) -> int:
     return siphash_reference(secret, number.to_bytes(8, "little"))
 
 
-def _pieces(text: str, note: str, patient: str, channel: Channel, key: Key) -> Iterator[Piece]:
-    ids = {"occurrence": note, "note": note, "patient": patient, "corpus": ""}
-    form_key = key.subkey("channel word", 16)
+def _pieces(text: str, note: str, channel: Channel, key: Key) -> Iterator[Piece]:
+    secret = _secret(key, note)
     alias = alias_tables(channel)
     policy = channel.policy
     gap = ""
@@ -100,19 +87,9 @@ def _pieces(text: str, note: str, patient: str, channel: Channel, key: Key) -> I
         elif token.kind == Kind.PUNCT and policy.layout == "keep" and raw.isascii():
             written = [raw]
         elif token.kind == Kind.WORD:
-            form = lookup_form(raw)
-            row = channel.ids.get(form, channel.unknown)
-            scope = policy.scope if channel.scopes is None else SCOPES[channel.scopes[row]]
-            secret = _secret(key, scope, ids[scope])
-            hashed = siphash_reference(form_key, form.encode())
-            whats = [position, position + (1 << 32)] if scope == "occurrence" else [hashed, hashed]
-            copies = (
-                _copies(_secret(key, "length", note), policy.length, position)
-                if policy.length
-                else 1
-            )
-            draws = [_mixed(channel, alias, row, secret, what) for what in whats[:copies]]
-            written = [word for word in draws if word]
+            row = channel.ids.get(lookup_form(raw), channel.unknown)
+            drawn = _mixed(channel, alias, row, secret, position)
+            written = [drawn] if drawn else []
             position += 1
         before = raw
         for one in written:
@@ -136,24 +113,8 @@ def _mixed(channel: Channel, alias, row: int, secret: bytes, what: int) -> str:
     return drawn if drawn and drawn != channel.words[row] else own
 
 
-def _copies(secret: bytes, length: float, position: int) -> int:
-    rate = length * (2 * _unit(_number(secret, (1 << 64) - 1)) - 1)
-    if _unit(_number(secret, position)) >= abs(rate):
-        return 1
-    return 0 if rate < 0 else 2
-
-
 def _unit(bits: int) -> float:
     return (bits >> 11) * 2.0**-53
-
-
-def _shuffled(things: list, secret: bytes, first: int) -> list:
-    """Fisher and Yates from the last thing down, with the keyed number of each."""
-    things = list(things)
-    for i in range(len(things) - 1, 0, -1):
-        other = _number(secret, first + i) * (i + 1) >> 64
-        things[i], things[other] = things[other], things[i]
-    return things
 
 
 def draw_reference(

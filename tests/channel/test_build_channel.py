@@ -10,13 +10,11 @@ from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.files import channel_digest
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.lexicons.words import word_list
 from clinveil.vectors.count import count_words
 from clinveil.vectors.table import Vectors
 
-KEY = Key.from_seed(2)
 N_WORDS = 60
 
 
@@ -39,7 +37,7 @@ def vectors(*, patients: bool = True, n_patients: int = 100) -> Vectors:
 
 
 def built(settings: ChannelSettings | None = None, of: Vectors | None = None, **more):
-    return build_channel(of or vectors(), settings or ChannelSettings(), key=KEY, threads=1, **more)
+    return build_channel(of or vectors(), settings or ChannelSettings(), threads=1, **more)
 
 
 def test_rows_are_the_nearest_eligible_words_by_brute_force():
@@ -70,9 +68,9 @@ def test_unknown_words_draw_from_common_words_or_are_dropped():
     assert built(ChannelSettings(unknown="drop"))[0].row(N_WORDS)[0].size == 0
 
 
-def test_the_same_settings_and_key_give_the_same_channel():
+def test_the_same_settings_give_the_same_channel():
     one = built()
-    other = build_channel(vectors(), ChannelSettings(), key=KEY, threads=3)
+    other = build_channel(vectors(), ChannelSettings(), threads=3)
     assert channel_digest(one[0]) == channel_digest(other[0])
 
 
@@ -111,20 +109,11 @@ def test_stop_words_hold_no_negation():
 
 
 def test_the_settings_reach_the_policy():
-    asked = ChannelSettings(
-        scope="rare", rare_below=7, layout="keep", numbers="mask", shuffle="note",
-        vary_length=0.25, background=0.5,
-    )  # fmt: skip
-    channel, _ = built(asked)
-    expected = {"scope": "rare", "layout": "keep", "numbers": "mask", "shuffle": "note"}
-    expected |= {"length": 0.25, "rare_below": 7, "background": 0.5}
-    assert vars(channel.policy) == expected
-    counts = vectors().counts
-    assert channel.scopes.tolist() == [*np.where(counts < 7, 2, 0), 2]
-    assert built(ChannelSettings(scope="patient"))[0].scopes is None
+    channel, _ = built(ChannelSettings(layout="keep", numbers="mask", background=0.5))
+    assert vars(channel.policy) == {"layout": "keep", "numbers": "mask", "background": 0.5}
 
 
-@pytest.mark.parametrize("wrong", [{"vary_length": 0.95}, {"shuffle": "window"}, {"scope": "all"}])
+@pytest.mark.parametrize("wrong", [{"background": 0.96}, {"layout": "all"}])
 def test_settings_of_no_policy_are_refused(wrong):
     with pytest.raises(ValidationError):
         ChannelSettings(**wrong)

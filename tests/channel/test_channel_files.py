@@ -28,23 +28,6 @@ def test_read_is_what_was_written(tmp_path):
     assert channel_digest(again) == channel_digest(channel)
 
 
-def scopes_of(channel, scope):
-    return replace(channel, scopes=np.full(len(channel.words) + 1, scope, dtype=np.uint8))
-
-
-def test_scopes_of_rows_are_read_back(tmp_path):
-    channel = scopes_of(circle(), 3)
-    save_channel(channel, tmp_path / "channel")
-    again = load_channel(tmp_path / "channel", channel.policy)
-    assert again.scopes.tolist() == channel.scopes.tolist()
-    assert channel_digest(again) == channel_digest(channel)
-    save_channel(circle(), tmp_path / "plain")
-    assert not (tmp_path / "plain/scopes.npy").exists()
-    np.save(tmp_path / "channel/scopes.npy", np.zeros(3, dtype=np.uint8))
-    with pytest.raises(InputError):
-        load_channel(tmp_path / "channel")
-
-
 def test_it_is_private_and_holds_no_pickle(tmp_path):
     save_channel(circle(), tmp_path / "channel")
     assert stat.S_IMODE((tmp_path / "channel").stat().st_mode) == 0o700
@@ -74,8 +57,6 @@ def test_the_digest_names_every_part():
         replace(channel, parameters={"low": 3}),
         circle(low=4, high=5),
         channel.dropping(["pain"]),
-        scopes_of(channel, 2),
-        scopes_of(channel, 3),
     ]
     digests = {channel_digest(c) for c in [channel, *others]}
     assert len(digests) == len(others) + 1

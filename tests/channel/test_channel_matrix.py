@@ -28,11 +28,7 @@ def small(**changes: object) -> Channel:
 
 def test_the_matrix():
     assert small().matrix().toarray().tolist() == [[0, 0.25, 0.75], [0, 0, 1], [1, 0, 0], [0, 0, 0]]
-    assert (small().unknown, small().ids, small().maps_to_itself) == (
-        3,
-        {"a": 0, "b": 1, "c": 2},
-        False,
-    )
+    assert (small().unknown, small().ids) == (3, {"a": 0, "b": 1, "c": 2})
 
 
 def test_figures_by_hand():
@@ -63,8 +59,8 @@ def test_figures_are_those_of_the_whole_joint_distribution(tokens):
 
 
 def test_the_policy_stands_with_the_channel():
-    channel = circle().under(scope="note").under(layout="keep")
-    assert channel.policy == Policy("note", "keep", "drop")
+    channel = circle().under(numbers="mask").under(layout="keep")
+    assert channel.policy == Policy(layout="keep", numbers="mask")
     assert channel.keeping(["pain"]).policy == channel.policy
 
 
@@ -142,7 +138,6 @@ def test_kept_words_stay_and_the_others_do_not_change():
         else:
             assert outputs.tolist() == channel.row(row)[0].tolist()
             assert chances.tolist() == channel.row(row)[1].tolist()
-    assert not kept.maps_to_itself
 
 
 @given(st.sets(st.sampled_from(WORDS)), st.sets(st.sampled_from(WORDS)))
@@ -201,9 +196,3 @@ def of_rows(*rows):
         chances,
         np.ones(len(rows), dtype=np.bool_),
     )
-
-
-def test_settled_is_a_channel_of_which_one_draw_tells_as_much_as_many():
-    assert of_rows([1, 2], [2, 1], [0], [0]).settled
-    assert not of_rows([1, 2], [1, 3], [0], [0]).settled
-    assert not circle().settled

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanisms.neighbours import rank_distribution
+from clinveil.channel.neighbour_channel import rank_distribution
 from clinveil.channel.tables import alias_tables
 from clinveil.core.keys import Key
 

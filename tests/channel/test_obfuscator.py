@@ -14,17 +14,15 @@ from channel_cases import (
     all_others,
     batch_of,
     circle,
-    compiled,
-    n_from,
     texts_of,
-    vectors_of,
 )
 from channel_reference import obfuscate_text_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.channel.apply import Obfuscator
-from clinveil.channel.policy import SCOPES
+from clinveil.channel.neighbour_channel import neighbour_channel
+from clinveil.channel.settings import NeighbourRange
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
@@ -33,8 +31,7 @@ from clinveil.scale import serial, threads
 KEY = Key.from_seed(11)
 CHANNEL = circle()
 WAYS = [
-    {"scope": scope, "layout": layout, "numbers": numbers}
-    for scope in SCOPES
+    {"layout": layout, "numbers": numbers}
     for layout in ("plain", "sentences", "keep")
     for numbers in ("drop", "mask")
 ]
@@ -56,7 +53,7 @@ TEXTS = st.one_of(st.lists(PIECES, max_size=25).map("".join), st.text(max_size=6
 
 
 def reference(note: tuple[str, str, str], way: dict[str, str]) -> str:
-    return obfuscate_text_reference(note[2], note[0], CHANNEL.under(**way), KEY, note[1])
+    return obfuscate_text_reference(note[2], note[0], CHANNEL.under(**way), KEY)
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(range(len(WAYS))))
@@ -101,7 +98,7 @@ CORPUS = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS[::3], ids=str)
+@pytest.mark.parametrize("way", WAYS[::2], ids=str)
 @pytest.mark.parametrize("rows", [1, 7, 60])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_same_key_same_output_for_any_batches_and_workers(way, rows, workers):
@@ -113,7 +110,7 @@ def test_same_key_same_output_for_any_batches_and_workers(way, rows, workers):
     ]
 
 
-@pytest.mark.parametrize("way", WAYS[::3], ids=str)
+@pytest.mark.parametrize("way", WAYS[::2], ids=str)
 def test_order_of_notes_changes_nothing(way):
     obfuscator = Obfuscator(CHANNEL.under(**way), KEY)
     forth = obfuscator(batch_of(*CORPUS)).batch
@@ -121,12 +118,8 @@ def test_order_of_notes_changes_nothing(way):
     assert texts_of(forth) == texts_of(back)[::-1]
 
 
-@pytest.mark.parametrize("scope", SCOPES)
-def test_another_key_gives_another_output(scope):
-    one, other = (
-        Obfuscator(CHANNEL.under(scope=scope), Key.from_seed(s))(batch_of(*CORPUS)).batch
-        for s in (1, 2)
-    )
+def test_another_key_gives_another_output():
+    one, other = (Obfuscator(CHANNEL, Key.from_seed(s))(batch_of(*CORPUS)).batch for s in (1, 2))
     same = [
         a == b for a, b in zip(texts_of(one), texts_of(other), strict=True) if len(a.split()) > 5
     ]
@@ -139,31 +132,9 @@ def test_serial_is_the_default_map():
     assert one[0].batch.equals(other[0].batch)
 
 
-def test_memo_occurrence_draws_anew():
+def test_each_occurrence_is_drawn_separately():
     (text,) = texts_of(Obfuscator(CHANNEL, KEY)(batch_of(("n", "p", "pain " * 200))).batch)
     assert len(set(text.split())) == 5
-
-
-def test_memo_note_repeats_within_a_note_only():
-    notes = [(f"n{i}", "p", "pain Pain PAIN fever pain") for i in range(40)]
-    released = [
-        t.split()
-        for t in texts_of(Obfuscator(CHANNEL.under(scope="note"), KEY)(batch_of(*notes)).batch)
-    ]
-    assert all(len({r[0], r[1], r[2], r[4]}) == 1 for r in released)
-    assert len({r[0] for r in released}) == 5
-
-
-@pytest.mark.parametrize("word", ["smith", "José", "unseenword", "НИКОЛАЙ", "b" * 40])
-def test_memo_patient_repeats_in_all_notes_of_a_patient(word):
-    notes = [(f"n{i}", f"p{i % 20}", f"fever {'x ' * (i % 9)} {word}.") for i in range(80)]
-    released = [
-        t.split()[-1]
-        for t in texts_of(Obfuscator(CHANNEL.under(scope="patient"), KEY)(batch_of(*notes)).batch)
-    ]
-    by_patient = [set(released[i::20]) for i in range(20)]
-    assert all(len(found) == 1 for found in by_patient)
-    assert len(set.union(*by_patient)) >= 3
 
 
 def test_composed_and_decomposed_names_are_one_word():
@@ -171,22 +142,9 @@ def test_composed_and_decomposed_names_are_one_word():
     hidden = "Jo\u200bse\u0301 GARCI\u00ad\u0301A-N\u0303andu\u0301"
     notes = [(f"n{i}", "p", text) for i, text in enumerate([nfc, nfd, hidden])]
     released = texts_of(
-        Obfuscator(CHANNEL.under(scope="patient", layout="keep"), KEY)(batch_of(*notes)).batch
+        Obfuscator(circle(low=1, high=1, pool=1).under(layout="keep"), KEY)(batch_of(*notes)).batch
     )
     assert len(set(released)) == 1
-
-
-def test_without_a_patient_the_note_is_the_scope():
-    rows = [("n1", None, "pain " * 5), ("n2", None, "pain " * 5)]
-    released = texts_of(
-        Obfuscator(CHANNEL.under(scope="patient"), Key.from_seed(4))(batch_of(*rows)).batch
-    )
-    alone = [
-        texts_of(Obfuscator(CHANNEL.under(scope="patient"), Key.from_seed(4))(batch_of(r)).batch)[0]
-        for r in rows
-    ]
-    assert released == alone
-    assert all(len(set(t.split())) == 1 for t in released)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +306,7 @@ def test_a_word_that_is_no_output_may_have_any_form():
     table = all_others(vocabulary[:3], 1)
     ids = np.vstack([table.ids, [[0]]]).astype(np.int32)
     table = type(table)(ids, np.ones((4, 1), dtype=np.float32), np.array([True, True, True, False]))
-    Obfuscator(compiled(n_from(1, 1), vectors_of(vocabulary), table), KEY)
+    Obfuscator(neighbour_channel(vocabulary, NeighbourRange(low=1, high=1), table), KEY)
 
 
 def test_a_null_id_is_refused():

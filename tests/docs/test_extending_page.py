@@ -4,7 +4,6 @@ commands use them.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -15,8 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GROUPS = {"first_words": "attacks", "common": "mechanisms", "badges": "detectors"}
-COMMON = ("--set", "mechanism=common", "--set", "words=2")
+GROUPS = {"first_words": "attacks", "badges": "detectors"}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +30,7 @@ def desk(tmp_path_factory):
     lines = []
     for (name, kind), block in zip(GROUPS.items(), blocks, strict=True):
         (site / f"{name}.py").write_text(block, encoding="utf-8")
-        thing = {"first_words": "FirstWords", "common": "Common", "badges": "BADGES"}[name]
+        thing = {"first_words": "FirstWords", "badges": "BADGES"}[name]
         lines.append(f"[clinveil.{kind}]\n{name.replace('_', '-')} = {name}:{thing}\n")
     (info / "entry_points.txt").write_text("\n".join(lines))
     notes = [
@@ -68,27 +66,7 @@ def test_the_command_line_knows_them(desk):
     assert "begin as their source does" in clinveil(desk, "attack", "first-words", "--help")
 
 
-def test_the_mechanism_and_the_detector_work(desk):
-    fast = (
-        "--set",
-        "phi=false",
-        "--set",
-        "background=0",
-        "--set",
-        "layout=plain",
-        "--set",
-        "dim=8",
-        "--set",
-        "epochs=1",
-    )
-    clinveil(desk, "release", "notes.jsonl", "-o", "common", "--seed", "1", *COMMON, *fast)
-    released = next((desk / "common").rglob("notes.jsonl"))
-    words = {
-        word
-        for line in released.read_text().splitlines()
-        for word in json.loads(line)["text"].split()
-    }
-    assert len(words) == 2
+def test_the_detector_works(desk):
     clinveil(desk, "deidentify", "notes.jsonl", "-o", "d.jsonl", "--set", "mode=tag", "--seed", "1")
     assert all(
         "B-2041" not in line and "[ID]" in line
@@ -97,9 +75,9 @@ def test_the_mechanism_and_the_detector_work(desk):
 
 
 def test_a_release_is_measured_by_the_attack_and_the_report_has_its_text(desk):
-    small = [word for key in ("epochs=1", "window=5", "cluster_size=2") for word in ("--set", key)]
+    small = [word for key in ("epochs=1", "window=5", "dim=8") for word in ("--set", key)]
     output = clinveil(
-        desk, "release", "notes.jsonl", "-o", "out", "--as", "coded", "--min-patients", "2", *small
+        desk, "release", "notes.jsonl", "-o", "out", "--min-patients", "2", "--set", "n=2", *small
     )
     page = desk / "out" / "vault" / "report.html"
     assert page.exists(), output

@@ -96,7 +96,6 @@ def test_every_help_text_fits_one_line():
             ["release", "x", "--set", "dimm=3"],
             "--set: this command has no setting dimm (did you mean dim?)",
         ),
-        (["release", "x", "--as", "coded", "--set", "n=7"], "--set n requires"),
     ],
 )
 def test_mistakes_are_answered_with_a_suggestion(capsys, line, message):

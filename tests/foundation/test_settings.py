@@ -18,19 +18,8 @@ from clinveil.releases.settings import ReleaseSettings
 def test_defaults_are_the_documented_ones():
     settings = ReleaseSettings()
     channel = settings.channel
-    assert (settings.kind, channel.mechanism, str(channel.n), channel.scope) == (
-        "obfuscated", "neighbours", "3-14", "occurrence",
-    )  # fmt: skip
-    assert (channel.shuffle, channel.vary_length, channel.layout) == ("none", 0.0, "sentences")
+    assert (settings.kind, str(channel.n), channel.layout) == ("obfuscated", "3-14", "sentences")
     assert (channel.numbers, channel.min_patients, settings.seed) == ("drop", "auto", None)
-    coded = ReleaseSettings(kind="coded").channel
-    assert (coded.mechanism, coded.own.cluster_size, coded.own.cluster_share) == (
-        "clusters",
-        16,
-        0.25,
-    )
-    assert (coded.scope, coded.shuffle, coded.vary_length) == ("rare", "note", 0.2)
-    assert (coded.layout, coded.min_patients) == ("plain", 5)
 
 
 def test_the_patient_floor_grows_with_the_notes():
@@ -41,7 +30,6 @@ def test_the_patient_floor_grows_with_the_notes():
 
     assert floors() == [5, 5, 6, 13, 1000]
     assert floors(min_patients=7) == [7] * 5
-    assert floors(kind="coded") == [5] * 5
     with pytest.raises(UsageError, match=r"--min-patients: must be 1 or more, or auto"):
         load_settings(ReleaseSettings, {"min_patients": 0})
 
@@ -50,18 +38,18 @@ def test_the_patient_floor_grows_with_the_notes():
     ("flags", "message"),
     [
         (
-            {"kind": "deidentified", "mechanism": "clusters"},
-            "--mechanism applies to --as obfuscated or coded, not to",
+            {"kind": "deidentified", "background": 0.3},
+            "--background applies to --as obfuscated, not to",
         ),
         (
             {"kind": "deidentified", "min_patients": 5},
-            "--min-patients applies to --as obfuscated, coded or synthetic",
+            "--min-patients applies to --as obfuscated or synthetic",
         ),
         (
             {"kind": "synthetic", "max_kept": 0.5},
-            "--max-kept applies to --as obfuscated, coded or deidentified, not to",
+            "--max-kept applies to --as obfuscated or deidentified, not to",
         ),
-        ({"kind": "nothing"}, "--as: one of obfuscated, coded, deidentified, synthetic"),
+        ({"kind": "nothing"}, "--as: one of obfuscated, deidentified, synthetic"),
     ],
 )
 def test_settings_of_another_kind_are_refused(flags, message):
@@ -77,18 +65,18 @@ def test_settings_of_another_kind_are_refused_in_the_file_and_by_set(tmp_path):
         match=r"^lm\.size in c\.toml applies to --as synthetic, not to --as deidentified",
     ):
         load_settings(ReleaseSettings, {}, path)
-    with pytest.raises(
-        UsageError, match=r"^--set vectors\.window applies to --as obfuscated or coded"
-    ):
+    with pytest.raises(UsageError, match=r"^--set vectors\.window applies to --as obfuscated"):
         load_settings(ReleaseSettings, {"kind": "synthetic"}, None, ["vectors.window=5"])
 
 
 def test_set_takes_keys_of_groups_and_tables(tmp_path):
     path = tmp_path / "c.toml"
-    path.write_text('kind = "synthetic"\n[lm]\nmodel = "gpt"\nlayers = 2\n[synthetic]\ncount = 7\n')
+    path.write_text(
+        'kind = "synthetic"\n[lm]\nmodel = "lstm"\nlayers = 2\n[synthetic]\ncount = 7\n'
+    )
     made = load_settings(ReleaseSettings, {}, path, ["lm.layers=3", "synthetic.temperature=0.5"])
     assert (made.lm.model, made.lm.layers, made.synthetic.count, made.synthetic.temperature) == (
-        "gpt",
+        "lstm",
         3,
         7,
         0.5,
@@ -113,7 +101,7 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
         ("lm=3", r"^--set lm is a table, not a value \(set its keys, such as lm\.KEY\)$"),
         ("synthetic=x", r"^--set synthetic is a table, not a value"),
         ("lm.layers=0", r"^lm\.layers: Input should be greater than or equal to 1"),
-        ("lm.model=lute", r"^lm\.model: one of unigram, ngram, lstm, gpt"),
+        ("lm.model=lute", r"^lm\.model: one of unigram, ngram, lstm, pretrained"),
     ],
 )
 def test_a_mistake_in_set_names_the_key(text, message):
@@ -126,7 +114,10 @@ def test_a_file_sets_no_table_to_a_value_and_no_setting_twice(tmp_path):
     path.write_text('kind = "synthetic"\nlm = 3\n')
     with pytest.raises(UsageError, match=r"^lm in c\.toml is a table, not a value"):
         load_settings(ReleaseSettings, {}, path)
-    for text in ('kind = "coded"\nas = "synthetic"\n', 'as = "coded"\nkind = "coded"\n'):
+    for text in (
+        'kind = "obfuscated"\nas = "synthetic"\n',
+        'as = "synthetic"\nkind = "synthetic"\n',
+    ):
         path.write_text(text)
         with pytest.raises(
             UsageError, match=r"^c\.toml: (kind and as|as and kind) are the same setting"
@@ -141,13 +132,10 @@ def test_a_file_sets_no_table_to_a_value_and_no_setting_twice(tmp_path):
 
 def test_flags_win_over_the_file(tmp_path):
     path = tmp_path / "c.toml"
-    path.write_text('mechanism = "neighbours"\nn = "5"\nscope = "note"\nlabel = ["a", "b"]\n')
-    settings = load_settings(ReleaseSettings, {"n": "7", "scope": None}, path)
-    assert (str(settings.channel.n), settings.channel.scope, settings.label) == (
-        "7",
-        "note",
-        ("a", "b"),
-    )
+    path.write_text('n = "5"\nlayout = "keep"\nlabel = ["a", "b"]\n')
+    settings = load_settings(ReleaseSettings, {"n": "7", "layout": None}, path)
+    assert (str(settings.channel.n), settings.channel.layout) == ("7", "keep")
+    assert settings.label == ("a", "b")
 
 
 def test_an_empty_value_is_unset_as_in_a_file_of_init_config(tmp_path):
@@ -160,13 +148,8 @@ def test_an_empty_value_is_unset_as_in_a_file_of_init_config(tmp_path):
 
 
 def test_the_record_reads_back():
-    settings = ReleaseSettings(mechanism="neighbours", n="5-9", label=("x",))
+    settings = ReleaseSettings(n="5-9", label=("x",))
     assert ReleaseSettings.model_validate(settings.flat()) == settings
-
-
-def test_neighbours_are_of_mechanisms_that_draw_them():
-    with pytest.raises(UsageError, match="--n requires"):
-        load_settings(ReleaseSettings, {"kind": "coded", "n": "7"})
 
 
 @pytest.mark.parametrize("text", ["0", "x", "9-3", "3-", "-3", "3-9-12", "1"])
@@ -177,10 +160,10 @@ def test_bad_ranges(text):
 
 def test_typos_and_broken_files(tmp_path):
     path = tmp_path / "c.toml"
-    path.write_text("memmo = 'note'")
-    with pytest.raises(UsageError, match="memmo"):
+    path.write_text("laiout = 'keep'")
+    with pytest.raises(UsageError, match="laiout"):
         load_settings(ReleaseSettings, {}, path)
-    path.write_text("memo = ")
+    path.write_text("layout = ")
     with pytest.raises(UsageError, match=r"c\.toml"):
         load_settings(ReleaseSettings, {}, path)
 
@@ -313,6 +296,6 @@ def test_a_key_that_the_command_lacks_is_refused_in_the_file_too(tmp_path, text)
 
 def test_values_of_a_list_add_up_and_other_names_are_accepted():
     made = load_settings(
-        ReleaseSettings, {}, None, ["label=a", "label=b", 'keep=["x", "y"]', "as=coded"]
+        ReleaseSettings, {}, None, ["label=a", "label=b", 'keep=["x", "y"]', "as=synthetic"]
     )
-    assert (made.label, made.keep, made.kind) == (("a", "b"), ("x", "y"), "coded")
+    assert (made.label, made.keep, made.kind) == (("a", "b"), ("x", "y"), "synthetic")

@@ -5,27 +5,32 @@ from __future__ import annotations
 import numpy as np
 
 from clinveil.lm.notes import encode
-from clinveil.lm.plan import columns_plan, rows_plan
+from clinveil.lm.plan import plan_of
 from clinveil.lm.recipe import Recipe
 from clinveil.lm.vocabulary import WordVocabulary
 
 WORDS = [f"w{i}" for i in range(20)]
 VOCABULARY = WordVocabulary(WORDS)
 LSTM = Recipe(
-    kind="lstm", layers=2, width=8, heads=1, dropout=0.3, tied=True, optimizer="sgd", rate=5.0,
-    schedule="fixed",
-    backoff=4.0, gain=0.1, rate_floor=0.1, clip=0.25, window=5, lanes=3, epochs=2, plan="rows",
-    precision="float32",
+    kind="lstm", layers=2, width=8, dropout=0.3, tied=True, optimizer="sgd", rate=5.0, clip=0.25,
+    window=5, lanes=3, epochs=2, plan="rows", precision="float32",
 )  # fmt: skip
+LLAMA = {
+    "model_type": "llama", "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 256,
+    "attention_dropout": 0.1, "initializer_range": 0.3,
+}  # fmt: skip
 
 
 def changed(recipe=LSTM, **values):
     return Recipe(**{**recipe.as_dict(), **values})
 
 
-GPT = changed(
-    kind="gpt", heads=2, tied=False, optimizer="adamw", rate=1e-2, clip=1.0, window=6, dropout=0.1
-)
+# A public architecture with random weights: a network without a state, in packed rows.
+PRETRAINED = changed(
+    kind="pretrained", dropout=0.0, tied=False, optimizer="adamw", rate=1e-2, clip=1.0, window=6,
+    plan="packed", config=LLAMA,
+)  # fmt: skip
 
 
 def texts_of(n=12, seed=0, longest=30, words=WORDS):
@@ -45,16 +50,6 @@ def encoded_of(n=12, seed=0, longest=30):
     return encode(texts_of(n, seed, longest), VOCABULARY)
 
 
-def plan_for(encoded, recipe, seed=0):
-    if recipe.plan == "stream":
-        return columns_plan(
-            encoded.ids, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs
-        )
-    return rows_plan(
-        encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=seed
-    )
-
-
 def training_of(recipe=LSTM, *, seed=1, encoded=None, plan=None, validate=None):
     """A training on the CPU; use it inside `seeded`."""
     import torch
@@ -62,7 +57,7 @@ def training_of(recipe=LSTM, *, seed=1, encoded=None, plan=None, validate=None):
     from clinveil.lm.training import Training
 
     encoded = encoded_of() if encoded is None else encoded
-    plan = plan_for(encoded, recipe) if plan is None else plan
+    plan = plan_of(encoded, recipe, 0) if plan is None else plan
     device = torch.device("cpu")
     return Training(VOCABULARY.size, recipe, plan, seed=seed, device=device, validate=validate)
 
@@ -102,4 +97,9 @@ def same(one, other):
 
 def first_step_of(plan, rows):
     """The first step with one of these notes; leaving them out changes nothing before it."""
-    return int(np.isin(plan.notes, rows).any(axis=1).argmax())
+    less = plan.without(rows)
+    return next(
+        step
+        for step in range(plan.steps)
+        if (plan.batch(step).weights != less.batch(step).weights).any()
+    )

@@ -13,8 +13,8 @@ import stat
 import numpy as np
 import pytest
 from lm_cases import (
-    GPT,
     LSTM,
+    PRETRAINED,
     VOCABULARY,
     changed,
     encoded_of,
@@ -47,8 +47,7 @@ from clinveil.lm.vocabulary import train_byte_pairs  # noqa: E402
 MODELS = {
     "lstm": model_of(LSTM),
     "lstm-untied": model_of(changed(tied=False)),
-    "gpt": model_of(GPT),
-    "gpt-tied": model_of(changed(GPT, tied=True)),
+    "pretrained": model_of(PRETRAINED),
     "unigram": train_unigram(encoded_of(), VOCABULARY),
 }
 NEURAL = [name for name in MODELS if name != "unigram"]
@@ -226,16 +225,15 @@ def edited(folder, **values):
         ("lstm", {"recipe": {**LSTM.as_dict(), "width": -1}}),
         ("lstm", {"recipe": {**LSTM.as_dict(), "layers": 10**6}}),
         ("lstm", {"recipe": {**LSTM.as_dict(), "dropout": float("nan")}}),
-        ("gpt", {"recipe": {**GPT.as_dict(), "dropout": float("nan")}}),
-        ("gpt", {"recipe": {**GPT.as_dict(), "dropout": 1.0}}),
-        ("gpt", {"recipe": {**GPT.as_dict(), "heads": 0}}),
+        ("pretrained", {"recipe": {**PRETRAINED.as_dict(), "dropout": float("nan")}}),
+        ("pretrained", {"recipe": {**PRETRAINED.as_dict(), "dropout": 1.0}}),
         ("lstm", {"recipe": {**LSTM.as_dict(), "width": 16}}),
         ("lstm", {"recipe": {**LSTM.as_dict(), "layers": 3}}),
-        ("lstm", {"recipe": GPT.as_dict()}),
+        ("lstm", {"recipe": PRETRAINED.as_dict()}),
         ("lstm", {"about": [1]}),
         ("lstm", {"schema": "clinveil.model/99"}),
         ("lstm", {"kind": "unigram"}),
-        ("lstm", {"kind": "gpt"}),
+        ("lstm", {"kind": "pretrained"}),
         ("unigram", {"kind": "lstm"}),
     ],
 )
@@ -245,7 +243,7 @@ def test_a_model_file_that_says_something_else_is_refused(name, values, saved):
     refused(folder, "recipe|weights|counts|no language model")
 
 
-@pytest.mark.parametrize("name", ["lstm", "gpt"])
+@pytest.mark.parametrize("name", ["lstm", "pretrained"])
 def test_one_flipped_bit_in_the_weights_is_found(name, saved):
     folder = saved(name)
     path = folder / "model.safetensors"

@@ -14,7 +14,9 @@ from clinveil.lm.recipe import ModelSettings, NeuralKind, Recipe, language_model
 from clinveil.lm.train import train_model
 
 pytest.importorskip("torch", reason="a network's sizes stand in its file")
-SIZES = [(model, size) for model in ("lstm", "gpt") for size in neural_kind(model).sizes]
+from clinveil.lm.training import BACKOFF, GAIN, LOWEST_RATE
+
+SIZES = [(model, size) for model in ("lstm", "pretrained") for size in neural_kind(model).sizes]
 
 
 @pytest.mark.parametrize(("model", "size"), SIZES)
@@ -32,32 +34,16 @@ def test_the_papers_lstm():
     assert (recipe.layers, recipe.width, recipe.dropout, recipe.tied) == (2, 650, 0.5, True)
     assert (recipe.optimizer, recipe.rate, recipe.clip) == ("sgd", 20.0, 0.25)
     assert (recipe.window, recipe.lanes, recipe.epochs) == (35, 20, 20)
-    assert (recipe.schedule, recipe.backoff, recipe.gain, recipe.rate_floor) == (
-        "annealed",
-        4.0,
-        0.1,
-        0.1,
-    )
     assert recipe.plan == "stream"
+    assert (BACKOFF, GAIN, LOWEST_RATE) == (4.0, 0.1, 0.1)
     assert ModelSettings(size="paper").word_vocabulary
 
 
 def test_what_is_given_goes_over_the_profile():
-    recipe = ModelSettings(
-        width=32, layers=1, rate=3.0, tied=False, dropout=0.0, plan="stream", epochs=7
-    ).recipe()
+    recipe = ModelSettings(width=32, layers=1, rate=3.0, tied=False, dropout=0.0, epochs=7).recipe()
     assert (recipe.width, recipe.layers, recipe.rate, recipe.tied) == (32, 1, 3.0, False)
-    assert (recipe.dropout, recipe.plan, recipe.epochs) == (0.0, "stream", 7)
+    assert (recipe.dropout, recipe.plan, recipe.epochs) == (0.0, "rows", 7)
     assert recipe.window == neural_kind("lstm").sizes["small"]["window"]
-
-
-@pytest.mark.parametrize(
-    "given",
-    [{"width": 100}, {"window": 7}, {"plan": "stream"}, {"heads": 5}],
-)
-def test_parts_of_a_gpt_must_fit(given):
-    with pytest.raises(UsageError, match=r"--width must|--plan stream"):
-        ModelSettings(model="gpt", **given).recipe()
 
 
 def test_counting_models_have_no_recipe():
@@ -67,13 +53,13 @@ def test_counting_models_have_no_recipe():
         assert settings.word_vocabulary
         with pytest.raises(UsageError, match="is not a network"):
             settings.recipe()
-    with pytest.raises(UsageError, match="--model gpt has no --size paper") as refused:
-        ModelSettings(model="gpt", size="paper").recipe()
+    with pytest.raises(UsageError, match="--model pretrained has no --size paper") as refused:
+        ModelSettings(model="pretrained", size="paper").recipe()
     assert refused.value.exit_code == 2
 
 
 def test_the_kinds_come_in_this_order_and_a_card_can_speak_of_each():
-    assert language_models.names() == ("unigram", "ngram", "lstm", "gpt", "pretrained")
+    assert language_models.names() == ("unigram", "ngram", "lstm", "pretrained")
     assert all(kind.about for _, kind in language_models)
 
 
@@ -95,13 +81,15 @@ def test_a_new_language_model_is_one_registration(tmp_path):
         assert load_model(tmp_path / "m")[0].kind == "twin"
     finally:
         language_models.forget("twin")
-    with pytest.raises(ValueError, match="one of unigram, ngram, lstm, gpt"):
+    with pytest.raises(ValueError, match="one of unigram, ngram, lstm, pretrained"):
         ModelSettings(model="twin")
     with pytest.raises(InputError, match="unknown kind"):
         load_model(tmp_path / "m")
 
 
-@pytest.mark.parametrize("data", [{}, {**LSTM.as_dict(), "more": 1}])
+@pytest.mark.parametrize(
+    "data", [{}, {**LSTM.as_dict(), "more": 1}, {**LSTM.as_dict(), "plan": "spiral"}]
+)
 def test_other_data_is_no_recipe(data):
     with pytest.raises(InputError, match="not a valid recipe"):
         Recipe.from_dict(data)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lm_cases import GPT, LSTM, VOCABULARY, encoded_of, model_of
+from lm_cases import LSTM, PRETRAINED, VOCABULARY, encoded_of, model_of
 from scipy.stats import chi2
 
 from clinveil.core.keys import Key
@@ -68,7 +68,7 @@ def unigram_of(counts):
 
 def networks():
     pytest.importorskip("torch", reason="the extra [neural] is not installed")
-    found = {"lstm": model_of(LSTM, sharpen=0.4), "gpt": model_of(GPT, sharpen=0.3)}
+    found = {"lstm": model_of(LSTM, sharpen=0.4), "pretrained": model_of(PRETRAINED, sharpen=0.3)}
     for model in found.values():
         model.network.double()
     return {**found, "unigram": train_unigram(encoded_of(), VOCABULARY)}
@@ -90,7 +90,7 @@ def test_a_network_writes_what_its_numbers_say():
     """Note by note with a stream of one lane: invert the cumulated probabilities at the note's own
     numbers.
     """
-    model = networks()["gpt"]
+    model = networks()["pretrained"]
     for note in first(model, 4, batch_size=3, max_new_tokens=30):
         seed = KEY.stream("synthetic note", str(note.number))
         numbers = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()])).random(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, model_of
+from lm_cases import LSTM, PRETRAINED, VOCABULARY, changed, encoded_of, model_of
 
 from clinveil.lm.model import fit_of
 from clinveil.lm.vocabulary import END
@@ -18,8 +18,7 @@ SIZE = VOCABULARY.size
 MODELS = {
     "lstm": model_of(LSTM, sharpen=0.5),
     "lstm-untied": model_of(changed(layers=1, tied=False, dropout=0.0), sharpen=0.5),
-    "gpt": model_of(GPT, sharpen=0.4),
-    "gpt-tied": model_of(changed(GPT, tied=True, window=2, layers=1), sharpen=0.4),
+    "pretrained": model_of(PRETRAINED, sharpen=0.4),
 }
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
@@ -52,7 +51,6 @@ def test_probabilities_of_the_whole_vocabulary_add_up_to_1(model):
 
 @every_model
 def test_scores_are_those_of_the_stream(model):
-    """For the GPT: shorter than half a window, around one and two windows, and far longer."""
     for note in long_notes([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 25, 40, PIECE + 7]):
         (logs,) = model.score([note])
         assert logs == pytest.approx(by_stream(model, note), abs=1e-5)
@@ -115,42 +113,6 @@ def test_a_lane_begun_anew_is_a_new_lane():
         assert stream.probabilities()[1] == pytest.approx(own.probabilities()[0], abs=1e-6)
 
 
-def test_lanes_of_a_gpt_fill_their_windows_at_different_times():
-    """Lanes are reset at different places, so one is read anew while others go on."""
-    model = MODELS["gpt"]
-    notes = long_notes([29, 29, 29], seed=4)
-    stream = model.stream(3)
-    logs = [[], [], []]
-    places = [0, 0, 0]
-    for step in range(40):
-        if step == 4:
-            stream.reset(np.array([1]))
-            places[1] = 0
-            logs[1] = []
-        if step == 9:
-            stream.reset(np.array([2]))
-            places[2] = 0
-            logs[2] = []
-        now = [int(note[place % 29]) for note, place in zip(notes, places, strict=True)]
-        chances = stream.probabilities()
-        for lane in range(3):
-            logs[lane].append(np.log(chances[lane, now[lane]]))
-        stream.push(np.array(now, dtype=np.int64))
-        places = [place + 1 for place in places]
-    for note, seen in zip(notes, logs, strict=True):
-        assert seen[:29] == pytest.approx(model.score([note])[0].tolist(), abs=1e-5)
-
-
-def test_a_gpt_forgets_what_is_more_than_a_window_back():
-    note = long_notes([30])[0]
-    other = None
-    other = note.copy()
-    other[2] = note[2] % (SIZE - 1) + 1
-    one, two = (MODELS["gpt"].score([n])[0] for n in (note, other))
-    assert one[9:] == pytest.approx(two[9:], abs=1e-6)
-    assert abs(one[3] - two[3]) > 1e-4
-
-
 def test_perplexity_of_a_network_is_that_of_its_scores():
     encoded = encoded_of(6)
     model = MODELS["lstm"]
@@ -158,9 +120,27 @@ def test_perplexity_of_a_network_is_that_of_its_scores():
     assert fit_of(model, encoded).perplexity == pytest.approx(np.exp(-logs.mean()))
 
 
+def test_a_note_longer_than_a_window_is_scored_in_windows_that_overlap_by_half(monkeypatch):
+    """Every token after the first half has at least half a window of context, and no more than
+    one.
+    """
+    model = MODELS["pretrained"]
+    monkeypatch.setattr(type(model.network), "shortest", 8)
+    note = long_notes([30])[0]
+    pieces = model.score([note])[0]
+    for start in range(0, 27, 4):
+        alone = model.network.log_probabilities(
+            torch.tensor([END, *note[:-1]])[start : start + 8, None],
+            torch.tensor(note.astype(np.int64))[start : start + 8, None],
+        )
+        skip = 4 if start else 0
+        window = alone[skip:, 0].detach().numpy()
+        assert pieces[start + skip : start + 8] == pytest.approx(window, abs=1e-5)
+
+
 def test_notes_in_one_row_do_not_see_each_other():
     """The second note of a packed row has the hidden values that it has alone, up to rounding."""
-    network = model_of(changed(GPT, window=12), sharpen=0.5).network.eval()
+    network = model_of(changed(PRETRAINED, window=12), sharpen=0.5).network.eval()
     first = [0, 5, 6, 7]
     second = [0, 8, 9, 10, 11]
     with torch.inference_mode():

@@ -9,13 +9,12 @@ import math
 import numpy as np
 import pytest
 from lm_cases import (
-    GPT,
     LSTM,
+    PRETRAINED,
     VOCABULARY,
     changed,
     encoded_of,
     first_step_of,
-    plan_for,
     same,
     trained,
     training_of,
@@ -25,6 +24,7 @@ from clinveil.core.errors import InputError
 from clinveil.lm.model import fit_of
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import encode
+from clinveil.lm.plan import plan_of
 from clinveil.lm.train import NeuralTask, memory_needed, parameters, refuse_too_large
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
@@ -38,16 +38,13 @@ from clinveil.lm.network import (  # noqa: E402
 from clinveil.lm.training import load_training, save_training  # noqa: E402
 
 ADAM = changed(optimizer="adamw", rate=1e-2, tied=False)
-STREAM = changed(plan="stream", lanes=4)
-ANNEALED = changed(schedule="annealed", rate=10.0, epochs=5, gain=0.5)
+STREAM = changed(plan="stream", lanes=4, rate=10.0, epochs=5)
 RECIPES = {
     "lstm-sgd": LSTM,
     "lstm-adamw": ADAM,
     "lstm-stream": STREAM,
-    "gpt-adamw": GPT,
-    "gpt-sgd": changed(GPT, optimizer="sgd", rate=1.0, tied=True),
-    "annealed": ANNEALED,
-    "annealed-untied": changed(ANNEALED, tied=False, plan="stream"),
+    "lstm-stream-untied": changed(STREAM, tied=False),
+    "pretrained": PRETRAINED,
 }
 every_recipe = pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
 
@@ -57,7 +54,7 @@ def judge(network):
 
 
 def validating(recipe, **how):
-    return training_of(recipe, validate=judge if recipe.schedule == "annealed" else None, **how)
+    return training_of(recipe, validate=judge if recipe.plan == "stream" else None, **how)
 
 
 @every_recipe
@@ -98,11 +95,11 @@ def test_stopped_anywhere_and_taken_up_again_is_never_stopped(recipe, tmp_path):
 
 def finished(training, recipe):
     """The weights that `finish` would give, without changing the training."""
-    return training.best if recipe.schedule == "annealed" else training.network.state_dict()
+    return training.best if recipe.plan == "stream" else training.network.state_dict()
 
 
 def test_stopped_at_every_step_is_never_stopped(tmp_path):
-    for recipe in (LSTM, ADAM, GPT):
+    for recipe in (LSTM, ADAM, PRETRAINED):
         with seeded(0):
             whole = training_of(recipe)
             path = tmp_path / "state"
@@ -137,10 +134,10 @@ def test_the_state_of_another_training_is_refused(tmp_path):
             load_training(training_of(), tmp_path / "state", "you")
 
 
-@pytest.mark.parametrize("recipe", [LSTM, ADAM, GPT], ids=["sgd", "adamw", "gpt"])
+@pytest.mark.parametrize("recipe", [LSTM, ADAM, PRETRAINED], ids=["sgd", "adamw", "pretrained"])
 def test_a_masked_note_changes_nothing_before_its_first_step_and_something_in_it(recipe):
     encoded = encoded_of(20)
-    plan = plan_for(encoded, changed(recipe, epochs=1))
+    plan = plan_of(encoded, changed(recipe, epochs=1), 0)
     rows = np.array([max(range(20), key=lambda row: first_step_of(plan, np.array([row])))])
     first = first_step_of(plan, rows)
     assert first > 1
@@ -159,7 +156,7 @@ def test_a_masked_note_changes_nothing_before_its_first_step_and_something_in_it
 
 def test_a_fully_masked_training_leaves_the_weights_where_they_were():
     encoded = encoded_of(5)
-    plan = plan_for(encoded, LSTM).without(np.arange(5))
+    plan = plan_of(encoded, LSTM, 0).without(np.arange(5))
     with seeded(0):
         training = training_of(encoded=encoded, plan=plan)
         before = weights_of(training.network)
@@ -172,7 +169,7 @@ def test_the_loss_falls_and_the_order_of_words_is_learnt():
     encoded = encode([text] * 8, VOCABULARY)
     for recipe in (
         changed(width=16, epochs=20, dropout=0.0),
-        changed(GPT, width=16, epochs=20, dropout=0.0),
+        changed(PRETRAINED, epochs=20),
     ):
         with seeded(0):
             training = training_of(recipe, encoded=encoded)
@@ -200,11 +197,16 @@ DIVERGED = r"the loss is not finite|the loss is \S+ nats per token|a weight is n
 
 @pytest.mark.parametrize(
     "recipe",
-    [changed(ADAM, rate=1e30), changed(GPT, rate=1e30), changed(rate=1e30), changed(rate=1e38)],
+    [
+        changed(ADAM, rate=1e30),
+        changed(PRETRAINED, rate=1e30),
+        changed(rate=1e30),
+        changed(rate=1e38),
+    ],
 )
 def test_a_loss_that_is_no_number_says_step_and_rate(recipe):
     with seeded(0):
-        training = training_of(changed(recipe, schedule="fixed"))
+        training = training_of(recipe)
         with pytest.raises(
             InputError, match=rf"({DIVERGED}) at step \d+ of \d+, learning rate \S+e\+\d+ \(pass a"
         ):
@@ -232,7 +234,7 @@ def test_the_annealed_rule_by_hand():
     """Paper C's code: a smaller rate unless perplexity is 0.1 below the best so far; never below
     0.1.
     """
-    recipe = changed(STREAM, schedule="annealed", rate=20.0, backoff=4.0, gain=0.1, rate_floor=0.1)
+    recipe = changed(STREAM, rate=20.0)
     perplexities = [100.0, 99.5, 99.45, 99.0, 105.0, 98.95, 98.5, 120.0, 119.0, 118.0]
     seen, training = rates(recipe, perplexities)
     # inf -> 100 gains; 0.5 gains; 0.05 does not; 0.45 gains; worse; 0.05; 0.45 gains; worse (0.3125
@@ -246,7 +248,7 @@ def test_the_annealed_rule_by_hand():
 
 @pytest.mark.parametrize("perplexity", [math.nan, math.inf])
 def test_a_perplexity_that_is_no_number_ends_the_training(perplexity):
-    recipe = changed(STREAM, schedule="annealed", rate=8.0)
+    recipe = changed(STREAM, rate=8.0)
     with pytest.raises(
         InputError, match=r"validation perplexity is not finite at step 22 of 44, learning rate 8 "
     ):
@@ -263,7 +265,7 @@ def test_weights_that_the_last_step_broke_are_not_handed_on():
 
 
 def test_the_weights_of_the_best_epoch_are_kept():
-    recipe = changed(STREAM, schedule="annealed", epochs=3)
+    recipe = changed(STREAM, epochs=3)
     kept = []
     said = iter([30.0, 20.0, 25.0])
 
@@ -279,9 +281,9 @@ def test_the_weights_of_the_best_epoch_are_kept():
         assert not training.network.training
 
 
-def test_an_annealed_schedule_needs_validation():
+def test_the_papers_training_needs_validation():
     with seeded(0), pytest.raises(InputError, match="validation"):
-        training_of(ANNEALED)
+        training_of(STREAM)
 
 
 def test_the_fixed_schedule_rises_then_falls_to_a_tenth_whatever_validation_says():
@@ -302,7 +304,9 @@ def test_the_fixed_schedule_rises_then_falls_to_a_tenth_whatever_validation_says
     assert training.best is None
 
 
-@pytest.mark.parametrize("recipe", [LSTM, changed(GPT, epochs=4)], ids=["lstm", "gpt"])
+@pytest.mark.parametrize(
+    "recipe", [LSTM, changed(PRETRAINED, epochs=4)], ids=["lstm", "pretrained"]
+)
 def test_bfloat16_is_near_float32_and_keeps_float32_weights(recipe):
     with seeded(0):
         full = training_of(recipe)
@@ -327,7 +331,7 @@ def test_bfloat16_goes_on_to_the_same_bits(tmp_path):
 
 
 def test_tied_vectors_are_one_and_stay_one():
-    for kind in (LSTM, GPT):
+    for kind in (LSTM, PRETRAINED):
         with seeded(0):
             tied = build(23, changed(kind, tied=True))
             untied = build(23, changed(kind, tied=False))
@@ -365,7 +369,7 @@ def test_a_task_that_was_cut_off_goes_on(tmp_path):
     said = []
     begun = task(tmp_path)
     with seeded(0):
-        training = training_of(plan=plan_for(encoded_of(), LSTM, seed=3), seed=3)
+        training = training_of(plan=plan_of(encoded_of(), LSTM, 3), seed=3)
         training.fit(5)
         save_training(training, tmp_path / "state", begun.identity)
     again, went_again = begun.run(said.append)
@@ -386,7 +390,7 @@ def test_a_state_is_of_its_notes_validation_recipe_and_seed_alone(tmp_path):
 
 
 def test_a_task_validates_each_epoch(tmp_path):
-    _, went = task(tmp_path, recipe=ANNEALED, validation=encoded_of(4, seed=8)).run()
+    _, went = task(tmp_path, recipe=STREAM, validation=encoded_of(4, seed=8)).run()
     assert len(went["perplexities"]) == len(went["losses"]) == 5
     assert all(1 < found < 100 for found in went["perplexities"])
 
@@ -394,7 +398,6 @@ def test_a_task_validates_each_epoch(tmp_path):
 def test_numbers_of_weights_are_about_right():
     for recipe in (
         changed(width=64),
-        changed(GPT, width=64, heads=4),
         changed(width=64, tied=False),
     ):
         with seeded(0):

@@ -217,7 +217,6 @@ CASES = [
 # What this first set of detectors does not do, each with the reason. It must match exactly.
 KNOWN_FAILURES: dict[str, str] = {
     "hard-3": "a title glued to a name goes with it, and a name glued to `pt.` is not seen",
-    "hard-6": "a town that is a word, without its state",
     "hard-18": "a hospital that is called like a person gets the label NAME",
 }
 

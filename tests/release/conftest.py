@@ -36,7 +36,7 @@ def demo(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def finished(demo):
-    """The same folder with `out`: a finished coded release with every measure. A test that changes
+    """The same folder with `out`: a finished release with every measure. A test that changes
     it takes a copy.
     """
     with pytest.MonkeyPatch.context() as patch:

@@ -7,7 +7,7 @@ import numpy as np
 from clinveil.cli.main import main
 from clinveil.corpus.people import Patient, write_patients
 
-KINDS = ("obfuscated", "coded", "deidentified", "synthetic")
+KINDS = ("obfuscated", "deidentified", "synthetic")
 STEMS = ("fever", "pain", "cough", "rest", "heart", "lung", "renal", "sleep", "ankle", "skin")
 WORDS = [
     f"{stem}{end}"
@@ -31,7 +31,6 @@ FAST = [
 ]
 OWN = {
     "obfuscated": FAST,
-    "coded": [*FAST, "--set", "cluster_size=3", "--set", "cluster_outputs=3"],
     "deidentified": [],
     "synthetic": ["--set", "lm.model=unigram", "--set", "synthetic.count=60"],
 }

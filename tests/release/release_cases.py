@@ -6,8 +6,10 @@ from clinveil.cli.main import main
 
 # Many releases of the same notes lie beside one another here: --again.
 FAST = [
-    "--as",
-    "coded",
+    "--set",
+    "max_names=1",
+    "--set",
+    "max_linkage=1",
     "--set",
     "epochs=1",
     "--set",

@@ -1,4 +1,4 @@
-"""The four kinds of release, each made once from the same small corpus: what leaves, what stays,
+"""The three kinds of release, each made once from the same small corpus: what leaves, what stays,
 what is refused.
 """
 
@@ -87,11 +87,7 @@ def test_obfuscated_keeps_one_word_per_word_and_sentence_ends(desk):
     assert manifest(desk, "obfuscated")["settings"]["min_patients"] == 5  # one in 40, at least 5
 
 
-def test_coded_writes_few_words_and_deidentified_writes_the_text(desk):
-    coded = {
-        word for row in notes_in(desk / "coded/release/notes.csv") for word in words(row["text"])
-    }
-    assert 20 <= len(coded) < 60
+def test_deidentified_writes_the_text(desk):
     texts = [row["text"] for row in notes_in(desk / "deidentified/release/notes.csv")]
     kept = {word for text in texts for word in words(text)}
     assert set(WORDS) <= kept and all("Patient name: " in text for text in texts)
@@ -131,21 +127,21 @@ def test_three_excerpts_are_released_text(desk, kind):
     [
         (
             "deidentified",
-            ["--set", "mechanism=clusters"],
-            "--set mechanism applies to --as obfuscated or coded",
+            ["--set", "background=0.3"],
+            "--set background applies to --as obfuscated",
         ),
         (
             "synthetic",
             ["--set", "max_names=1"],
-            "--set max_names applies to --as obfuscated or coded, not to",
+            "--set max_names applies to --as obfuscated, not to",
         ),
         (
-            "coded",
+            "obfuscated",
             ["--set", "lm.size=tiny"],
-            "--set lm.size applies to --as synthetic, not to --as coded",
+            "--set lm.size applies to --as synthetic, not to --as obfuscated",
         ),
         ("obfuscated", ["--set", "vectors.windw=3"], "did you mean vectors.window?"),
-        ("deidentified", ["--vectors", "x"], "--vectors applies to --as obfuscated or coded"),
+        ("deidentified", ["--vectors", "x"], "--vectors applies to --as obfuscated"),
         (
             "synthetic",
             ["--set", "lm.vocabulary=words"],

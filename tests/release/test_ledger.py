@@ -19,7 +19,7 @@ from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.releases import pipeline
 from clinveil.releases.earlier.ledger import (
-    DRAWS,
+    DRAWN,
     IN_VAULT,
     NAME,
     Earlier,
@@ -341,8 +341,8 @@ def test_page_one_names_earlier_releases_instead_of_a_condition_that_does_not_ho
 @pytest.mark.parametrize(
     ("kind", "before", "says"),
     [
-        ("obfuscated", "coded", "two draws of each word"),
-        ("coded", "deidentified", "has 40 of these notes in both forms, as known pairs"),
+        ("obfuscated", "obfuscated", "two draws of each word"),
+        ("obfuscated", "deidentified", "has 40 of these notes in both forms, as known pairs"),
         ("deidentified", "obfuscated", "This release is readable"),
         ("deidentified", "deidentified", "which words are surrogates"),
         ("synthetic", "deidentified", "adds up"),
@@ -352,7 +352,7 @@ def test_page_one_names_earlier_releases_instead_of_a_condition_that_does_not_ho
 def test_what_two_releases_disclose_depends_on_both_kinds(kind, before, says, tmp_path):
     one = Earlier(entry(hashes_of(notes(40)), "r", KEYS[0], tmp_path, before), 40, 40)
     assert says in one.disclosed(kind)
-    assert ("two draws" in one.disclosed(kind)) == (kind in DRAWS and before in DRAWS)
+    assert ("two draws" in one.disclosed(kind)) == (kind == before == DRAWN)
     few = Earlier(entry(hashes_of(notes(4)), "r", KEYS[0], tmp_path, before), 4, 4)
     assert "4 of" not in few.disclosed(kind)
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.attacks.attack import Attack, Context
-from clinveil.attacks.channel.repetition import Repetition
+from clinveil.attacks.channel.inversion import Inversion
 from clinveil.attacks.text.identifiers import Identifiers
 from clinveil.attacks.text.linkage import Linkage
 from clinveil.attacks.text.uniqueness import Uniqueness
@@ -87,9 +87,9 @@ def identity(n):
 
 
 def of_words(seen, rng):
-    """The findings of repetition under a channel that leaves every word unchanged."""
+    """The findings of inversion under a channel that leaves every word unchanged."""
     channel = Channel(list(seen.context.counts.words), *identity(len(seen.context.counts)))
-    return replace(seen, context=replace(seen.context, channel=channel)).by(Repetition(), rng)
+    return replace(seen, context=replace(seen.context, channel=channel)).by(Inversion(), rng)
 
 
 class SameFirst(Attack):

@@ -81,28 +81,19 @@ def test_each_breach_is_counted(source, released, field):
     assert getattr(check([source], [released]), field) > 0
 
 
-SHUFFLED = {"shuffle": "note"}
 PAIN = (0, 4)
 FEVER = (5, 10)
 
 
-def test_words_in_another_order_are_held_against_their_own_source():
-    result = check(["pain fever"], ["pain ache"], places=[[FEVER, PAIN]], **SHUFFLED)
-    assert (result.compared, result.self_replaced, result.unaligned) == (2, 0, 0)
-    assert (
-        check(["pain fever"], ["ache pain"], places=[[FEVER, PAIN]], **SHUFFLED).self_replaced == 1
-    )
-    assert (
-        check(["pain fever"], ["ache ache ache"], places=[[PAIN, PAIN, FEVER]], length=0.5).compared
-        == 3
-    )
+def test_dropped_words_are_found_by_the_alignment():
+    result = check(["pain fever"], ["ache"], places=[[FEVER]])
+    assert (result.compared, result.self_replaced, result.unaligned) == (1, 0, 0)
+    assert check(["pain fever"], ["pain"], places=[[PAIN]]).self_replaced == 1
 
 
-@pytest.mark.parametrize(
-    "places", [None, [[PAIN]], [[PAIN, PAIN]], [[PAIN, (5, 9)]], [[(4, 5), PAIN]]]
-)
+@pytest.mark.parametrize("places", [None, [[PAIN, PAIN]], [[(5, 9)]], [[(4, 5)]], [[]]])
 def test_an_alignment_that_the_source_does_not_bear_out_is_not_believed(places):
-    assert check(["pain fever"], ["ache ache"], places=places, **SHUFFLED).unaligned == 1
+    assert check(["pain fever"], ["ache"], places=places).unaligned == 1
 
 
 def test_kept_words_are_counted_apart():

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from html import unescape
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from release_cases import release
@@ -25,8 +26,6 @@ from clinveil.corpus.corpus import rows
 from clinveil.releases import samples
 from clinveil.releases.attacked import attacked_release
 from clinveil.report.record import from_json
-
-IN_ORDER = ["--set", "shuffle=none", "--set", "vary_length=0"]
 
 
 @pytest.fixture(scope="module")
@@ -79,14 +78,13 @@ def sides(desk):
 
 def test_the_page_and_the_manifest_name_the_policy_of_the_channel(desk, sides):
     told, channel, _ = sides
-    policy = {"shuffle": channel.policy.shuffle, "scope": channel.policy.scope}
-    policy |= {"mechanism": channel.mechanism, "vary_length": channel.policy.length}
+    policy = {"layout": channel.policy.layout, "background": channel.policy.background}
+    policy["numbers"] = channel.policy.numbers
     assert policy == {name: told[name] for name in policy}
     page = (desk / "out/release/report.html").read_text()
     assert [
         name for name, value in policy.items() if f">{name.replace('_', ' ')}<" not in page
     ] == []
-    assert "clusters" in page
 
 
 def test_every_released_word_is_an_output_of_the_channel_for_its_word(sides):
@@ -96,44 +94,19 @@ def test_every_released_word_is_an_output_of_the_channel_for_its_word(sides):
         pairs.update(zip((lookup_form(entered[a:b]) for a, b in places), released, strict=True))
     inputs = [channel.ids.get(word, channel.unknown) for word, _ in pairs]
     outputs = [channel.ids[word] for _, word in pairs]
-    assert pairs.total() > 10_000 and (channel.matrix()[inputs, outputs] > 0).all()
+    possible = np.asarray(channel.matrix()[inputs, outputs]).ravel() > 0
+    possible |= channel.pool[outputs] > 0  # a background draw
+    assert pairs.total() > 10_000 and possible.all()
 
 
-def test_words_of_a_note_are_in_another_order(sides):
-    told, _, notes = sides
-    moved = 0
-    for _, _, places in notes:
-        starts = [start for start, _ in places]
-        moved += starts != sorted(starts)
-    assert told["shuffle"] == "note" and moved > 0.95 * len(notes)
-
-
-def test_each_note_drops_or_doubles_up_to_the_share_that_is_said(sides):
-    told, _, notes = sides
-    changes = []
-    for _, entered, places in notes:
-        n = len(words(entered))
-        written = Counter(places)
-        assert max(written.values()) <= 2 and not (len(written) < n and max(written.values()) == 2)
-        assert abs(len(places) - n) < told["vary_length"] * n + 5 * (told["vary_length"] * n) ** 0.5
-        changes.append((len(places) - n) / n)
-    assert min(changes) < -0.1 < 0.1 < max(changes)
-
-
-@pytest.mark.parametrize("order", [{}, {"shuffle": "note"}])
-def test_words_stand_beside_their_own_source_in_any_order(order):
-    """On the identity each word stands beside itself; one that was written twice stands there
-    twice.
-    """
+def test_words_stand_beside_their_own_source():
+    """On the identity each word stands beside itself."""
     text = "The patient, Mary Jones, has pain. No fever in 12 days."
-    channel = identity_channel(words(text)).under(length=0.9, **order)
-    notes = [samples.Source(f"n{i}", "p", [(text, text, False)]) for i in range(30)]
-    seen = Counter()
-    for note in samples.aligned(notes, Obfuscator(channel, Key.from_seed(1), align=True)):
-        for token in note.tokens:
-            assert set(token.released.split()) <= {token.source.lower()}
-            seen[len(token.released.split())] += token.source.isalpha()
-    assert min(seen[0], seen[1], seen[2]) > 20
+    notes = [samples.Source(f"n{i}", "p", [(text, text, False)]) for i in range(3)]
+    obfuscator = Obfuscator(identity_channel(words(text)), Key.from_seed(1), align=True)
+    for note in samples.aligned(notes, obfuscator):
+        shown = [(token.source.lower(), token.released) for token in note.tokens]
+        assert [pair for pair in shown if pair[1]] == [(word, word) for word in words(text)]
 
 
 def test_a_long_note_is_cut_after_it_was_treated(desk, monkeypatch):
@@ -141,7 +114,7 @@ def test_a_long_note_is_cut_after_it_was_treated(desk, monkeypatch):
     begins.
     """
     monkeypatch.setattr(samples, "LONGEST", 97)
-    assert main(release(desk, "cut", *IN_ORDER)) == 0
+    assert main(release(desk, "cut")) == 0
     released = pq.read_table(desk / "cut/release/notes.parquet")["text"].to_pylist()
     for note in shown(desk / "cut"):
         assert any(f"{text} ".startswith(f"{' '.join(note)} ") for text in released)

@@ -97,10 +97,11 @@ def test_the_order_of_the_release_tells_nothing_of_that_of_the_source(desk):
 def test_released_text_is_plain_words_of_enough_patients(desk):
     texts = pq.read_table(desk / "out/release/notes.parquet")["text"].to_pylist()
     assert all(
-        re.fullmatch(r"(?:\w+(?: \w+)*)?", text) and not re.search(r"\d", text) for text in texts
+        re.fullmatch(r"(?:\w+\.?(?: \w+\.?)*)?", text) and not re.search(r"\d", text)
+        for text in texts
     )
     users: dict[str, set[str]] = {}
-    channel = set(" ".join(texts).split())
+    channel = set(words(" ".join(texts)))
     source = pq.read_table(desk / "demo/notes.parquet", columns=["patient_id", "text"]).to_pylist()
     for row in source:
         for word in set(words(row["text"])) & channel:
@@ -129,7 +130,6 @@ def test_findings_and_manifests_agree(desk):
     assert {
         "attack.inversion",
         "attack.own_name",
-        "attack.name_to_name",
         "utility.transfer",
     } <= {f.measure for f in findings}
     assert public["accounting"]["read"] == public["accounting"]["written"] + sum(

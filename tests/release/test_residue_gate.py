@@ -93,7 +93,6 @@ def test_a_release_with_the_detector_off_is_refused_and_with_it_on_passes(
     ("kind", "more"),
     [
         ("obfuscated", ["--set", "dim=12", "--set", "epochs=1", "--set", "window=5"]),
-        ("coded", ["--set", "dim=12", "--set", "epochs=1", "--set", "window=5"]),
         ("synthetic", ["--set", "lm.model=unigram", "--set", "synthetic.count=60"]),
     ],
 )

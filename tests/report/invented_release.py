@@ -108,14 +108,14 @@ def adversaries() -> list[Finding]:
             unit=unit,
         )
         for target, n, unit, row in (
-            ("names", 835, "tokens", (3, 9, 4, 21, 160, 331)),
-            ("planted names", 512, "tokens", (0, 2, 1, 14, 102, 188)),
-            ("words", 24000, "tokens", (2210, 3110, 2400, 4020, 9150, 12480)),
-            ("rare words", 2600, "tokens", (4, 11, 6, 80, 340, 462)),
-            ("note by ten words", 300, "notes", (41, 44, 41, 47, 60, 102)),
-            ("note by the patient's other notes", 300, "notes", (107, 111, 107, 110, 120, 130)),
-            ("note by its whole text", 300, "notes", (295, 297, 296, 297, 299, 300)),
-            ("note by public knowledge", 488, "notes", (7, 12, 7, 13, 19, 30)),
+            ("names", 835, "tokens", (3, 9, 21, 160, 331)),
+            ("planted names", 512, "tokens", (0, 2, 14, 102, 188)),
+            ("words", 24000, "tokens", (2210, 3110, 4020, 9150, 12480)),
+            ("rare words", 2600, "tokens", (4, 11, 80, 340, 462)),
+            ("note by ten words", 300, "notes", (41, 44, 47, 60, 102)),
+            ("note by the patient's other notes", 300, "notes", (107, 111, 110, 120, 130)),
+            ("note by its whole text", 300, "notes", (295, 297, 297, 299, 300)),
+            ("note by public knowledge", 488, "notes", (7, 12, 13, 19, 30)),
         )
         for adversary, hits in zip(held, row, strict=True)
     ]
@@ -248,7 +248,7 @@ def of_kind(kind: str) -> ReleaseRecord:
     """A record of one kind; only kinds that replace every word have a token
     accounting.
     """
-    if kind in ("obfuscated", "coded"):
+    if kind == "obfuscated":
         return replace(record(), kind=kind)
     found = [f for f in findings() if f.detail.get("target") not in ("words", "rare words")]
     copies = share("copies", "recipient", 40, 20000, 0.0, gated=True)
@@ -275,7 +275,7 @@ def record(*, failed: bool = False, off: bool = False, test_seed: bool = False) 
         gates=gates(failed=failed, off=off),
         findings=tuple(findings()),
         phi=PHI,
-        settings=(Fact("n", "3-14"), Fact("scope", "patient"), Fact("patients", "(given)"),
+        settings=(Fact("n", "3-14"), Fact("layout", "sentences"), Fact("patients", "(given)"),
                   Fact("min_patients", 5)),
         provenance=(Fact("Released notes, SHA-256", "9a" * 32), Fact("Key commitment", "c4" * 32),
                     Fact("Determinism", "statistical"),

@@ -219,8 +219,8 @@ def test_clipping_keeps_whole_words_where_it_can():
 def test_an_adversary_with_more_has_at_least_the_success_of_one_with_less():
     lines = {line.target: line.cells for line in table(record()).lines}
     cells = lines["Names of patients recovered"]
-    assert [cell.row.value.value for cell in cells] == [n / 835 for n in (3, 9, 9, 21, 160, 331)]
-    assert [cell.gated for cell in cells] == [True] * 4 + [False] * 2
+    assert [cell.row.value.value for cell in cells] == [n / 835 for n in (3, 9, 21, 160, 331)]
+    assert [cell.gated for cell in cells] == [True] * 3 + [False] * 2
     assert lines["Kept columns inferred or unique"][0].row is None
 
 
@@ -253,7 +253,7 @@ def test_below_the_threshold_is_true_of_every_target_of_a_criterion():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_headline_counts_what_the_three_criteria_call_above_the_threshold(kind):
     held = of_kind(kind)
-    unique = share("layout", "recipient", 300, 300, 0.0, unit="notes")
+    unique = share("kept columns", "recipient", 300, 300, 0.0, unit="notes")
     held = replace(held, findings=(*held.findings, unique))
     page = first_page(held)
     counted = {
@@ -264,13 +264,13 @@ def test_the_headline_counts_what_the_three_criteria_call_above_the_threshold(ki
     assert page.above == len([one for one in page.judged if one.verdict == "above the threshold"])
     said = render(held).partition('id="adversaries"')[0]
     assert f"{page.above} of {len(page.judged)} risks above the threshold" in said
-    assert "notes found from their whole text" in said and "notes unique by their layout" in said
+    assert "notes found from their whole text" in said and "kept columns inferred or unique" in said
 
 
 def test_known_pairs_have_one_figure_on_page_one_and_in_the_table():
     found = (
         share("words", "shadow", 94, 10_000, 0.001),
-        share("words", "pairs-1", 47, 10_000, 0.001),
+        share("words", "pairs-20", 47, 10_000, 0.001),
     )
     held = replace(record(), findings=found)
     third, (line,) = first_page(held).risks[2], table(held).lines
@@ -319,16 +319,16 @@ def test_an_attacker_who_got_no_figure_has_no_column_and_the_reason_is_listed():
 
 
 def test_every_figure_of_the_adversary_table_has_chance_or_says_that_there_is_none(passed):
-    layout = share("layout", "recipient", 290, 300, None, unit="notes")
+    kept = share("kept columns", "recipient", 290, 300, None, unit="notes")
     copied = replace(
         share("copies", "recipient", 40, 20_000, None), control=0.004, control_kind="negative"
     )
-    held = replace(passed, findings=(*passed.findings, layout, copied))
+    held = replace(passed, findings=(*passed.findings, kept, copied))
     got = [(cell, line) for line in table(held).lines for cell in line.cells if cell.row]
     assert all(
         re.match("chance .*\\d|no chance level|control .*\\d", cell.beside) for cell, _ in got
     )
-    said = columns_of(render(held), "layout")
+    said = columns_of(render(held), "Kept columns")
     assert "no chance level" in next(iter(said.values()))
 
 

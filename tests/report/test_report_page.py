@@ -159,7 +159,7 @@ def test_every_kind_renders(kind):
     page = Page(render(of_kind(kind)))
     assert f"{kind.capitalize()}. {KINDS[kind]}" in page.said
     assert all(text.split(" , ")[0] in page.said for text in EXCERPTS[:2])
-    assert ("Tokens of the source by class" in page.said) == (kind in ("obfuscated", "coded"))
+    assert ("Tokens of the source by class" in page.said) == (kind == "obfuscated")
 
 
 @pytest.mark.parametrize("name", PAGES)

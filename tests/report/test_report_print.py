@@ -78,11 +78,8 @@ def worse():
     low = [replace(f, value=-0.3, low=-0.5, high=-0.1) if f.measure.startswith("utility")
         and f.value else f
            for f in findings()]  # fmt: skip
-    unique = [
-        share(target, "recipient", 300, 300, 0.0, unit="notes")
-        for target in ("layout", "kept columns")
-    ]
-    return replace(record(), findings=(*low, *unique))
+    unique = share("kept columns", "recipient", 300, 300, 0.0, unit="notes")
+    return replace(record(), findings=(*low, unique))
 
 
 CASES = {

@@ -97,7 +97,6 @@ def test_nothing_is_a_dash_and_small_is_small():
 def test_the_longest_fitting_entry_is_taken():
     assert find("attack.inversion")[0] == "attack.inversion"
     assert find("attack.inversion_rare")[0] == "attack.inversion"
-    assert find("attack.inversion_repeated")[0] == "attack.inversion_repeated"
     assert find("attack.own_name")[0] == "attack.own_name"
     assert find("attack.own_phone")[0] == "attack.own"
     assert find("attack.something_new")[0] == "attack"

@@ -34,7 +34,7 @@ def settings(**more):
     return load_settings(CompareSettings, {"label": "diagnosis_group", "workers": 1, **more})
 
 
-QUICK = {"kind": ("coded", "deidentified"), "setting": ("small=kind=coded,cluster_size=8",)}
+QUICK = {"kind": ("obfuscated", "deidentified"), "setting": ("small=kind=obfuscated,n=5",)}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def done(notes, tmp_path_factory):
 def test_a_row_for_each_release(done):
     comparison, _ = done
     table = table_of(comparison)
-    assert [row[0] for row in table.rows] == ["coded", "deidentified", "small (coded)"]
+    assert [row[0] for row in table.rows] == ["obfuscated", "deidentified", "small (obfuscated)"]
     assert all(len(row) == len(table.heads) for row in table.rows)
     cells = dict(zip(table.heads, table.rows[0], strict=True))
     figure = r"\d+\.\d+ \(\d+\.\d+\)"
@@ -146,7 +146,7 @@ def test_releases_fail_only_for_other_reasons_than_the_test_seed(done):
 def test_findings_name_their_release(done):
     comparison, _ = done
     findings = read_findings(comparison.folder / "findings.json")
-    assert {f.detail["release"] for f in findings} == {"coded", "deidentified", "small"}
+    assert {f.detail["release"] for f in findings} == {"obfuscated", "deidentified", "small"}
     seconds = [f for f in findings if f.measure == "compare.seconds"]
     assert [f.value for f in seconds] == [m.seconds for m in comparison.releases]
 
@@ -171,7 +171,7 @@ def test_word_vectors_are_trained_once(done):
     runs = done[0].folder / "runs"
     told = [
         json.loads((runs / name / "vault/manifest.json").read_text())["vectors"]["from"]
-        for name in ("coded", "small")
+        for name in ("obfuscated", "small")
     ]
     assert told == ["trained on these notes", "given, not trained on these notes"]
 
@@ -180,7 +180,7 @@ def test_the_same_call_measures_nothing_again(done, notes):
     comparison, _ = done
     said = []
     again = compare_releases(notes, comparison.folder, settings(**QUICK), said.append)
-    assert said == [f"{name}: measured before" for name in ("coded", "deidentified", "small")]
+    assert said == [f"{name}: measured before" for name in ("obfuscated", "deidentified", "small")]
     assert again.releases == comparison.releases
 
 
@@ -189,7 +189,7 @@ def test_an_interrupted_comparison_makes_only_what_is_missing(done, notes):
     said = []
     (out / "runs/deidentified.json").unlink()
     compare_releases(notes, out, settings(**QUICK), said.append)
-    assert "measure deidentified" in said and "coded: measured before" in said
+    assert "measure deidentified" in said and "obfuscated: measured before" in said
 
 
 def test_settings_become_releases():
@@ -199,10 +199,12 @@ def test_settings_become_releases():
     assert list(made) == [*BUILT_IN, "wide"]
     assert str(made["wide"].channel.n) == "7-20" and made["wide"].kind == "obfuscated"
     assert made["paper"].vectors.algorithm == "cbow"
-    assert {each.label for each in made.values()} == {made["coded"].label}
+    assert {each.label for each in made.values()} == {made["obfuscated"].label}
     assert {each.seed for each in made.values()} == {1}
-    coded = candidates(settings(kind=("coded",), setting=("s=kind=coded,cluster_size=8", "w=n=5")))
-    assert [each.name for each in coded] == ["coded", "s"]
+    chosen = candidates(
+        settings(kind=("deidentified",), setting=("s=kind=deidentified,phi=false", "w=n=5"))
+    )
+    assert [each.name for each in chosen] == ["deidentified", "s"]
 
 
 @pytest.mark.parametrize(
@@ -210,9 +212,9 @@ def test_settings_become_releases():
     [
         ("wide", "NAME=KEY=VALUE"),
         ("a/b=n=7", "NAME=KEY=VALUE"),
-        ("coded=n=7", "the name is in use"),
+        ("obfuscated=n=7", "the name is in use"),
         ("x=nothing=7", "no setting nothing"),
-        ("x=kind=coded,lm.epochs=2", "applies to --as synthetic"),
+        ("x=kind=obfuscated,lm.epochs=2", "applies to --as synthetic"),
     ],
 )
 def test_wrong_settings_are_refused(given, message):
@@ -250,9 +252,11 @@ def test_utility_that_was_not_measured_gives_the_reason(tmp_path):
     findings = tuple(
         unmeasured(f"utility.{task}", why, better="higher") for task in ("transfer", "within")
     )
-    comparison = Comparison(settings(), 100, 60, (Measured("coded", "coded", findings),), tmp_path)
+    comparison = Comparison(
+        settings(), 100, 60, (Measured("obfuscated", "obfuscated", findings),), tmp_path
+    )
     assert table_of(comparison).reasons == (
-        "(coded, classifier; coded, within): Not measured: the label has one class.",
+        "(obfuscated, classifier; obfuscated, within): Not measured: the label has one class.",
     )
 
 
@@ -283,4 +287,4 @@ def test_public_text_adds_private_synthetic_releases(tmp_path):
     }
     assert made["epsilon-3"].synthetic.public == tmp_path / "p.txt"
     with pytest.raises(UsageError, match="in use"):
-        candidates(settings(setting=("epsilon-3=kind=coded",)))
+        candidates(settings(setting=("epsilon-3=kind=obfuscated",)))

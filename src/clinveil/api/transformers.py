@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from clinveil.api.frames import Notes, Reading, in_python, known_patients, scratch, table_of
 from clinveil.api.spans import spans_like, triple
-from clinveil.channel.policy import Scope
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.keys import Key
@@ -182,8 +181,6 @@ class Obfuscator(TransformerMixin, BaseEstimator):
 
     Args:
         n: neighbours to draw from: 5, or a range "3-14".
-        scope: scope in which a word keeps its replacement: `occurrence` (none, as in the paper),
-            `note`, `patient`, `corpus`, or `rare` (the patient's, of rare words only).
         vectors: trained vectors, or their path; by default they are trained in `fit`.
         key: the secret key for random draws; by default a new one. `channel_` and `vectors_` are
             secret too.
@@ -204,7 +201,6 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         self,
         n: str | int = "3-14",
         *,
-        scope: Scope = "patient",
         vectors: Vectors | str | Path | None = None,
         key: Key | None = None,
         seed: int = 1,
@@ -213,7 +209,6 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.n = n
-        self.scope = scope
         self.vectors = vectors
         self.key = key
         self.seed = seed
@@ -234,15 +229,13 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         from clinveil.vectors.imported import at_hand
 
         corpus, _ = _opened(notes, self.columns)
-        how = load_settings(
-            ChannelSettings, {"n": self.n, "scope": self.scope, **self._those(ChannelSettings)}
-        )
+        how = load_settings(ChannelSettings, {"n": self.n, **self._those(ChannelSettings)})
         self.key_ = _key(self.key)
         with scratch() as folder:
             self.vectors_: Vectors = self._vectors(corpus, folder)
             if self.vectors is not None:
                 self.vectors_ = at_hand(self.vectors_, count_words(corpus, folder))
-        built = build_channel(self.vectors_, how, key=self.key_, threads=self.workers)
+        built = build_channel(self.vectors_, how, threads=self.workers)
         self.channel_: Channel = built[0]
         self.neighbours_: Neighbours = built[1]
         return self

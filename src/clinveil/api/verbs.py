@@ -66,15 +66,15 @@ def release(
     Args:
         notes: a path, a frame, or a list of strings (each of a separate patient).
         out: the folder; `out/release` may leave, `out/vault` never.
-        kind: `obfuscated` (the default), `coded`, `deidentified` or `synthetic`; `--as` of the
+        kind: `obfuscated` (the default), `deidentified` or `synthetic`; `--as` of the
             command.
         config: TOML file of settings, or "paper" or "strict"; options override it.
         vectors: pretrained word vectors to use instead of training on the notes.
         reuse: vault of an earlier run (`OUT/vault`), to reuse its key, vectors, channel and model.
         say: receives the lines that the command prints to stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores:
-            `patients`, `label`, `n`, `epochs`, `scope`, …; tables of the TOML file as dictionaries
-            (`lm={"model": "gpt"}`). `workers` is 1 here; with more, a script needs `if __name__ ==
+            `patients`, `label`, `n`, `epochs`, …; tables of the TOML file as dictionaries
+            (`lm={"model": "lstm"}`). `workers` is 1 here; with more, a script needs `if __name__ ==
             "__main__":`.
 
     Returns:

@@ -147,8 +147,7 @@ class Attack(Settings):
         sees_all: whether it must read every note of a release, even where other attacks use a
             sample of patients.
         order: its position among the attacks of a release, which run in sequence and share one
-            generator (inversion 100, repetition 400, linkage 450, identifiers 600, name-outputs
-            700, uniqueness 900).
+            generator (inversion 100, linkage 450, identifiers 600, uniqueness 900).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

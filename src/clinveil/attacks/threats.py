@@ -14,9 +14,7 @@ from typing import Literal, cast, get_args
 from clinveil.core.finding import Finding
 from clinveil.stats.findings import unmeasured
 
-Holding = Literal[
-    "recipient", "shadow", "pairs-1", "pairs-20", "pairs-200", "stolen-vectors", "stolen-vault"
-]
+Holding = Literal["recipient", "shadow", "pairs-20", "pairs-200", "stolen-vectors", "stolen-vault"]
 Target = Literal[
     "names",
     "planted names",
@@ -30,27 +28,25 @@ Target = Literal[
     "membership",
     "copies",
     "kept columns",
-    "layout",
 ]
 TARGETS: tuple[Target, ...] = get_args(Target)
 LABELS: Mapping[Holding, str] = {
     "recipient": "Recipient (release and public text)",
     "shadow": "Recipient with shadow vectors",
-    "pairs-1": "Recipient with 1 known pair",
     "pairs-20": "Recipient with 20 known pairs",
     "pairs-200": "Recipient with 200 known pairs",
     "stolen-vectors": "Attacker with the vault's vectors (upper bound)",
     "stolen-vault": "Attacker with the whole vault",
 }
 HOLDINGS: tuple[Holding, ...] = tuple(LABELS)
-GATED: frozenset[Holding] = frozenset({"recipient", "shadow", "pairs-1", "pairs-20"})
+GATED: frozenset[Holding] = frozenset({"recipient", "shadow", "pairs-20"})
 """Adversaries that gates judge; 200 known pairs and stolen vectors are only reported."""
 EVERYTHING = (
     "Not measured: the key replays every draw, so an attacker with the whole vault recovers"
     " everything."
 )
 
-_RECIPIENTS: tuple[Holding, ...] = ("recipient", "shadow", "pairs-1", "pairs-20", "pairs-200")
+_RECIPIENTS: tuple[Holding, ...] = ("recipient", "shadow", "pairs-20", "pairs-200")
 _INCLUDED: Mapping[Holding, tuple[Holding, ...]] = {
     **{holding: _RECIPIENTS[: number + 1] for number, holding in enumerate(_RECIPIENTS)},
     "stolen-vectors": ("recipient", "shadow", "stolen-vectors"),
@@ -71,13 +67,11 @@ _NO_NOTE = "does not apply, because no released note is the protected form of a 
 _WORD_BY_WORD: Mapping[Target, str] = {"membership": _NO_MODEL, "copies": _ONE_SOURCE}
 _NOT_APPLICABLE: Mapping[str, Mapping[Target, str]] = {
     "obfuscated": _WORD_BY_WORD,
-    "coded": _WORD_BY_WORD,
     "deidentified": {**dict.fromkeys(_WORDS, _AS_THEY_ARE), **_WORD_BY_WORD},
     "synthetic": {
         **dict.fromkeys(("names", "words", "rare words"), _NO_SOURCE),
         **dict.fromkeys(_LINKS, _NO_NOTE),
         "kept columns": "does not apply, because no column is copied from the source",
-        "layout": "does not apply, because the layout is written by the language model",
     },
 }
 
@@ -186,10 +180,19 @@ def _row(holding: Holding, target: Target, candidates: list[Finding]) -> Row:
     top = max(measured, key=above_chance)
     gated = holding in GATED and bool(top.detail.get("gated"))
     by = cast(Holding, top.detail["adversary"])
-    interval = top.low, top.high, top.chance
-    attack = method_of(top) or top.measure
     return Row(
-        holding, target, top.value, *interval, top.n, top.unit, gated, attack, by, finding=top
+        holding,
+        target,
+        top.value,
+        top.low,
+        top.high,
+        top.chance,
+        top.n,
+        top.unit,
+        gated,
+        attack=method_of(top) or top.measure,
+        by=by,
+        finding=top,
     )
 
 
@@ -210,7 +213,7 @@ def not_applicable(kind: str) -> list[Finding]:
     release.
 
     Args:
-        kind: obfuscated, coded, deidentified or synthetic.
+        kind: obfuscated, deidentified or synthetic.
 
     Raises:
         KeyError: unknown kind.

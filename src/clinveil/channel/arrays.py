@@ -20,16 +20,14 @@ class Notes(NamedTuple):
 
     Attributes:
         data, offsets: uint8 and (n + 1,) int64, the texts.
-        keys: (n, KEYS, 2) uint64, SipHash keys per note; unused ones are undefined.
-        rows, forms: (n_occurrences,) int64 and uint64: row (-1 if unknown) and keyed hash of the
-            lookup form of each non-ASCII word, in order.
+        keys: (n, 2) uint64, a SipHash key per note.
+        rows: (n_occurrences,) int64, row (-1 if unknown) of each non-ASCII word, in order.
     """
 
     data: Bytes
     offsets: Ints
     keys: Words64
     rows: Ints
-    forms: Words64
 
 
 class Tables(NamedTuple):
@@ -40,14 +38,10 @@ class Tables(NamedTuple):
         lower: (256,) uint8, lower case of ASCII letters; 0 for other bytes.
         data, offsets: uint8 and (n_words + 1,) int64, the words.
         slots: (2^b,) int32, open-addressing hash table of the words: row + 1, or 0 if free.
-        forms: (n_words,) uint64, keyed hashes of the words, used for draws repeated within a scope.
         kept: (n_words,) bool, words kept on request.
-        scopes: (n_words + 1,) uint8, index of the key for draws of each row; the last row is for
-            unknown words.
         indptr, indices: the channel's rows and outputs.
         limits, others: (n_entries,) uint64 and int32, Walker's alias table: entry j of a row yields
             indices[j] with probability limits[j] / 2^64, otherwise others[j].
-        form_key: the SipHash key of `forms`.
     """
 
     kinds: Bytes
@@ -55,14 +49,11 @@ class Tables(NamedTuple):
     data: Bytes
     offsets: Ints
     slots: SmallInts
-    forms: Words64
     kept: Mask
-    scopes: Bytes
     indptr: Ints
     indices: SmallInts
     limits: Words64
     others: SmallInts
-    form_key: tuple[np.uint64, np.uint64]
 
 
 class Options(NamedTuple):
@@ -71,16 +62,13 @@ class Options(NamedTuple):
     Attributes:
         keep_layout, end_sentences: `Policy.layout` is "keep" or "sentences". mask_numbers: write
             one `#` per digit.
-        align, locate: return source offsets and released offsets of words. length, background: as
-            in `Policy`.
+        align: return source offsets of words. background: as in `Policy`.
     """
 
     keep_layout: bool
     end_sentences: bool
     mask_numbers: bool
     align: bool
-    locate: bool
-    length: float
     background: float
 
 
@@ -89,13 +77,10 @@ class Places(NamedTuple):
 
     Attributes:
         starts, ends: int32, code points of its source word.
-        firsts, lasts: int64, its bytes in the released text.
     """
 
     starts: SmallInts
     ends: SmallInts
-    firsts: Ints
-    lasts: Ints
 
 
 class Released(NamedTuple):

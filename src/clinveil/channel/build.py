@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.channel.channel import Channel, usable
-from clinveil.channel.kernel import OCCURRENCE, PATIENT
-from clinveil.channel.mechanism import NO_POOL, Material, Mechanism, common_pool, mechanisms
+from clinveil.channel.neighbour_channel import NO_POOL, common_pool, neighbour_channel
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.core.types import Ints, Mask
 from clinveil.lexicons.words import word_list
@@ -29,49 +27,38 @@ def build_channel(
     vectors: Vectors,
     settings: ChannelSettings,
     *,
-    key: Key,
     threads: int,
     counts: WordCounts | None = None,
-    names: frozenset[str] = frozenset(),
 ) -> tuple[Channel, Neighbours]:
     """Return the channel of the settings and its neighbour table.
 
     Args:
         vectors: all words are inputs; those above the rare-word floor are outputs.
-        key: derives N per type, cluster codes and the seed of clustering.
         counts: word counts of the notes; required for imported vectors, which lack patient counts.
-        names: words of known patients' names, in lookup form.
 
     Raises:
         InputError: too few patients or eligible words, or an unreadable word file.
     """
-    mechanism = mechanism_of(settings)
-    small = settings.allow_small
     eligible = output_floor(
-        vectors, settings.min_patients, need=mechanism.need, allow_small=small, counts=counts
+        vectors,
+        settings.min_patients,
+        need=settings.n.high + 1,
+        allow_small=settings.allow_small,
+        counts=counts,
     )
-    table = neighbours(vectors, mechanism.reach, eligible=eligible, threads=threads)
+    table = neighbours(vectors, settings.n.high, eligible=eligible, threads=threads)
     frequencies = vectors.counts
     if frequencies is None:
         known = dict(zip(counts.words, counts.counts.tolist(), strict=True)) if counts else {}
         frequencies = np.array([known.get(word, 0) for word in vectors.words], dtype=np.int64)
     pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
-    seed = key.digest("noise draws") % 2**31
-    counted = replace(vectors, counts=frequencies)
-    channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, names=names))
+    channel = neighbour_channel(vectors.words, settings.n, table, pool)
     dropped = word_list("function") if settings.drop_stop_words else frozenset()
     dropped |= read_words(settings.drop_words) if settings.drop_words else frozenset()
     # Words that are also kept are written.
     channel = replace(channel, policy=settings.policy).dropping(dropped)
-    channel = channel.keeping(read_words(settings.keep_words) if settings.keep_words else ())
-    return scoped(channel, frequencies), table
-
-
-def mechanism_of(settings: ChannelSettings) -> Mechanism:
-    """Return the mechanism of the settings, with its own settings."""
-    kind = mechanisms.get(settings.mechanism)
-    given = {**dict(settings), **dict(settings.own)}
-    return kind(**{name: given[name] for name in kind.model_fields if name in given})
+    kept = read_words(settings.keep_words) if settings.keep_words else ()
+    return channel.keeping(kept), table
 
 
 def read_words(path: Path) -> frozenset[str]:
@@ -150,16 +137,3 @@ def _patients(vectors: Vectors, counts: WordCounts | None) -> tuple[int, Ints]:
     known = dict(zip(counts.words, counts.patients.tolist(), strict=True))
     patients = (known.get(word, 0) for word in vectors.words)
     return counts.n_patients, np.fromiter(patients, dtype=np.int64, count=len(vectors))
-
-
-def scoped(channel: Channel, counts: Ints) -> Channel:
-    """Return the channel with the scope of each row: for scope "rare", rare words per patient,
-    others per occurrence.
-
-    Args:
-        counts: (n_words,) occurrences of the words.
-    """
-    if channel.policy.scope != "rare":
-        return replace(channel, scopes=None)
-    rare = np.append(counts < channel.policy.rare_below, True)
-    return replace(channel, scopes=np.where(rare, PATIENT, OCCURRENCE).astype(np.uint8))

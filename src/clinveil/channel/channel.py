@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
-from clinveil.channel.policy import PLAIN, SCOPES, Policy
+from clinveil.channel.policy import PLAIN, Policy
 from clinveil.core.tokens import words as words_of
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
 
@@ -97,12 +97,9 @@ class Channel:
         mechanism, parameters: recorded in the manifest.
         kept: words left unchanged on request (`keep_words`).
         policy: how notes are written. Not part of the saved channel or its digest.
-        scopes: (n_words + 1,) uint8, substitution scope of each row (index in `policy.SCOPES`);
-            None: `policy.scope` for all rows.
 
     Raises:
-        ValueError: a row does not sum to 1, an output is neither eligible nor kept, or scopes have
-            the wrong shape.
+        ValueError: a row does not sum to 1, or an output is neither eligible nor kept.
     """
 
     words: Sequence[str] = field(repr=False)
@@ -114,7 +111,6 @@ class Channel:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     kept: frozenset[str] = field(default=frozenset(), repr=False)
     policy: Policy = PLAIN
-    scopes: NDArray[np.uint8] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         n_words = len(self.words)
@@ -151,28 +147,6 @@ class Channel:
         ):
             raise ValueError("a word below the rare-word floor is an output of the channel")
         hold_read_only(self, "indptr", "indices", "probabilities", "eligible")
-        if self.scopes is not None:
-            if (
-                self.scopes.shape != (n_words + 1,)
-                or self.scopes.dtype != np.uint8
-                or self.scopes.max() >= len(SCOPES)
-            ):
-                raise ValueError(f"a channel of {n_words} words needs {n_words + 1} scopes")
-            hold_read_only(self, "scopes")
-
-    @property
-    def shortfalls(self) -> tuple[str, ...]:
-        """Constraints of the mechanism that this vocabulary cannot meet, one sentence each."""
-        found = self.parameters
-        if found.get("as_wanted", True):
-            return ()
-        share = f"one word has {found['greatest_share']:.0%} of the tokens of its cluster"
-        return (
-            (
-                f"The clusters miss their limits: the smallest has {found['fewest_words']} eligible"
-                f" words; {share}."
-            ),
-        )
 
     @cached_property
     def ids(self) -> dict[str, int]:
@@ -203,24 +177,6 @@ class Channel:
         summed = np.bincount(self.rows[same], self.probabilities[same], len(self.words) + 1)
         return read_only_view(np.asarray(summed[: len(self.words)], dtype=np.float64))
 
-    @property
-    def row_scopes(self) -> NDArray[np.uint8]:
-        """Substitution scope of each row, (n_words + 1,). Raises ValueError for scope "rare"
-        without `scopes`.
-        """
-        if self.scopes is not None:
-            return self.scopes
-        if self.policy.scope not in SCOPES:
-            raise ValueError(
-                f"scope {self.policy.scope!r} needs a scope per row: see `build.scoped`"
-            )
-        return np.full(len(self.words) + 1, SCOPES.index(self.policy.scope), dtype=np.uint8)
-
-    @property
-    def maps_to_itself(self) -> bool:
-        """Whether a word that is not kept on request can be replaced by itself."""
-        return any(self.words[i] not in self.kept for i in np.flatnonzero(self.unchanged).tolist())
-
     @cached_property
     def written(self) -> Mask:
         """Possible outputs of known words, (n_words,) bool; pool words count only with background
@@ -238,22 +194,6 @@ class Channel:
         reads all outputs.
         """
         return bool(usable([self.words[i] for i in np.unique(self.indices).tolist()]).all())
-
-    @cached_property
-    def settled(self) -> bool:
-        """Whether several draws disclose no more than one: known words that share an output have
-        equal rows.
-        """
-        known = self.rows < self.unknown
-        rows = self.rows[known]
-        outputs = self.indices[known]
-        marks = np.random.default_rng(0).random(len(self.words))
-        sums = np.bincount(rows, self.probabilities[known] * marks[outputs], len(self.words))[rows]
-        least = np.full(len(self.words), np.inf)
-        most = np.full(len(self.words), -np.inf)
-        np.minimum.at(least, outputs, sums)
-        np.maximum.at(most, outputs, sums)
-        return bool((most - least < SUM_TOLERANCE).all())  # -inf for outputs that no row has
 
     def outputs(self, prior: NDArray[Any]) -> Doubles:
         """Return the expected frequency of each output, (n_words,), for a prior of (n_words,) or
@@ -335,12 +275,8 @@ class Channel:
         return mixed
 
     def under(self, **policy: Any) -> Channel:
-        """Return the channel with some fields of its `Policy` replaced.
-
-        A new `scope` discards the scopes of single rows; `build.scoped` computes them again.
-        """
-        scopes = None if "scope" in policy else self.scopes
-        return replace(self, policy=replace(self.policy, **policy), scopes=scopes)
+        """Return the channel with some fields of its `Policy` replaced."""
+        return replace(self, policy=replace(self.policy, **policy))
 
     def keeping(self, words: Iterable[str]) -> Channel:
         """Return the channel with these words (lookup forms) left unchanged."""

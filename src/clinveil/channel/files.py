@@ -1,4 +1,4 @@
-"""Store a channel as a private folder: words.arrow, four or five arrays, meta.json; no pickle."""
+"""Store a channel as a private folder: words.arrow, four arrays, meta.json; no pickle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from clinveil.core.files import private_folder, save_array
 
 SCHEMA = "clinveil.channel/1"
 ARRAYS = ("indptr", "indices", "probabilities", "eligible")
-SCOPES = "scopes"  # optional array
 
 
 def save_channel(channel: Channel, path: Path) -> None:
@@ -30,7 +29,7 @@ def save_channel(channel: Channel, path: Path) -> None:
         private_folder(folder)
         table = pa.table({"word": pa.array(channel.words, pa.string())})
         feather.write_feather(table, folder / "words.arrow", compression="zstd")
-        for name in _arrays(channel):
+        for name in ARRAYS:
             save_array(folder / f"{name}.npy", getattr(channel, name))
         (folder / "meta.json").write_text(json.dumps(_meta(channel), indent=1), encoding="utf-8")
 
@@ -44,15 +43,17 @@ def load_channel(path: Path, policy: Policy | None = None) -> Channel:
         meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
         words = feather.read_table(path / "words.arrow")["word"].to_pylist()
         arrays = {name: np.load(path / f"{name}.npy", allow_pickle=False) for name in ARRAYS}
-        if (path / f"{SCOPES}.npy").exists():
-            arrays[SCOPES] = np.load(path / f"{SCOPES}.npy", allow_pickle=False)
-        kept = frozenset(meta["kept"])
-        fields = {
-            "mechanism": meta["mechanism"],
-            "parameters": meta["parameters"],
-            "policy": policy or Policy(),
-        }
-        return Channel(words, **arrays, **fields, kept=kept)
+        return Channel(
+            words,
+            indptr=arrays["indptr"],
+            indices=arrays["indices"],
+            probabilities=arrays["probabilities"],
+            eligible=arrays["eligible"],
+            mechanism=meta["mechanism"],
+            parameters=meta["parameters"],
+            kept=frozenset(meta["kept"]),
+            policy=policy or Policy(),
+        )
     except (OSError, ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
         # Messages of `Channel`, and of NumPy about shapes; others may contain a word.
         why = f": {error}" if type(error) is ValueError else ""
@@ -62,19 +63,13 @@ def load_channel(path: Path, policy: Policy | None = None) -> Channel:
 
 
 def channel_digest(channel: Channel) -> str:
-    """Return the SHA-256 in hex of words, matrix, floor, mechanism and scopes, as in the
-    manifest.
-    """
+    """Return the SHA-256 in hex of words, matrix, floor and mechanism, as in the manifest."""
     digest = hashlib.sha256(
         json.dumps([_meta(channel), list(channel.words)], sort_keys=True).encode()
     )
-    for name in _arrays(channel):
+    for name in ARRAYS:
         digest.update(np.ascontiguousarray(getattr(channel, name)).data)
     return digest.hexdigest()
-
-
-def _arrays(channel: Channel) -> tuple[str, ...]:
-    return ARRAYS if channel.scopes is None else (*ARRAYS, SCOPES)
 
 
 def _meta(channel: Channel) -> dict[str, Any]:

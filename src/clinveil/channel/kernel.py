@@ -1,9 +1,9 @@
 """The compiled token loop: UTF-8 bytes of notes to UTF-8 bytes of released notes in one pass.
 
-For each token it looks up the word's row, draws with a keyed pseudo-random function of (note,
-patient or corpus; position or word), and writes the output. Words are reordered afterwards
-(`order.py`). The slow reference implementation is `tests/channel/channel_reference.py`. Token
-boundaries are those of `core/tokens.py`; all functions assume valid UTF-8.
+For each token it looks up the word's row, draws with a keyed pseudo-random function of note and
+position, and writes the output. The slow reference implementation is
+`tests/channel/channel_reference.py`. Token boundaries are those of `core/tokens.py`; all functions
+assume valid UTF-8.
 """
 
 from __future__ import annotations
@@ -28,15 +28,10 @@ _IGNORABLE = 5
 WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED = range(
     12
 )
-THINNED, DOUBLED, RELEASED, COUNTERS = range(12, 16)
+RELEASED = 12
+COUNTERS = 13
 # State of the loop: token counts, then bytes written, words released, non-ASCII words read.
 WRITTEN, ALIGNED, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 4)
-# Indices of a note's SipHash keys: draws by scope of the row (`policy.SCOPES`), then order and
-# length.
-OCCURRENCE, NOTE, PATIENT, CORPUS, ORDER, LENGTH = range(6)
-KEYS = 6
-_AGAIN = np.uint64(1 << 32)  # combined with a word's position for its second draw
-_RATE = np.uint64(0xFFFFFFFFFFFFFFFF)  # used instead of a position for a note's length rate
 # XORed with the input of background draws.
 _COIN = np.uint64(0x9E3779B97F4A7C15)
 _MIXED = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -148,18 +143,6 @@ def hash_strings(
     return hashes
 
 
-@kernel
-def numbered(keys: Words64, places: Ints) -> Words64:
-    """Return SipHash of 0, 1, … for the items of each note, (places[-1],), by `keys`, (n, 2);
-    compiled.
-    """
-    hashes = np.empty(places[places.size - 1], dtype=np.uint64)
-    for note in range(places.size - 1):
-        for i in range(places[note], places[note + 1]):
-            hashes[i] = siphash_word(keys[note, 0], keys[note, 1], np.uint64(i - places[note]))
-    return hashes
-
-
 @helper
 def _code_point(text: Bytes, i: int) -> tuple[int, int]:
     """Return the code point at byte i and its width in bytes."""
@@ -254,31 +237,13 @@ def _find(tables: Tables, text: Bytes, start: int, end: int, value: np.uint64) -
 
 
 @helper
-def _look_up(
-    notes: Notes, tables: Tables, token: Token, position: int, state: Ints
-) -> tuple[int, int, np.uint64]:
-    """Return a word's row (-1 if unknown), its scope, and the input of the draw: position, or hash
-    of its form.
-    """
+def _look_up(notes: Notes, tables: Tables, token: Token, state: Ints) -> int:
+    """Return a word's row, -1 if unknown."""
     start, end, is_ascii, value = token
-    place = state[NON_ASCII]
     if is_ascii:
-        row = _find(tables, notes.data, start, end, value)
-    else:
-        row = notes.rows[place]
-        state[NON_ASCII] += 1
-    scope = tables.scopes[row]  # -1 indexes the last
-    if scope == OCCURRENCE:
-        return row, scope, np.uint64(position)
-    if not is_ascii:
-        return row, scope, notes.forms[place]
-    if row >= 0:
-        return row, scope, tables.forms[row]
-    return (
-        row,
-        scope,
-        siphash(tables.form_key[0], tables.form_key[1], notes.data, start, end, tables.lower),
-    )
+        return _find(tables, notes.data, start, end, value)
+    state[NON_ASCII] += 1
+    return int(notes.rows[state[NON_ASCII] - 1])
 
 
 @helper
@@ -299,7 +264,7 @@ def _draw(tables: Tables, row: int, bits: np.uint64) -> int:
 
 @helper
 def _draw_mixed(
-    tables: Tables, row: int, share: float, k0: np.uint64, k1: np.uint64, what: np.uint64
+    tables: Tables, row: int, share: float, k0: np.uint64, k1: np.uint64, position: np.uint64
 ) -> int:
     """Draw an output for a word: with probability `share` from the pool, unless that is the word
     itself.
@@ -312,54 +277,30 @@ def _draw_mixed(
     if (
         known
         and share > 0
-        and np.float64(siphash_word(k0, k1, what ^ _COIN) >> _11) * _UNIT < share
+        and np.float64(siphash_word(k0, k1, position ^ _COIN) >> _11) * _UNIT < share
     ):
-        drawn = _draw(tables, tables.offsets.size - 1, siphash_word(k0, k1, what ^ _MIXED))
+        drawn = _draw(tables, tables.offsets.size - 1, siphash_word(k0, k1, position ^ _MIXED))
         if drawn >= 0 and drawn != row:
             return drawn
-    return _draw(tables, row, siphash_word(k0, k1, what))
-
-
-@helper
-def _copies(k0: np.uint64, k1: np.uint64, length: float, position: int) -> int:
-    """Return how often to write the word at a position, 0 to 2, under the length key of its
-    note.
-    """
-    rate = length * (2.0 * (np.float64(siphash_word(k0, k1, _RATE) >> _11) * _UNIT) - 1.0)
-    if np.float64(siphash_word(k0, k1, np.uint64(position)) >> _11) * _UNIT >= abs(rate):
-        return 1
-    return 0 if rate < 0 else 2
+    return _draw(tables, row, siphash_word(k0, k1, position))
 
 
 @helper
 def _draw_word(
     notes: Notes, note: int, tables: Tables, how: Options, token: Token, position: int, state: Ints
-) -> tuple[int, int]:
-    """Return the outputs of a word and of its double, -1 if not written; update the counts."""
-    row, scope, what = _look_up(notes, tables, token, position, state)
+) -> int:
+    """Return the output of a word, -1 if not written; update the counts."""
+    row = _look_up(notes, tables, token, state)
     state[WORDS] += 1
     state[UNKNOWN if row < 0 else KNOWN] += 1
     row = tables.offsets.size - 1 if row < 0 else row
-    k0 = notes.keys[note, scope, 0]
-    k1 = notes.keys[note, scope, 1]
-    drawn = _draw_mixed(tables, row, how.background, k0, k1, what)
-    again = -1
-    copies = 1
-    if how.length > 0 and drawn >= 0:
-        copies = _copies(
-            notes.keys[note, LENGTH, 0], notes.keys[note, LENGTH, 1], how.length, position
-        )
-        if copies == 2:
-            again = (
-                drawn if scope else _draw_mixed(tables, row, how.background, k0, k1, what | _AGAIN)
-            )
-        state[THINNED] += copies == 0
-        state[DOUBLED] += copies == 2
-        drawn = drawn if copies else -1
+    k0 = notes.keys[note, 0]
+    k1 = notes.keys[note, 1]
+    drawn = _draw_mixed(tables, row, how.background, k0, k1, np.uint64(position))
     is_kept = drawn == row and tables.kept[drawn]
     state[DROPPED if drawn < 0 else KEPT if is_kept else REPLACED] += 1
-    state[SELF] += (drawn == row or again == row) and not is_kept
-    return drawn, again
+    state[SELF] += drawn == row and not is_kept
+    return drawn
 
 
 @helper
@@ -383,22 +324,11 @@ def _read(
 
 
 @helper
-def _place(
-    places: Places,
-    how: Options,
-    state: Ints,
-    source: tuple[int, int],
-    first: np.int64,
-    last: np.int64,
-) -> None:
-    """Record source (start, end) and released offsets of a word; update the counts."""
-    word = state[ALIGNED]
+def _align(places: Places, how: Options, state: Ints, start: int, end: int) -> None:
+    """Record the source offsets of a released word; update the counts."""
     if how.align:
-        places.starts[word] = source[0]
-        places.ends[word] = source[1]
-    if how.locate:
-        places.firsts[word] = first
-        places.lasts[word] = last
+        places.starts[state[ALIGNED]] = start
+        places.ends[state[ALIGNED]] = end
     state[ALIGNED] += 1
 
 
@@ -458,7 +388,6 @@ def _obfuscate_note(
     while i < end:
         start = i
         drawn = -1
-        again = -1
         masked = False
         copied = False
         kind, i, points, flag, value = _read(notes.data, i, end, tables)
@@ -477,37 +406,34 @@ def _obfuscate_note(
             _QUESTION_SIGN,
         )
         if kind == _WORD:
-            drawn, again = _draw_word(
-                notes, note, tables, how, (start, i, flag, value), position, state
-            )
+            token = (start, i, flag, value)
+            drawn = _draw_word(notes, note, tables, how, token, position, state)
             position += 1
         else:
             masked, copied = _mark(kind, flag, how, state)
         if drawn < 0 and not masked and not copied:
             continue
-        for copy in range(2 if again >= 0 else 1):
-            source = notes.data
-            at = start
-            length = points
-            if drawn >= 0:
-                word = again if copy else drawn
-                source = tables.data
-                at = tables.offsets[word]
-                length = tables.offsets[word + 1] - at
-            if written + length + 2 > data.size:  # one space before, one stop after
-                return False
-            if not how.keep_layout or (gap == 0 and last == kind and not copied):
-                gap = _BLANK  # otherwise two words or two masks would merge
-            written = _space(data, written, gap if last != _NOTHING else 0)
-            for j in range(length):
-                data[written + j] = _MASK_SIGN if masked else source[at + j]
-            is_open = how.end_sentences
-            if drawn >= 0:
-                _place(places, how, state, (point - points, point), written, written + length)
-            written = written + length
-            last = kind
-            gap = 0
-            state[RELEASED] += not copied
+        source = notes.data
+        first = start
+        length = points
+        if drawn >= 0:
+            source = tables.data
+            first = tables.offsets[drawn]
+            length = tables.offsets[drawn + 1] - first
+        if written + length + 2 > data.size:  # one space before, one stop after
+            return False
+        if not how.keep_layout or (gap == 0 and last == kind and not copied):
+            gap = _BLANK  # otherwise two words or two masks would merge
+        written = _space(data, written, gap if last != _NOTHING else 0)
+        for j in range(length):
+            data[written + j] = _MASK_SIGN if masked else source[first + j]
+        is_open = how.end_sentences
+        if drawn >= 0:
+            _align(places, how, state, point - points, point)
+        written = written + length
+        last = kind
+        gap = 0
+        state[RELEASED] += not copied
     state[WRITTEN] = (
         _stop(notes.data, end, end, at_stop, data, written, state) if is_open else written
     )

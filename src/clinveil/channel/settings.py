@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from clinveil.channel.mechanisms import mechanisms
-from clinveil.channel.policy import Layout, Numbers, Policy, Scope, Shuffle
-from clinveil.core.settings import Settings, choice, flag, own_settings
+from clinveil.channel.policy import Layout, Numbers, Policy
+from clinveil.core.settings import Settings, flag
 
 
 class NeighbourRange(BaseModel):
@@ -45,36 +44,18 @@ class NeighbourRange(BaseModel):
 
 
 N = Annotated[NeighbourRange, BeforeValidator(NeighbourRange.parse)]
-# Help text of a setting that a mechanism shares with the commands.
-N_HELP = "Neighbours to draw from: 5, or a range 3-14 from which N is drawn."
 
 
 class ChannelSettings(Settings):
     """Settings of word replacement (paper A, Algorithm 1, and extensions)."""
 
-    mechanism: str = choice(
-        mechanisms,
-        "neighbours",
-        "Replacement: a near neighbour (paper A) or a cluster code.",
+    n: N = flag(
+        "3-14", "Neighbours to draw from: 5, or a range 3-14 from which N is drawn.", short="-n"
     )
-    own: Settings = own_settings("mechanism")
-    n: N = flag("3-14", N_HELP, short="-n")
-    scope: Scope = flag(
-        "occurrence",
-        "Scope in which a word keeps its replacement (rare: patient, rare words only).",
-    )
-    rare_below: int = flag(20, "Words with fewer occurrences are rare (scope=rare).", ge=1)
     layout: Layout = flag(
         "plain", "Words only, words and sentence ends, or keep ASCII punctuation and lines."
     )
     numbers: Numbers = flag("drop", "Drop numbers, or write one # per digit; they are never kept.")
-    shuffle: Shuffle = flag("none", "Shuffle the released words of each note, or keep their order.")
-    vary_length: float = flag(
-        0.0,
-        "Drop or double up to this share of each note's words, to hide its length.",
-        ge=0,
-        le=0.9,
-    )
     drop_words: Path | None = flag(None, "File of words to drop, one per line.")
     drop_stop_words: bool = flag(False, "Drop English function words, except negations.")
     background: float = flag(
@@ -97,18 +78,12 @@ class ChannelSettings(Settings):
     @property
     def policy(self) -> Policy:
         """How to write notes with the channel."""
-        length = self.vary_length
-        rare_below = self.rare_below
-        return Policy(
-            self.scope, self.layout, self.numbers, self.shuffle, length, rare_below, self.background
-        )
+        return Policy(layout=self.layout, numbers=self.numbers, background=self.background)
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
         if self.background and self.unknown == "drop":
             raise ValueError("--background requires --unknown pool")
-        if self.mechanism != "neighbours" and str(self.n) != "3-14":
-            raise ValueError(f"--n requires --mechanism neighbours, not {self.mechanism}")
         return self
 
     @field_validator("n")

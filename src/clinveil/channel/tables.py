@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,21 +25,27 @@ _FULL = np.uint64((1 << 64) - 1)
 _SCALE = 2.0**64
 
 
-def tables_of(channel: Channel, form_key: SipKey) -> Tables:
+def tables_of(channel: Channel) -> Tables:
     """Return the tables of a channel."""
     n_words = len(channel.words)
     data, offsets = string_buffers(pa.array(channel.words, type=pa.large_string()))
     slots = np.zeros(1 << max(2 * n_words, 1).bit_length(), dtype=np.int32)
     fill_slots(data, offsets, slots)
-    forms = siphash_strings(form_key, data, offsets)
     kept = np.zeros(n_words, dtype=np.bool_)
     kept[[channel.ids[word] for word in channel.kept]] = True
     limits, others = alias_tables(channel)
-    scopes = channel.row_scopes
-    rows = (channel.indptr, channel.indices, limits, others)
-    letters = character_classes(), ascii_lower()
-    arrays: list[NDArray[Any]] = [*letters, data, offsets, slots, forms, kept, scopes, *rows]
-    return Tables(*map(readonly, arrays), form_key=form_key)  # type: ignore[misc, arg-type]
+    return Tables(
+        kinds=readonly(character_classes()),
+        lower=readonly(ascii_lower()),
+        data=readonly(data),
+        offsets=readonly(offsets),
+        slots=readonly(slots),
+        kept=readonly(kept),
+        indptr=readonly(channel.indptr),
+        indices=readonly(channel.indices),
+        limits=readonly(limits),
+        others=readonly(others),
+    )
 
 
 @kernel

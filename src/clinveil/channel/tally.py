@@ -18,16 +18,13 @@ class Tally:
         known, unknown: words with a row in the channel, and the others.
         numbers, punct, other: NUMBER, PUNCT and OTHER tokens read.
         replaced: words drawn from the channel, including self-replacements.
-        dropped: words not written: their row is empty, or they were dropped to hide the length
-            (`subsampled`).
+        dropped: words not written, because their row is empty.
         self_replaced: words that were replaced by themselves, kept words excluded.
         kept_words: words left unchanged on request.
         masked: numbers written as `#` shapes; the others are dropped.
         copied: PUNCT tokens written: all ASCII ones (layout "keep"), or sentence ends as `.`
             (layout "sentences"); the others are dropped.
-        subsampled: words dropped to hide the note's length. doubled: words written twice for that
-            (`Policy.length`).
-        released: tokens written = replaced + kept_words + doubled + masked.
+        released: tokens written = replaced + kept_words + masked.
     """
 
     notes: int = 0
@@ -43,8 +40,6 @@ class Tally:
     kept_words: int = 0
     masked: int = 0
     copied: int = 0
-    subsampled: int = 0
-    doubled: int = 0
     released: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
 
@@ -58,14 +53,13 @@ class Tally:
         """Whether every token is accounted for exactly once."""
         read = self.words == self.known + self.unknown
         written = self.words == self.replaced + self.kept_words + self.dropped
-        released = self.released == self.replaced + self.kept_words + self.doubled + self.masked
+        released = self.released == self.replaced + self.kept_words + self.masked
         parts = (
             self.masked <= self.numbers
             and self.copied <= self.punct
             and self.self_replaced <= self.replaced
         )
-        length = self.subsampled <= self.dropped and self.doubled <= self.replaced + self.kept_words
-        return read and written and released and parts and length
+        return read and written and released and parts
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(

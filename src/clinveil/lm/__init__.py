@@ -1,4 +1,4 @@
-"""Language models of notes: vocabularies, a unigram, an n-gram, an LSTM and a small GPT; training
+"""Language models of notes: vocabularies, a unigram, an n-gram, an LSTM and public models; training
 and sampling.
 
 All text is in MedText's form (`corpus.medtext`): one sentence per line, one space between tokens.

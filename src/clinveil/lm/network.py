@@ -90,50 +90,6 @@ class Network(nn.Module):
         return torch.log_softmax(scores, dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
-class Windowed(Network):
-    """A network without a state: windows are independent, and so are the notes of a window, each
-    started by an end.
-
-    When a note is scored, windows overlap by half: every token after the first half has half a
-    window of context. `shortest`: window in which notes are scored at least.
-    """
-
-    shortest = 1
-
-    def start(self, lanes: int) -> State:
-        """Return an empty state."""
-        return ()
-
-    def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the log-probabilities by windows that overlap by half; later windows contribute
-        their second half.
-        """
-        window = max(self.recipe.window, self.shortest)
-        pieces = []
-        for start in range(0, max(len(inputs) - window // 2, 1), window // 2):
-            skip = window // 2 if start else 0
-            hidden, _ = self(inputs[start : start + window], ())
-            kept = hidden[skip:]
-            wanted = targets[start + skip : start + window]
-            for at in range(0, len(wanted), PIECE):
-                pieces.append(self.gathered(kept[at : at + PIECE], wanted[at : at + PIECE]))
-        return torch.cat(pieces)
-
-
-def notes_apart(inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Return, for (window, lanes) tokens, what attends to what and the position of each token in
-    its note.
-
-    Returns: (lanes, 1, window, window) bool, the earlier tokens of the same note; (lanes, window)
-    positions.
-    """
-    begins = (inputs == END).t()
-    steps = torch.arange(len(inputs), device=inputs.device)
-    note = begins.cumsum(1)
-    visible = (note[:, :, None] == note[:, None, :]) & (steps[:, None] >= steps)
-    return visible[:, None], steps - torch.where(begins, steps, 0).cummax(1).values
-
-
 class Decoder(Stream):
     """Notes being written by a network token by token, in inference mode.
 
@@ -141,7 +97,6 @@ class Decoder(Stream):
     """
 
     prefixes: Sequence[Sequence[int]] = ()
-    _filled: Tensor  # (lanes,) tokens of each note so far, for networks without a state
 
     def push(self, ids: Ints) -> None:
         """Append one token to every lane."""
@@ -161,11 +116,9 @@ class Decoder(Stream):
             some = np.array([at < len(row) for row in rows])
             self._append(lanes[some], np.array([row[at] for row in rows if at < len(row)]))
 
-    @torch.inference_mode()
+    @abstractmethod
     def _begin(self, lanes: Ints) -> None:
         """Set these lanes to a single end of a note."""
-        self._filled[torch.from_numpy(lanes)] = 0
-        self._append(lanes, np.full(len(lanes), END))
 
     @abstractmethod
     def _append(self, lanes: Ints, ids: Ints) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from clinveil.core.errors import InputError
 from clinveil.core.types import Floats, Ints, Mask
 from clinveil.lm.notes import EncodedNotes
+from clinveil.lm.recipe import Recipe
 from clinveil.lm.vocabulary import END, Ids
 
 NO_NOTE = -1
@@ -227,3 +228,19 @@ def columns_plan(ids: Ids, *, lanes: int, window: int, epochs: int) -> Columns:
 
 
 Plan = Rows | Packed | Columns
+
+
+def plan_of(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Plan:
+    """Return the batches of a training."""
+    lanes = recipe.lanes
+    window = recipe.window
+    epochs = recipe.epochs
+    if recipe.plan == "stream":
+        return columns_plan(encoded.ids, lanes=lanes, window=window, epochs=epochs)
+    return notes_plan(encoded, recipe, seed)
+
+
+def notes_plan(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Rows | Packed:
+    """Return batches of independent notes."""
+    make = packed_plan if recipe.plan == "packed" else rows_plan
+    return make(encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=seed)

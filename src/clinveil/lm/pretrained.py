@@ -180,12 +180,13 @@ class PublicModel:
             "dtype",
         ):
             config.pop(name, None)
-        sizes = {
-            "layers": given.num_hidden_layers,
-            "width": given.hidden_size,
-            "heads": given.num_attention_heads,
-        }
-        return replace(recipe, **sizes, origin=self.origin, config=config)
+        return replace(
+            recipe,
+            layers=given.num_hidden_layers,
+            width=given.hidden_size,
+            origin=self.origin,
+            config=config,
+        )
 
     def network(
         self, vocabulary: LayoutVocabulary, recipe: Recipe, counted: EncodedNotes

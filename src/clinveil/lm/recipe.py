@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 MOST = {
     "layers": 100,
     "width": 10_000,
-    "heads": 100,
     "window": 10_000,
     "lanes": 10_000,
     "epochs": 10_000,
 }
 PRETRAINED = "pretrained"  # the kind that starts from a public model
+PLANS = ("rows", "packed", "stream")
 Size = Literal["tiny", "small", "base", "paper"]
 
 
@@ -39,37 +39,27 @@ class Recipe:
     determine the result.
 
     Attributes:
-        kind: of a network. layers, width: number of layers and units of each. heads: attention
-            heads (gpt).
-        dropout: on inputs, between layers and before the output. tied: input and output share their
-            vectors.
-        optimizer: `sgd` or `adamw`. rate: initial learning rate. schedule: `fixed` (warm-up, then a
-            linear decay to a tenth) or `annealed` (divided by `backoff` after an epoch whose
-            validation perplexity is not `gain` below the best, but never below `rate_floor`; the
-            weights of the best epoch are kept).
-        clip: largest norm of the gradient. window: tokens of back-propagation. lanes: rows of a
-            batch.
-        epochs: passes over the notes. plan: `rows` (independent notes, each from a state of zeros)
-            or `stream` (paper
-            C: one continuous text in as many columns as lanes). precision: `float32` or `bfloat16`
-                (autocast).
+        kind: of a network. layers, width: number of layers and units of each. dropout: on inputs,
+            between layers and before the output. tied: input and output share their vectors.
+        optimizer: `sgd` or `adamw`. rate: initial learning rate. clip: largest norm of the
+            gradient. window: tokens of back-propagation. lanes: rows of a batch. epochs: passes
+            over the notes.
+        plan: `rows` (independent notes, each from a state of zeros), `packed` (several independent
+            notes in a row, for networks without a state), or `stream` (paper C's recipe: one
+            continuous text in as many columns as lanes, and a rate that is lowered after epochs
+            without gain).
+        precision: `float32` or `bfloat16` (autocast).
         rank, origin, config (pretrained): rank of the trained update of each layer, or 0 to train
-        all weights; SHA-256
-            of the public weights; and their architecture.
+            all weights; SHA-256 of the public weights; and their architecture.
     """
 
     kind: str
     layers: int
     width: int
-    heads: int
     dropout: float
     tied: bool
     optimizer: str
     rate: float
-    schedule: str
-    backoff: float
-    gain: float
-    rate_floor: float
     clip: float
     window: int
     lanes: int
@@ -90,13 +80,13 @@ class Recipe:
         try:
             recipe = cls(**data)
             sizes = {name: getattr(recipe, name) for name in MOST}
-            rates = [
-                float(getattr(recipe, name)) for name in ("dropout", "rate", "backoff", "clip")
-            ]
+            rates = [float(getattr(recipe, name)) for name in ("dropout", "rate", "clip")]
             fits = all(
                 type(sizes[name]) is int and 1 <= sizes[name] <= most for name, most in MOST.items()
             )
             if not fits or not all(map(math.isfinite, rates)) or not 0 <= recipe.dropout < 1:
+                raise ValueError
+            if recipe.plan not in PLANS:
                 raise ValueError
         except (TypeError, ValueError):
             raise InputError("is not a valid recipe of a language model") from None
@@ -124,20 +114,16 @@ class NeuralKind:
         about: description for the card of synthetic notes. network: subclass of `network.Network`.
         sizes: recipe of each `--size`, without `kind` and `precision`.
         layer_weights: weights of a layer, in units of its width squared.
-        check: raises UsageError for an invalid recipe. packed: rows of training are filled with
-            several notes.
     """
 
     about: str
     network: Callable[[int, Recipe], Any]
     sizes: Mapping[str, Mapping[str, Any]]
     layer_weights: int
-    check: Callable[[Recipe], None] = lambda recipe: None
-    packed: bool = False
 
 
 language_models: Registry[CountedKind | NeuralKind] = Registry(
-    "language model", "clinveil.lm.models", first=("unigram", "ngram", "lstm", "gpt", PRETRAINED)
+    "language model", "clinveil.lm.models", first=("unigram", "ngram", "lstm", PRETRAINED)
 )
 
 
@@ -159,34 +145,22 @@ class TrainingSettings(Settings):
     defaults.
     """
 
-    model: str = choice(
-        language_models, "lstm", "unigram, ngram, lstm (paper C's), gpt or pretrained."
-    )
+    model: str = choice(language_models, "lstm", "unigram, ngram, lstm (paper C's) or pretrained.")
     size: Size = flag(
         "small", "tiny and small train on 2 cores; base and paper (paper C's LSTM) need a GPU."
     )
     layers: int | None = flag(None, "Layers.", ge=1, le=MOST["layers"])
     width: int | None = flag(None, "Units of a layer.", ge=4, le=10_000)
-    heads: int | None = flag(None, "gpt: heads of attention.", ge=1, le=100)
-    dropout: float | None = flag(None, "Dropout (lstm: 0.5, gpt: 0.1).", ge=0, lt=1)
+    dropout: float | None = flag(None, "Dropout (default: lstm 0.5, pretrained 0).", ge=0, lt=1)
     tied: bool | None = flag(
-        None, "Share the vectors of input and output (default: lstm yes, gpt no)."
+        None, "Share the vectors of input and output (default: lstm yes, pretrained no)."
     )
     optimizer: Literal["sgd", "adamw"] | None = flag(None, "sgd (paper) or adamw.")
     rate: float | None = flag(None, "Initial learning rate.", gt=0, le=1e6)
-    schedule: Literal["fixed", "annealed"] | None = flag(
-        None, "fixed, or annealed on validation notes (paper)."
-    )
-    backoff: float | None = flag(
-        None, "annealed: divisor of the rate (paper: 4 small, 1.2 large).", gt=1, le=1e6
-    )
     clip: float | None = flag(None, "Largest norm of the gradient.", gt=0, le=1e6)
     window: int | None = flag(None, "Tokens of back-propagation.", ge=2, le=10_000)
     lanes: int | None = flag(None, "Rows of a training batch.", ge=1, le=10_000)
     epochs: int | None = flag(None, "Passes over the training notes.", ge=1, le=10_000)
-    plan: Literal["rows", "stream"] | None = flag(
-        None, "rows: independent notes; stream: one text (paper)."
-    )
     precision: Literal["float32", "bfloat16"] | None = flag(
         None, "bfloat16 is faster on hardware that supports it."
     )
@@ -214,9 +188,7 @@ class TrainingSettings(Settings):
         values |= {
             name: value for name in values if (value := getattr(self, name, None)) is not None
         }
-        recipe = Recipe(**values | {"kind": self.model, "heads": values.get("heads", 1)})
-        kind.check(recipe)
-        return recipe
+        return Recipe(**values, kind=self.model)
 
 
 class ModelSettings(TrainingSettings):

@@ -19,7 +19,7 @@ from clinveil.corpus.medtext import dictionary
 from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.notes import EncodedNotes, PlainNotes
-from clinveil.lm.plan import Packed, Plan, Rows, columns_plan, packed_plan, rows_plan
+from clinveil.lm.plan import Plan, plan_of
 from clinveil.lm.recipe import (
     PRETRAINED,
     CountedKind,
@@ -34,7 +34,6 @@ from clinveil.lm.vocabulary import Vocabulary, WordVocabulary, digest, train_byt
 if TYPE_CHECKING:
     from clinveil.lm.network import Network, NeuralModel
     from clinveil.lm.pretrained import PublicModel
-    from clinveil.lm.private.training import PatientPlan
     from clinveil.lm.training import Training
 
 SAVE_EVERY = 500  # steps between two writes of the training state
@@ -55,21 +54,6 @@ def make_vocabulary(
     )
 
 
-def plan_of(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Plan:
-    """Return the batches of a training."""
-    if recipe.plan == "stream":
-        return columns_plan(
-            encoded.ids, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs
-        )
-    return notes_plan(encoded, recipe, seed)
-
-
-def notes_plan(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Rows | Packed:
-    """Return batches of independent notes."""
-    make = packed_plan if neural_kind(recipe.kind).packed else rows_plan
-    return make(encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=seed)
-
-
 @dataclass(frozen=True)
 class NeuralTask:
     """One training of a network.
@@ -79,7 +63,6 @@ class NeuralTask:
             state, for resuming.
         start: returns the initial network, if it is not random. prefixes: tokens before each note,
             by label.
-        private: patients, noise and samples of a differentially private training.
     """
 
     encoded: EncodedNotes
@@ -92,16 +75,14 @@ class NeuralTask:
     state: Path | None = None
     start: Callable[[], Network] | None = None
     prefixes: Sequence[Sequence[int]] = ()
-    private: PatientPlan | None = None
 
     @property
     def identity(self) -> str:
         """Hash of everything that the training depends on: notes, validation notes, vocabulary,
         recipe and seed.
         """
-        question = None if self.private is None else self.private.random.question
         described = json.dumps(
-            [digest(self.vocabulary), self.recipe.as_dict(), self.seed, question], sort_keys=True
+            [digest(self.vocabulary), self.recipe.as_dict(), self.seed], sort_keys=True
         )
         hashed = hashlib.sha256(described.encode())
         for notes in (self.encoded, *([] if self.validation is None else [self.validation])):
@@ -155,12 +136,10 @@ class NeuralTask:
         def perplexity(network: Network, notes: EncodedNotes) -> float:
             return fit_of(NeuralModel(self.vocabulary, network), notes).perplexity
 
-        if self.private is not None:
-            from clinveil.lm.private.training import PrivateTraining as Training
         return Training(
             self.vocabulary.size,
             self.recipe,
-            plan or self.private or plan_of(self.encoded, self.recipe, self.seed),
+            plan or plan_of(self.encoded, self.recipe, self.seed),
             seed=self.seed,
             device=device_named(self.device),
             validate=(

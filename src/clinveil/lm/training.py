@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,14 +30,16 @@ from clinveil.lm.network import (
 from clinveil.lm.plan import Batch, Plan
 from clinveil.lm.recipe import Recipe
 
-if TYPE_CHECKING:
-    from clinveil.lm.private.training import PatientPlan
-
-# fixed schedule: share of the steps, and of the rate at the end
+# warm-up: share of the steps; and the rate at the end as a share
 WARM_UP = 0.02
 LAST_SHARE = 0.1
 DECAY = 0.01
 BETAS = (0.9, 0.95)
+# Paper C's recipe (plan `stream`): the rate is divided after an epoch whose validation perplexity is
+# not this much below the best, but never below the lowest rate.
+BACKOFF = 4.0
+GAIN = 0.1
+LOWEST_RATE = 0.1
 CHECK_EVERY = 20  # on a GPU
 DIVERGED = 700.0  # nats per token; the perplexity of a larger loss is infinite
 # Names in the file of a state -> attributes of `TokenProgress`.
@@ -70,7 +72,7 @@ class Training(Trainer[Network, Batch]):
     """
 
     progress: TokenProgress
-    plan: Plan | PatientPlan
+    plan: Plan
     judged_by = "validation perplexity"
     hint = "pass a smaller --rate"
 
@@ -78,17 +80,16 @@ class Training(Trainer[Network, Batch]):
         self,
         size: int,
         recipe: Recipe,
-        plan: Plan | PatientPlan,
+        plan: Plan,
         *,
         seed: int,
         device: torch.device,
         validate: Validate | None = None,
         start: Callable[[], Network] | None = None,
     ) -> None:
-        if recipe.schedule == "annealed" and validate is None:
-            raise InputError(
-                "an annealed schedule requires validation notes", hint="pass --schedule fixed"
-            )
+        self.anneals = recipe.plan == "stream"
+        if self.anneals and validate is None:
+            raise InputError("paper C's training requires validation notes", hint="pass more notes")
         torch.manual_seed(mixed(seed, -1))
         network = build(size, recipe) if start is None else start()
         network.to(device)
@@ -120,7 +121,7 @@ class Training(Trainer[Network, Batch]):
 
     def rate_at(self, step: int) -> float:
         """Return the learning rate of a step."""
-        if self.recipe.schedule == "annealed":
+        if self.anneals:
             return self.progress.rate
         warm = max(1, round(WARM_UP * self.plan.steps))
         left = (self.plan.steps - step) / max(1, self.plan.steps - warm)
@@ -171,19 +172,18 @@ class Training(Trainer[Network, Batch]):
         return None if self._perplexity is None else self._perplexity(self.network)
 
     def wins(self, lower: bool) -> bool:
-        """Select the lowest perplexity; annealed (paper C's code): lower the rate unless the gain
-        is large enough.
+        """Select the lowest perplexity; paper C's training lowers the rate unless the gain is
+        large enough.
         """
-        recipe = self.recipe
         now = self.progress
-        gained = now.best - now.looks[-1] >= recipe.gain
-        if recipe.schedule == "annealed" and not gained and now.rate > recipe.rate_floor:
-            now.rate = max(now.rate / recipe.backoff, recipe.rate_floor)
+        gained = now.best - now.looks[-1] >= GAIN
+        if self.anneals and not gained and now.rate > LOWEST_RATE:
+            now.rate = max(now.rate / BACKOFF, LOWEST_RATE)
         return lower
 
     def keep(self) -> None:
-        """Keep the best weights of an annealed schedule; a fixed one returns the last weights."""
-        if self.recipe.schedule == "annealed":
+        """Keep the best weights of paper C's training; otherwise the last weights are returned."""
+        if self.anneals:
             super().keep()
 
 

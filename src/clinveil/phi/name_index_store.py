@@ -24,10 +24,16 @@ USUAL = 3
 COMMON = 4
 _QUERY_SIZE = 500  # parameters of one query
 _TABLES = """
-CREATE TABLE IF NOT EXISTS names (patient TEXT, name TEXT, PRIMARY KEY (patient, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS names (
+    patient TEXT, name TEXT, PRIMARY KEY (patient, name)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS staff (form TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS lower (word TEXT, patient TEXT, PRIMARY KEY (word, patient)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS date_orders (patient TEXT, shown INTEGER, PRIMARY KEY (patient, shown)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS lower (
+    word TEXT, patient TEXT, PRIMARY KEY (word, patient)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS date_orders (
+    patient TEXT, shown INTEGER, PRIMARY KEY (patient, shown)
+) WITHOUT ROWID;
 """
 # A store is scratch data and is rebuilt after a crash, so it needs no journal. The page cache is 16
 # MiB.

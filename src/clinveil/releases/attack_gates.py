@@ -1,7 +1,7 @@
 """Gates on what adversaries recover and link, and on which files leave.
 
-Gates judge recipients (without vectors, with shadow vectors, with 1 and 20 known pairs). 200 known
-pairs are reported; stolen vectors too, unless a limit is set for them.
+Gates judge recipients (with shadow vectors, with 20 known pairs). 200 known pairs are reported;
+stolen vectors too, unless a limit is set for them.
 
 A gate on an estimate refuses a release if the estimate is above the limit and there are enough
 cases that a release at half the limit is refused in at most 5 % of runs. With fewer cases it
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from math import ceil, sqrt
+from math import sqrt
 from pathlib import Path
 
 from clinveil.attacks.threats import Target, above_chance, method_of
@@ -24,7 +24,6 @@ from clinveil.report.numerals import SMALL, SPACE, share
 from clinveil.report.outward import too_small
 from clinveil.report.record import Gate
 from clinveil.report.risks import ONE_SIDED, effective, enough
-from clinveil.stats.random_order import SELDOM, found_refused_from
 from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
 
 LINKAGE_WARNED = 0.05  # points above chance
@@ -43,11 +42,7 @@ PUBLIC: Target = "note by public knowledge"
 RECIPIENTS = ("recipient", "shadow")
 NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
 DROPPED = "Holds by construction: no digit is written (--set numbers=drop)."
-DRAWN = (
-    "Random draws can produce it too. Where words keep their order, that chance is unknown, so any"
-    " hit is refused."
-)
-MET = "Random words in random order can coincide. Only hits beyond that chance are refused."
+DRAWN = "Random draws can produce it too; any hit is refused."
 # First bytes of files of arrays, tables and models; notes never begin with them.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
 
@@ -71,9 +66,8 @@ def adversary_gates(
 def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     """Return a gate on names and one on planted names, as far as adversaries attacked them.
 
-    They judge recipients: without vectors, with shadow vectors, with 1 and with 20 known pairs. The
-    decisive attack is the one furthest above chance (always naming the most frequent name, which
-    needs no release).
+    They judge recipients: with shadow vectors, and with 20 known pairs. The decisive attack is the
+    one furthest above chance (always naming the most frequent name, which needs no release).
 
     Args:
         most: share recovered at most, above chance; with 1 the gates are listed as switched off.
@@ -315,9 +309,7 @@ def _columns(notes: Path) -> Sequence[str]:
     return list(pq.read_schema(notes).names)
 
 
-def patient_gates(
-    findings: Sequence[Finding], *, digits: bool = True, shuffled: bool = False
-) -> list[Gate]:
+def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[Gate]:
     """Return the gates on patients' own identifiers in their released notes; empty without a
     known-patient list.
 
@@ -326,8 +318,6 @@ def patient_gates(
     Args:
         digits: whether the release can contain digits; otherwise gates on numbers hold by
             construction.
-        shuffled: whether the words of every note are in random order, so that the chance of
-            coincidence is known.
     """
     gates = list[Gate]()
     own = [f for f in findings if f.measure.startswith("attack.own_")]
@@ -338,8 +328,6 @@ def patient_gates(
     for finding in (f for f in own if f.value is not None):
         if finding.measure == "attack.own_name":
             gates.append(_own_name(finding))
-        elif shuffled and finding.measure not in NUMBERS:
-            gates.append(_met(finding))
         else:
             gates.append(_none(finding, certain=not digits and finding.measure in NUMBERS))
     return gates
@@ -364,30 +352,6 @@ def _none(finding: Finding, *, certain: bool) -> Gate:
         ),
         power="" if certain else "Refuses any hit among the identifiers searched for.",
         by_construction=certain,
-    )
-
-
-def _met(finding: Finding) -> Gate:
-    """Return the gate of a permutation test: no more hits than random word orders of each note
-    explain.
-    """
-    expected, alone = (
-        float(finding.detail.get(name) or 0.0) for name in ("expected", "one_refused_below")
-    )
-    kind, searched = _searched(finding)
-    return gate(
-        "own_met",
-        passed=finding.p is not None and finding.p >= ALPHA,
-        value=finding.count,
-        threshold=f"P ≥ {ALPHA}",
-        unit=finding.unit,
-        fill={"kind": kind},
-        meaning=f"{searched} {MET}",
-        power=(
-            f"Refuses a single hit whose words coincide in fewer than one of {ceil(1 / alone):,}"
-            f" orders of its patient's notes, and {found_refused_from(expected)} or more patients"
-            f" if each coincides in fewer than one of {1 / SELDOM:,.0f}."
-        ),
     )
 
 

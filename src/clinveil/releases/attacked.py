@@ -97,9 +97,7 @@ def _released_notes(released: Path, vault: Path, manifest: Mapping[str, Any]) ->
     """
     if not (vault / "channel").exists():
         what = f"is the vault of a {manifest['kind']} release, which has no channel"
-        raise InputError(
-            what, where=vault.name, hint="pass the vault of an obfuscated or coded release"
-        )
+        raise InputError(what, where=vault.name, hint="pass the vault of an obfuscated release")
     public = read_json((released if released.is_dir() else released.parent) / NAME)
     key = manifest["key_commitment"]
     if isinstance(public, dict) and public.get("key_commitment", key) != key:

@@ -120,7 +120,7 @@ def check_output(
         channel: the channel that they were drawn from; None for notes that should be copies of
             those that entered.
         alignment: one row per written note with the offsets of its source words; needed if words
-            were dropped, doubled or reordered.
+            were dropped.
         over: executor; does not change the counts.
     """
     sources = _ById(entered, TEXT)
@@ -259,7 +259,7 @@ def _note(
     count["stray"] += (
         sum(t.end - t.start for t in tokenize(rest) if t.kind != Kind.WORD) if rest else 0
     )
-    inputs = _inputs(source, len(outputs), place, allowed.policy)
+    inputs = _inputs(source, len(outputs), place)
     if inputs is None:
         count["unaligned"] += 1
         return
@@ -268,22 +268,21 @@ def _note(
         count["kept" if before in allowed.kept else "self_replaced"] += 1
 
 
-def _inputs(source: str, n_outputs: int, place: Ints | None, policy: Policy) -> list[str] | None:
+def _inputs(source: str, n_outputs: int, place: Ints | None) -> list[str] | None:
     """Return the source word of each released word, or None if it cannot be determined.
 
-    An alignment is accepted only if it refers to source words, each at most once (twice if words
-    are doubled).
+    An alignment is accepted only if it refers to source words, each at most once.
     """
     inputs = source_words(source)
-    if policy.keeps_order and not policy.length and (len(inputs) <= n_outputs or place is None):
+    if len(inputs) <= n_outputs or place is None:
         return inputs if len(inputs) == n_outputs else None
-    if place is None or len(place) != n_outputs:
+    if len(place) != n_outputs:
         return None
     spans = np.array([*word_spans(source)], dtype=np.int64).reshape(-1, 2)
     if not n_outputs or not len(spans):
         return None if n_outputs else []
     at = np.minimum(np.searchsorted(spans[:, 0], place[:, 0]), len(spans) - 1)
-    if (spans[at] != place).any() or np.bincount(at).max() > (2 if policy.length else 1):
+    if (spans[at] != place).any() or np.bincount(at).max() > 1:
         return None
     return [inputs[i] for i in at.tolist()]
 

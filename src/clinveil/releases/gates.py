@@ -22,7 +22,6 @@ from numpy.random import Generator
 
 from clinveil.attacks.text._full_names import NameIndex
 from clinveil.attacks.text.copies import copies
-from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
@@ -80,20 +79,11 @@ def sound(of: str, faults: int, **more: Any) -> Gate:
     )
 
 
-def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gate]:
+def output_gates(check: OutputCheck, tally: Tally) -> list[Gate]:
     """Return the gates on the released words, read back from the release."""
     itself = check.self_replaced == 0 and tally.self_replaced == 0
-    drawn: dict[str, Any] = {
-        "passed": True,
-        "threshold": "not promised by this mechanism",
-        "blind": True,
-    }
     return [
-        (
-            sound("itself_drawn", check.self_replaced, **drawn)
-            if channel.maps_to_itself
-            else sound("itself", check.self_replaced, passed=itself)
-        ),
+        sound("itself", check.self_replaced, passed=itself),
         sound("unknown", check.out_of_vocabulary + check.stray),
         sound("floor", check.below_floor),
     ]

@@ -2,8 +2,8 @@
 
 Beyond `--measure-words`, more notes improve the figures little but cost time. Then patients are
 sampled up to about this many words, and all versions of their notes are copied to the vault's
-scratch folder. Checks that need every note (output check, own identifiers, unique layouts and kept
-values) still use all. Findings on a sample state so.
+scratch folder. Checks that need every note (output check, own identifiers, unique kept values)
+still use all. Findings on a sample state so.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clinveil.attacks.threats import TARGETS, Target
@@ -51,13 +50,11 @@ class Producer(ABC):
 
     Attributes:
         uses: settings and groups of this kind that not all kinds use.
-        defaults: settings that differ from those of `ChannelSettings`.
         learns: vault contents that a resumed run reuses. keeps_markup: whether tags of HTML and XML
             are released.
     """
 
     uses: ClassVar[frozenset[str]] = frozenset()
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     learns: ClassVar[tuple[str, ...]] = ()
     keeps_markup: ClassVar[bool] = False
 
@@ -187,7 +184,7 @@ class Product(ABC):
 producers: Registry[Producer] = Registry(
     "release kind",
     "clinveil.releases.producers",
-    first=("obfuscated", "coded", "deidentified", "synthetic"),
+    first=("obfuscated", "deidentified", "synthetic"),
 )
 """All kinds of release by name."""
 

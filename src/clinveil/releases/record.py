@@ -10,9 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from clinveil.channel.build import mechanism_of
-from clinveil.channel.mechanism import mechanisms
-from clinveil.channel.policy import Policy
 from clinveil.core.finding import Finding
 from clinveil.core.keys import SigningKey
 from clinveil.core.runfolder import FREE, fingerprint
@@ -133,11 +130,7 @@ def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
     """
     record = settings.flat()
     others = settings.of_other_kinds()
-    used = {*mechanism_of(settings.channel).flags(), *Policy.__dataclass_fields__}
-    idle = {
-        name for _, kind in mechanisms for name in kind.model_fields
-    } - used  # only of unused mechanisms
-    hidden = {*_CALL, *_PLACES, *others, *(idle if "channel" not in others else ())}
+    hidden = {*_CALL, *_PLACES, *others}
     shown = {
         name: value
         for name, value in record.items()
@@ -167,7 +160,6 @@ def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
 
 TEXTS = {
     "obfuscated": "text, every word replaced",
-    "coded": "text, every word replaced by a code",
     "deidentified": "text, identifiers replaced",
     "synthetic": "text, written by a language model",
 }
@@ -361,7 +353,7 @@ KEPT = (
 
 
 def singled_out(findings: Sequence[Finding], measure: str, what: str, alone: str) -> str:
-    """Return a warning with the share of notes that have a unique column value or layout."""
+    """Return a warning with the share of notes that have unique values in kept columns."""
     share = next((f.value for f in findings if f.measure == measure and f.value is not None), 0.0)
     some = f"{share:.1%}" if share >= 0.001 or not share else "fewer than 0.1%"
     return f"{what} {some} of the notes {alone}."

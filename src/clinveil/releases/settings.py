@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import ModelWrapValidatorHandler, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
 from clinveil.channel.policy import Layout
 from clinveil.channel.settings import ChannelSettings
@@ -124,7 +124,7 @@ class WriterSettings(TrainingSettings):
     model: str = choice(
         language_models,
         "ngram",
-        "ngram (shared word sequences), unigram, lstm (paper C's), gpt, pretrained.",
+        "ngram (shared word sequences), unigram, lstm (paper C's), pretrained.",
     )
 
 
@@ -187,19 +187,12 @@ class ReleaseSettings(Settings):
     )
     phi: bool = flag(True, "Replace identifiers first.")
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _presets(cls, values: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
-        """Apply the defaults of the kind."""
-        if (
-            not isinstance(values, Mapping)
-            or (kind := values.get("kind", "obfuscated")) not in producers
-        ):
-            return made(values)
-        settings = made({**producers.get(kind).defaults, **values})
-        if settings.synthetic.init is not None and "model" not in settings.lm.model_fields_set:
-            vars(settings)["lm"] = settings.lm.model_copy(update={"model": PRETRAINED})
-        return settings
+    @model_validator(mode="after")
+    def _pretrained(self) -> Self:
+        """Choose the pretrained model if a public model is given and no other one is chosen."""
+        if self.synthetic.init is not None and "model" not in self.lm.model_fields_set:
+            vars(self)["lm"] = self.lm.model_copy(update={"model": PRETRAINED})
+        return self
 
     @classmethod
     def refuse_given(cls, given: Mapping[str, str], values: Mapping[str, Any]) -> None:

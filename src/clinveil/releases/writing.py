@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from clinveil.channel.apply import Obfuscated, Obfuscator
-from clinveil.channel.build import mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import channel_digest, load_channel
 from clinveil.channel.policy import PLAIN, Policy
@@ -141,7 +140,7 @@ def write_notes(
     """Write every note into staging, drawn through the channel if there is one, and read the notes
     back.
     """
-    what = f"replace every word, {mechanism_of(job.settings.channel).description}"
+    what = f"replace every word, N {job.settings.channel.n}"
     stage = ("write", "new ids, keyed order") if channel is None else ("obfuscate", what)
     with job.timer.stage(*stage, "keyed"):
         if job.facts:

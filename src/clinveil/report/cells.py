@@ -84,6 +84,6 @@ def remarks(finding: Finding) -> dict[str, str]:
 
 def accounting(rows: Sequence[TokenRow]) -> list[TokenRow]:
     """Return the token accounting with the total last; empty where the kind has none."""
-    names = ("seen", "replaced", "masked", "dropped", "kept", "unknown", "self_replaced", "doubled")
+    names = ("seen", "replaced", "masked", "dropped", "kept", "unknown", "self_replaced")
     total = {name: sum(getattr(row, name) for row in rows) for name in names}
     return [*rows, TokenRow("all", **total)] if rows else []

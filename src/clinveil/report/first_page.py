@@ -28,10 +28,6 @@ KINDS = {
         "Running text in which a similar or a common word, drawn under a secret key, replaces every"
         " word."
     ),
-    "coded": (
-        "Codes, not readable text: each word becomes the code of a cluster of words, shuffled"
-        " within its note."
-    ),
     "deidentified": (
         "Readable notes in which surrogates replace the identifiers that the detectors found."
     ),
@@ -304,7 +300,7 @@ def _risks(record: ReleaseRecord) -> tuple[tuple[Risk, ...], tuple[Risk, ...]]:
 
     The table: names, ten words, words or copies, and other information or membership.
     """
-    by_word = record.kind in ("obfuscated", "coded")
+    by_word = record.kind == "obfuscated"
     targets = _WORDS if by_word else _IDENTIFIERS
     third = risk(
         "Find words, given known pairs" if by_word else "Find identifiers or copies",

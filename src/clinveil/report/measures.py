@@ -88,7 +88,7 @@ VARIANTS = (
         "from",
         "first_weights",
     ),
-    *("attacker", "reader", "family", "metric", "step", "scope", "series", "scale", "range"),
+    *("attacker", "reader", "family", "metric", "step", "series", "scale", "range"),
     *("k", "span", "false_alarms", "unknown_share", "at_ceiling"),
 )
 PARTS = ("vocabulary", "size")  # printed together with unknown_share
@@ -109,7 +109,6 @@ _STRATA = {
 _STRATA |= {"canaries": "planted names"}
 _PHRASES = {
     "side": "{} notes",
-    "scope": "scope {}",
     "k": "K {}",
     "span": "{} words or more",
     "at_ceiling": "{} of {n} at the ceiling",
@@ -126,9 +125,7 @@ def _variant(key: str, finding: Finding) -> str:
     detail = finding.detail
     value = finding.detail[key]
     if key == "repeats":
-        things = "times" if finding.measure.startswith("attack.canary") else "places"
-        things = str(detail.get("draws_stand_in", things))
-        return f"{value} {things.removesuffix('s') if value == 1 else things}"
+        return "1 time" if value == 1 else f"{value} times"
     if key == "stratum":
         return (
             f"words seen {value} times"

@@ -127,7 +127,6 @@ class TokenRow:
         unknown: of all, the words that the channel has no row for (drawn from a pool of common
             words, or dropped).
         self_replaced: of those replaced, how many came out as the word that went in.
-        doubled: of those written, how many were written twice.
 
     Raises:
         ValueError: the fates do not add up to `seen`, or a part is larger than its whole.
@@ -141,7 +140,6 @@ class TokenRow:
     kept: int = 0
     unknown: int = 0
     self_replaced: int = 0
-    doubled: int = 0
 
     def __post_init__(self) -> None:
         fates = (self.replaced, self.masked, self.dropped, self.kept)
@@ -149,11 +147,7 @@ class TokenRow:
             raise ValueError(
                 f"the token accounting of {self.kind} does not balance: {sum(fates)} of {self.seen}"
             )
-        if (
-            not 0 <= self.self_replaced <= self.replaced
-            or not 0 <= self.unknown <= self.seen
-            or self.doubled < 0
-        ):
+        if not 0 <= self.self_replaced <= self.replaced or not 0 <= self.unknown <= self.seen:
             raise ValueError(
                 f"the token accounting of {self.kind} has a part larger than its whole"
             )
@@ -161,7 +155,7 @@ class TokenRow:
     @property
     def released(self) -> int:
         """Tokens written to the release."""
-        return self.seen - self.dropped + self.doubled
+        return self.seen - self.dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +231,7 @@ class ReleaseRecord:
             version.
         accounting: counts of tokens by class; empty for kinds that do not replace every token.
         phi: identifiers detected, by label; None where no identifier detection ran.
-        kind: "obfuscated", "coded", "deidentified" or "synthetic". about: what the notes are, or
+        kind: "obfuscated", "deidentified" or "synthetic". about: what the notes are, or
             "".
         excerpts: passages of released text, about 25 words each.
         provenance: hashes, key commitment, determinism, versions of clinveil and of Python.

@@ -46,7 +46,6 @@ TARGETS: Mapping[str, str] = {
     "membership": "Training patients told from others (AUC)",
     "copies": "Passages copied from real notes",
     "kept columns": "Kept columns inferred or unique",
-    "layout": "Notes unique by their layout",
 }
 
 

@@ -15,11 +15,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix
 
 from clinveil.attacks.adversary import AdversaryView, AlignedNote, Recovery, entries, from_table
-from clinveil.channel.policy import Policy
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.scale import threads
@@ -28,9 +26,7 @@ TINY = 1e-300
 COMMON = 20  # words that are candidates of every output, through the background
 MAX_CANDIDATES = 60  # maximum candidates of an output
 MAX_INPUTS = 60
-"""Maximum inputs of an output that sequence models weigh; a cluster channel has hundreds, most of
-them improbable.
-"""
+"""Maximum inputs of an output that sequence models weigh; most of the others are improbable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,16 +355,6 @@ def marginals(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: L
             forward[j] *= backward[j]
         _normalize(forward, begin[t], begin[t + 1])
     return forward
-
-
-def pairs_of(notes: Sequence[Ints], policy: Policy, n_words: int, rng: Generator) -> Pairs:
-    """Count word pairs of notes in the order that a release would give them.
-
-    An attacker of a shuffled release shuffles their own notes in the same way before counting.
-    """
-    if not policy.keeps_order:
-        notes = [note[np.argsort(rng.random(note.size))] for note in notes]
-    return Counts.of(notes, n_words).tables
 
 
 def in_context(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs) -> Doubles:

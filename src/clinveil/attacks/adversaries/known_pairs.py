@@ -1,10 +1,4 @@
-"""Known-plaintext adversary: a recipient with some notes in plain and released form.
-
-Where words are shuffled, the attacker has a bag of outputs for each bag of inputs, and estimates
-the alignment from all
-bags together: IBM model 1, each output drawn from one input of its bag (Brown et al. 1993, section
-4.1).
-"""
+"""Known-plaintext adversary: a recipient with some notes in plain and released form."""
 
 from __future__ import annotations
 
@@ -17,9 +11,9 @@ from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
 from clinveil.attacks.adversaries._sequence import (
     Candidates,
+    Counts,
     Pairs,
     frequency,
-    pairs_of,
     recovered,
     table_of,
 )
@@ -33,10 +27,8 @@ from clinveil.attacks.adversary import (
     adversaries,
 )
 from clinveil.attacks.threats import HOLDINGS, Holding
-from clinveil.channel.policy import Policy
-from clinveil.core.compiled import kernel
 from clinveil.core.settings import flag
-from clinveil.core.types import Doubles, Ints, Mask, SmallInts
+from clinveil.core.types import Doubles, Ints, Mask
 
 TRUSTS = 10.0 ** np.arange(-3, 4)
 # Weight of the release's frequencies relative to a shadow channel.
@@ -47,14 +39,7 @@ DOUBTS = (
     0.8,
     1.0,
 )
-# B and the weight of the frequencies, where counts come from bags and not from aligned draws.
-UNORDERED = (
-    1.0,
-    0.5,
-)
 PAIRS = 200  # known pairs, unless fewer are requested
-ROUNDS = 8
-LINKS = 40_000_000  # pairs of positions weighed in a round
 # Words that context may choose where the pairs contain no evidence; candidates of an output.
 WIDE = 100
 MOST = 140
@@ -66,13 +51,12 @@ class KnownPlaintext(Adversary):
 
     P(y | x) is (c(x, y) + b q(y | x)) / (c(x) + b). q mixes a shadow channel (vectors of other
     notes), the frequency of y in the release, and y = x by the share of known words that are
-    unchanged. b and the mixture maximize the leave-one-out likelihood of the pairs. b is close to 0
-    if the release is a code, so that a word with a known code has no other output. Word pairs of
-    other notes weigh all words of a note jointly. If words are shuffled, bags of words are counted.
+    unchanged. b and the mixture maximize the leave-one-out likelihood of the pairs. Word
+    pairs of other notes weigh all words of a note jointly.
     """
 
     knowledge: ClassVar[frozenset[Knowledge]] = frozenset({"others", "pairs", "vectors"})
-    in_release = ({"notes": 1}, {"notes": 20}, {"notes": 200})
+    in_release = ({"notes": 20}, {"notes": 200})
     max_words = 16_000
     order: ClassVar[int] = 540
     notes: int | None = flag(None, "Number of known pairs; default: all.", ge=1)
@@ -106,7 +90,6 @@ class KnownPlaintext(Adversary):
         notes.
         """
         known = view.pairs[: self.notes]
-        policy = view.channel.policy
         n_words = len(view.channel.words)
         in_own_order = (
             note.truth[np.unique(note.positions, return_index=True)[1]] for note in known
@@ -115,26 +98,26 @@ class KnownPlaintext(Adversary):
         prior = frequency(plain, n_words)
         outputs = frequency(view.released, n_words)
         shadow = shadow_matrix(view, rng)
-        draws = count_draws(known, policy, n_words)
-        table = pairs_table(draws, prior, outputs, shadow, policy.keeps_order)
-        return table.inverse(prior), pairs_of(plain, policy, n_words, rng)
+        draws = count_draws(known, n_words)
+        table = pairs_table(draws, prior, outputs, shadow)
+        return table.inverse(prior), Counts.of(plain, n_words).tables
 
 
 def pairs_table(
-    draws: DrawCounts, prior: Doubles, outputs: Doubles, shadow: csr_matrix, one_by_one: bool
+    draws: DrawCounts, prior: Doubles, outputs: Doubles, shadow: csr_matrix
 ) -> Candidates:
     """Return candidates of each output from known draws and a shadow channel.
 
     Args:
         prior, outputs: (n_words,) shares of inputs and of outputs. shadow: (n_words, n_words)
-            P(output | input), rows may be empty. one_by_one: the counts are of aligned draws.
+            P(output | input), rows may be empty.
     """
     n_words = prior.size
     totals = np.bincount(draws.inputs, draws.counts, n_words).astype(np.float64)
     unchanged = float(
         draws.counts[draws.inputs == draws.outputs].sum() / max(draws.counts.sum(), 1e-300)
     )
-    trust, doubt = _fitted(draws, totals, outputs, shadow, unchanged) if one_by_one else UNORDERED
+    trust, doubt = _fitted(draws, totals, outputs, shadow, unchanged)
     scale = prior / (totals + trust)
     joint = csc_matrix(
         (draws.counts * scale[draws.inputs], (draws.inputs, draws.outputs)),
@@ -185,67 +168,11 @@ class DrawCounts(NamedTuple):
     counts: Doubles
 
 
-def count_draws(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> DrawCounts:
-    """Count draws in some notes. A draw that the substitution scope repeats counts once; unknown
-    words are ignored.
-    """
-    if not policy.keeps_order:
-        return _aligned(notes, n_words)
-    by_patient = policy.scope in ("patient", "corpus", "rare")
-    groups = np.concatenate(
-        [np.full(len(n), n.patient if by_patient else i) for i, n in enumerate(notes)]
-    )
-    truth, outputs = (
-        np.concatenate([getattr(n, name) for n in notes]) for name in ("truth", "outputs")
-    )
+def count_draws(notes: Sequence[AlignedNote], n_words: int) -> DrawCounts:
+    """Count draws in some notes; unknown words are ignored."""
+    truth = np.concatenate([note.truth for note in notes])
+    outputs = np.concatenate([note.outputs for note in notes])
     known = truth < n_words
     keys = truth[known] * np.int64(n_words) + outputs[known]
-    if policy.scope != "occurrence":
-        keys = np.unique(np.stack([groups[known], keys]), axis=1)[1]
     pairs, counts = np.unique(keys, return_counts=True)
     return DrawCounts(pairs // n_words, pairs % n_words, counts.astype(np.float64))
-
-
-def _aligned(notes: Sequence[AlignedNote], n_words: int) -> DrawCounts:
-    """Estimate the counts of bags: every output of a note may come from every known word of its
-    source.
-    """
-    bags = [np.zeros(0, np.int64)]
-    sizes = [np.zeros(0, np.int64)]
-    total = 0
-    for note in notes:
-        source = note.truth[np.unique(note.positions, return_index=True)[1]]
-        source = source[source < n_words]
-        total += len(note) * source.size
-        if len(sizes) > 1 and total > LINKS:
-            break
-        bags.append((source * np.int64(n_words) + note.outputs[:, None]).ravel())
-        sizes.append(np.full(len(note), source.size))
-    links = np.concatenate(bags)
-    size = np.concatenate(sizes)
-    keys = np.unique(links)
-    index = np.searchsorted(keys, links).astype(np.int32)
-    counts = np.ones(keys.size)
-    for _ in range(ROUNDS):
-        totals = np.bincount(keys // n_words, counts, n_words)
-        chances = counts / np.maximum(totals, 1e-300)[keys // n_words]
-        counts = np.zeros(keys.size)
-        _distribute(size, index, chances, counts)
-    keep = counts > 0.01
-    return DrawCounts(keys[keep] // n_words, keys[keep] % n_words, counts[keep])
-
-
-@kernel
-def _distribute(sizes: Ints, index: SmallInts, chances: Doubles, counts: Doubles) -> None:
-    """Distribute each output over the inputs of its bag in proportion to chances; `index` lists
-    their word pairs.
-    """
-    first = 0
-    for size in sizes:
-        total = 0.0
-        for i in range(first, first + size):
-            total += chances[index[i]]
-        if total > 0:
-            for i in range(first, first + size):
-                counts[index[i]] += chances[index[i]] / total
-        first += size

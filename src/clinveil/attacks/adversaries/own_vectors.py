@@ -18,10 +18,9 @@ from clinveil.attacks.adversaries._sequence import frequency, table_of
 from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanism import mechanisms
-from clinveil.channel.settings import ChannelSettings
+from clinveil.channel.neighbour_channel import NEIGHBOURS
+from clinveil.channel.settings import ChannelSettings, NeighbourRange
 from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
 from clinveil.corpus.corpus import corpus_of_texts
 from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
@@ -76,11 +75,11 @@ def _shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
     channel = view.channel
     n_words = len(view.channel.words)
     # The release does not replace words: there is nothing to train.
-    if channel.mechanism not in mechanisms:
+    if channel.mechanism != NEIGHBOURS:
         return csr_matrix(identity(n_words))
     try:
         shadow = _trained(view, rng)
-    except InputError:  # fewer words than the mechanism needs
+    except InputError:  # fewer words than the channel needs
         return csr_matrix((n_words, n_words))
     rows = np.array([channel.ids.get(word, -1) for word in shadow.words], dtype=np.int64)
     entries = shadow.matrix()[: len(shadow.words)].tocoo()
@@ -109,12 +108,10 @@ def _trained(view: AdversaryView, rng: Generator) -> Channel:
         )
     released = np.unique(np.concatenate([np.zeros(0, np.int64), *view.released]))
     outputs = {view.channel.words[row] for row in released.tolist()}
-    return channel_like(view.channel, vectors, outputs, Key.from_seed(seed), view.threads)
+    return channel_like(view.channel, vectors, outputs, view.threads)
 
 
-def channel_like(
-    channel: Channel, vectors: Vectors, outputs: Set[str], key: Key, threads: int
-) -> Channel:
+def channel_like(channel: Channel, vectors: Vectors, outputs: Set[str], threads: int) -> Channel:
     """Build the channel of an attacker's vectors under the settings of a release, which are public.
 
     Args:
@@ -126,7 +123,7 @@ def channel_like(
     """
     patients = np.array([word in outputs for word in vectors.words], dtype=np.int64)
     limited = replace(vectors, patients=patients, n_patients=1)
-    return build_channel(limited, settings_of(channel), key=key, threads=threads)[0]
+    return build_channel(limited, settings_of(channel), threads=threads)[0]
 
 
 def shadow_settings(n_words: int) -> VectorSettings:
@@ -138,11 +135,5 @@ def settings_of(channel: Channel) -> ChannelSettings:
     """Return the settings recorded in a channel's parameters, without the minimum number of
     patients.
     """
-    parameters = dict(channel.parameters)
-    if {"low", "high"} <= parameters.keys():
-        parameters["n"] = (parameters["low"], parameters["high"])
-    known = ChannelSettings.flags().keys()
-    settings = {name: value for name, value in parameters.items() if name in known}
-    return ChannelSettings(
-        **{**settings, "mechanism": channel.mechanism, "min_patients": 1, "allow_small": True}
-    )
+    n = NeighbourRange(low=channel.parameters["low"], high=channel.parameters["high"])
+    return ChannelSettings(n=n, min_patients=1, allow_small=True)

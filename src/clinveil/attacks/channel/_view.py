@@ -7,9 +7,7 @@ half, so that no patient is attacked with their own notes; or with external note
 
 `planted` puts names into copies of notes, to measure whether attackers recover them; no release
 contains these names. A copy uses the same channel and policy under a new key, which is then
-discarded. Where each word has one replacement in all notes (scope `corpus`), the attacker's pairs
-and the rest of the release are obfuscated again under that key too, because pairs under another key
-would contain no information.
+discarded.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ EACH = 100
 LOW = 3
 HIGH = 10
 _SHORTEST = 40  # minimum words of a patient's notes
-# released words on either side of a planted name that attackers get, if words keep their order
+# released words on either side of a planted name that attackers get
 _AROUND = 8
 _MAX_IMPOSSIBLE = 0.01  # share of words that the channel cannot have produced
 
@@ -202,14 +200,13 @@ def rows_of(text: str, channel: Channel) -> Ints:
     return np.array([get(word, unknown) for word in words(text)], dtype=np.int64)
 
 
-def adversary_views(context: Context, found: Halves, rng: Generator) -> list[AdversaryView]:
+def adversary_views(context: Context, found: Halves) -> list[AdversaryView]:
     """Return a view per half of the patients; the other half's notes, or `Context.others`, are the
     knowledge.
 
     Raises InputError if notes and channel do not match.
     """
     channel, counts, _ = channel_and_counts(context)
-    rng.integers(2**31)  # unused draw: keeps all later draws equal to those of earlier versions
     sides = [_all_aligned(notes, channel, found.left_out) for notes in found.attacked]
     _check_match([*sides[0], *sides[1]], channel, found)
     prior = None if context.others is None else _prior(context.others, channel)
@@ -220,12 +217,14 @@ def adversary_views(context: Context, found: Halves, rng: Generator) -> list[Adv
         held = found.held[1 - half]
         others = [rows_of(note.entered, channel) for note in held] if prior is None else prior
         pairs = _all_aligned(found.pairs[1 - half], channel, Counter())
-        known: Any = {"others": others, "pairs": pairs, "counts": counts, "cache": cache}
         view = AdversaryView(
             channel,
             sides[half],
             released,
-            **known,
+            others=others,
+            pairs=pairs,
+            counts=counts,
+            cache=cache,
             threads=context.workers,
             scratch=context.scratch,
         )
@@ -295,16 +294,11 @@ def planted(
     planted_views = []
     for view in views:
         numbers = [note.patient for note in view.notes]
-        ordered = view.channel.policy.keeps_order  # only then is the context of a name sufficient
-        notes_of_half = (found.held if ordered else found.attacked)[numbers[0] % 2]
-        drawn = (
-            sorted({note.patient for note in notes_of_half})
-            if ordered
-            else list(dict.fromkeys(numbers))
-        )
+        notes_of_half = found.held[numbers[0] % 2]
+        drawn = sorted({note.patient for note in notes_of_half})
         chosen = set(drawn[: -(-patients // len(views))])
         texts = [note for note in notes_of_half if note.patient in chosen]
-        one = _planted(view, texts, rows, found, key, rng)
+        one = _planted(view, texts, rows, key, rng)
         planted_views += [one] if one else []
     return planted_views
 
@@ -313,7 +307,6 @@ def _planted(
     view: AdversaryView,
     notes: Sequence[NotePair],
     rows: Ints,
-    found: Halves,
     key: Key,
     rng: Generator,
 ) -> tuple[AdversaryView, Mask] | None:
@@ -335,12 +328,10 @@ def _planted(
     complete = [(one, row) for one, row in both if one is not None and (one.truth == row).any()]
     if not complete:
         return None
-    ordered = view.channel.policy.keeps_order
-    shown = [(_near(one, row) if ordered else one, row) for one, row in complete]
+    shown = [(_near(one, row), row) for one, row in complete]
     where = np.concatenate([one.truth == row for one, row in shown])
-    base = _under(key, view, found) if view.channel.policy.scope == "corpus" else view
-    released = [*base.released, *(one.outputs for one, _ in complete)]
-    return replace(base, notes=[one for one, _ in shown], released=released), where
+    released = [*view.released, *(one.outputs for one, _ in complete)]
+    return replace(view, notes=[one for one, _ in shown], released=released), where
 
 
 def _near(note: AlignedNote, row: int) -> AlignedNote:
@@ -348,17 +339,6 @@ def _near(note: AlignedNote, row: int) -> AlignedNote:
     distance = np.abs(np.arange(len(note))[:, None] - np.flatnonzero(note.truth == row))
     near = distance.min(axis=1) <= _AROUND
     return AlignedNote(note.outputs[near], note.truth[near], note.positions[near], note.patient)
-
-
-def _under(key: Key, view: AdversaryView, found: Halves) -> AdversaryView:
-    """Return the view of a release that was obfuscated entirely under another key."""
-    half = view.notes[0].patient % 2
-    sides = [obfuscated(notes, view.channel, key) for notes in (*found.held, found.pairs[1 - half])]
-    one, other, pairs = (
-        [planted_views for note in side if (planted_views := aligned(note, view.channel))]
-        for side in sides
-    )
-    return replace(view, pairs=pairs, released=[note.outputs for note in (*one, *other)], cache={})
 
 
 def _with_name(notes: Sequence[NotePair], name: str, rng: Generator) -> list[NotePair]:

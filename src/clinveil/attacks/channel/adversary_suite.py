@@ -53,12 +53,8 @@ KIND_KNOWN = frozenset({"rare", "names", "canaries"})
 MEASURE = "attack.reading"
 NO_WORDS = "no such word among the attacked words"
 SOURCE = "word recovery by adversaries of clinveil.attacks.adversaries; each gives its source"
-COMMON: Mapping[str, Any] = {
-    "unit": "tokens",
-    "chance_is": "always naming the most frequent of these words, in all attacked notes",
-    "control_is": "the same adversary with outputs permuted among all positions",
-    "control_kind": "negative",
-}
+CHANCE_IS = "always naming the most frequent of these words, in all attacked notes"
+CONTROL_IS = "the same adversary with outputs permuted among all positions"
 
 
 @attacks.register("adversary-suite")
@@ -83,7 +79,7 @@ class AdversarySuite(Attack):
         channel do not match.
         """
         halves_ = halves(context, self.tokens or IN_A_RELEASE, self.others, rng)
-        views = adversary_views(context, halves_, rng)
+        views = adversary_views(context, halves_)
         names = context.full_names
         assert views[0].counts is not None
         strata = word_strata(views[0].channel, views[0].counts, names)
@@ -204,15 +200,18 @@ class _AdversaryRun:
             return unmeasured(
                 f"{MEASURE}.{stratum}", NO_WORDS, detail=detail, source=SOURCE, unit="tokens"
             )
-        n_held = control.is_right.mean() if control.truth.size else None
-        about: dict[str, Any] = {
-            "chance": self.chances[stratum],
-            "control": n_held,
-            "source": SOURCE,
-            **COMMON,
-        }
         return clustered_share(
-            f"{MEASURE}.{stratum}", scores.by_patient, over="patients", detail=detail, **about
+            f"{MEASURE}.{stratum}",
+            scores.by_patient,
+            over="patients",
+            unit="tokens",
+            chance=self.chances[stratum],
+            chance_is=CHANCE_IS,
+            control=control.is_right.mean() if control.truth.size else None,
+            control_is=CONTROL_IS,
+            control_kind="negative",
+            source=SOURCE,
+            detail=detail,
         )
 
     def _canaries(self, canaries: Sequence[tuple[AdversaryView, Mask]], rng: Generator) -> Finding:
@@ -226,14 +225,15 @@ class _AdversaryRun:
             "stratum": "canaries",
             "planted": len(np.unique(scores.patient)),
         }
-        about: dict[str, Any] = {
-            "chance": scores.most_frequent_share,
-            "source": SOURCE,
-            "unit": "tokens",
-        }
-        about["chance_is"] = "always naming the most frequent planted name"
         return clustered_share(
-            f"{MEASURE}.canaries", scores.by_patient, over="patients", detail=detail, **about
+            f"{MEASURE}.canaries",
+            scores.by_patient,
+            over="patients",
+            unit="tokens",
+            chance=scores.most_frequent_share,
+            chance_is="always naming the most frequent planted name",
+            source=SOURCE,
+            detail=detail,
         )
 
     def _positive(self, rng: Generator) -> Finding:
@@ -241,14 +241,15 @@ class _AdversaryRun:
         some = [_unprotected(view) for view in _first_words(self.views, PROVED)]
         scores = self._scores(some, rng)["all"]
         detail = {**_identity(self.name, self.reader), "stratum": "all", "unprotected": True}
-        about: dict[str, Any] = {
-            "better": None,
-            "chance": scores.most_frequent_share,
-            "chance_is": COMMON["chance_is"],
-            "unit": "tokens",
-        }
         return clustered_share(
-            f"{MEASURE}.unprotected", scores.by_patient, over="patients", detail=detail, **about
+            f"{MEASURE}.unprotected",
+            scores.by_patient,
+            over="patients",
+            better=None,
+            unit="tokens",
+            chance=scores.most_frequent_share,
+            chance_is=CHANCE_IS,
+            detail=detail,
         )
 
 
@@ -283,8 +284,6 @@ def _first_words(views: Sequence[AdversaryView], words: int) -> list[AdversaryVi
 def _permuted(view: AdversaryView, rng: Generator) -> AdversaryView:
     """Permute the outputs among all positions of the notes."""
     outputs = rng.permutation(np.concatenate([note.outputs for note in view.notes]))
-    # Unused draw: keeps all later draws equal to those of earlier versions.
-    rng.permutation(outputs.size)
     parts = np.split(outputs, np.cumsum([len(note) for note in view.notes])[:-1])
     return replace(
         view,

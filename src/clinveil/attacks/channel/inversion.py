@@ -39,12 +39,8 @@ RARE = 20
 FUNCTION = 150
 """Number of most frequent words treated as function words; all others are content words."""
 EXACT = "exact, no sampling"
-GUESSING: dict[str, Any] = {
-    "unit": "tokens",
-    "chance_is": "always naming the most frequent of these words",
-    "control_is": "the same guesser, outputs shuffled among these tokens",
-    "control_kind": "negative",
-}
+CHANCE_IS = "always naming the most frequent of these words"
+CONTROL_IS = "the same guesser, outputs shuffled among these tokens"
 SINGLE = "|R(y)| = 1: the inverse image of the output, words that do not occur left out"
 NO_SUCH_WORD = "no such word in the notes"
 NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
@@ -140,13 +136,21 @@ class Band:
         if not self.tokens:
             return unmeasured(measure, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
         types = int(np.count_nonzero(self.mass[:-1])) + int(self.mass[-1] > 0)
-        reference = {"chance": self.prior_vulnerability, "control": self.shuffled, **GUESSING}
-        about: dict[str, Any] = {
-            "source": SOURCE,
-            "detail": {**detail, "types": types},
-            "method": EXACT,
-        }
-        return Finding(measure, self.recovered, self.tokens, "lower", **reference, **about)
+        return Finding(
+            measure,
+            self.recovered,
+            self.tokens,
+            "lower",
+            chance=self.prior_vulnerability,
+            chance_is=CHANCE_IS,
+            control=self.shuffled,
+            control_is=CONTROL_IS,
+            control_kind="negative",
+            source=SOURCE,
+            detail={**detail, "types": types},
+            unit="tokens",
+            method=EXACT,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,17 +205,6 @@ class Inputs:
     def dropped(self) -> int:
         """Tokens that have no output."""
         return int(self.counts.sum() + self.unknown.sum()) - self.all.tokens
-
-
-def drawn_outputs(channel: Channel, rows: Ints, m: int, rng: Generator) -> Ints:
-    """m independent outputs of each of these rows, (n, m); none of them may be empty."""
-    ends = np.cumsum(channel.probabilities)
-    starts = np.concatenate([[0.0], ends])[channel.indptr]
-    low = starts[rows][:, None]
-    high = starts[rows + 1][:, None]
-    entries = np.searchsorted(ends, low + rng.random((rows.size, m)) * (high - low), side="right")
-    entries = np.clip(entries, channel.indptr[rows][:, None], channel.indptr[rows + 1][:, None] - 1)
-    return channel.indices[entries].astype(np.int64)
 
 
 def word_strata(
@@ -274,7 +267,6 @@ def single_names(context: Context) -> list[Finding]:
     owners[posterior.best[0][single]] = True
     share = float(band.outputs[single].sum() / band.outputs.sum())
     n = int(occurring.sum())
-    about: dict[str, Any] = {"source": SINGLE, "method": EXACT}
     detail: Detail = {"label": "names", "outputs": int(single.sum())}
     words_single = int((owners[:-1] & names)[occurring].sum())
     return [
@@ -283,18 +275,20 @@ def single_names(context: Context) -> list[Finding]:
             share,
             band.tokens,
             "lower",
+            source=SINGLE,
             detail=detail,
             unit="tokens",
-            **about,
+            method=EXACT,
         ),
         Finding(
             "attack.channel_single_words",
             words_single,
             n,
             "lower",
+            source=SINGLE,
             detail={"label": "names"},
             unit="words",
-            **about,
+            method=EXACT,
         ),
     ]
 
@@ -370,16 +364,15 @@ def _single(inputs: Inputs, detail: Detail) -> Finding:
         "outputs": int(single.sum()),
         "outputs_reached": int((posterior.candidates > 0).sum()),
     }
-    source = "|R(y)| = 1: the inverse image of the output, without words that do not occur"
-    chance = "a mechanism with several inputs for every output"
-    about: dict[str, Any] = {
-        "source": source,
-        "chance": 0.0,
-        "chance_is": chance,
-        "unit": "tokens",
-        "method": EXACT,
-    }
-    n = inputs.all.tokens
     return Finding(
-        "attack.inversion_single", share, n, "lower", detail={**detail, **detail_of}, **about
+        "attack.inversion_single",
+        share,
+        inputs.all.tokens,
+        "lower",
+        chance=0.0,
+        chance_is="a mechanism with several inputs for every output",
+        source="|R(y)| = 1: the inverse image of the output, without words that do not occur",
+        detail={**detail, **detail_of},
+        unit="tokens",
+        method=EXACT,
     )

@@ -9,7 +9,6 @@ in the training notes stands out.
 from __future__ import annotations
 
 from math import exp, log, sqrt
-from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
@@ -52,13 +51,16 @@ def remembered(
         "held_out_patients": held.size,
     }
     detail |= {"held_out_above": int((held - np.median(held) > limit).sum())}
-    about: dict[str, Any] = {"source": SOURCE, "detail": detail, "control_kind": "negative"}
-    about |= {
-        "control": detail["held_out_above"] / held.size,
-        "control_is": "held-out patients above the same limit",
-    }
     return proportion(
-        "attack.remembered", int((above > limit).sum()), trained.size, over="patients", **about
+        "attack.remembered",
+        int((above > limit).sum()),
+        trained.size,
+        over="patients",
+        control=detail["held_out_above"] / held.size,
+        control_is="held-out patients above the same limit",
+        control_kind="negative",
+        source=SOURCE,
+        detail=detail,
     )
 
 

@@ -63,6 +63,7 @@ SOURCE = "loss threshold: Yeom et al. 2018; calibrated: Watson et al. 2022"
 FOLDS = 5
 PERMUTATIONS = 499
 RIDGE = 0.1  # for word counts normalized to length 1
+BLIND_IS = "a blind attacker: words of the notes, without the model"
 BLIND_SOURCE = "blind baseline: Meeus et al. 2024; Das et al. 2024"
 
 
@@ -81,11 +82,14 @@ class Membership(Attack):
         (`context.reference`).
         """
         assert context.model is not None
-        sides = (context.training, context.held_out)
-        third = context.reference
-        detail = {"from": MODEL}
         return infer_membership(
-            context.model, *sides, rng, reference=third, detail=detail, most=self.most
+            context.model,
+            context.training,
+            context.held_out,
+            rng,
+            reference=context.reference,
+            detail={"from": MODEL},
+            most=self.most,
         )
 
 
@@ -343,21 +347,27 @@ def membership(
 
 def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Finding:
     more = {**detail, "statistic": "area under the curve"}
-    control = dict[str, Any]()
-    if blind is not None:
-        is_blind = "a blind attacker: words of the notes, without the model"
-        control = {"control": blind.value, "control_is": is_blind, "control_kind": "negative"}
-        if blind.low is not None and blind.low > 0.5:
-            blind_warning = "the blind attacker beats chance: the two sides differ by themselves"
-            more["warning"] = "; ".join(filter(None, (more.get("warning"), blind_warning)))
-    n, (low, high) = roc.members.size + roc.others.size, roc.auc_interval()
-    about: dict[str, Any] = {
-        "chance": 0.5,
-        "chance_is": "a score without information",
-        "method": roc.auc_method,
-    }
-    about |= {"source": SOURCE, "unit": "patients", "detail": more, **control}
-    made = Finding("attack.membership", roc.auc, n, "lower", low, high, **about)
+    if blind is not None and blind.low is not None and blind.low > 0.5:
+        blind_warning = "the blind attacker beats chance: the two sides differ by themselves"
+        more["warning"] = "; ".join(filter(None, (more.get("warning"), blind_warning)))
+    low, high = roc.auc_interval()
+    made = Finding(
+        "attack.membership",
+        roc.auc,
+        roc.members.size + roc.others.size,
+        "lower",
+        low,
+        high,
+        chance=0.5,
+        chance_is="a score without information",
+        control=None if blind is None else blind.value,
+        control_is="" if blind is None else BLIND_IS,
+        control_kind=None if blind is None else "negative",
+        source=SOURCE,
+        detail=more,
+        unit="patients",
+        method=roc.auc_method,
+    )
     if detail.get("from") == RELEASED:
         return tagged(made, "recipient", "membership", gated=False)
     return made  # the model stays in the vault: no adversary of the table holds it
@@ -367,17 +377,25 @@ def _hits(roc: RocScores, rate: float, detail: dict[str, Any]) -> Finding:
     name = "attack.membership_hits"
     n = roc.members.size
     more = {**detail, "false_alarms": rate, "statistic": "share of members found"}
-    about: dict[str, Any] = {"source": SOURCE, "unit": "patients", "detail": more}
     try:
         share, (low, high) = roc.tpr_at_fpr(rate)
     except InputError as error:
-        return unmeasured(name, str(error), n, **about)
-    about |= {
-        "chance": rate,
-        "chance_is": "the same share of members and non-members above the threshold",
-        "method": HITS_METHOD,
-    }
-    return Finding(name, share, n, "lower", low, high, count=round(share * n), **about)
+        return unmeasured(name, str(error), n, source=SOURCE, unit="patients", detail=more)
+    return Finding(
+        name,
+        share,
+        n,
+        "lower",
+        low,
+        high,
+        chance=rate,
+        chance_is="the same share of members and non-members above the threshold",
+        source=SOURCE,
+        detail=more,
+        unit="patients",
+        count=round(share * n),
+        method=HITS_METHOD,
+    )
 
 
 def model_of_text(notes: PlainNotes, vocabulary: Vocabulary | None = None) -> Ngram:
@@ -456,18 +474,15 @@ def _finding(value: float, null: Doubles, members: int, patients: int) -> Findin
     detail = {"members": members, "non_members": patients - members, "folds": FOLDS}
     detail |= {"permutations": null.size, "covers_chance": bool(low <= 0.5 <= high)}
     return Finding(
-        *(
-            "attack.membership_blind",
-            value,
-            patients,
-            "lower",
-            low,
-            high,
-            0.5,
-            None,
-            BLIND_SOURCE,
-            detail,
-        ),
+        "attack.membership_blind",
+        value,
+        patients,
+        "lower",
+        low,
+        high,
+        chance=0.5,
+        source=BLIND_SOURCE,
+        detail=detail,
         unit="patients",
         p=p,
         p_is="random members, two-sided",

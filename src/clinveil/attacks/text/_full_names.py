@@ -229,10 +229,9 @@ def own_names(
         "in_feed": index.tested.size,
     }
     detail["in_release"] = present.size
-    about: dict[str, Any] = {"source": SOURCE}
     if not tested_rows.size:
         why = "no patient with a full name has released notes"
-        return unmeasured("attack.own_name", why, detail=detail, unit="patients", **about)
+        return unmeasured("attack.own_name", why, detail=detail, unit="patients", source=SOURCE)
     place = np.full(index.tested.size, -1)
     place[tested_rows] = np.arange(tested_rows.size)
     pairs = place[np.unique(np.concatenate([batch.pairs for batch in found]), axis=0)]
@@ -240,10 +239,19 @@ def own_names(
     count = int((patient == name).sum())
     n = int(tested_rows.size)
     p, p_is = own_name_p(patient, name, n, rng, permutations)
-    # Exact mean over all permutations.
-    about |= {"p": p, "p_is": p_is, "chance": patient.size / n**2, "chance_is": CHANCE_IS}
     detail |= {"expected": patient.size / n, "alone": alone(patient, name, n)}
-    return proportion("attack.own_name", count, n, over="patients", detail=detail, **about)
+    return proportion(
+        "attack.own_name",
+        count,
+        n,
+        over="patients",
+        p=p,
+        p_is=p_is,
+        chance=patient.size / n**2,  # exact mean over all permutations
+        chance_is=CHANCE_IS,
+        source=SOURCE,
+        detail=detail,
+    )
 
 
 def other_names(index: NameIndex, found: Sequence[NamesFound], notes: Ints) -> Finding:

@@ -230,16 +230,17 @@ def patients_finding(
         "allowed": maximum_allowed,
     }
     more |= {"visible": trained, "refused_from": copies_refused_from(n, trained, maximum_allowed)}
-    about: dict[str, Any] = {
-        "control": chance / others,
-        "control_is": CONTROL_IS,
-        "control_kind": "negative",
-    }
-    about |= {
-        "p": hypergeometric_tail(count, n + others, count + chance, n),
-        "p_is": P_IS,
-        "source": SOURCE,
-    }
-    return tagged(
-        proportion(measure, count, n, over="patients", detail=more, **about), "recipient", "copies"
+    finding = proportion(
+        measure,
+        count,
+        n,
+        over="patients",
+        control=chance / others,
+        control_is=CONTROL_IS,
+        control_kind="negative",
+        p=hypergeometric_tail(count, n + others, count + chance, n),
+        p_is=P_IS,
+        source=SOURCE,
+        detail=more,
     )
+    return tagged(finding, "recipient", "copies")

@@ -268,8 +268,17 @@ def _side(
         )
     columns = np.array(columns_of, dtype=np.uint64).reshape(-1, 5).T
     lengths, owners, numbers, same = columns[:4].astype(np.int64)
-    streamed = (np.concatenate(ids), np.concatenate(matches), automaton.runs())
-    return Notes(*streamed, lengths, owners, columns[4], numbers, same > 0, len(numbers_of))
+    return Notes(
+        np.concatenate(ids),
+        np.concatenate(matches),
+        automaton.runs(),
+        lengths,
+        owners,
+        columns[4],
+        numbers,
+        same > 0,
+        len(numbers_of),
+    )
 
 
 def _matched_sample(trained: Notes, held: Notes, rng: Generator) -> Mask:
@@ -308,17 +317,32 @@ class _Scan:
         )
         name = "attack.copies_longest"
         n = int(self.lengths.sum())
-        columns_of: dict[str, Any] = {"source": SOURCE, "unit": "words"}
-        maximum_detail = {**self.detail, "why": "no interval is available for a maximum"}
-        maxima = {
-            "median_of_notes": float(np.median(by_note)),
-            "held_out": held,
-            "matched": matched,
-        }
-        yield Finding(name, longest, n, "lower", detail={**maximum_detail, **maxima}, **columns_of)
-        warned = {**maximum_detail, **self._warning()}
+        no_interval = {**self.detail, "why": "no interval is available for a maximum"}
         yield Finding(
-            f"{name}_matched", matched, n, "lower", detail=warned, **columns_of, **_held_out(held)
+            name,
+            longest,
+            n,
+            "lower",
+            source=SOURCE,
+            detail={
+                **no_interval,
+                "median_of_notes": float(np.median(by_note)),
+                "held_out": held,
+                "matched": matched,
+            },
+            unit="words",
+        )
+        yield Finding(
+            f"{name}_matched",
+            matched,
+            n,
+            "lower",
+            control=held,
+            control_is=MATCHED,
+            control_kind="negative",
+            source=SOURCE,
+            detail={**no_interval, **self._warning()},
+            unit="words",
         )
 
     def text(self, span: int) -> Iterator[Finding]:
@@ -328,13 +352,24 @@ class _Scan:
             for runs in (self.trained.runs, self.matched, self.held.runs)
         )
         detail = {**self.detail, "span": span}
-        columns_of = {"over": "synthetic notes", "unit": "synthetic words", "source": SOURCE}
-        shared = {"held_out": ratio(held), "matched": ratio(matched)}
-        yield clustered_share("attack.copies", trained, detail={**detail, **shared}, **columns_of)
-        warned = {**detail, **self._warning()}
-        control = _held_out(ratio(held))
         yield clustered_share(
-            "attack.copies_matched", matched, detail=warned, **columns_of, **control
+            "attack.copies",
+            trained,
+            over="synthetic notes",
+            unit="synthetic words",
+            source=SOURCE,
+            detail={**detail, "held_out": ratio(held), "matched": ratio(matched)},
+        )
+        yield clustered_share(
+            "attack.copies_matched",
+            matched,
+            over="synthetic notes",
+            unit="synthetic words",
+            control=ratio(held),
+            control_is=MATCHED,
+            control_kind="negative",
+            source=SOURCE,
+            detail={**detail, **self._warning()},
         )
 
     def _warning(self) -> dict[str, str]:
@@ -352,7 +387,7 @@ class _Scan:
         """
         trained = self.trained.shared(span)
         held = self.held.shared(span)
-        value, ends, p = _difference(trained, held, rng)
+        value, (low, high), p = _difference(trained, held, rng)
         detail = {
             **self.detail,
             "span": span,
@@ -361,27 +396,21 @@ class _Scan:
         }
         detail |= {"training_share": ratio(trained), "held_out_share": ratio(held)}
         return Finding(
-            *(
-                "attack.copies_of_patients",
-                value,
-                len(trained) + len(held),
-                "lower",
-                *ends,
-                0.0,
-                None,
-                SOURCE,
-                detail,
-            ),
+            "attack.copies_of_patients",
+            value,
+            len(trained) + len(held),
+            "lower",
+            low,
+            high,
+            chance=0.0,
+            source=SOURCE,
+            detail=detail,
             unit="patients",
             p=p,
             p_is="patients permuted between the sides, one-sided",
             method=EXACT_ENDS if _extreme(trained, held) else "bootstrap over patients, 95 %",
             chance_is="training patients copied as much as held-out patients",
         )
-
-
-def _held_out(value: float) -> dict[str, Any]:
-    return {"control": value, "control_is": MATCHED, "control_kind": "negative"}
 
 
 def _difference(trained: Ints, held: Ints, rng: Generator) -> tuple[float, Interval, float]:

@@ -1,11 +1,9 @@
 """Search released notes for known identifiers: a patient's own record numbers, phones, e-mails,
 addresses and names.
 
-Numbers are compared by their digits, in any script and with the usual separators; their chance is
-the same search with another patient's numbers. E-mails and addresses are compared by their words,
-as adjacent lookup forms; their chance is that of the notes' words in random order. This is exact
-for a release that orders the words of a note at random; otherwise it is approximate, and the gate
-then allows no match at all. Values too short to distinguish from chance (numbers of fewer than 4
+Numbers are compared by their digits, in any script and with the usual separators. E-mails and
+addresses are compared by their words, as adjacent lookup forms. The chance is the same search with
+another patient's identifiers. Values too short to distinguish from chance (numbers of fewer than 4
 digits, addresses of one word) are counted but not tested.
 """
 
@@ -43,7 +41,6 @@ from clinveil.corpus.uniqueness import Hashes, hashes, places
 from clinveil.scale import Map, serial
 from clinveil.scale.pieces import each_batch, shared
 from clinveil.stats.findings import proportion, unmeasured
-from clinveil.stats.random_order import P_IS, PhraseOdds, found_p, one_refused_below
 
 MIN_DIGITS = 4
 LONG_NUMBER = 7
@@ -51,15 +48,10 @@ _NO_DIGITS = re.compile("[\x00-/:-\x7f]+")
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
 _SEPARATOR = r"[\s().\-/+]{0,3}"
 SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
-CHANCE_IS = "another patient's numbers, searched for in the same notes"
+CHANCE_IS = "another patient's identifiers, searched for in the same notes"
 CONTROL_IS = "the same search in the source notes"
 MIN_WORDS = 2
 KEPT = "attack.kept_own_identifiers"
-PHRASE_CHANCE = "the words of each note in random order"
-PHRASE_SOURCE = (
-    "45 CFR 164.514(b)(2); chance: Feller 1968, chapter 4; P: Hoeffding 1956, Anderson & Samuels"
-    " 1967"
-)
 
 
 @attacks.register("identifiers")
@@ -77,15 +69,24 @@ class Identifiers(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run `identifiers`; with the source notes, the same search in them is the control."""
         assert context.released is not None and context.known is not None
-        how: Any = {"over": context.over, "scratch": context.scratch}
-        ids: Any = {"crosswalk": context.patients, "keep": context.keep}
-        made = identifiers(context.released, context.known, rng, **ids, **how)
-        found = [tagged(f, "recipient", "own identifiers") if f.measure in OWN else f for f in made]
+        in_release = identifiers(
+            context.released,
+            context.known,
+            rng,
+            crosswalk=context.patients,
+            keep=context.keep,
+            over=context.over,
+            scratch=context.scratch,
+        )
+        found = [
+            tagged(f, "recipient", "own identifiers") if f.measure in OWN else f for f in in_release
+        ]
         if context.original is None:
             return found
-        in_source = {
-            f.measure: f.value for f in identifiers(context.original, context.known, rng, **how)
-        }
+        of_source = identifiers(
+            context.original, context.known, rng, over=context.over, scratch=context.scratch
+        )
+        in_source = {f.measure: f.value for f in of_source}
         controls = [
             (f, in_source.get(f.measure), f.measure.startswith("attack.own_")) for f in found
         ]
@@ -142,6 +143,10 @@ class ReleasedText:
         """
         return digits in self.digits and _number(digits).search(self._plain) is not None
 
+    def has_phrase(self, phrase: str) -> bool:
+        """Return whether the words of a phrase, separated by single spaces, occur in a row."""
+        return f" {phrase} " in self.phrase
+
 
 @lru_cache(maxsize=4096)
 def _number(digits: str) -> re.Pattern[str]:
@@ -151,6 +156,11 @@ def _number(digits: str) -> re.Pattern[str]:
 
 def _numbers(values: Sequence[str]) -> list[str]:
     return sorted({digits for value in values if len(digits := digits_of(value)) >= MIN_DIGITS})
+
+
+def _phrases(values: Sequence[str]) -> list[str]:
+    phrases = map(words, values)
+    return sorted({" ".join(forms) for forms in phrases if len(forms) >= MIN_WORDS})
 
 
 @dataclass(frozen=True)
@@ -213,64 +223,41 @@ class Sought:
         return list(map([*self.patients.values()].__getitem__, rows.tolist()))
 
 
+Hit = tuple[int, bool, int]
+"""An identifier found: its kind, whether it is the patient's own, and its index."""
+
+
 class _OwnSearch:
-    """Search notes of one patient for their own identifiers, and for another patient's numbers.
+    """Search notes of one patient for their own identifiers, and for another patient's.
 
     Attributes:
         counts: (kinds, 3) known values, own values that are sought, and another patient's.
-        numbers: (kind, whether it is own, index) of numbers not yet found. phrases: (kind, index)
-            of phrases.
+        missing: identifiers not yet found.
     """
 
-    def __init__(self, own: Patient, other: Patient) -> None:
+    def __init__(self, patient: Patient, other: Patient) -> None:
         self.counts = list[tuple[int, int, int]]()
-        self.numbers = dict[_Number, str]()
-        self.phrases = dict[tuple[int, int], tuple[Sequence[str], Sequence[str]]]()
-        for kind, name in enumerate(KINDS):
-            values, theirs = (getattr(one, KINDS[name]) for one in (own, other))
-            if name in NUMBERS:
-                mine = _numbers(values)
-                # A number of both (a family's phone) would count as the other's.
-                strange = [number for number in _numbers(theirs) if number not in mine]
-                self.numbers |= {(kind, True, i): number for i, number in enumerate(mine)}
-                self.numbers |= {(kind, False, i): number for i, number in enumerate(strange)}
-                sought = len(mine), len(strange)
-            else:
-                phrases = sorted(
-                    {tuple(found) for value in values if len(found := words(value)) >= MIN_WORDS}
-                )
-                # Longer words are rarer, so most notes are excluded by the first.
-                rare_first = (
-                    sorted((f" {word} " for word in set(phrase)), key=len, reverse=True)
-                    for phrase in phrases
-                )
-                self.phrases |= {
-                    (kind, i): pair for i, pair in enumerate(zip(phrases, rare_first, strict=True))
-                }
-                sought = len(phrases), 0
-            self.counts.append((len(set(values)), *sought))
+        self.missing = dict[Hit, str]()
+        for kind, (name, attribute) in enumerate(KINDS.items()):
+            values: Sequence[str] = getattr(patient, attribute)
+            normalised = _numbers if name in NUMBERS else _phrases
+            mine = normalised(values)
+            # An identifier of both (a family's phone) would count as the other's.
+            theirs = [one for one in normalised(getattr(other, attribute)) if one not in mine]
+            self.missing |= {(kind, True, i): value for i, value in enumerate(mine)}
+            self.missing |= {(kind, False, i): value for i, value in enumerate(theirs)}
+            self.counts.append((len(set(values)), len(mine), len(theirs)))
 
-    def search(self, note: ReleasedText) -> tuple[list[_Number], list[_Phrase]]:
-        """Return the numbers found for the first time, and the phrases that a random order of the
-        note can contain.
-        """
-        numbers = [key for key, number in self.numbers.items() if note.has_number(number)]
-        for key in numbers:
-            del self.numbers[key]
-        phrases = []
-        for (kind, i), (forms, rare_first) in self.phrases.items():
-            if all(word in note.phrase for word in rare_first):
-                odds = PhraseOdds.of(forms)
-                chance = odds.chance(
-                    [note.forms.count(word) for word in odds.words], len(note.forms)
-                )
-                phrases.append((kind, i, f" {' '.join(forms)} " in note.phrase, chance))
-        return numbers, phrases
+    def search(self, note: ReleasedText) -> list[Hit]:
+        """Return the identifiers found for the first time."""
+        hits = [hit for hit, value in self.missing.items() if _occurs(note, hit[0], value)]
+        for hit in hits:
+            del self.missing[hit]
+        return hits
 
 
-_Number = tuple[int, bool, int]  # kind, whether it is the patient's own, index
-# Kind, index, whether it occurs, its chance in a random order of the note.
-_Phrase = tuple[int, int, bool, float]
+def _occurs(note: ReleasedText, kind: int, value: str) -> bool:
+    return note.has_number(value) if kind in _NUMBER_KINDS else note.has_phrase(value)
 
 
 @dataclass(frozen=True)
@@ -281,7 +268,7 @@ class Found:
         owners: (k,) hashes of the patients, in order of their first notes. rows: (k,) their rows in
             the feed, or -1.
         notes: (k, 2) notes of each patient, and those with the full name of another patient.
-        counts: (k, kinds, 3) as in `_OwnSearch`. numbers, phrases: with the row of the patient.
+        counts: (k, kinds, 3) as in `_OwnSearch`. hits: with the row of the patient.
         names: the names found. kept: notes of known patients, and those with an own identifier in a
             kept column.
     """
@@ -290,8 +277,7 @@ class Found:
     rows: Ints
     notes: Ints
     counts: SmallInts
-    numbers: list[tuple[int, _Number]] = field(repr=False)
-    phrases: list[tuple[int, _Phrase]] = field(repr=False)
+    hits: list[tuple[int, Hit]] = field(repr=False)
     names: NamesFound = field(repr=False)
     kept: tuple[int, int]
 
@@ -308,22 +294,19 @@ def search_batch(sought: Callable[[], Sought], keep: Sequence[str], batch: pa.Re
     counts = np.zeros((first.size, len(KINDS), 3), dtype=np.int32)
     if own:
         counts[feed[first] >= 0] = [one.counts for one in own.values()]
-    numbers = list[tuple[int, _Number]]()
-    phrases = list[tuple[int, _Phrase]]()
+    hits = list[tuple[int, Hit]]()
     forms = list[Sequence[str]]()
     for row, note in zip(feed.tolist(), notes, strict=True):
         text = ReleasedText(note.text)
         forms.append(text.forms)
         if row >= 0:
-            of_note = own[row].search(text)
-            numbers += [(row, hit) for hit in of_note[0]]
-            phrases += [(row, hit) for hit in of_note[1]]
+            hits += [(row, hit) for hit in own[row].search(text)]
     names = search.names.search(feed, forms)
     of_notes = np.stack(
         [np.bincount(some, minlength=first.size) for some in (number, number[names.others])], axis=1
     )
     kept = _kept(search, keep, batch) if keep else (0, 0)
-    return Found(hashed[first], feed[first], of_notes, counts, numbers, phrases, names, kept)
+    return Found(hashed[first], feed[first], of_notes, counts, hits, names, kept)
 
 
 def _by_first(values: Hashes) -> tuple[Ints, Ints]:
@@ -372,39 +355,22 @@ def _findings(
     is_known = rows[first] >= 0
     present = rows[first][is_known]
     counts = counts[first][is_known]
-    for kind, name in enumerate(KINDS):
-        known, own, other = counts[:, kind].T
+    found = {entry for batch in batches for entry in batch.hits}
+    for kind, (name, attribute) in enumerate(KINDS.items()):
+        known, own, others = (int(total) for total in counts[:, kind].sum(axis=0))
         measure = f"attack.own_{name}"
-        unit = f"own {KINDS[name].replace('_', ' ')}"
-        detail = {
-            "known": int(known.sum()),
+        unit = f"own {attribute.replace('_', ' ')}"
+        detail: dict[str, Any] = {
+            "known": known,
             "in_feed": len(search.patients),
             "in_release": present.size,
         }
-        about: dict[str, Any] = {"unit": unit, "source": SOURCE, "detail": detail}
-        if not own.any():
-            why = "the patients of the release have no known identifier of sufficient length"
-            yield unmeasured(measure, why, **about)
-        elif name in NUMBERS:
-            found = {
-                (row, key) for batch in batches for row, key in batch.numbers if key[0] == kind
-            }
-            yield _of_numbers(
-                measure,
-                [mine for _, (_, mine, _) in found],
-                int(own.sum()),
-                int(other.sum()),
-                about,
-            )
+        if own:
+            hits = [mine for _, (of_kind, mine, _) in found if of_kind == kind]
+            yield _own(measure, hits, n=own, others=others, unit=unit, detail=detail)
         else:
-            starts = dict(zip(present.tolist(), (np.cumsum(own) - own).tolist(), strict=True))
-            hits = [
-                (starts[row] + hit[1], *hit[2:])
-                for b in batches
-                for row, hit in b.phrases
-                if hit[0] == kind
-            ]
-            yield _of_phrases(measure, hits, np.repeat(np.arange(own.size), own), about)
+            why = "the patients of the release have no known identifier of sufficient length"
+            yield unmeasured(measure, why, unit=unit, source=SOURCE, detail=detail)
     names = [batch.names for batch in batches]
     yield own_names(search.names, present, names, rng, permutations)
     yield other_names(search.names, names, totals)
@@ -413,48 +379,38 @@ def _findings(
         yield proportion(KEPT, count, n, over="notes", source=SOURCE)
 
 
-def _of_numbers(
-    measure: str, hits: Sequence[bool], n: int, others: int, about: dict[str, Any]
+def _own(
+    measure: str,
+    hits: Sequence[bool],
+    *,
+    n: int,
+    others: int,
+    unit: str,
+    detail: dict[str, Any],
 ) -> Finding:
-    """Return the share of own numbers that were found, with that of another patient's numbers as
+    """Return the share of own identifiers that were found, with that of another patient's as
     chance.
 
     Args:
-        hits: for each number found, whether it is the patient's own. n, others: numbers sought.
+        hits: for each identifier found, whether it is the patient's own. n, others: identifiers
+            sought.
     """
     count = sum(hits)
-    by_chance = len(hits) - sum(hits)
-    if others:
-        about |= {"chance": by_chance / others, "chance_is": CHANCE_IS}
-    else:
-        about["detail"]["why"] = "no other patient has different numbers, so chance is unknown"
-    about["detail"]["chance_count"] = by_chance
-    return proportion(measure, count, n, over=about["unit"], **about)
-
-
-def _of_phrases(
-    measure: str, hits: Sequence[tuple[int, bool, float]], owners: Ints, about: dict[str, Any]
-) -> Finding:
-    """Return the share of own phrases that were found, with the chance of random orders of the
-    notes' words.
-
-    Args:
-        hits: index of a phrase, whether a note has it, and its chance in that note. owners: (n,) of
-            the phrases.
-    """
-    chances = np.zeros(owners.size)
-    found = np.zeros(owners.size, dtype=bool)
-    for at, occurs, chance in hits:
-        found[at] |= occurs
-        # Of at least one note; exact where it is smallest.
-        chances[at] += chance - chance * chances[at]
-    about |= {"source": PHRASE_SOURCE, "p": found_p(chances, found, owners), "p_is": P_IS}
-    about |= {"chance": float(chances.mean()), "chance_is": PHRASE_CHANCE}
-    about["detail"] |= {
-        "expected": float(chances.sum()),
-        "one_refused_below": one_refused_below(chances),
-    }
-    return proportion(measure, int(found.sum()), found.size, over=about["unit"], **about)
+    by_chance = len(hits) - count
+    detail = {**detail, "chance_count": by_chance}
+    if not others:
+        detail["why"] = "no other patient has different values, so chance is unknown"
+    return proportion(
+        measure,
+        count,
+        n,
+        over=unit,
+        unit=unit,
+        source=SOURCE,
+        detail=detail,
+        chance=by_chance / others if others else None,
+        chance_is=CHANCE_IS if others else "",
+    )
 
 
 KINDS = {
@@ -466,6 +422,7 @@ KINDS = {
 """The field of a patient for each kind."""
 OWN = frozenset({"attack.own_name", *(f"attack.own_{kind}" for kind in KINDS)})
 NUMBERS = frozenset({"record_number", "phone"})
+_NUMBER_KINDS = frozenset(kind for kind, name in enumerate(KINDS) if name in NUMBERS)
 
 
 def identifiers(
@@ -508,12 +465,10 @@ def identifiers(
 
 def _mentions(value: ReleasedText, patient: Patient) -> bool:
     """Return whether a value contains an identifier, or all parts of the name, of the patient."""
-    numbers, phrases = _OwnSearch(patient, patient).search(value)
     name = {*words(" ".join(patient.name))}
     born = patient.birth_date
     return (
         (born is not None and value.has_number(born.strftime("%Y%m%d")))
-        or len(numbers) > 0
-        or any(occurs for _, _, occurs, _ in phrases)
+        or len(_OwnSearch(patient, patient).search(value)) > 0
         or (len(name) >= MIN_WORDS and name <= {*value.forms})
     )

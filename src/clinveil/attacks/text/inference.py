@@ -265,25 +265,29 @@ class Predictions:
         }
         detail["majority"] = float(np.bincount(labels).max() / len(labels))
         if classes == 2 and high < 0.5:
-            value, control, low, high, detail["turned"] = (
-                1 - value,
-                1 - control,
-                1 - high,
-                1 - low,
-                True,
-            )
-        about: dict[str, Any] = {
-            "control": control,
-            "control_is": CONTROL_IS,
-            "control_kind": "negative",
-        }
-        about |= {
-            "chance": 1 / classes,
-            "chance_is": CHANCE_IS,
-            "method": "bootstrap over patients, 95 %",
-        }
-        about |= {"unit": "notes", "source": SOURCE, "detail": detail}
-        return Finding("attack.inference", value, len(labels), "lower", low, high, **about)
+            value = 1 - value
+            control = 1 - control
+            reversed_low = 1 - high
+            high = 1 - low
+            low = reversed_low
+            detail["turned"] = True
+        return Finding(
+            "attack.inference",
+            value,
+            len(labels),
+            "lower",
+            low,
+            high,
+            chance=1 / classes,
+            chance_is=CHANCE_IS,
+            control=control,
+            control_is=CONTROL_IS,
+            control_kind="negative",
+            source=SOURCE,
+            detail=detail,
+            unit="notes",
+            method="bootstrap over patients, 95 %",
+        )
 
 
 def _balanced(labels: Ints, chances: Doubles, weights: Doubles) -> float:

@@ -45,10 +45,7 @@ REPLACED = "JMIR 2020;22(7):e18055, conclusion: PHI replacement"
 RARE_BELOW = 20
 _RARE = "exact for rare events by name (Poisson; Fay and Feuer), 95 %; vectors fixed"
 _INTERVAL = "bootstrap over names, 95 %; vectors fixed"
-_CONTROL = {
-    "control_is": "mean of the same list against names re-paired within position",
-    "control_kind": "negative",
-}
+CONTROL_IS = "mean of the same list against names re-paired within position"
 
 
 def attack_names(
@@ -126,34 +123,45 @@ class _Scored:
         }
         detail |= {"ceiling": min(1.0, true / k), "hits_repaired_most": int(null.max())}
         detail |= {"k_asked": self.requested} if self.requested > pairs else {}
-        reference: dict[str, Any] = {
-            "chance": true / pairs,
-            "control": float(null.mean() / k),
-            **_CONTROL,
-        }
-        reference |= {
-            "p": float(self.test.p[self.model]),
-            "p_is": self._p_is(),
-            "source": SOURCE,
-            "detail": detail,
-        }
-        reference |= {"unit": "pairs", "count": hits, "method": method}
-        return Finding("attack.names", hits / k, k, "lower", low, high, **reference)
+        return Finding(
+            "attack.names",
+            hits / k,
+            k,
+            "lower",
+            low,
+            high,
+            chance=true / pairs,
+            control=float(null.mean() / k),
+            control_is=CONTROL_IS,
+            control_kind="negative",
+            source=SOURCE,
+            detail=detail,
+            unit="pairs",
+            count=hits,
+            p=float(self.test.p[self.model]),
+            p_is=self._p_is(),
+            method=method,
+        )
 
     def patients(self) -> Finding:
         """Return the share of patients with a pair of their name among the first K."""
         k = min(self.requested, self.ranking.n_pairs)
         n = self.names.n_names
-        control = float(self.test.null_names[:, self.model].mean() / n)
-        reference: dict[str, Any] = {
-            "chance": _chance_of_a_pair(self.names, self.ranking, k),
-            "control": control,
-        }
-        reference |= {"p": float(self.test.names_p[self.model]), "p_is": self._p_is(), **_CONTROL}
-        reference |= {"method": "Clopper-Pearson over patients, 95 %", "source": SOURCE}
-        reference["detail"] = self._about() | {"k": k}
-        count = int(self.test.names[self.model])
-        return proportion("attack.names_patients", count, n, over="patients", **reference)
+        return proportion(
+            "attack.names_patients",
+            int(self.test.names[self.model]),
+            n,
+            over="patients",
+            chance=_chance_of_a_pair(self.names, self.ranking, k),
+            control=float(self.test.null_names[:, self.model].mean() / n),
+            control_is=CONTROL_IS,
+            control_kind="negative",
+            p=float(self.test.names_p[self.model]),
+            p_is=self._p_is(),
+            method="Clopper-Pearson over patients, 95 %",
+            source=SOURCE,
+            detail=self._about() | {"k": k},
+        )
 
     def _p_is(self) -> str:
         return (
@@ -262,27 +270,25 @@ def _best(
         "models_over_chance": int((test.adjusted_p <= 0.05).sum()),
         "repairings": len(test.null_hits),
     }
-    reference: dict[str, Any] = {"chance": max(_true_pairs(names, r) / r.n_pairs for r in rankings)}
-    reference |= {
-        "control": float(most.mean() / k),
-        "control_kind": "negative",
-        "p": float(test.adjusted_p[best]),
-    }
-    reference |= {
-        "control_is": "mean of the best of the same models against names re-paired within position"
-    }
-    reference |= {
-        "p_is": "the largest number of hits of any model under the same re-pairings",
-        "method": f"{method}; best model",
-    }
-    reference |= {
-        "source": f"{SOURCE}; maximum: Westfall & Young 1993",
-        "unit": "pairs",
-        "count": hits,
-        "detail": detail,
-    }
-    ends = min(low, hits / k), min(1.0, max(high, hits / k))
-    return Finding("attack.names_best", hits / k, k, "lower", *ends, **reference)
+    return Finding(
+        "attack.names_best",
+        hits / k,
+        k,
+        "lower",
+        min(low, hits / k),
+        min(1.0, max(high, hits / k)),
+        chance=max(_true_pairs(names, ranking) / ranking.n_pairs for ranking in rankings),
+        control=float(most.mean() / k),
+        control_is="mean of the best of the same models against names re-paired within position",
+        control_kind="negative",
+        source=f"{SOURCE}; maximum: Westfall & Young 1993",
+        detail=detail,
+        unit="pairs",
+        count=hits,
+        p=float(test.adjusted_p[best]),
+        p_is="the largest number of hits of any model under the same re-pairings",
+        method=f"{method}; best model",
+    )
 
 
 def leaked_names(
@@ -311,26 +317,30 @@ def leaked_names(
     chance = real.n_names / len(found)
     detail = {"k": min(k, len(ranking)), "model": ranking.label, "metric": ranking.metric}
     detail |= {"real_names": real.n_names, "surrogate_names": surrogates.n_names, "draws": draws}
-    about: dict[str, Any] = {
-        "source": REPLACED,
-        "unit": "full names found",
-        "detail": detail,
-        "chance": chance,
-    }
     if not n:
         return unmeasured(
-            "attack.names_leaked", "the list contains no full name, real or surrogate", **about
+            "attack.names_leaked",
+            "the list contains no full name, real or surrogate",
+            chance=chance,
+            source=REPLACED,
+            unit="full names found",
+            detail=detail,
         )
     # Number of found names labelled real if labels are random.
     null = rng.hypergeometric(n, len(found) - n, real.n_names, size=draws).astype(np.float64)
-    about |= {"p": permutation_p(abs(count - n * chance), np.abs(null - n * chance))}
-    about |= {
-        "p_is": "the same number of names labelled real at random, two-sided",
-        "control": float(null.mean() / n),
-    }
-    about |= {
-        "chance_is": "the share of real names among all full names of the notes",
-        "control_kind": "negative",
-    }
-    about |= {"control_is": "mean if the same number of names is labelled real at random"}
-    return proportion("attack.names_leaked", count, n, over="names found", **about)
+    return proportion(
+        "attack.names_leaked",
+        count,
+        n,
+        over="names found",
+        unit="full names found",
+        chance=chance,
+        chance_is="the share of real names among all full names of the notes",
+        control=float(null.mean() / n),
+        control_is="mean if the same number of names is labelled real at random",
+        control_kind="negative",
+        p=permutation_p(abs(count - n * chance), np.abs(null - n * chance)),
+        p_is="the same number of names labelled real at random, two-sided",
+        source=REPLACED,
+        detail=detail,
+    )

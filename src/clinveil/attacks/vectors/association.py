@@ -71,8 +71,6 @@ _QUESTION = (
     "Are names at another distance from their patients' diagnoses than names of similar frequency,"
     " of patients with the same number of diagnoses?"
 )
-_COMMON: dict[str, Any] = {"unit": "patients", "method": BOOTSTRAP, "chance_is": EXPECTED}
-_COMMON |= {"control_is": SWAPPED, "control_kind": "negative"}
 PAPER = "JMIR 2020;22(7):e18055"
 LEVEL = 0.05
 PAPER_DRAWS = 1_000
@@ -83,12 +81,6 @@ _ANY = (
     "Is the patient's name at another distance from their own diagnoses than from equally many"
     " random diagnoses?"
 )
-_TESTED: dict[str, Any] = {
-    "method": "Clopper-Pearson, 95 %, as if patients were independent",
-    "chance_is": "the largest mean share that the correction allows without any association",
-    "control_is": f"the same test with {SWAPPED}",
-    "control_kind": "negative",
-}
 _QUESTIONS = {
     RANDOM: _ANY,
     PAPERS: _ANY,
@@ -182,19 +174,47 @@ class _Model:
         return differences(self.distances[self.swap], self.groups.has)
 
     def finding(
-        self, measure: str, own: Doubles, ends: Interval, detail: Mapping[str, Any], **more: Any
+        self,
+        measure: str,
+        own: Doubles,
+        ends: Interval,
+        detail: Mapping[str, Any],
+        *,
+        chance: float,
+        control: float,
+        source: str,
+        question: str,
+        value: float | None = None,
+        p: float | None = None,
+        p_is: str = "",
+        chance_is: str = EXPECTED,
     ) -> Finding:
-        """Return a finding over patients: the mean of `own` unless `value` is given, with the
-        common fields.
-        """
+        """Return a finding over patients: the mean of `own` unless `value` is given."""
         kept = (
             "name frequency and number of diagnoses"
             if self.groups.frequency is not None
             else "number of diagnoses"
         )
         detail = {"metric": self.metric, "strata": len(self.parts), "strata_of": kept, **detail}
-        about = {"value": own.mean(), **_COMMON, **more}
-        return Finding(measure, n=len(own), low=ends.low, high=ends.high, detail=detail, **about)
+        return Finding(
+            measure,
+            float(own.mean()) if value is None else value,
+            len(own),
+            low=ends.low,
+            high=ends.high,
+            chance=chance,
+            chance_is=chance_is,
+            control=control,
+            control_is=SWAPPED,
+            control_kind="negative",
+            source=source,
+            detail=detail,
+            unit="patients",
+            p=p,
+            p_is=p_is,
+            method=BOOTSTRAP,
+            question=question,
+        )
 
 
 def _not_measured(measure: str, n: int, why: str) -> Finding:
@@ -205,15 +225,21 @@ def _coverage(found: Groups, tested: Groups) -> Finding:
     n_patients = found.left_out["patients"]
     share = len(tested) / n_patients
     given = {"diagnoses": len(found.codes), "never_given": int((tested.prevalence == 0).sum())}
-    question = "How many of these patients can be tested with these vectors, and who was left out?"
-    more: dict[str, Any] = {
-        "unit": "patients",
-        "count": len(tested),
-        "method": "exact, no sampling",
-        "question": question,
-    }
-    more |= {"source": PAPER, "detail": {"why": COUNTED, **given, **found.left_out}}
-    return Finding("attack.association_coverage", share, n_patients, None, share, share, **more)
+    return Finding(
+        "attack.association_coverage",
+        share,
+        n_patients,
+        low=share,
+        high=share,
+        source=PAPER,
+        detail={"why": COUNTED, **given, **found.left_out},
+        unit="patients",
+        count=len(tested),
+        method="exact, no sampling",
+        question=(
+            "How many of these patients can be tested with these vectors, and who was left out?"
+        ),
+    )
 
 
 def _means(model: _Model, swapped: NamePermutations, rng: Generator) -> Iterable[Finding]:
@@ -232,7 +258,7 @@ def _means(model: _Model, swapped: NamePermutations, rng: Generator) -> Iterable
             _mean_interval(own, rng),
             {"permutations": len(null), "mean_distance": float(model.distances.mean())},
             chance=centre,
-            control=control.mean(),
+            control=float(control.mean()),
             source=f"{PAPER}, Table 2",
             p=_two_sided(float(own.mean()), null, centre),
             p_is=(
@@ -306,12 +332,18 @@ def _curve(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Fin
         ends = _mean_interval(model.own[below], rng)
         label = f"names seen fewer than {threshold:,} times" if threshold else "all names"
         detail = {"below": threshold, "label": label}
-        reference: dict[str, Any] = {
-            "chance": swapped.expected[below].mean(),
-            "control": model.control[below].mean(),
-        }
-        reference |= {"source": f"{PAPER}, Figure 3", "question": question}
-        points.append(model.finding(measure, own, ends, detail, **reference))
+        points.append(
+            model.finding(
+                measure,
+                own,
+                ends,
+                detail,
+                chance=float(swapped.expected[below].mean()),
+                control=float(model.control[below].mean()),
+                source=f"{PAPER}, Figure 3",
+                question=question,
+            )
+        )
     return points
 
 
@@ -406,15 +438,20 @@ class PatientTests:
         source = (
             f"{PAPER}, Experiment 2b, Table 3" if series != NAMES else "Benjamini & Hochberg 1995"
         )
-        about: dict[str, Any] = {
-            "source": source,
-            "detail": detail,
-            "question": _QUESTIONS[series],
-            **_TESTED,
-        }
-        measure = "attack.association_patients"
         return proportion(
-            measure, count, n, over="patients", chance=chance, control=control / n, **about
+            "attack.association_patients",
+            count,
+            n,
+            over="patients",
+            chance=chance,
+            chance_is="the largest mean share that the correction allows without any association",
+            control=control / n,
+            control_is=f"the same test with {SWAPPED}",
+            control_kind="negative",
+            source=source,
+            detail=detail,
+            method="Clopper-Pearson, 95 %, as if patients were independent",
+            question=_QUESTIONS[series],
         )
 
     def _caveats(self, series: str, draws: int) -> dict[str, Any]:

@@ -101,18 +101,11 @@ class LstmDecoder(Decoder):
 
 _COMMON: dict[str, Any] = {
     "layers": 2,
-    "heads": 1,
     "dropout": 0.5,
     "tied": True,
     "window": 35,
     "lanes": 20,
-}
-_COMMON |= {
     "plan": "rows",
-    "schedule": "fixed",
-    "backoff": 4.0,
-    "gain": 0.1,
-    "rate_floor": 0.1,
     "epochs": 10,
 }
 _SGD = {"optimizer": "sgd", "rate": 20.0, "clip": 0.25}
@@ -121,14 +114,7 @@ SIZES = {
     "tiny": {**_COMMON, **_SGD, "width": 128},
     "small": {**_COMMON, **_SGD, "width": 256},
     "base": {**_COMMON, **_ADAM, "width": 650, "window": 70, "lanes": 64},
-    "paper": {
-        **_COMMON,
-        **_SGD,
-        "width": 650,
-        "schedule": "annealed",
-        "epochs": 20,
-        "plan": "stream",
-    },
+    "paper": {**_COMMON, **_SGD, "width": 650, "epochs": 20, "plan": "stream"},
 }
 ABOUT = "an LSTM, a recurrent network (Melamud and Shivade, ClinicalNLP 2019)"
 language_models.register("lstm")(

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from clinveil.core.errors import InputError, MissingExtra
 from clinveil.core.types import Ints
-from clinveil.lm.network import Decoder, State, Windowed, notes_apart
+from clinveil.lm.network import PIECE, Decoder, Network, State
 from clinveil.lm.recipe import NeuralKind, Recipe, language_models
 from clinveil.lm.vocabulary import END
 
@@ -46,13 +46,31 @@ class LowRank(nn.Module):
         return found
 
 
-class Pretrained(Windowed):
+def notes_apart(inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Return, for (window, lanes) tokens, what attends to what and the position of each token in
+    its note.
+
+    Returns: (lanes, 1, window, window) bool, the earlier tokens of the same note; (lanes, window)
+    positions.
+    """
+    begins = (inputs == END).t()
+    steps = torch.arange(len(inputs), device=inputs.device)
+    note = begins.cumsum(1)
+    visible = (note[:, :, None] == note[:, None, :]) & (steps[:, None] >= steps)
+    return visible[:, None], steps - torch.where(begins, steps, 0).cummax(1).values
+
+
+class Pretrained(Network):
     """The layers of a public model between vectors of pieces.
+
+    It has no state: windows are independent, and so are the notes of a window, each started by an
+    end. When a note is scored, windows overlap by half: every token after the first half has half a
+    window of context.
 
     weights: of the public model's layers, by name; without them the layers are random.
     """
 
-    shortest = 1_024  # most notes in one window, without the cost of an overlap
+    shortest = 1_024  # window in which notes are scored at least; most notes need only one
 
     def __init__(
         self, size: int, recipe: Recipe, weights: Mapping[str, Tensor] | None = None
@@ -83,6 +101,27 @@ class Pretrained(Windowed):
                 )
             for name in layers:
                 self.body.set_submodule(name, LowRank(self.body.get_submodule(name), recipe.rank))
+
+    def start(self, lanes: int) -> State:
+        """Return an empty state."""
+        return ()
+
+    def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the log-probabilities by windows that overlap by half; later windows contribute
+        their second half.
+        """
+        window = max(self.recipe.window, self.shortest)
+        half = window // 2
+        pieces = []
+        for start in range(0, max(len(inputs) - half, 1), half):
+            skip = half if start else 0
+            hidden, _ = self(inputs[start : start + window], ())
+            kept = hidden[skip:]
+            wanted = targets[start + skip : start + window]
+            for offset in range(0, len(wanted), PIECE):
+                stop = offset + PIECE
+                pieces.append(self.gathered(kept[offset:stop], wanted[offset:stop]))
+        return torch.cat(pieces)
 
     def forward(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Apply the layers to a window."""
@@ -156,6 +195,11 @@ class CachedDecoder(Decoder):
         return scores
 
     @torch.inference_mode()
+    def _begin(self, lanes: Ints) -> None:
+        self._filled[torch.from_numpy(lanes)] = 0
+        self._append(lanes, np.full(len(lanes), END))
+
+    @torch.inference_mode()
     def _append(self, lanes: Ints, ids: Ints) -> None:
         rows, tokens = (torch.from_numpy(part).to(self._filled.device) for part in (lanes, ids))
         # A full lane has ended; what it appends is not used.
@@ -195,25 +239,18 @@ class CachedDecoder(Decoder):
 _COMMON: dict[str, Any] = {
     "layers": 1,
     "width": 4,
-    "heads": 1,
     "dropout": 0.0,
     "tied": False,
     "optimizer": "adamw",
-}
-_COMMON |= {
     "clip": 1.0,
-    "plan": "rows",
-    "schedule": "fixed",
-    "backoff": 4.0,
-    "gain": 0.1,
-    "rate_floor": 0.1,
+    "plan": "packed",
+    "precision": "bfloat16",
 }
-_COMMON |= {"precision": "bfloat16"}
 SIZES = {
     "small": {**_COMMON, "rank": 16, "rate": 5e-4, "window": 512, "lanes": 4, "epochs": 2},
     "base": {**_COMMON, "rank": 0, "rate": 1e-4, "window": 1_024, "lanes": 16, "epochs": 3},
 }
 ABOUT = "a public language model that was trained further on the notes"
 language_models.register("pretrained")(
-    NeuralKind(ABOUT, Pretrained, SIZES, layer_weights=12, packed=True)
+    NeuralKind(about=ABOUT, network=Pretrained, sizes=SIZES, layer_weights=12)
 )

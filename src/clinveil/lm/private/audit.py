@@ -7,8 +7,7 @@ contradict the stated epsilon.
 
 Canaries must not enter a release. So `audited_table` runs the mechanism a second time, on canaries
 only, with the vocabulary, labels and noise of the release. It tests the program with these
-settings, not these notes. Therefore its result discloses nothing about them and costs no budget. A
-trained network is not audited in a release, because a second training costs as much as the first.
+settings, not these notes. Therefore its result discloses nothing about them and costs no budget.
 
 Source: Steinke, Nasr & Jagielski 2023, Privacy auditing with one (1) training run, Corollary 5.4
 and Appendix D.

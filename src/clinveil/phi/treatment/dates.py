@@ -306,7 +306,8 @@ class _Shift:
             same = head.split()[0] == last.split()[0]
             return head + match["to"] + (last.split(maxsplit=1)[1] if same else last)
         same = head.split()[-1] == last.removesuffix(tail).split()[-1]
-        return (re.match(r"\w+", head)[0] if same else head) + match["to"] + last  # type: ignore[index]
+        month = re.match(r"\w+", head)
+        return (month[0] if same and month else head) + match["to"] + last
 
 
 def _without_year(text: str, year: re.Match[str]) -> str:

@@ -383,7 +383,8 @@ class Deidentifier:
             places, written = _without_scripts(note.text, spans, treated)
             text = splice(note.text, places, [item.text for item in written])
             left = self._residues(note, places, written)
-        except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may contain its text
+        # Fail closed: the note is not written; the message may contain its text.
+        except Exception:  # noqa: BLE001
             result.skipped[RAISED] += 1
             return None
         result.counts.update(span.label for span in spans)

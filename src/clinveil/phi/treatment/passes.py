@@ -266,7 +266,8 @@ def detect_batch(
         view = finder.view(note.text, note.patient_id, note.note_id)
         try:
             detected.append(known[row] if known is not None else finder.detect(view))
-        except Exception:  # noqa: BLE001  fail closed: the second pass fails too, and counts the note
+        # Fail closed: the second pass fails too, and counts the note.
+        except Exception:  # noqa: BLE001
             detected.append(None)
         spans = detected[-1] or ()
         text, within = view.within(spans)

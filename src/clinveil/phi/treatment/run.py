@@ -56,15 +56,19 @@ _SURROGATE_RISK = (
 ANY_LANGUAGE = (
     "language=any: notes are not checked for English; identifiers in other languages remain"
 )
-README = """Key and findings of a run of `clinveil deidentify`. SECRET: do not share any file of this folder.
+README = """Key and findings of a run of `clinveil deidentify`.
+SECRET: do not share any file of this folder.
 
-key.bin             source of all surrogates and date offsets; keep it to treat later notes of the same patients alike
+key.bin             source of all surrogates and date offsets; keep it to treat later notes of the
+                    same patients alike
 deidentify.json     settings, input and counts of the run; no note text
-audit-0001.jsonl    per run, the treatment of every span, chained and sealed (clinveil verify); no note text
-crosswalk-*.bin     the original identifiers, encrypted with key.bin, for clinveil reidentify. Store key.bin elsewhere:
-                    with both files, anyone can restore the notes
+audit-0001.jsonl    per run, the treatment of every span, chained and sealed (clinveil verify); no
+                    note text
+crosswalk-*.bin     the original identifiers, encrypted with key.bin, for clinveil reidentify.
+                    Store key.bin elsewhere: with both files, anyone can restore the notes
 residues.jsonl      unchanged text that looks like an identifier, with its context (clinveil review)
-spans.jsonl         every detected identifier with its text (without --spans: those of notes with residues)
+spans.jsonl         every detected identifier with its text (without --spans: those of notes with
+                    residues)
 review/             decisions of each reviewer (clinveil review), for clinveil deidentify
 
 The treated notes are secret too: they still contain the identifiers that the detectors missed.

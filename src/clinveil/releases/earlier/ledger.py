@@ -28,7 +28,6 @@ from clinveil.core.atomic import atomic
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 from clinveil.core.files import locked, private_folder, refuse_nameless
 from clinveil.corpus.uniqueness import Hashes, hashes, joined
-from clinveil.lm.private.sgd import Noise
 from clinveil.report.numerals import SMALL, SPACE, share
 
 NAME = "clinveil-ledger"
@@ -41,9 +40,9 @@ LOCK = ".lock"
 WAIT = 60.0
 SALT = 32  # bytes
 COLUMNS = ("note", "id", "text")
-DRAWS = frozenset({"obfuscated", "coded"})
+DRAWN = "obfuscated"
 READABLE = "deidentified"
-"""Kinds in which each released word is a random draw for a word of the source, and the kind that
+"""The kind in which each released word is a random draw for a word of the source, and the kind that
 can be read.
 """
 SAME = 0.01  # share of the smaller release; a few texts are common to all ("did not attend")
@@ -107,7 +106,8 @@ class Entry:
         commitment: of the key. vault: location of the latest vault. kind: of the releases.
         salt: of the hashes.
         rows: (n, 3) distinct salted hashes of the notes, in the order of `NoteHashes`.
-        spent: noise of each differentially private release of them, by keyed digest.
+        spent: deviation of the noise of each differentially private release of them, by keyed
+            digest.
     """
 
     run: str
@@ -117,7 +117,7 @@ class Entry:
     salt: bytes = field(repr=False)
     rows: NDArray[np.uint64] = field(repr=False)
     runs: int = 1
-    spent: Mapping[str, Noise] = field(default_factory=dict, repr=False)
+    spent: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     @property
     def file(self) -> str:
@@ -215,10 +215,7 @@ def read_entry(path: Path) -> Entry:
         stored = json.loads(table.schema.metadata[b"clinveil"])
         columns = [table[name].to_numpy().astype(np.uint64, casting="safe") for name in COLUMNS]
         salt = bytes.fromhex(stored["salt"])
-        spent = {
-            str(of): Noise(float(sigma), float(rate), int(steps))
-            for of, (sigma, rate, steps) in stored["spent"].items()
-        }
+        spent = {str(of): float(sigma) for of, sigma in stored["spent"].items()}
         made = Entry(
             run=str(stored["run"]),
             commitment=str(stored["commitment"]),
@@ -274,8 +271,8 @@ class Earlier:
             kind: of the other release of the same notes.
         """
         pairs = f"fewer than {SMALL}" if self.shared < SMALL else f"{self.shared:,}"
-        own = kind in DRAWS
-        other = self.entry.kind in DRAWS
+        own = kind == DRAWN
+        other = self.entry.kind == DRAWN
         if own and self.entry.kind == READABLE:
             return (
                 f"That release is readable: its holder has {pairs} of these notes in both forms, as"

@@ -1,6 +1,4 @@
-"""Base of `obfuscated` and `coded`: replace every word through a channel built from word
-vectors.
-"""
+"""Replace every word through a channel built from word vectors (kind `obfuscated`)."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from clinveil.attacks.attack import Context
 from clinveil.attacks.channel.inversion import Inversion, single_names
 from clinveil.attacks.threats import TARGETS, Target
 from clinveil.channel.apply import Obfuscator
-from clinveil.channel.build import build_channel, mechanism_of, read_words
+from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
 from clinveil.channel.tally import Tally
@@ -39,7 +37,6 @@ from clinveil.releases.measured import Measured
 from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
 from clinveil.releases.producer import MEASURE, Producer
 from clinveil.releases.producers.deidentified import SourcedProduct
-from clinveil.releases.record import singled_out
 from clinveil.releases.samples import aligned, sources
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.treatment import counted, treated
@@ -57,7 +54,6 @@ FEWEST = 50  # paper A: not for small data sets
 MOST_UNKNOWN = 0.05  # share of unknown words above which a new channel is advised
 GIVEN = "given, not trained on these notes"
 LEARNED = ("vectors", "neighbours", "channel")
-LAYOUT = "Layout was kept:", "are the only ones with theirs"
 
 
 class ChannelProducer(Producer):
@@ -104,9 +100,8 @@ class ChannelProducer(Producer):
                 f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions,"
                 f" {vectors.passes_over(learnt)} passes over {learnt:,} words",
             )
-        mechanism = mechanism_of(settings.channel)
-        yield "neighbours", f"the {mechanism.reach} nearest words of each word"
-        yield "obfuscate", f"replace every word, {mechanism.description}"
+        yield "neighbours", f"the {settings.channel.n.high} nearest words of each word"
+        yield "obfuscate", f"replace every word, N {settings.channel.n}"
         yield "check", "read the release back"
         yield MEASURE
 
@@ -163,16 +158,11 @@ class ChannelProduct(SourcedProduct):
         job = self.job
         findings = single_names(seen.context)
         if job.settings.channel.keep_words:
-            more: Any = {
-                "threads": job.settings.workers,
-                "counts": seen.context.counts,
-                "names": job.known_names,
-            }
             base, _ = build_channel(
                 self.vectors,
                 job.settings.channel.but(keep_words=None, allow_small=True),
-                key=job.key,
-                **more,
+                threads=job.settings.workers,
+                counts=seen.context.counts,
             )
             changed = replace(seen.context, channel=base, known=None, entered=None)
             findings += [
@@ -182,15 +172,14 @@ class ChannelProduct(SourcedProduct):
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates on the output check, and on attacks."""
-        return [*output_gates(self.check, self.tally, self.channel), *self.attack_gates(findings)]
+        return [*output_gates(self.check, self.tally), *self.attack_gates(findings)]
 
     def attack_gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates on own identifiers, recovered words and linked notes."""
         settings = self.job.settings
         numbers = settings.channel.numbers != "drop"
-        shuffled = settings.channel.shuffle == "note"
         return [
-            *patient_gates(findings, digits=numbers, shuffled=shuffled),
+            *patient_gates(findings, digits=numbers),
             *adversary_gates(
                 findings, settings.max_names, settings.max_linkage, settings.max_stolen
             ),
@@ -206,7 +195,7 @@ class ChannelProduct(SourcedProduct):
             "kept": tally.kept_words,
         }
         return (
-            TokenRow("words", tally.words, **fates, **parts, doubled=tally.doubled),
+            TokenRow("words", tally.words, **fates, **parts),
             TokenRow(
                 "numbers", tally.numbers, masked=tally.masked, dropped=tally.numbers - tally.masked
             ),
@@ -248,7 +237,7 @@ class ChannelProduct(SourcedProduct):
         return {"tokens": self.tally.as_dict(), "vectors": vectors}
 
     def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
-        """Yield warnings on shared vectors, the channel, repeated draws and kept words."""
+        """Yield warnings on shared vectors, repeated draws and kept words."""
         settings = self.job.settings
         yield from self._vector_warnings()
         unknown = self.tally.unknown / max(1, self.tally.words)
@@ -259,10 +248,9 @@ class ChannelProduct(SourcedProduct):
             )
         if not settings.phi:
             yield "Identifier replacement was switched off: names are part of the vocabulary."
-        yield from self.channel.shortfalls
-        yield from self._scope_warnings()
-        if settings.channel.layout == "keep":
-            yield singled_out(findings, "attack.layout_unique", *LAYOUT)
+        yield (
+            "Words are replaced independently at each occurrence, so repeated words disclose more."
+        )
         if settings.channel.keep_words:
             yield (
                 f"{self.tally.kept_words:,} words were left unchanged on request; they are not"
@@ -283,30 +271,6 @@ class ChannelProduct(SourcedProduct):
             yield (
                 "The vectors were also trained on other text. An attacker with that text can train"
                 " more similar vectors."
-            )
-
-    def _scope_warnings(self) -> Iterator[str]:
-        """Yield a warning if repeated draws of a word disclose more than one."""
-        how = self.job.settings.channel
-        if how.scope == "corpus":
-            yield (
-                "Each word has one replacement in the whole release, a code that word frequencies"
-                " help to break."
-            )
-        elif how.scope == "patient":
-            yield (
-                "Each word has one replacement in all notes of a patient. It links these notes, and"
-                " shows how often the word occurs; the figures of a single draw do not use that."
-            )
-        elif not self.channel.settled and how.scope in ("occurrence", "rare"):
-            words = (
-                f"Words that occur {how.rare_below} or more times"
-                if how.scope == "rare"
-                else "Words"
-            )
-            yield (
-                f"{words} are replaced independently at each occurrence, so repeated words disclose"
-                " more."
             )
 
     def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
@@ -359,9 +323,10 @@ def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Cha
     place = job.folder.vault / "channel"
     how = job.settings.channel
     if not (tables.exists() and place.exists()):
-        more: Any = {"threads": job.settings.workers, "counts": counts, "names": job.known_names}
         # `refuse_notes` has counted the patients of all notes; the channel is built from fewer.
-        channel, table = build_channel(vectors, how.but(allow_small=True), key=job.key, **more)
+        channel, table = build_channel(
+            vectors, how.but(allow_small=True), threads=job.settings.workers, counts=counts
+        )
         remove(tables)
         save_neighbours(table, tables)
         remove(place)

@@ -26,11 +26,10 @@ from clinveil.corpus.corpus import PATIENT_ID, Accounting, Corpus, rows
 from clinveil.corpus.open import open_text
 from clinveil.corpus.write import write_corpus
 from clinveil.lm.notes import PlainNotes, SyntheticNote, read_notes
-from clinveil.lm.private.audit import audited_table
+from clinveil.lm.private.audit import Audit, audited_table
 from clinveil.lm.private.feasibility import PrivatePlan
 from clinveil.lm.private.gaussian import refuse_parameters
 from clinveil.lm.private.public_text import PublicText, refuse_private_text
-from clinveil.lm.private.sgd import Noise, SgdPlan
 from clinveil.lm.private.table import (
     GRID,
     LabelledNote,
@@ -45,17 +44,11 @@ from clinveil.lm.private.table import (
 from clinveil.lm.private.writers import BagWriter, SteeredWriter
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.earlier.spending import spend
+from clinveil.releases.earlier.spending import Spending, spend
 from clinveil.releases.gates import Examined, audit_gate, examine, sound
 from clinveil.releases.measured import Measured
 from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import MEASURE, Product
-from clinveil.releases.producers._trained import (
-    PrivateRelease,
-    refuse_network,
-    sgd_plan,
-    trained_release,
-)
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_model import STATE, TrainHoldoutSplit, sides_of
 from clinveil.releases.synthesis_rows import LabelColumns
@@ -85,7 +78,10 @@ def refuse_private(settings: ReleaseSettings) -> bool:
         raise UsageError(message, hint="omit it")
     refuse_parameters(how.epsilon, 0.5 if how.delta is None else how.delta)
     if settings.lm.neural:
-        refuse_network(settings)
+        raise UsageError(
+            f"synthetic.epsilon does not apply with lm.model {settings.lm.model}",
+            hint="use lm.model ngram or unigram",
+        )
     if not settings.label:
         raise UsageError(
             "synthetic.epsilon requires --label", hint="pass the column that the notes depend on"
@@ -98,14 +94,23 @@ def refuse_private(settings: ReleaseSettings) -> bool:
     return True
 
 
-def private_stages(settings: ReleaseSettings) -> Iterator[tuple[str, str]]:
+def private_stages() -> Iterator[tuple[str, str]]:
     """Yield name and description of the stages of a run."""
-    table = "count words by label, add noise"
-    training = "add noise to each step, time measured at its start"
-    yield "private table or training", training if settings.lm.neural else table
+    yield "private table", "count words by label, add noise"
     yield "write", "draw notes"
     yield "copies", "search for copies of private notes"
     yield MEASURE
+
+
+@dataclass(frozen=True)
+class PrivateRelease:
+    """The spending, entries for the manifest, the notes, their number, and the audit."""
+
+    spending: Spending
+    about: dict[str, Any]
+    notes: Iterator[SyntheticNote] = field(repr=False)
+    count: int
+    audit: Audit
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,7 @@ class PrivateInput:
     labels: LabelColumns = field(repr=False)
     public: PublicText = field(repr=False)
     notes: PlainNotes = field(repr=False)
-    plan: PrivatePlan | SgdPlan
+    plan: PrivatePlan
 
     @classmethod
     def read(cls, corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> PrivateInput:
@@ -134,11 +139,7 @@ class PrivateInput:
                 hint="synthetic.epsilon needs one for every note",
             )
         labels = LabelColumns.read(corpus, 1)
-        plan: PrivatePlan | SgdPlan
-        if settings.lm.neural:
-            plan = sgd_plan(found.patients, settings)
-        else:
-            plan = PrivatePlan.of(found.patients, len(labels.labels), how.epsilon, how.delta)
+        plan = PrivatePlan.of(found.patients, len(labels.labels), how.epsilon, how.delta)
         plan.refuse_hopeless()
         public = PublicText.of(note.text for note in rows(open_text(how.public)))
         some = [row for row in rows(corpus) if row.text.strip()]
@@ -159,26 +160,29 @@ class PrivateInput:
         return Layout(len(self.labels.labels), len(self.public.ids))
 
     def released(self, job: ReleaseContext, training: PlainNotes) -> PrivateRelease:
-        """Enter the spending in the ledger, then release a trained model or a noisy table, and
-        yield notes of it.
-        """
-        if isinstance(self.plan, SgdPlan):
-            return trained_release(job, self.plan, self.public, self.labels, training)
+        """Enter the spending in the ledger, then release a noisy table and draw notes from it."""
         pairs = zip(training.patients, training.labels, training.texts, strict=True)
         cells = summed((LabelledNote(*row) for row in pairs), self.public, self.layout)
         sigma = self.plan.sigma
         question = sha256(repr((self.layout, sigma)).encode() + cells.tobytes()).hexdigest()
-        spending = spend(job, Noise(sigma, 1.0, 1), self.plan.delta, question)
+        spending = spend(job, sigma, self.plan.delta, question)
         table = noisy(cells, self.layout, sigma, job.key, question)
         named = zip(self.labels.labels, table.patients.tolist(), strict=True)
-        about: dict[str, Any] = {"noise": sigma, "grid": GRID}
-        about["noisy_patients"] = [
-            {"labels": list(labels), "patients": round(n, 3)} for labels, n in named
-        ]
+        about: dict[str, Any] = {
+            "noise": sigma,
+            "grid": GRID,
+            "noisy_patients": [
+                {"labels": list(labels), "patients": round(n, 3)} for labels, n in named
+            ],
+        }
         counts = notes_per_label(table, job.settings.synthetic.count)
         audit = audited_table(self.public, self.layout, sigma, self.plan.delta, job.key)
         return PrivateRelease(
-            spending, about, _written(job, self, table, counts), int(counts.sum()), audit
+            spending=spending,
+            about=about,
+            notes=_written(job, self, table, counts),
+            count=int(counts.sum()),
+            audit=audit,
         )
 
 
@@ -189,7 +193,7 @@ def make_private(job: ReleaseContext) -> Product:
     ready = PrivateInput.read(job.corpus, job.found, job.settings)
     job.say(ready.plan.description)
     sides = sides_of(ready.notes, job.held_out)
-    with timer.stage("private table or training", f"epsilon {ready.plan.epsilon:g}", "keyed"):
+    with timer.stage("private table", f"epsilon {ready.plan.epsilon:g}", "keyed"):
         made = ready.released(job, sides.training)
     path = job.folder.staging / f"notes{job.corpus.suffix}"
     with timer.stage("write", "draw notes", "keyed"):
@@ -204,20 +208,26 @@ def make_private(job: ReleaseContext) -> Product:
         rng = np.random.default_rng(job.seeds["training"])
         feed = job.settings.identifiers.patients
         medtext = TrainHoldoutSplit(
-            *(read_notes(side.as_corpus()) for side in (sides.training, sides.held_out))
+            training=read_notes(sides.training.as_corpus()),
+            held_out=read_notes(sides.held_out.as_corpus()),
         )
         examined = examine(written, made.count, medtext, None, rng, span=how.span, feed=feed)
     known = {word for text in (*ready.public.texts, *ready.labels.prefixes) for word in words(text)}
     gates = [
         *examined.gates,
         sound("public_words", sum(n for word, n in outputs.items() if word not in known)),
+        audit_gate(made.audit, ready.plan.epsilon),
     ]
-    if made.audit is not None:
-        gates.append(audit_gate(made.audit, ready.plan.epsilon))
     return PrivateProduct(
-        *(job, path, columns, Accounting(len(texts), len(texts))),
-        *(OutputCheck.of({"notes": len(texts), "words": outputs.total()}, outputs), released),
-        *(outputs.total(), len(outputs), len(set(written.patients))),
+        job=job,
+        path=path,
+        columns=columns,
+        rows=Accounting(len(texts), len(texts)),
+        check=OutputCheck.of({"notes": len(texts), "words": outputs.total()}, outputs),
+        released=released,
+        tokens=outputs.total(),
+        types=len(outputs),
+        patients=len(set(written.patients)),
         ready=ready,
         sides=medtext,
         release=made,
@@ -303,7 +313,7 @@ class WrittenProduct(Product):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateProduct(WrittenProduct):
-    """Notes drawn from a noisy table or a privately trained model, and public text."""
+    """Notes drawn from a noisy table and public text."""
 
     ready: PrivateInput = field(repr=False)
     release: PrivateRelease = field(repr=False)
@@ -322,12 +332,7 @@ class PrivateProduct(WrittenProduct):
     @property
     def about(self) -> str:
         """What the notes are, with the guarantee."""
-        source = (
-            "a network trained with noise"
-            if isinstance(self.ready.plan, SgdPlan)
-            else "a noisy table of words"
-        )
-        return f"Notes drawn from {source} and from public text. {self.guarantee}"
+        return f"Notes drawn from a noisy table of words and from public text. {self.guarantee}"
 
     def facts(self) -> Iterator[Fact]:
         """Yield the guarantee and its parameters."""
@@ -335,10 +340,7 @@ class PrivateProduct(WrittenProduct):
         spending = self.release.spending
         yield Fact("guarantee", self.guarantee)
         yield Fact("epsilon, delta", f"{plan.epsilon:g}, {plan.delta:.3g}")
-        step = "step" if isinstance(plan, SgdPlan) else "cell"
-        yield Fact(
-            f"noise per {step}, for one patient's norm of 1", round(self.release.about["noise"], 4)
-        )
+        yield Fact("noise per cell, for one patient's norm of 1", round(plan.sigma, 4))
         together = f"{spending.epsilon:.4g} for the same delta, {len(spending.releases)} in all"
         yield Fact("epsilon of all private releases of these notes in the ledger", together)
         yield Fact("words of the public vocabulary", len(self.ready.public.ids))

@@ -95,11 +95,11 @@ class Synthetic(Producer):
                 hint="identifiers are kept",
             )
         private = refuse_private(settings)
-        if private and not how.neural:
+        if private:
             _refuse_unused(
                 settings, f"synthetic.epsilon and lm.model {how.model}", {"model"}, _OF_MODELS
             )
-        elif not private and how.neural:
+        elif how.neural:
             need_torch()
             how.recipe()
             if how.device != "cpu":
@@ -128,7 +128,7 @@ class Synthetic(Producer):
         """Yield name and description of the stages of a run."""
         how = settings.lm
         if settings.synthetic.epsilon is not None:
-            yield from private_stages(settings)
+            yield from private_stages()
             return
         if settings.phi:
             yield "identifiers", f"find identifiers, policy {settings.identifiers.policy().name}"

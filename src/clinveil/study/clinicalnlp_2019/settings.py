@@ -143,9 +143,7 @@ class StudySettings(CommonSettings):
         own |= {"units": self.units, "reseeds": self.reseeds, "seeds": self.seeds}
         own["device"] = self.device
         if mode == "compat":
-            own |= {"schedule": "annealed", "epochs": self.scale.annealed_epochs}
-        else:
-            own |= {"schedule": "fixed"}
+            own |= {"epochs": self.scale.annealed_epochs}
         own |= {"epochs": self.epochs} if self.epochs else {}
         own |= {"prepared": True, "max_hours": self.max_hours}
         return LeaveOutSettings.model_validate(own)

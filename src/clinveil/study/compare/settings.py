@@ -25,7 +25,6 @@ from clinveil.utility.classifiers import classifiers
 
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "obfuscated": ("kind=obfuscated",),
-    "coded": ("kind=coded",),
     "deidentified": ("kind=deidentified",),
     "synthetic": ("kind=synthetic",),
     "paper": ("config=paper",),

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil.attacks.channel.inversion import inversion
-from clinveil.attacks.channel.name_outputs import name_outputs
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import output_floor
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanism import Material, common_pool, mechanisms
+from clinveil.channel.neighbour_channel import common_pool, neighbour_channel
+from clinveil.channel.settings import NeighbourRange
 from clinveil.core.files import save_array
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, tokenize, words
@@ -30,6 +30,7 @@ from clinveil.scale import serial
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import Task, found
 from clinveil.study.inputs import NOTES, File, NotesTask, Source, Train, trained, write_notes
+from clinveil.study.jamia_2020.name_outputs import name_outputs
 from clinveil.study.tables import read_paper
 from clinveil.utility.classifiers import ClassifierSettings, Predictions, Side, predict
 from clinveil.utility.evaluations.classification import Task as Labels
@@ -205,10 +206,8 @@ class Treat(NotesTask):
         table = load_neighbours(store.folder(self.near) / TABLE)
         assert vectors.counts is not None
         pool = common_pool(vectors.counts, table.eligible)
-        material = Material(vectors, table.eligible, pool, table, seed=self.seed)
-        channel = (
-            mechanisms.get("neighbours").model_validate({"n": self.setting.n}).compile(material)
-        )
+        n = NeighbourRange.model_validate(NeighbourRange.parse(self.setting.n))
+        channel = neighbour_channel(vectors.words, n, table, pool)
         if self.repetition:
             return channel, {}
 
@@ -225,7 +224,7 @@ class Treat(NotesTask):
         key = Key.from_seed(1_000_003 * self.seed + self.repetition)
         kind = self.setting.kind
         if channel is not None:
-            obfuscator = Obfuscator(channel.under(scope="occurrence"), key)
+            obfuscator = Obfuscator(channel, key)
             return (obfuscator(batch).batch for batch in corpus.batches())
         if kind == "original":
             return corpus.batches()

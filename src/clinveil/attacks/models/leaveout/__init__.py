@@ -43,10 +43,10 @@ from clinveil.core.types import Say
 from clinveil.lm.model import LanguageModel, Logs
 from clinveil.lm.models.ngram import train_ngram
 from clinveil.lm.notes import PlainNotes
-from clinveil.lm.plan import Plan
+from clinveil.lm.plan import Plan, notes_plan, plan_of
 from clinveil.lm.recipe import CountedKind, Recipe, kind_of
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
-from clinveil.lm.train import NeuralTask, notes_plan, plan_of, refuse_too_large
+from clinveil.lm.train import NeuralTask, refuse_too_large
 from clinveil.scale.local import Map, processes
 from clinveil.scale.tasks import Result, Store, perform_all
 
@@ -121,8 +121,14 @@ class AuditModel:
         from clinveil.lm.network import NeuralModel
 
         assert self.recipe is not None
-        about = (data.encoded, data.vocabulary, self.recipe, self.seed, self.device)
-        task = NeuralTask(*about, validation=data.validation)
+        task = NeuralTask(
+            data.encoded,
+            data.vocabulary,
+            self.recipe,
+            self.seed,
+            self.device,
+            validation=data.validation,
+        )
         with seeded(self.seed):
             training = task.training(self.plan(data, self.recipe))
             training.fit()
@@ -203,13 +209,15 @@ def audit_of(
     """
     recipe = settings.audit_recipe()
     units = range(len(load_data(folder).units))
-    own: dict[str, Any] = {
-        "data": folder,
-        "kind": settings.lm.model,
-        "mode": settings.mode,
-        "write": words,
-    }
-    full = AuditModel(**own, seed=seed, recipe=recipe, device=settings.lm.device)
+    full = AuditModel(
+        data=folder,
+        kind=settings.lm.model,
+        mode=settings.mode,
+        write=words,
+        seed=seed,
+        recipe=recipe,
+        device=settings.lm.device,
+    )
     left_out = tuple(replace(full, left_out=unit) for unit in units)
     if recipe is None:
         return Audit(folder, full, (), left_out, name)

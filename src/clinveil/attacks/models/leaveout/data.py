@@ -33,7 +33,7 @@ from clinveil.core.settings import (
 )
 from clinveil.core.types import Ints
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, joined
-from clinveil.lm.recipe import ModelSettings, Recipe
+from clinveil.lm.recipe import PRETRAINED, ModelSettings, Recipe
 from clinveil.lm.train import make_vocabulary
 from clinveil.lm.vocabulary import Ids, Vocabulary, vocabulary_of
 from clinveil.scale.tasks import Store, study_folder
@@ -60,7 +60,7 @@ class AuditData:
     encoded: EncodedNotes  # of training
     vocabulary: Vocabulary
     units: tuple[Ints, ...] = field(repr=False)  # rows of the notes of each audited unit
-    validation: EncodedNotes | None = None  # held out for an annealed schedule
+    validation: EncodedNotes | None = None  # held out for paper C's training
 
     def notes_of(self, unit: int) -> list[Ids]:
         """Return the notes of a unit."""
@@ -142,14 +142,14 @@ def pick_units(notes: PlainNotes, n: int, rng: Generator) -> list[list[int]]:
 
 
 def hold_out(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator) -> list[int]:
-    """Return rows of patients who are not audited, about a tenth of all: validation notes of an
-    annealed schedule.
+    """Return rows of patients who are not audited, about a tenth of all: validation notes of paper
+    C's training.
     """
     audited = {notes.patients[row] for rows in units for row in rows}
     free = sorted(set(notes.patients) - audited)
     if not free:
         raise InputError(
-            "no patient remains for validation", hint="use smaller --units, or --schedule fixed"
+            "no patient remains for validation", hint="use smaller --units, or --mode exact"
         )
     wanted = max(1, round(len(set(notes.patients)) / 10))
     chosen = {free[i] for i in rng.permutation(len(free))[:wanted]}
@@ -170,14 +170,14 @@ def prepare(
     Args:
         units: rows of the notes of each audited unit, from `pick_units`.
         vocabulary: to use instead of one made from the notes.
-        validation: for an annealed schedule, instead of a tenth of the patients, who are then not
+        validation: for paper C's training, instead of a tenth of the patients, who are then not
             trained on.
 
     Raises:
         InputError: too few patients. MissingExtra: byte pairs without `tokenizers`.
     """
     recipe = settings.audit_recipe()
-    annealed = recipe is not None and recipe.schedule == "annealed"
+    annealed = recipe is not None and recipe.plan == "stream"
     aside = hold_out(notes, units, rng) if annealed and validation is None else []
     if vocabulary is None:
         vocabulary = make_vocabulary(notes, settings.lm)
@@ -212,8 +212,8 @@ class LeaveOutSettings(Settings):
 
     @model_validator(mode="after")
     def _can_be_left_out(self) -> Self:
-        if self.mode == "compat" and self.lm.model == "gpt":
-            raise ValueError("--mode compat requires the LSTM: a GPT reads each note separately")
+        if self.lm.model == PRETRAINED:
+            raise ValueError(f"lm.model {PRETRAINED} is for releases with synthetic.init only")
         if self.mode == "unigram" and self.from_text:
             hint = "use --mode exact --model unigram"
             raise ValueError(
@@ -222,17 +222,13 @@ class LeaveOutSettings(Settings):
         return self
 
     def audit_recipe(self) -> Recipe | None:
-        """Return the training recipe: fixed schedule and rows, or paper C's annealed stream; None
-        for counts.
-
-        `--schedule` overrides the schedule.
-        """
+        """Return the training recipe: independent notes, or paper C's stream; None for counts."""
         if not self.lm.neural:
             return None
         recipe = self.lm.recipe()
         if self.mode == "exact":
-            return replace(recipe, plan="rows", schedule="fixed")
-        return replace(recipe, plan="stream", schedule=self.lm.schedule or "annealed")
+            return replace(recipe, plan="rows")
+        return replace(recipe, plan="stream")
 
 
 def run_spec(notes: PlainNotes, settings: LeaveOutSettings, seed: int) -> dict[str, Any]:

@@ -53,7 +53,8 @@ METHOD = "Student's t over patients, 95 %"
 FEW = "an interval requires two patients"
 P_IS = "own minus control, signs flipped by patient, one-sided"
 CONTROL = "another unit left out, with its word chosen in the same way"
-NO_EFFECT: Mapping[str, Any] = {"chance": 0.0, "chance_is": "no effect"}
+NO_EFFECT = "no effect"
+PLACEBO_UNIT = "placebo: another unit left out"
 EFFECT_SOURCE = "paper C, equations 2 and 3, at a word chosen on other seeds (Cox 1975)"
 UnitLogs = Sequence[NDArray[np.floating[Any]]]
 """log p of the words of each unit, natural log."""
@@ -158,24 +159,38 @@ def findings(
         "reseed_floor": float(measured.reseeded.mean()) if reseeds else None,
     }
     shared = {**(detail or {}), **floor, "units": n}
-    placebo = {
-        "source": SOURCE,
-        "control_is": "placebo: another unit left out",
-        "control_kind": "negative",
-    }
-    gap: dict[str, Any] = {**placebo, **NO_EFFECT, "control": float(_others(measured.gaps).mean())}
-    if n > 2:
-        gap |= {"p": flipped_p(above_floors(measured.gaps), rng), "p_is": P_IS}
-    score: dict[str, Any] = {**placebo, "control": float(measured.placebos.mean())}
-    nats = {**shared, "scale": "nats"}
-    each = {**shared, "scale": "nats per token"}
     positive = measured.signed > 0
-    sign: dict[str, Any] = {"detail": {**shared, "scale": "share of units"}, "source": SOURCE}
-    sign |= {"unit": "audited units", "over": "patients", "chance": 0.5, "chance_is": "either sign"}
     return [
-        mean_finding("attack.pdtp", measured.scores, nats, **score),
-        mean_finding("attack.pdtp_gap", measured.own_gaps, each, **gap),
-        proportion("attack.pdtp_sign", int(positive.sum()), positive.size, **sign),
+        mean_finding(
+            "attack.pdtp",
+            measured.scores,
+            {**shared, "scale": "nats"},
+            source=SOURCE,
+            control=float(measured.placebos.mean()),
+            control_is=PLACEBO_UNIT,
+        ),
+        mean_finding(
+            "attack.pdtp_gap",
+            measured.own_gaps,
+            {**shared, "scale": "nats per token"},
+            source=SOURCE,
+            chance=0.0,
+            chance_is=NO_EFFECT,
+            control=float(_others(measured.gaps).mean()),
+            control_is=PLACEBO_UNIT,
+            p=flipped_p(above_floors(measured.gaps), rng) if n > 2 else None,
+        ),
+        proportion(
+            "attack.pdtp_sign",
+            int(positive.sum()),
+            positive.size,
+            over="patients",
+            unit="audited units",
+            chance=0.5,
+            chance_is="either sign",
+            source=SOURCE,
+            detail={**shared, "scale": "share of units"},
+        ),
     ]
 
 
@@ -192,8 +207,14 @@ def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
     more = {**detail, "reseeds": n, "scale": "nats", "why": SEEDS}
     more |= {"least_of_seeds": least, "largest_of_seeds": largest}
     more["range"] = f"{n} seeds: {least:.4f} to {largest:.4f}" if n > 1 else "1 seed"
-    about: dict[str, Any] = {"source": SOURCE, "detail": more, "unit": "audited units"}
-    return Finding("attack.pdtp_reseed_floor", float(by_seed.mean()), len(measured.signed), **about)
+    return Finding(
+        "attack.pdtp_reseed_floor",
+        float(by_seed.mean()),
+        len(measured.signed),
+        source=SOURCE,
+        detail=more,
+        unit="audited units",
+    )
 
 
 @dataclass(frozen=True)
@@ -289,32 +310,61 @@ def effect_finding(effects: Effects, rng: Generator, detail: Mapping[str, Any]) 
     """Return `attack.pdtp_effect`: mean effect at the chosen word, with the effect of another unit
     as control.
     """
-    more = dict[str, Any]()
-    if effects.control is not None:
-        more = {
-            "control": effects.control,
-            "control_is": CONTROL,
-            "control_kind": "negative",
-            "p_is": P_IS,
-        }
-        more["p"] = flipped_p(above_floors(effects.matrix), rng)
-    detail = {**detail, "seeds": effects.seeds, "scale": "nats"}
+    measured = effects.control is not None
     return mean_finding(
-        "attack.pdtp_effect", effects.own, detail, source=EFFECT_SOURCE, **NO_EFFECT, **more
+        "attack.pdtp_effect",
+        effects.own,
+        {**detail, "seeds": effects.seeds, "scale": "nats"},
+        source=EFFECT_SOURCE,
+        chance=0.0,
+        chance_is=NO_EFFECT,
+        control=effects.control,
+        control_is=CONTROL if measured else "",
+        p=flipped_p(above_floors(effects.matrix), rng) if measured else None,
     )
 
 
-def mean_finding(measure: str, values: Doubles, detail: Mapping[str, Any], **more: Any) -> Finding:
+def mean_finding(
+    measure: str,
+    values: Doubles,
+    detail: Mapping[str, Any],
+    *,
+    source: str = SOURCE,
+    unit: str = "audited units",
+    chance: float | None = None,
+    chance_is: str = "",
+    control: float | None = None,
+    control_is: str = "",
+    p: float | None = None,
+) -> Finding:
     """Return a mean over patients with Student's t interval; without an interval for one patient,
-    with the reason.
+    with the reason. The control is negative; P is that of `flipped_p`.
     """
-    more = {"unit": "audited units", "detail": detail, **more}
+    low = None
+    high = None
     if values.size < 2:
-        more["detail"] = {**detail, "why": FEW}
+        detail = {**detail, "why": FEW}
     else:
         low, high = t_interval(values)
-        more |= {"low": low, "high": high, "method": METHOD}
-    return Finding(measure, float(values.mean()), values.size, "lower", **more)
+    return Finding(
+        measure,
+        float(values.mean()),
+        values.size,
+        "lower",
+        low,
+        high,
+        chance=chance,
+        chance_is=chance_is,
+        control=control,
+        control_is=control_is,
+        control_kind="negative" if control_is else None,
+        source=source,
+        detail=detail,
+        unit=unit,
+        p=p,
+        p_is="" if p is None else P_IS,
+        method=METHOD if values.size >= 2 else "",
+    )
 
 
 def above_floors(matrix: Doubles) -> Doubles:
@@ -363,7 +413,7 @@ def closed_form(notes: PlainNotes, rng: Generator, *, alpha: float = 1.0) -> lis
         np.unique(np.array(words, dtype=np.int64), return_counts=True) for words in groups.values()
     ]
     counts = np.bincount(
-        np.concatenate([np.repeat(*unit) for unit in units]), minlength=len(numbers)
+        np.concatenate([np.repeat(word, count) for word, count in units]), minlength=len(numbers)
     )
     scores = unigram_pdtp(counts, units, alpha)
     detail: dict[str, Any] = {
@@ -372,25 +422,31 @@ def closed_form(notes: PlainNotes, rng: Generator, *, alpha: float = 1.0) -> lis
         "scale": "nats",
         "words": len(numbers),
     }
-    largest = {**detail, "largest": float(scores.max())}
-    about: dict[str, Any] = {"unit": "patients", "source": UNIGRAM_SOURCE}
-    if len(units) < 2:
-        return [mean_finding("attack.pdtp", scores, largest, **about)]
-    floors = _floors(counts, units, alpha, rng)
-    placebo = {
-        "control": float(floors[:, 0].mean()),
-        "control_is": PLACEBO,
-        "control_kind": "negative",
-    }
-    found = [mean_finding("attack.pdtp", scores, largest, **about, **placebo)]
-    if len(units) > 2:
-        about |= {
-            "control": float(floors[:, 2].mean()),
-            "control_is": CONTROL,
-            "control_kind": "negative",
-        }
-    effect = mean_finding("attack.pdtp_effect", floors[:, 1], detail, **NO_EFFECT, **about)
-    return [*found, effect]
+    floors = _floors(counts, units, alpha, rng) if len(units) > 1 else None
+    score = mean_finding(
+        "attack.pdtp",
+        scores,
+        {**detail, "largest": float(scores.max())},
+        source=UNIGRAM_SOURCE,
+        unit="patients",
+        control=None if floors is None else float(floors[:, 0].mean()),
+        control_is="" if floors is None else PLACEBO,
+    )
+    if floors is None:
+        return [score]
+    has_others = len(units) > 2
+    effect = mean_finding(
+        "attack.pdtp_effect",
+        floors[:, 1],
+        detail,
+        source=UNIGRAM_SOURCE,
+        unit="patients",
+        chance=0.0,
+        chance_is=NO_EFFECT,
+        control=float(floors[:, 2].mean()) if has_others else None,
+        control_is=CONTROL if has_others else "",
+    )
+    return [score, effect]
 
 
 def unigram_pdtp(counts: Ints, units: Sequence[tuple[Ints, Ints]], alpha: float = 1.0) -> Doubles:

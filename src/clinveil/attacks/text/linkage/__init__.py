@@ -104,8 +104,14 @@ class Linkage(Attack):
         of the patient.
         """
         assert context.released is not None and context.original is not None
-        how: dict[str, Any] = {"match": self.match, "crosswalk": context.notes, "limit": self.most}
-        sides = paired(context.released, context.original, rng, **how)
+        sides = paired(
+            context.released,
+            context.original,
+            rng,
+            match=self.match,
+            crosswalk=context.notes,
+            limit=self.most,
+        )
         views = [View("whole texts", sides, target="note by its whole text")]
         if self.fragment:
             views.append(
@@ -124,9 +130,14 @@ class Linkage(Attack):
             target: Target = "note by the patient's other notes"
             views += [View("the patient's other notes", added, target=target)] if added else []
         if context.public is not None:
-            crosswalk = context.patients if self.public_match == "patient" else context.notes
-            how = {"match": self.public_match, "crosswalk": crosswalk, "limit": self.most}
-            sides = paired(context.released, context.public, rng, **how)
+            sides = paired(
+                context.released,
+                context.public,
+                rng,
+                match=self.public_match,
+                crosswalk=context.patients if self.public_match == "patient" else context.notes,
+                limit=self.most,
+            )
             views.append(View("public texts", sides, target="note by public knowledge"))
         return views
 

@@ -112,21 +112,22 @@ class Linked:
             "advantage": float(hits.mean()) - chance,
             **more,
         }
-        about: dict[str, Any] = {
-            "chance": chance,
-            "chance_is": CHANCE_IS,
-            "source": SOURCES[suffix],
-        }
-        if not suffix:
-            about |= {
-                "control": self.control(),
-                "control_is": CONTROL_IS,
-                "control_kind": "negative",
-            }
         counts = np.zeros((int(people.max()) + 1, 2), dtype=np.int64)
         np.add.at(counts, people, np.column_stack([hits, np.ones_like(hits)]).astype(np.int64))
-        about |= {"over": "people", "unit": "notes", "detail": detail}
-        return clustered_share(f"attack.linkage{suffix}", counts[counts[:, 1] > 0], **about)
+        is_main = not suffix
+        return clustered_share(
+            f"attack.linkage{suffix}",
+            counts[counts[:, 1] > 0],
+            over="people",
+            unit="notes",
+            chance=chance,
+            chance_is=CHANCE_IS,
+            control=self.control() if is_main else None,
+            control_is=CONTROL_IS if is_main else "",
+            control_kind="negative" if is_main else None,
+            source=SOURCES[suffix],
+            detail=detail,
+        )
 
     def control(self) -> float:
         """Return the share of hits if known texts are shuffled among people, over 20 shuffles."""

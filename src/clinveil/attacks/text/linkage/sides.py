@@ -17,10 +17,9 @@ from clinveil.attacks.adversaries.own_vectors import channel_like, shadow_settin
 from clinveil.attacks.attack import source_id
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanism import mechanisms
+from clinveil.channel.neighbour_channel import NEIGHBOURS
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.core.types import Ints, Mask
 from clinveil.corpus.corpus import (
@@ -39,7 +38,7 @@ from clinveil.vectors.train import train
 
 CHARACTERS = 200_000
 _LETTER = re.compile(r"[^\W\d_]")
-CHANNEL = ChannelSettings(mechanism="neighbours", min_patients=1, allow_small=True)
+CHANNEL = ChannelSettings(min_patients=1, allow_small=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,11 +301,8 @@ class Own:
         trained = train(
             corpus, settings, seed=int(rng.integers(2**31)), workers=threads, scratch=scratch
         )
-        key = Key.from_seed(int(rng.integers(2**31)))
-        if like is not None and like.mechanism in mechanisms:
+        if like is not None and like.mechanism == NEIGHBOURS:
             outputs = {word for note in sides.released_words for word in note}
-            return cls(trained, (channel_like(like, trained, outputs, key, threads),))
-        channels_built = [
-            build_channel(trained, one, key=key, threads=threads)[0] for one in channels
-        ]
-        return cls(trained, tuple(channels_built))
+            return cls(trained, (channel_like(like, trained, outputs, threads),))
+        built = [build_channel(trained, one, threads=threads)[0] for one in channels]
+        return cls(trained, tuple(built))

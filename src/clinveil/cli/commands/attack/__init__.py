@@ -21,8 +21,7 @@ from clinveil.core.registry import Registry
 from clinveil.core.settings import WORKERS, group
 
 # Attacks that a release runs, or that are part of another command.
-OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "identifiers"})
-OF_RELEASES |= {"uniqueness", "adversary-suite"}
+OF_RELEASES = frozenset({"inversion", "identifiers", "uniqueness", "adversary-suite"})
 
 
 def attack_command(name: str, attack: type[Attack]) -> Command[MeasureSettings]:

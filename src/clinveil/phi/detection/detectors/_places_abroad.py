@@ -17,7 +17,10 @@ from clinveil.phi.detection.note import NoteView
 
 _CAP = r"(?:St\.|[A-Z\xc0-\xde](?:\.|[\w']*))(?:-[A-Z\xc0-\xde]\w*)?"
 _TOWN = r"[A-Z\xc0-\xde][a-z\xdf-\xff][\w']*"
-_OF = r"(?:(?:de|du|des|della|dello|delle|del|dei|di|da|do|dos|das|la|las|los|le|les|el|sur)\s|d'|l'){0,2}"
+_OF = (
+    r"(?:(?:de|du|des|della|dello|delle|del|dei|di|da|do|dos|das|la|las|los|le|les|el|sur)\s"
+    r"|d'|l'){0,2}"
+)
 _END = rf"(?<!\.)(?![\xc0-\xff%])(?![./-]\d){CODE_END}"
 _SMALL = words(
     "Phone Tel Telephone Mobile Fax Email Dob Date Age Patient Mother Father Carers Lives Next Ward"
@@ -42,12 +45,15 @@ def tail(note: NoteView, end: int) -> Iterator[tuple[int, int, str]]:
     copy.
     """
     after_code = False
-    while match := _TAIL.match(note.plain, end):
+    # The full stop of an abbreviation: `44 River Rd. Leeds LS1 4AP`.
+    dotted = note.plain[end : end + 2] == ". "
+    while match := _TAIL.match(note.plain, end + dotted):
         if town := match["town"]:
             comma = "," in note.plain[end : match.start("town")]
             first = re.split(r"[\s-]", town.removeprefix("The "))[0]
             before_code = re.match(
-                r",?\s(?:[A-Z]{2,3}\s)?[A-Z]?\d", note.plain[match.end() : match.end() + 8]
+                r",?\s(?:[A-Z]{2,3}\s)?(?:[A-Z]?\d|[A-Z]{2}\d[A-Z\d]?\s\d[A-Z]{2})",
+                note.plain[match.end() : match.end() + 14],
             )
             if (
                 first in _SMALL
@@ -56,6 +62,9 @@ def tail(note: NoteView, end: int) -> Iterator[tuple[int, int, str]]:
             ):
                 return
         kind = match.lastgroup or ""
+        if dotted and kind != "town":
+            return
+        dotted = False
         if kind != "state":
             yield *match.span(kind), {"zip": "ZIP", "town": "CITY"}.get(kind, "ADDRESS")
         end = match.end()
@@ -71,8 +80,14 @@ def _is_word(word: str) -> bool:
     )
 
 
-_KIND = r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Close|Drive|Way|Place|Crescent|Terrace|Court|Green|Hill|Row|Square)"
-_HOUSE = r"(?:Cottage|Rectory|House|Lodge|Farm|Barn|Villa|Vicarage|Apartments|Mansions|Moorings|Towers|Mill)"
+_KIND = (
+    r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Close|Drive|Way|Place|Crescent|Terrace|Court|Green"
+    r"|Hill|Row|Square)"
+)
+_HOUSE = (
+    r"(?:Cottage|Rectory|House|Lodge|Farm|Barn|Villa|Vicarage|Apartments|Mansions|Moorings|Towers"
+    r"|Mill)"
+)
 
 
 def _rule(pattern: str, example: str, score: float = 0.8) -> Rule:

@@ -30,7 +30,7 @@ _KIND = (
     r"|HWY|SQUARE|TRAIL|CRESCENT|CLOSE|GROVE|GARDENS)"
 )
 _FLAT = (
-    r"(?:,?\s*(?:(?:Apt|Apartment|Suite|Ste|Unit|Room|Rm|Floor|Fl|APT|SUITE|STE|UNIT"
+    r"(?:\.?,?\s*(?:(?:Apt|Apartment|Suite|Ste|Unit|Room|Rm|Floor|Fl|APT|SUITE|STE|UNIT"
     r"|#)\.?\s*#?\s?[A-Z]?\d*-?[A-Z]?\b))?"
 )
 _ABBREVIATIONS = words(
@@ -46,12 +46,41 @@ _DOUBTFUL = words(
 _STATE = "(?:" + "|".join(sorted(_ABBREVIATIONS, key=lambda state: (-len(state), state))) + ")"
 _ZIP = r"\d{5}(?:-\d{4})?"
 _LIVES = (
-    r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|moved|born|grew\s+up|raised|native|travel(?:s|ed"
-    r"|led|ing)?|relocated"
+    r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|mov(?:ed|es|ing)|return(?:ed|s|ing)?\s+home"
+    r"|born|grew\s+up|raised|native|travel(?:s|ed|led|ing)?|relocated"
     r"|flew|visit(?:s|ed|ing)?|works|worked|vacation(?:ing)?|trip|hometown|emigrated|immigrated"
     r"|commutes?)"
 )
+_PERSON_IS = (
+    r"(?:(?:\b(?:[Pp]atient|[Pp]t|[Hh]e|[Ss]he|[Hh]usband|[Ww]ife|[Mm]other|[Ff]ather|[Ff]amily"
+    r"|[Pp]arents|[Ss]on|[Dd]aughter|[Pp]artner|[Tt]hey)|\b(?:Mr|Mrs|Ms|Dr)\.?\s[A-Z][\w'-]+)"
+    r"\s(?:is|was|are|were)|\b(?:man|woman|gentleman|lady|boy|girl|[Oo]riginally|[Hh]ails?"
+    r"|[Hh]ailing))\s+from"
+)
+_BORN = (
+    r"(?:born(?:\s+and\s+(?:raised|bred))?|raised|gr[eo]w(?:n|s|ing)?\s+up|(?:im|e)migrated"
+    r"|native|resident|residents|hometown)\s+(?:in|from|to|of|near|is|outside)"
+)
+_CLAUSE_END = re.compile(
+    r"[.,;)\n]|\Z|\s+(?:with|and|in|last|from|to|where|when|after|for|since|by|on|this|about|at"
+    r"|because|but|or|who|recently|originally|next|as|before|until|\d)\b"
+)
+# Wards, homes and times after `born in` and `is from`.
+_NO_ORIGINS = words(
+    "january february march april may june july august september october november december spring"
+    " summer autumn winter monday tuesday wednesday thursday friday saturday sunday hospital clinic tele"
+    " rehab rehabilitation hospice recovery medicine surgery icu ccu ward unit room floor home"
+    " house facility shelter nursing skilled assisted section apartment emergency er ed prison jail"
+    " theatre or breech vertex labor labour outpatient inpatient pediatrics oncology cardiology"
+    " neurology psychiatry orthopedics radiology dialysis work school church clinics our day"
+)
 _I = re.IGNORECASE
+_COMPASS = r"(?:[NSEW]|NE|NW|SE|SW)"
+# The full stop of an abbreviation. Before a capital and at a line end it ends the sentence.
+_DOT = r"(?:\.(?=,|[ \t]+[a-z(]))?"
+_AFTER_STREET = (
+    rf"(?:\s+{_COMPASS}\b(?![/']){_DOT}|\.\s+{_COMPASS}(?=,|\s+[a-z#\d]|[ \t]*(?:\n|\Z)))?"
+)
 _CITIES = word_list("cities") | {"New York"}
 # States, countries and other large regions that may stay, in lower case.
 _REGIONS = word_list("states") | word_list("countries")
@@ -76,14 +105,31 @@ def _is_city(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _is_home(match: re.Match[str], note: NoteView) -> bool:
-    """Accept also a place that is a word of shorthand only: `moved to Spiro`, but not `works in
-    Physio`.
+    """Accept also a listed town that is a word, and a word of shorthand only: `moved to Hope`,
+    `moved to Spiro`, but not `works in Physio`.
     """
+    if match["phi"].split()[0].lower() in _NO_ORIGINS:
+        return False
     if _is_city(match, note):
         return True
-    place = match["phi"].lower()
-    known = place in word_list("shorthand") and not is_word(place) and len(place) > 4
-    return known and not match[0].lower().startswith("work")
+    if match[0].lower().startswith("work"):
+        return False
+    town = match["phi"]
+    if town in word_list("word_towns"):
+        return _CLAUSE_END.match(note.plain, match.end("phi")) is not None
+    lower = town.lower()
+    return lower in word_list("shorthand") and not is_word(lower) and len(lower) > 4
+
+
+def _is_origin(match: re.Match[str], note: NoteView) -> bool:
+    """Accept any capitalised word that is said to be a person's origin: `born in Hope`; not a ward
+    or a month.
+    """
+    town = " ".join(match["phi"].split())
+    first = town.split()[0].lower()
+    if town.lower() in _WIDE or first in _NO_ORIGINS or first in word_list("shorthand"):
+        return False
+    return not lexical_classes(first) & LexicalClass.FUNCTION
 
 
 def _city_of_state(match: re.Match[str], note: NoteView) -> bool:
@@ -130,8 +176,8 @@ def _street(match: re.Match[str], note: NoteView) -> bool:
     """
     if re.search(r"\n\s*\n", match["phi"]):
         return False
-    tail = note.plain[match.end("phi") : match.end("phi") + 2]
-    if match["kind"] in ("Dr", "DR") and re.match(r"\.?\s?[A-Z]", tail) and "," not in tail:
+    following = note.plain[match.end("phi") : match.end("phi") + 3]
+    if match["kind"] in ("Dr", "DR") and re.match(r"\.?\s?[A-Z]", following):
         return False
     parts = match["phi"].split()
     # Head CT.
@@ -141,8 +187,9 @@ def _street(match: re.Match[str], note: NoteView) -> bool:
         and any(part[:2].istitle() for part in parts)
     ):
         return False
+    name = note.plain[match.start("phi") : match.start("kind")].split()
     return not any(
-        part.lower() in _MEASURED or (part.endswith(".") and len(part) > 5) for part in parts[:-1]
+        part.lower() in _MEASURED or (part.endswith(".") and len(part) > 5) for part in name
     )
 
 
@@ -187,7 +234,7 @@ _STREET = re.compile(
     rf"{ALONE_BEGIN}(?P<phi>{_HOUSE},?\s+"
     rf"(?:(?:[NSEW]|NE|NW|SE|SW|North|South|East|West)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st|nd|rd|th"
     rf"|ST|ND|RD|TH))\s+)"
-    rf"{{1,4}}(?P<kind>{_KIND}){WORD_END}\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
+    rf"{{1,4}}(?P<kind>{_KIND}){WORD_END}{_DOT}{_AFTER_STREET}{_FLAT})"
 )
 _BOX = re.compile(r"(?<![a-z])(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I)
 _RURAL = re.compile(
@@ -222,14 +269,15 @@ _FLAT_ALONE = re.compile(
 _LOWER = re.compile(
     r"(?<!\d)(?<!\d[.,/:-])(?P<phi>\d{1,6}[a-z]?\s(?:(?:n|s|e|w|north|south|east"
     r"|west)\.?\s)?[a-z]+(?:\s[a-z]+)?\s(?:street|avenue|ave"
-    r"|road|boulevard|blvd|lane|drive|court|terrace)(?![a-z])\.?(?:,?\s(?:apt|apartment|unit"
+    r"|road|boulevard|blvd|lane|drive|court|terrace)(?![a-z])(?:\.?,?\s(?:apt|apartment|unit"
     r"|suite)\.?\s?#?\w{1,4}\b)?)"
 )
 _NAMELESS = re.compile(
-    r"\b(?:on|at|of|from|near|in|to|our|off|the)[\W_]{1,6}(?P<phi>(?:(?:[NSEW]\.?|North|South|East"
-    r"|West)\s)?(?:(?:[A-Z][a-z]+\s){1,2}(?:Street|Avenue|Ave\b\.?|Road|Boulevard|Blvd\b\.?|Lane"
-    r"|Drive|Parkway|Terrace)"
-    r"|\d{1,3}(?:st|nd|rd|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))(?![A-Za-z])"
+    rf"\b(?:on|at|of|from|near|in|to|our|off|the)[\W_]{{1,6}}"
+    rf"(?P<phi>(?:(?:[A-Z][a-z]+\s){{1,2}}(?:and|&)\s)?(?:(?:[NSEW]\.?|North|South|East|West)\s)?"
+    rf"(?:(?:[A-Z][a-z]+\s){{1,2}}(?:Street|Avenue|Ave\b{_DOT}|Road|Boulevard|Blvd\b{_DOT}|Lane"
+    rf"|Drive|Parkway|Terrace)"
+    rf"|\d{{1,3}}(?:st|nd|rd|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))(?![A-Za-z])"
 )
 _NUMBER_AFTER = re.compile(
     r"(?<![A-Za-z\d])(?P<phi>[A-Z\xc0-\xde]\w*(?:[ -][A-Z\xc0-\xde]\w+)?(?:strasse|str\.|weg|platz"
@@ -362,6 +410,13 @@ RULES = (
     ),
     Rule(
         "CITY",
+        re.compile(rf"(?:{_PERSON_IS}|\b(?i:{_BORN}))\s+{_CITY_RUN}"),
+        "She was born in {Hope}, and he is from {Bath}; born in May.",
+        score=0.9,
+        check=_is_origin,
+    ),
+    Rule(
+        "CITY",
         re.compile(
             rf"(?:\b(?:man|woman|male|female|patient|pt|gentleman|lady|boy|girl|student|originally"
             rf"|[Hh]e"
@@ -397,8 +452,7 @@ RULES = (
         "CITY",
         re.compile(
             rf"(?:[Hh]ospital|[Cc]enter|[Cc]linic|[Oo]ffice|(?:Hopkins|Langone|Sinai)(?!\sHosp"
-            rf"|\sMed)|Street|St\.?|Avenue"
-            rf"|Ave\.?),?\s+(?:in\s+)?{_CITY_RUN}"
+            rf"|\sMed)|(?:Street|St|Avenue|Ave)\.?),?\s+(?:in\s+)?{_CITY_RUN}"
         ),
         "Mayo Clinic, {Rochester}",
         score=0.6,

@@ -1,6 +1,7 @@
 """Ages over 89, in digits and in words. Younger ages may stay (45 CFR 164.514(b)(2)(i)(C)).
 
-A year of birth before 1940 is treated as an age over 89, because it may be one.
+A year of birth is treated as an age over 89 if its person can be over 89 in the year of the note
+(`age_limit.py`).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache, partial
 
+from clinveil.phi.detection.age_limit import can_be_over_89, full_year, note_year
 from clinveil.phi.detection.borders import BEGIN, WORD_BEGIN, WORD_END
 from clinveil.phi.detection.detector import Rule, RuleDetector, before, detectors
 from clinveil.phi.detection.note import NoteView
@@ -25,7 +27,7 @@ _UNIT = (
     r"|\s(?!days?|hours?|hrs?|weeks?|months?|mos?)[a-z]{3,6}\sof\sage\b"
     r"|[\s-]*y\.?\s?/?o\b|\s?[\s-]?y(?:o?[MF])?\b|[\s-]*y\.o\.)"
 )
-_LAST_YEAR = 26  # two digits up to this can be a year of this century
+_CENTURY = 100
 _UNITS_WORD = "(?:one|two|three|four|five|six|seven|eight|nine)"
 _WORDS = (
     rf"(?:ninety(?:[\s-]*{_UNITS_WORD})?|(?:one|a)[\s-]hundred(?:(?:\s+and)?[\s-]+{_UNITS_WORD})?)"
@@ -71,12 +73,21 @@ _OLD_PERSON = re.compile(
 )
 
 
-def _birth_of_an_old_person(match: re.Match[str], note: NoteView) -> bool:
-    """Return whether a birth year of two digits can be that of a person over 89: '27 to '39, or one
-    of such an age.
+def _birth_year_of_an_old_person(match: re.Match[str], note: NoteView) -> bool:
+    """Return whether a person of a birth year of four digits can be over 89."""
+    return can_be_over_89(int(next(filter(None, match.group("y1", "y2")))), note.plain)
+
+
+def _short_birth_year_of_an_old_person(match: re.Match[str], note: NoteView) -> bool:
+    """Return whether a person of a birth year of two digits can be over 89.
+
+    A year that can be of the current century counts only in a note with an age over 89.
     """
-    year = int(match["year"])
-    return _LAST_YEAR < year < 40 or (year < 40 and _is_old(note.plain))
+    latest = full_year(match["year"], note_year(note.plain))
+    if can_be_over_89(latest, note.plain):
+        return True
+    child = latest // _CENTURY == note_year(note.plain) // _CENTURY
+    return child and can_be_over_89(latest - _CENTURY, note.plain) and _is_old(note.plain)
 
 
 @lru_cache(maxsize=8)
@@ -158,18 +169,19 @@ RULES = (
     _rule(
         r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date"
         r"|born(?:\s+on)?)[\W_]{0,6}(?:is\s+)?[\W_]{0,6}(?P<phi>(?:\d{1,2}[/.-]\d{1,2}"
-        r"[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+|\d{1,2}\s+[a-z]{3,9}\.?\s+)(?:18\d\d|19[0-3]\d)"
-        r"|(?:18\d\d"
-        r"|19[0-3]\d)[/-]?\d\d[/-]?\d\d)(?!\d)",
-        "DOB: {03/04/1921}",
+        r"[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+|\d{1,2}\s+[a-z]{3,9}\.?\s+)"
+        r"(?P<y1>(?:18|19|20)\d\d)|(?P<y2>(?:18|19|20)\d\d)[/-]?\d\d[/-]?\d\d)(?!\d)",
+        "DOB: {03/04/1921}, not DOB 03/04/1961.",
         score=0.95,
+        check=_birth_year_of_an_old_person,
     ),
     _rule(
         r"\b(?:born|b\.|dob|d\.o\.b\.?|yob|(?:year|date)\sof\sbirth|birth\s?(?:year"
         r"|date))[\W_]{1,6}(?:was\s)?(?:in\s+)?"
-        r"(?:the\s+)?(?:year\s+)?[\W_]{0,6}(?:[x*_]{1,2}[/-][x*_]{1,2}[/-])?(?P<phi>(?:18\d\d"
-        r"|19[0-3]\d)s?)(?!\d|[/-]\d)",
-        "Born in {1925} in Canada.",
+        r"(?:the\s+)?(?:year\s+)?[\W_]{0,6}(?:[x*_]{1,2}[/-][x*_]{1,2}[/-])?"
+        r"(?P<phi>(?P<y1>(?:18|19|20)\d\d)(?P<y2>)s?)(?!\d|[/-]\d)",
+        "Born in {1925} in Canada, his wife born in 1961.",
+        check=_birth_year_of_an_old_person,
     ),
     _rule(
         rf"{WORD_BEGIN}(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+(?:on"
@@ -178,7 +190,7 @@ RULES = (
         r"|')(?P<year>\d{2}))(?!\d|[/.-]\d)",
         "DOB {03/04/31}, or DOB 03/04/71.",
         score=0.95,
-        check=_birth_of_an_old_person,
+        check=_short_birth_year_of_an_old_person,
     ),
 )
 

@@ -14,7 +14,10 @@ from clinveil.phi.detection.note import NoteView
 
 _HOST = r"[\w-]+(?:\.[\w-]+)*"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-_ENDING = r"(?:(?:com|org|net|edu|gov|mil|io|biz|info|local|corp|lan|internal)|(?:co|nhs|ac|org|gov)\.uk)(?![a-z\d])"
+_ENDING = (
+    r"(?:(?:com|org|net|edu|gov|mil|io|biz|info|local|corp|lan|internal)"
+    r"|(?:co|nhs|ac|org|gov)\.uk)(?![a-z\d])"
+)
 _PATH = r"/[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]"
 _AT = r"(?:\s+at\s+|\s*[(\[]\s?at\s?[)\]]\s*)"
 _DOT = r"(?:\s+dot\s+|\s*[(\[]\s?dot\s?[)\]]\s*)"

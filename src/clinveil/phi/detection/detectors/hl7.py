@@ -79,9 +79,13 @@ class _Segments:
         (
             "PID|1||{MRN:88123}^^^HOSP^MR||{NAME:DOE}^{NAME:JOHN}||{DATE:19500304}|M|||{ADDRESS:12"
             " OAK ST}^^{CITY:TROY}^NY"
-            "^{ZIP:12180}||{PHONE:(518)555-0199}|||||{ACCOUNT:7788}|{SSN:536221234}|{LICENSE:D12-34}\n"
+            "^{ZIP:12180}||{PHONE:(518)555-0199}|||||{ACCOUNT:7788}|{SSN:536221234}"
+            "|{LICENSE:D12-34}\n"
         ),
-        "IN1||||||||||||||||{NAME:DOE}^{NAME:ANN}||{DATE:19510304}||||||||||||||||||{HEALTH_PLAN:XK77123}\n",
+        (
+            "IN1||||||||||||||||{NAME:DOE}^{NAME:ANN}||{DATE:19510304}||||||||||||||||||"
+            "{HEALTH_PLAN:XK77123}\n"
+        ),
         "PV1|1|I|2W|||||{ID:4471}^{NAME:OKAFOR}^{NAME:IFE}\r",
     )
 

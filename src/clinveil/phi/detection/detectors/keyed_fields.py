@@ -79,7 +79,8 @@ RULES = (
     ),
     _any_case(
         "ID",
-        rf"{CODE_BEGIN}(?P<phi>[\da-f]{{8}}-[\da-f]{{4}}-[\da-f]{{4}}-[\da-f]{{4}}-[\da-f]{{12}}){CODE_END}",
+        rf"{CODE_BEGIN}(?P<phi>[\da-f]{{8}}-[\da-f]{{4}}-[\da-f]{{4}}-[\da-f]{{4}}"
+        rf"-[\da-f]{{12}}){CODE_END}",
         "urn:uuid:{3f2504e0-4f89-41d3-9a0c-0305e82c3301}",
     ),
     _any_case(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import is_not_word
 from clinveil.lexicons.names import name_form
+from clinveil.phi.detection.age_limit import can_be_over_89
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.detectors.dates import MONTHS
 from clinveil.phi.detection.note import NoteView, Word
@@ -64,7 +65,9 @@ class _Known:
         if note.patient is None:
             return
         yield from self._names(note, note.patient)
-        for label, pattern in _patterns(note.patient):
+        born = note.patient.birth_date
+        old = born is not None and can_be_over_89(born.year, note.plain)
+        for label, pattern in _patterns(note.patient, old=old):
             for match in pattern.finditer(note.aligned.text):
                 yield note.span(*match.span(), label, self.name, why="on file")
 
@@ -139,8 +142,12 @@ def _with_neighbours(note: NoteView, index: int, why: str, forms: NameVariants) 
 
 
 @lru_cache(maxsize=1 << 9)
-def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Return one pattern per label for record numbers, contact data and dates."""
+def _patterns(patient: Patient, *, old: bool) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Return one pattern per label for record numbers, contact data and dates.
+
+    Args:
+        old: whether the patient can be over 89; the date of birth is then an age.
+    """
     # The local part if it is not a word: a user name.
     patterns = {
         "MRN": [_loose(number) for number in patient.record_numbers],
@@ -160,9 +167,8 @@ def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
             for line in _parts(address)
         ],
     }
-    # As the detector of ages: a birth date before 1940 may disclose an age over 89.
     if born := patient.birth_date:
-        patterns["AGE" if born.year < 1940 else "DATE"] = _birth_dates(born)
+        patterns["AGE" if old else "DATE"] = _birth_dates(born)
     return tuple(
         (
             label,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from clinveil.core.errors import UsageError
 from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import LexicalClass
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import Detector, all_detectors, detectors, words
 from clinveil.phi.detection.names import cue_words
@@ -49,6 +49,13 @@ _PAIR = 2  # words: a verb and a preposition
 _DETERMINERS = words("the a an two three french modified standard")
 _NUMBER_BEFORE = re.compile(r"\d[ ]?\Z")
 _STATE_OF_THING = re.compile(r"[ ](?:is|was|were|are)\b")
+_STREET_KIND = re.compile(
+    r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive|Dr|Court|Ct|Boulevard|Blvd|Way|Place|Pl|Terrace"
+    r"|Circle|Square|Parkway|Pkwy)\.\s+"
+)
+_HOUSE_BEFORE = re.compile(r"\d[A-Za-z]?,?\s(?:[A-Z][\w']*\.?\s){1,3}\Z")
+_ADDRESS = 60  # characters before the kind of a street
+_INITIAL_ENDS = re.compile(r"[A-Z]\.[ ]{2,}(?P<next>[A-Z]\w*)")
 _CLOSE = re.compile(r"\.?[ \t]*[,:(/\"']?[ \t]?")
 _PREPOSITIONS = words("with by from of and or to per d w")
 _STRONG_CUES = (
@@ -108,13 +115,27 @@ class TaggerDetector:
         Args:
             threshold: None for the model's, without parts of medical codes.
         """
-        hits = _read(self.model).hits(note.tokens, threshold)
+        hits = [_trimmed(note, hit) for hit in _read(self.model).hits(note.tokens, threshold)]
         state = NameState(note)
         gaps = [_FAR, *(note.plain[last.end : hit.start] for last, hit in pairwise(hits)), _FAR]
         for hit, *beside in zip(hits, gaps, gaps[1:], strict=False):
             if hit.label != "NAME" or threshold is not None or not _is_term(state, hit, beside):
                 label = _label(state, hit) if hit.label == "NAME" else hit.label
                 yield note.span(hit.start, hit.end, label, self.name, hit.probability, why="tagger")
+
+
+def _trimmed(note: NoteView, hit: Hit) -> Hit:
+    """Return a hit without the street that ends the sentence before it, and without the sentence
+    after an initial: `44 Elm Street. Todd came`, `Dr. X.  Currently`.
+    """
+    text = note.plain
+    street = _STREET_KIND.match(text, hit.start, hit.end)
+    if street and _HOUSE_BEFORE.search(text, max(0, hit.start - _ADDRESS), hit.start):
+        return hit._replace(start=street.end())
+    initial = _INITIAL_ENDS.match(text, hit.start, hit.end)
+    if initial and not lexical_classes(initial["next"]) & LexicalClass.FAMILIAR:
+        return hit._replace(end=hit.start + 1)
+    return hit
 
 
 def _label(state: NameState, hit: Hit) -> str:

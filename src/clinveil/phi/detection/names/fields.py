@@ -28,8 +28,9 @@ class NameSpan(NamedTuple):
 
 
 _OWNERS = (
-    "patient|pt|family|given|first|last|middle|maiden|full|preferred|display|legal|provider|physician|doctor|clinician|"
-    "author|nurse|contact|guardian|mother|father|spouse|subscriber|surgeon|attending|resident|user|birth|alias|member"
+    "patient|pt|family|given|first|last|middle|maiden|full|preferred|display|legal|provider"
+    "|physician|doctor|clinician|author|nurse|contact|guardian|mother|father|spouse|subscriber"
+    "|surgeon|attending|resident|user|birth|alias|member"
 )
 _KEY = (
     rf"(?:(?:{_OWNERS})s?["

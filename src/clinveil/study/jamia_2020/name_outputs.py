@@ -2,7 +2,7 @@
 channel's rows.
 
 Paper A expects that a name is rarely replaced by a misspelling of itself, and assumes that names
-are replaced by other words. This attack measures both, by the frequency of the name.
+are replaced by other words. `name_outputs` measures both, by the frequency of the name.
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel.inversion import channel_and_counts
 from clinveil.channel.channel import Channel
 from clinveil.core.compiled import kernel
 from clinveil.core.finding import Finding
@@ -28,22 +25,6 @@ ALL_NAMES = "all names"
 RANDOM_OUTPUT = "a random output, weighted by its frequency"
 EXACT = "exact for this channel: no interval"
 SOURCE = "paper A, discussion of names; exact from the channel"
-
-
-@attacks.register("name-outputs")
-class NameOutputs(Attack):
-    """Measure how often known names are unchanged, become other names, or similarly spelled
-    words.
-    """
-
-    needs = frozenset({"channel", "counts", "known"})
-    on_release = True
-    order = 700
-
-    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the attack; deterministic."""
-        channel, known, _ = channel_and_counts(context)
-        return name_outputs(channel, context.full_names, known)
 
 
 def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[Finding]:
