@@ -193,7 +193,7 @@ def test_a_ledger_without_the_release_is_refused(desk, tmp_path, capsys, monkeyp
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("-n", "5"), "--n cannot differ from the run of --reuse"),
+        (("--set", "n=5"), "--set n cannot differ from the run of --reuse"),
         (("--set", "dim=16"), "--set dim cannot differ from the run of --reuse"),
         (("--as", "deidentified"), "the vault is that of a release --as obfuscated"),
         (("--seed", "3"), "--seed and --reuse exclude each other"),
@@ -293,6 +293,7 @@ def test_a_model_is_reused_with_the_notes_that_it_was_trained_on(written, capsys
     pq.write_table(notes_of("june"), written / "june.parquet")
     arguments = command(written, "june", "other", *reusing(written), "--as", "synthetic")
     refused(capsys, 3, arguments, "was trained on other notes")
+    assert not (written / "other").exists()
     arguments = command(written, "may", "other", *reusing(written), "--as", "synthetic")
     arguments.remove("--keep")
     arguments.remove("kind")

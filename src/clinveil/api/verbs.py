@@ -12,7 +12,7 @@ from clinveil.api.frames import ONE_TEXT, Notes, Reading, in_python, path_of, sc
 from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.load_settings import load_settings
-from clinveil.core.locations import refuse_remote
+from clinveil.core.locations import Location, refuse_remote
 from clinveil.core.settings import NotesSettings, Settings
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
@@ -164,7 +164,7 @@ def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 @contextmanager
 def _on_disk(
     notes: Notes, out: Path, options: Mapping[str, Any]
-) -> Iterator[tuple[Path, dict[str, Any]]]:
+) -> Iterator[tuple[Location, dict[str, Any]]]:
     """Provide notes as a file that can be read repeatedly; other types are written to a private
     folder next to OUT.
 

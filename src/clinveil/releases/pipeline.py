@@ -19,6 +19,7 @@ from clinveil.attacks.threats import gated_only, not_applicable
 from clinveil.core.errors import GateError, UsageError
 from clinveil.core.files import owner_only, private_text, read_json, refuse_nested, remove
 from clinveil.core.keys import TEST_SEED, Key, SigningKey
+from clinveil.core.locations import Location
 from clinveil.core.progress import rough
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
@@ -47,7 +48,7 @@ _NO_MATTER = FREE | {"again", "ledger", "signing_key"}
 
 
 def dry_run(
-    notes: Path,
+    notes: Location,
     settings: ReleaseSettings,
     *,
     vectors: Path | None = None,
@@ -67,7 +68,7 @@ def dry_run(
 
 
 def release(
-    notes: Path,
+    notes: Location,
     out: Path,
     settings: ReleaseSettings,
     *,
@@ -109,7 +110,9 @@ def release(
         asked = _asked(ready, settings, source, vectors, reused)
         for line in _plan_lines(ready, settings, producer, stages):
             say(line)
-        with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
+        # What was copied is not costly: a run that is refused leaves no folder.
+        kind = replace(KIND, costly=frozenset()) if reused else KIND
+        with owner_only(), run_folder(out, kind, asked, force=settings.force) as run:
             if reused is not None:
                 reused.copy_to(run.vault)
             key = run.key(settings.seed)
@@ -195,7 +198,7 @@ def _producer(
     return producer, settings
 
 
-def _opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContextManager[Map]:
+def _opened_for_parts(notes: Location, settings: ReleaseSettings) -> AbstractContextManager[Map]:
     """Open one executor for part files; with a single file each stage opens its own."""
     return (
         opened_for(settings.executor, settings.workers)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from clinveil.attacks.text.uniqueness import kept_columns
 from clinveil.core.errors import InputError, UsageError
+from clinveil.core.locations import Location
 from clinveil.core.neural import need_torch
 from clinveil.core.progress import track
 from clinveil.core.types import Say
@@ -190,7 +191,7 @@ class PreparedInput:
 
 
 def prepared(
-    notes: Path,
+    notes: Location,
     settings: ReleaseSettings,
     producer: Producer,
     vectors: Path | None,

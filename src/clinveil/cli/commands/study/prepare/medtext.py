@@ -5,7 +5,6 @@ patient.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import model_validator
@@ -16,6 +15,7 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
 from clinveil.core.atomic import atomic
 from clinveil.core.files import Maker, refuse_places
+from clinveil.core.locations import Location
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 from clinveil.corpus.medtext import prepare, splitter
 from clinveil.corpus.medtext.prepare import (
@@ -95,7 +95,7 @@ def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
         run.say(line)
 
 
-def _open(path: Path, settings: MedTextSettings) -> tuple[OpenedCorpus, dict[str, str]]:
+def _open(path: Location, settings: MedTextSettings) -> tuple[OpenedCorpus, dict[str, str]]:
     """Return the corpus with the columns that select notes, and column -> value of the
     selection.
     """
