@@ -20,9 +20,9 @@ from clinveil.corpus.write import write_corpus
 from clinveil.vectors.settings import VectorSettings
 
 if TYPE_CHECKING:
+    from clinveil.comparison.run import Comparison
     from clinveil.releases.manifest import Check
     from clinveil.releases.outcome import Outcome
-    from clinveil.study.compare.run import Comparison
     from clinveil.vectors.table import Vectors
 
 S = TypeVar("S", bound=Settings)
@@ -128,8 +128,8 @@ def compare(
 
     Raises InputError for invalid notes, UsageError without a label or for an unknown option.
     """
-    from clinveil.study.compare.run import compare_releases
-    from clinveil.study.compare.settings import CompareSettings
+    from clinveil.comparison.run import compare_releases
+    from clinveil.comparison.settings import CompareSettings
 
     options = {"workers": 1, **options} | ({} if label is None else {"label": label})
     _settings(CompareSettings, options, {}).refuse()

@@ -7,9 +7,9 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
 from clinveil.cli.progress import say
-from clinveil.study.compare.run import compare_releases
-from clinveil.study.compare.settings import CompareSettings
-from clinveil.study.compare.table import table_of
+from clinveil.comparison.run import compare_releases
+from clinveil.comparison.settings import CompareSettings
+from clinveil.comparison.table import table_of
 
 
 @command("compare", CompareSettings, flags="label patients kind setting workers seed force quiet")

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from clinveil.core.registry import Registry
 from clinveil.core.spans import LABELS, Span
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching.anchors import Anchor
 from clinveil.phi.matching.matcher import candidates, matcher
 
 
@@ -71,6 +72,7 @@ class Rule:
         example: a note with all findings of this rule in braces: `Seen on {3/4/2019}.`
         score: confidence in (0, 1].
         check: predicate on a match; False rejects it.
+        anchor: text that every match contains. Without one, the pattern is tried at every offset.
     """
 
     label: str
@@ -78,11 +80,20 @@ class Rule:
     example: str
     score: float = 0.9
     check: Check | None = None
+    anchor: Anchor | None = None
 
     @classmethod
-    def any_case(cls, label: str, pattern: str, example: str, **options: Any) -> Rule:
+    def any_case(
+        cls,
+        label: str,
+        pattern: str,
+        example: str,
+        score: float = 0.9,
+        check: Check | None = None,
+        anchor: Anchor | None = None,
+    ) -> Rule:
         """Return a rule that ignores case."""
-        return cls(label, re.compile(pattern, re.IGNORECASE), example, **options)
+        return cls(label, re.compile(pattern, re.IGNORECASE), example, score, check, anchor)
 
     @property
     def why(self) -> str:
@@ -94,7 +105,7 @@ class Rule:
     def find(self, note: NoteView) -> Iterator[tuple[int, int]]:
         """Yield the offsets of identifiers in the normalised copy."""
         group = "phi" if "phi" in self.pattern.groupindex else 0
-        for match in matcher(self.pattern).matches(note):
+        for match in matcher(self.pattern, self.anchor).matches(note):
             if match.end(group) > match.start(group) and (
                 self.check is None or self.check(match, note)
             ):
@@ -122,9 +133,9 @@ class RuleDetector:
         if unknown := sorted(self.labels.difference(LABELS)):
             raise ValueError(f"detector {self.name}: unknown label {unknown[0]}")
         by_number: dict[int | None, list[Rule]] = {}
-        # All patterns at once: a pattern added later invalidates the table of known words.
+        # All anchors at once: an anchor added later invalidates the tables.
         for rule in self.rules:
-            by_number.setdefault(matcher(rule.pattern).number, []).append(rule)
+            by_number.setdefault(matcher(rule.pattern, rule.anchor).number, []).append(rule)
         object.__setattr__(self, "_by_number", by_number)
 
     def __reduce__(self) -> tuple[Any, ...]:

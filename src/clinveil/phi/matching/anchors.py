@@ -1,428 +1,58 @@
-"""Anchors: text that every match of a pattern contains, derived from the parsed pattern.
+"""Anchors: text that every match of a pattern contains, declared next to the pattern.
 
-An anchor is one of several words or parts of words ("chart", or "phone" or "fax"), a run of digits,
-or a sign ("@"). All sets are supersets of what the pattern allows, so no match is lost (prefilters
-of RE2: R. Cox, "Regular expression matching with a trigram index", 2012, with offsets added).
-Python's parser is private (`re._parser`); the parts used here are the same in 3.11 to 3.14, and an
-unknown node is assumed to match anything.
+A note is searched once for the anchors of all patterns, and a pattern is tried only near its own
+(prefilters of RE2: R. Cox, "Regular expression matching with a trigram index", 2012, with offsets
+added). A pattern without an anchor is tried at every offset. `tests/phi/test_matcher.py` proves
+for each rule that no match lacks its anchor.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import cache, reduce
-from importlib import import_module
-from itertools import takewhile
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
-_parser = import_module("re._parser")
-_op = import_module("re._constants")
-
-MANY = 1 << 20  # unbounded
 EDGE = "|"
 """Marks a position in a string that is not next to an ASCII letter."""
-_MOST_STRINGS = 256
+FAR = 96
+"""A match begins at most this many characters before its anchor."""
 
 
-def mask(characters: Iterable[str]) -> int:
-    """Return the bit mask of some ASCII characters."""
-    return sum({1 << ord(c) for c in characters})
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Text that every match contains: one of several words, a run of digits, or one of some signs.
 
-
-OTHERS = 1 << 128
-ALL = (1 << 129) - 1
-_ASCII = [chr(code) for code in range(128)]
-_LETTERS = mask(c for c in _ASCII if c.isalpha())
-_DIGITS = mask("0123456789")
-_NUMERIC = _DIGITS | OTHERS
-_WORD = _LETTERS | _DIGITS | mask("_")
-_SPACES = mask(c for c in _ASCII if c.isspace())
-_CATEGORIES = {
-    _op.CATEGORY_DIGIT: _NUMERIC,
-    _op.CATEGORY_SPACE: _SPACES | OTHERS,
-    _op.CATEGORY_WORD: _WORD | OTHERS,
-    _op.CATEGORY_NOT_DIGIT: ALL & ~_DIGITS,
-    _op.CATEGORY_NOT_SPACE: ALL & ~_SPACES,
-    _op.CATEGORY_NOT_WORD: ALL & ~_WORD,
-}
-# Approximate frequencies of characters and words in notes: they choose between anchors and do not
-# affect results.
-_SHARE = (
-    dict.fromkeys(_ASCII, 0.0005)
-    | {c: 0.0015 for c in _ASCII if c.isupper() or c.isdigit()}
-    | dict(zip("eaintorsldchmupfgybvwkxqzj", (90 / 1.14**n / 1000 for n in range(26)), strict=True))
-    | {" ": 0.16, EDGE: 0.2, ".": 0.013, ",": 0.011, "\n": 0.005, "-": 0.003, "/": 0.001}
-)
-_FREQUENT_WORDS = {
-    word: share
-    for share, words in (
-        (0.008, "the and of was to dr"),
-        (0.003, "a in with is on patient for at he she no"),
-        (0.001, "his her by from or as are had has that be this which there not left history pain"),
-    )
-    for word in words.split()
-}
-
-
-class Reach(NamedTuple):
-    """Characters that a piece of a pattern can consume, and how many.
+    Declare the rarest. Letters and digits mean ASCII here; other characters are always allowed.
 
     Attributes:
-        chars: one bit per ASCII character, and one for all others. low, high: smallest and largest
-            number.
+        words: separated by spaces: `fax` alone, `phone*` with letters after it, `*weg` with letters
+            before it. A word in lower case is found in any case.
+        digits: smallest length of the run of digits.
+        signs: one of these characters.
+        within: a match begins at most this many characters before its anchor, `FAR` if unlimited.
+        first: class of the first character of a match, as in a pattern: `[A-Z]`. Any if empty.
+        after: class of the character before a match, if there is one. Any if empty.
     """
 
-    chars: int = 0
-    low: int = 0
-    high: int = 0
-
-    def then(self, other: Reach) -> Reach:
-        """Return the reach of this piece followed by another."""
-        return Reach(
-            self.chars | other.chars, self.low + other.low, min(MANY, self.high + other.high)
-        )
-
-    def either(self, other: Reach) -> Reach:
-        """Return the reach of this piece or another."""
-        return Reach(self.chars | other.chars, min(self.low, other.low), max(self.high, other.high))
-
-    def times(self, low: int, high: int) -> Reach:
-        """Return the reach of this piece repeated `low` to `high` times."""
-        return Reach(self.chars, self.low * low, min(MANY, self.high * high))
-
-
-ANYTHING = Reach(ALL, 0, MANY)
-NOTHING = Reach()
-
-
-class Anchor(NamedTuple):
-    """Text that every match contains, after the characters consumed by `before`.
-
-    Attributes:
-        strings: it is one of these strings of letters and edges, in lower case if case is ignored;
-            if empty,
-        signs: it is one of these characters; if 0,
-        digits: it is a run of at least this many digits. Non-ASCII characters count as digits.
-    """
-
-    before: Reach
-    strings: frozenset[str] = frozenset()
-    signs: int = 0
+    words: str = ""
     digits: int = 0
+    signs: str = ""
+    within: int = 0
+    first: str = ""
+    after: str = ""
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.words, self.digits, self.signs))) != 1:
+            raise ValueError("an anchor needs exactly one of words, digits and signs")
 
     @property
-    def cost(self) -> float:
-        """Expected work per character of a note."""
-        work = 1.0 + min(self.before.high, 96) / 4
-        if self.digits:
-            return 0.005 * 0.5**self.digits * work
-        shares = [_SHARE[c] for c in _ASCII if self.signs >> ord(c) & 1]
-        for text in self.strings:
-            probability = reduce(lambda product, c: product * _SHARE[c], text, 2.0)
-            word = _FREQUENT_WORDS.get(text.strip(EDGE), 0.0) if text.endswith(EDGE) else 0.0
-            shares.append(max(probability, word))
-        return sum(shares) * work
+    def strings(self) -> tuple[str, ...]:
+        """The words with an `EDGE` at each side where no letter follows."""
+        return tuple(dict.fromkeys(map(_string, self.words.split())))
 
 
-class Required(NamedTuple):
-    """Properties of all matches of a pattern.
-
-    Attributes:
-        anchor: contained in every match; None if there is no useful anchor.
-        first: characters with which a match can begin. before: characters that can precede it, if
-            there is any.
-    """
-
-    anchor: Anchor | None
-    first: int
-    before: int
-
-
-def _of_set(members: Any, any_case: bool) -> int:
-    """Return the characters of a class; all of them if it contains an unknown item or is a negation
-    of non-ASCII.
-    """
-    chars = 0
-    negated = False
-    for op, value in members:
-        low, high = (value, value) if op is _op.LITERAL else value if op is _op.RANGE else (0, -1)
-        negated = negated or op is _op.NEGATE
-        if op is _op.CATEGORY:
-            chars |= _CATEGORIES.get(value, ALL)
-        elif op not in (_op.NEGATE, _op.LITERAL, _op.RANGE):
-            return ALL
-        chars |= mask(_ASCII[low : high + 1]) | (OTHERS if high >= 128 else 0)
-        if high >= 128 and any_case:  # some of them match ASCII letters
-            chars |= mask("iIsSkK")
-    if any_case:  # some non-ASCII letters match ASCII ones: a long s matches s
-        chars |= mask(c.swapcase() for c in _ASCII if chars >> ord(c) & 1) | (
-            OTHERS if chars & _LETTERS else 0
-        )
-    if not negated:
-        return chars
-    exact = not (any_case and chars & OTHERS and chars & mask("iIsSkK"))
-    return ALL & ~chars | OTHERS if exact else ALL
-
-
-def _negated(members: Any) -> bool:
-    return any(op is _op.NEGATE for op, _ in members)
-
-
-@dataclass
-class _Visitor:
-    """Visits one sequence of a pattern from left to right; its methods are named after the nodes.
-
-    Attributes:
-        any_case: whether case is ignored at the current node.
-        current: possible strings between `before` and the current node.
-        items: pieces consumed so far.
-        found: string anchors found so far.
-        exact: whether `current` describes the sequence completely.
-    """
-
-    any_case: bool
-    current: frozenset[str] = frozenset({""})
-    items: list[Reach] = field(default_factory=list)
-    found: list[Anchor] = field(default_factory=list)
-    exact: bool = True
-    before: Reach = NOTHING
-
-    def visit(self, nodes: Any) -> _Visitor:
-        """Visit the nodes of a sequence."""
-        for op, value in nodes:
-            getattr(self, f"_{str(op).lower()}", self._unknown)(value)
-        return self
-
-    def finish(self) -> Anchor | None:
-        """Return the cheapest string anchor of the sequence."""
-        self._flush()
-        return min(self.found, key=lambda anchor: anchor.cost, default=None)
-
-    def _unknown(self, value: Any) -> None:
-        self._break(ANYTHING)
-
-    def _literal(self, value: int) -> None:
-        self._in([(_op.LITERAL, value)])
-
-    def _in(self, members: Any) -> None:
-        reach = Reach(_of_set(members, self.any_case), 1, 1)
-        texts = {c.lower() if self.any_case else c for c in _ASCII if reach.chars >> ord(c) & 1}
-        if _lists_ascii(members) and not reach.chars & ~(_LETTERS | OTHERS) and len(texts) <= 6:
-            joined = (
-                (text + letter).replace(EDGE + EDGE, EDGE)
-                for text in self.current
-                for letter in texts
-            )
-            self._become(frozenset(joined), reach)
-        elif not reach.chars & _LETTERS and not _negated(members):
-            self._cut(reach)
-        else:
-            self._break(reach)
-
-    def _any(self, value: Any) -> None:
-        self._break(Reach(ALL, 1, 1))
-
-    _not_literal = _any
-
-    def _at(self, position: Any) -> None:
-        if position is _op.AT_BOUNDARY:
-            self.current = frozenset(map(_edged, self.current))
-
-    def _subpattern(self, value: Any) -> None:
-        _, add, drop, inside = value
-        outer = self.any_case
-        self.any_case = (outer or bool(add & re.IGNORECASE)) and not drop & re.IGNORECASE
-        self.visit(inside)
-        self.any_case = outer
-
-    _atomic_group = visit
-
-    def _branch(self, value: Any) -> None:
-        forks = [self._fork(branch) for branch in value[1]]
-        reach = reduce(Reach.either, (self._since(fork) for fork in forks))
-        if all(fork.exact for fork in forks):
-            self._become(frozenset[str]().union(*(fork.current for fork in forks)), reach)
-            return
-        best = [anchor for fork in forks if (anchor := fork.finish()) is not None]
-        if len(best) == len(forks):
-            strings = frozenset[str]().union(*(anchor.strings for anchor in best))
-            self.found.append(
-                Anchor(reduce(Reach.either, (anchor.before for anchor in best)), strings)
-            )
-        self._break(reach)
-
-    def _max_repeat(self, value: Any) -> None:
-        low = value[0]
-        high = min(MANY, int(value[1]))
-        inside = value[2]
-        fork = self._fork(inside)
-        once = self._since(fork)
-        reach = once.times(low, high)
-        if fork.exact and high == 1:
-            self._become(fork.current | (frozenset() if low else self.current), reach)
-        elif _one_character(inside) and not once.chars & _LETTERS:
-            (self._cut if low else self._break)(reach)
-        else:
-            best = fork.finish() if low else None
-            self.found += [best] if best is not None else []
-            first = fork.items[len(self.items) :] if low else []
-            self._break(*first, once.times(low - 1, high - 1) if low else reach)
-
-    _min_repeat = _possessive_repeat = _max_repeat
-
-    def _assert(self, value: Any) -> None:
-        """Ignore a positive assertion."""
-
-    def _assert_not(self, value: Any) -> None:
-        """`(?<!\\w)` before a string and `(?!\\w)` after it are edges of a word."""
-        direction, inside = value
-        if not self._rejects_letters(inside):
-            return
-        if direction < 0 and all(text in ("", EDGE) for text in self.current):
-            self.current = frozenset({EDGE})
-        elif direction > 0:
-            self.current = frozenset(_edged(text) if text else text for text in self.current)
-
-    def _rejects_letters(self, inside: Any) -> bool:
-        nodes = list(inside)
-        if len(nodes) == 1 and nodes[0][0] is _op.BRANCH:
-            return any(self._rejects_letters(branch) for branch in nodes[0][1][1])
-        if len(nodes) != 1 or nodes[0][0] is not _op.IN or _negated(nodes[0][1]):
-            return False
-        # Otherwise letters that fold to ASCII ones (a long s) would not be rejected.
-        all_letters = self.any_case or (_op.CATEGORY, _op.CATEGORY_WORD) in list(nodes[0][1])
-        return all_letters and not _LETTERS & ~_of_set(nodes[0][1], self.any_case)
-
-    def _fork(self, inside: Any) -> _Visitor:
-        """Return a copy of the visitor that has visited a part."""
-        fork = _Visitor(self.any_case, self.current, list(self.items), before=self.before)
-        return fork.visit(inside)
-
-    def _since(self, fork: _Visitor) -> Reach:
-        """Return what a fork consumed."""
-        return reduce(Reach.then, fork.items[len(self.items) :], NOTHING)
-
-    def _become(self, strings: frozenset[str], reach: Reach) -> None:
-        if len(strings) > _MOST_STRINGS:
-            self._break(reach)
-            return
-        self.current = strings
-        self.items.append(reach)
-
-    def _cut(self, reach: Reach) -> None:
-        """Visit a piece without letters, which is an edge on both sides."""
-        self.current = frozenset(_edged(text) if text else text for text in self.current)
-        self._break(reach)
-        self.current = frozenset({EDGE})
-
-    def _break(self, *pieces: Reach) -> None:
-        """Visit a piece without known strings."""
-        self._flush()
-        self.exact = False
-        self.items += pieces
-        self.before = reduce(Reach.then, self.items, NOTHING)
-        self.current = frozenset({""})
-
-    def _flush(self) -> None:
-        if all(len(text) > 1 and text.strip(EDGE) for text in self.current):
-            self.found.append(Anchor(self.before, self.current))
-
-
-def _edged(text: str) -> str:
-    return text if text.endswith(EDGE) else text + EDGE
-
-
-def _one_character(inside: Any) -> bool:
-    """Whether a repeated part is a single class without negation, or a single character."""
-    nodes = list(inside)
-    return len(nodes) == 1 and (
-        (nodes[0][0] is _op.IN and not _negated(nodes[0][1]))
-        or (nodes[0][0] is _op.LITERAL and nodes[0][1] < 128)
-    )
-
-
-@cache
-def required(pattern: re.Pattern[str]) -> Required:
-    """Return the anchor and the edges of the matches of a pattern."""
-    any_case = bool(pattern.flags & re.IGNORECASE)
-    nodes = _parser.parse(pattern.pattern, pattern.flags)
-    visitor = _Visitor(any_case).visit(nodes)
-    strings = visitor.finish()
-    anchors = [*_of_pieces(visitor.items), *([strings] if strings else [])]
-    best = min(anchors, key=lambda anchor: anchor.cost, default=None)
-    first, _ = _first(nodes, any_case)
-    useful = best is not None and any(piece.low > 0 for piece in visitor.items) and best.cost < 1.0
-    return Required(best if useful else None, first, _allowed_before(nodes, first, pattern.flags))
-
-
-def _of_pieces(items: list[Reach]) -> Iterator[Anchor]:
-    """Yield the anchors that are runs of digits, merged, or single characters out of at most
-    three.
-    """
-    before = NOTHING
-    for place, item in enumerate(items):
-        if item.low and not item.chars & ~_NUMERIC:
-            numeric = takewhile(lambda piece: not piece.chars & ~_NUMERIC, items[place:])
-            yield Anchor(before, digits=sum(piece.low for piece in numeric))
-        elif item.low and item.chars < OTHERS and item.chars.bit_count() <= 3:
-            yield Anchor(before, signs=item.chars)
-        before = before.then(item)
-
-
-def _first(nodes: Any, any_case: bool) -> tuple[int, bool]:
-    """Return the characters with which a match of some nodes can begin, and whether it can be
-    empty.
-    """
-    chars = 0
-    for op, value in nodes:
-        if op in (_op.LITERAL, _op.IN):
-            return chars | _of_set([(op, value)] if op is _op.LITERAL else value, any_case), False
-        if op in (_op.AT, _op.ASSERT, _op.ASSERT_NOT):
-            continue
-        if op is _op.SUBPATTERN:
-            inner = (any_case or bool(value[1] & re.IGNORECASE)) and not value[2] & re.IGNORECASE
-            more, empty = _first(value[3], inner)
-        elif op is _op.BRANCH:
-            branches = [_first(branch, any_case) for branch in value[1]]
-            more = reduce(int.__or__, (begun for begun, _ in branches))
-            empty = any(free for _, free in branches)
-        elif op in (_op.MAX_REPEAT, _op.MIN_REPEAT):
-            more, empty = _first(value[2], any_case)
-            empty = empty or not value[0]
-        else:
-            more = ALL
-            empty = False
-        chars |= more
-        if not empty:
-            return chars, False
-    return chars, True
-
-
-def _allowed_before(nodes: Any, first: int, flags: int) -> int:
-    """Return the characters allowed before a match, from the assertions at its start."""
-    allowed = ALL
-    any_case = bool(flags & re.IGNORECASE)
-    for op, value in nodes:
-        if op is _op.AT and value is _op.AT_BOUNDARY and not first & ~_WORD & ~OTHERS:
-            allowed &= ~_WORD
-        elif op is _op.AT and value is _op.AT_BEGINNING:
-            allowed &= mask("\n") if flags & re.MULTILINE else 0
-        elif op is _op.ASSERT_NOT and value[0] < 0 and len(value[1]) == 1:
-            ((of, what),) = value[1]
-            members = what if of is _op.IN else [(of, what)]
-            allowed &= ~_of_set(members, any_case) if _lists_ascii(members, _CATEGORIES) else ALL
-        elif op not in (_op.AT, _op.ASSERT, _op.ASSERT_NOT):
-            break
-    return allowed & ALL | OTHERS
-
-
-def _lists_ascii(members: Any, categories: Collection[Any] = ()) -> bool:
-    """Whether a class lists ASCII characters and some categories only."""
-    return all(
-        (op is _op.LITERAL and value < 128)
-        or (op is _op.RANGE and value[1] < 128)
-        or (op is _op.CATEGORY and value in categories)
-        for op, value in members
-    )
+def _string(word: str) -> str:
+    letters = word.strip("*")
+    if not (letters.isascii() and letters.isalpha()):
+        raise ValueError("a word of an anchor consists of ASCII letters")
+    before = "" if word.startswith("*") else EDGE
+    after = "" if word.endswith("*") else EDGE
+    return before + letters + after

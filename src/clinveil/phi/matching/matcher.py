@@ -1,7 +1,7 @@
 """Pattern matching restricted to the offsets at which a match can begin, with the same matches as
 `finditer`.
 
-The anchors of all patterns (`anchors.py`) are searched for in one pass over a note, strings by an
+The anchors of all patterns (`anchors.py`) are searched for in one pass over a note, words by an
 Aho-Corasick automaton. From the anchors follow the offsets at which each pattern is tried.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.compiled import kernel
-from clinveil.phi.matching.anchors import EDGE, MANY, Required, required
+from clinveil.phi.matching.anchors import EDGE, FAR, Anchor
 from clinveil.phi.matching.wordtable import codes
 
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int32]
 LONGEST_RUN = 64
-"""A match begins within the first digits of a run of digits, this many, and at most `FARTHEST`
-before its anchor.
-"""
-FARTHEST = 96
+"""A match begins within the first digits of a run of digits, this many."""
+_NO_RUN = 1 << 20  # longer than any run of digits
 _CLASSES = 129  # one per ASCII character, and one for all others
 _OTHER = _CLASSES - 1
 # Characters without a letter, and non-ASCII letters that match an ASCII letter if case is ignored
@@ -48,37 +46,31 @@ class _Anchors:
     """
 
     def __init__(self) -> None:
-        self.numbers: dict[re.Pattern[str], int] = {}
-        self._required: list[Required] = []
+        self._numbers: dict[Anchor, int] = {}
         self._tables: Tables | None = None
         self._lock = Lock()
 
-    def number(self, pattern: re.Pattern[str]) -> int | None:
-        """Return the number of a pattern, adding it if it is new; None if it has no anchor."""
-        needs = required(pattern)
-        if needs.anchor is None:
-            return None
+    def number(self, anchor: Anchor) -> int:
+        """Return the number of an anchor, adding it if it is new."""
         with self._lock:
-            if pattern not in self.numbers:
-                self.numbers[pattern] = len(self.numbers)
-                self._required.append(needs)
+            if anchor not in self._numbers:
+                self._numbers[anchor] = len(self._numbers)
                 self._tables = None
-        return self.numbers[pattern]
+        return self._numbers[anchor]
 
     def tables(self) -> Tables:
         """Return the tables of all patterns so far."""
         tables = self._tables
         if tables is None:
             with self._lock:
-                tables = self._tables = Tables(self._required)
+                tables = self._tables = Tables(tuple(self._numbers))
         return tables
 
 
 class Tables:
     """Arrays for all patterns known at one time."""
 
-    def __init__(self, needs: Sequence[Required]) -> None:
-        anchors = [need.anchor for need in needs if need.anchor is not None]
+    def __init__(self, anchors: Sequence[Anchor]) -> None:
         strings: dict[str, list[int]] = {}
         for number, anchor in enumerate(anchors):
             for text in anchor.strings:
@@ -97,20 +89,20 @@ class Tables:
             [number for numbers in strings.values() for number in numbers], np.int32
         )
         self._begins = np.cumsum(self._sizes) - self._sizes
-        self._heads = _member_table(need.first for need in needs)
-        self._preceding = _member_table(need.before for need in needs)
-        self._signs = _member_table(anchor.signs for anchor in anchors)
+        self._first = _member_table(_members(anchor.first) for anchor in anchors)
+        self._after = _member_table(_members(anchor.after) for anchor in anchors)
+        self._signs = _member_table(frozenset(map(ord, anchor.signs)) for anchor in anchors)
         self._any_sign = np.logical_or.reduce(self._signs, axis=0)
-        self._digits = np.array([anchor.digits or MANY for anchor in anchors], np.int32)
-        self._most = np.array([min(anchor.before.high, FARTHEST) for anchor in anchors], np.int32)
+        self._digits = np.array([anchor.digits or _NO_RUN for anchor in anchors], np.int32)
+        self._within = np.array([min(anchor.within, FAR) for anchor in anchors], np.int32)
 
     def starts(self, note: NoteView) -> dict[int, list[int]]:
-        """Return pattern number -> offsets at which a match can begin, in order."""
+        """Return number of an anchor -> offsets at which a match can begin, in order."""
         text = np.minimum(codes(note.plain), _OTHER).astype(np.uint8)
         hits = np.concatenate(
             [self._of_strings(note.plain), self._of_signs(text), self._of_digits(text)], axis=1
         )
-        owners, offsets = _offsets(text, hits, self._most, self._heads, self._preceding)
+        owners, offsets = _offsets(text, hits, self._within, self._first, self._after)
         order = np.argsort(owners, kind="stable")
         owners = owners[order]
         offsets = offsets[order]
@@ -157,37 +149,35 @@ class Tables:
 def _offsets(
     text: NDArray[np.uint8],
     hits: Ints,
-    most: Ints,
-    heads: NDArray[np.bool_],
-    preceding: NDArray[np.bool_],
+    within: Ints,
+    first: NDArray[np.bool_],
+    after: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int16], Ints]:
-    """Return pattern numbers and offsets at which they can match, in order for each pattern.
+    """Return numbers of anchors and offsets at which a match can begin, in order for each anchor.
 
     Args:
-        text: character classes. hits: rows of pattern numbers, first and last offsets; in order for
-            each pattern.
-        most: by pattern, characters that can be consumed before the anchor.
-        heads: pattern x class, whether a match can begin so. preceding: whether the class can be
-            before a match.
+        text: character classes. hits: rows of numbers, first and last offsets; in order for each
+            anchor.
+        within, first, after: `Anchor` attributes by number; the classes as tables of members.
     """
     lows = np.empty(hits.shape[1], np.int32)
-    tried = np.zeros(most.size, np.int32)
+    tried = np.zeros(within.size, np.int32)
     size = 0
     for hit in range(lows.size):
-        pattern = hits[0, hit]
-        lows[hit] = max(hits[1, hit] - most[pattern], tried[pattern])
-        tried[pattern] = max(tried[pattern], hits[2, hit] + 1)
+        anchor = hits[0, hit]
+        lows[hit] = max(hits[1, hit] - within[anchor], tried[anchor])
+        tried[anchor] = max(tried[anchor], hits[2, hit] + 1)
         size += max(0, hits[2, hit] + 1 - lows[hit])
     owners = np.empty(size, np.int16)
     offsets = np.empty(size, np.int32)
     count = 0
     for hit in range(lows.size):
-        pattern = hits[0, hit]
+        anchor = hits[0, hit]
         for offset in range(lows[hit], hits[2, hit] + 1):
-            if heads[pattern, text[offset]] and (
-                offset == 0 or text[offset] == 128 or preceding[pattern, text[offset - 1]]
+            if first[anchor, text[offset]] and (
+                offset == 0 or text[offset] == 128 or after[anchor, text[offset - 1]]
             ):
-                owners[count] = pattern
+                owners[count] = anchor
                 offsets[count] = offset
                 count += 1
     return owners[:count], offsets[:count]
@@ -208,25 +198,30 @@ def _automaton(strings: Iterable[tuple[str, int]]) -> Any:
     return automaton
 
 
-def _member_table(masks: Iterable[int]) -> NDArray[np.bool_]:
-    """Return a row of character classes per mask."""
+def _members(character_class: str) -> frozenset[int]:
+    """Return the code points of a class of ASCII characters, all of them if it is empty, and
+    `_OTHER`.
+    """
+    pattern = re.compile(character_class or r"[\s\S]")
+    return frozenset(code for code in range(128) if pattern.fullmatch(chr(code))) | {_OTHER}
+
+
+def _member_table(sets: Iterable[frozenset[int]]) -> NDArray[np.bool_]:
+    """Return a row of character classes per set of them."""
     return np.array(
-        [[chars >> code & 1 for code in range(_CLASSES)] for chars in masks], np.bool_
+        [[code in members for code in range(_CLASSES)] for members in sets], np.bool_
     ).reshape(-1, _CLASSES)
 
 
 _anchors = _Anchors()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Matcher:
-    """A pattern with its prefilter.
-
-    Attributes:
-        number: of the pattern in the tables; None if it has no anchor and every offset is tried.
-    """
+    """A pattern with its anchor and the number of the anchor in the tables; None if it has none."""
 
     pattern: re.Pattern[str]
+    anchor: Anchor | None
     number: int | None
 
     def matches(self, note: NoteView) -> Iterator[re.Match[str]]:
@@ -244,9 +239,9 @@ class Matcher:
 
 
 @cache
-def matcher(pattern: re.Pattern[str]) -> Matcher:
-    """Return the matcher of a pattern."""
-    return Matcher(pattern, _anchors.number(pattern))
+def matcher(pattern: re.Pattern[str], anchor: Anchor | None) -> Matcher:
+    """Return the matcher of a pattern of which every match contains the anchor."""
+    return Matcher(pattern, anchor, None if anchor is None else _anchors.number(anchor))
 
 
 def candidates(note: NoteView) -> dict[int, list[int]]:

@@ -14,6 +14,7 @@ from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.borders import CODE_BEGIN, CODE_END
 from clinveil.phi.detection.detector import Rule, words
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching.anchors import FAR, Anchor
 
 _CAP = r"(?:St\.|[A-Z\xc0-\xde](?:\.|[\w']*))(?:-[A-Z\xc0-\xde]\w*)?"
 _TOWN = r"[A-Z\xc0-\xde][a-z\xdf-\xff][\w']*"
@@ -90,12 +91,13 @@ _HOUSE = (
 )
 
 
-def _rule(pattern: str, example: str, score: float = 0.8) -> Rule:
+def _rule(pattern: str, example: str, score: float = 0.8, anchor: Anchor | None = None) -> Rule:
     return Rule(
         "ADDRESS",
         re.compile(rf"{CODE_BEGIN}(?<!\d[.,/-])(?P<phi>{pattern}){_END}"),
         example,
         score=score,
+        anchor=anchor,
     )
 
 
@@ -105,30 +107,58 @@ RULES = (
         rf"|Marg|Vihar|Colony|Layout"
         r"|Enclave|Chowk|Bagh|Gali|Esplanade|Strand)",
         "Of {9 Manuka Tce}, and of {27/3 Anna Nagar}.",
+        anchor=Anchor(
+            "*Bagh* *Cct* *Chowk* *Colony* *Enclave* *Esplanade* *Gali* *Gdns* *Layout*"
+            " *Marg* *Nagar* *Park* *Pde* *Strand* *Tce* *Vihar*",
+            within=FAR,
+            first=r"\d",
+            after="[^A-Za-z]",
+        ),
     ),
     _rule(
         rf"(?:(?:Unit|Flat)\s)?\d{{1,3}}/\d{{1,4}}[a-z]?\s(?:{_CAP}\s){{1,3}}(?:{_KIND}|Parade"
         rf"|Circuit)",
         "At {3/27 Banksia Avenue}.",
+        anchor=Anchor(signs="/", within=8, first=r"[\dFU]", after="[^A-Za-z]"),
     ),
-    _rule(rf"\d{{1,4}}[a-z]\s(?:{_CAP}\s){{1,3}}{_KIND}", "At {112b Gloucester Rd}."),
+    _rule(
+        rf"\d{{1,4}}[a-z]\s(?:{_CAP}\s){{1,3}}{_KIND}",
+        "At {112b Gloucester Rd}.",
+        anchor=Anchor(digits=1, after="[^A-Za-z]"),
+    ),
     _rule(
         rf"(?:\d{{1,4}}\s|[A-Z]-\d{{1,3}},?\s)(?:The\sEsplanade|Esplanade|(?:Jalan|Jln|Lorong"
         rf"|Sector)\s(?:{_CAP}|\d{{1,3}})"
         rf"(?:\s{_CAP})?)",
         "Of {5 Jalan Besar}, or {B-12, Sector 62}.",
+        anchor=Anchor(
+            "*Esplanade* *Jalan *Jln *Lorong *Sector",
+            within=11,
+            first=r"[A-Z\d]",
+            after="[^A-Za-z]",
+        ),
     ),
     _rule(
         rf"(?:Blk|Plot|H\.\s?No\.?|House\sNo\.?|Door\sNo\.?"
         rf"|Block(?=[^\n]{{5,40}}#\d))\s?[\d/-]+[A-Z]?"
         rf"(?:,?\s{_CAP}){{0,4}}(?:\s\d{{1,3}})?",
         "Of {Blk 112 Toa Payoh Lorong 1}.",
+        anchor=Anchor(
+            "*Blk* *Block* *Door *House *No* *Plot*", within=3, first="[BDHP]", after="[^A-Za-z]"
+        ),
     ),
     _rule(
         rf"(?:(?:Am|Im|An\sder|Auf\sder|In\sder|Unter\sden|Zum|Zur)\s(?:{_CAP}\s){{1,2}}"
         rf"|[A-Z\xc0-\xde]\w+(?:straße|strasse|str\.|weg|platz|allee|gasse|damm"
         rf"|ufer)\s)\d{{1,4}}\s?[a-z]?",
         "Wohnt {Am Alten Markt 3}, früher {Lindenstraße 14}.",
+        anchor=Anchor(
+            "*Am* *An *Auf *Im* *In *Unter *Zum* *Zur* *allee* *damm* *gasse* *platz*"
+            " *strasse* *stra *str *ufer* *weg*",
+            within=FAR,
+            first="[A-Z]",
+            after="[^A-Za-z]",
+        ),
     ),
     _rule(
         r"(?:\d{1,4}(?:\s?(?:bis|ter))?,?\s+)(?:rue|avenue|av\.|boulevard|bd|blvd|chemin|impasse"
@@ -136,6 +166,7 @@ RULES = (
         rf"|square|cours|route|passage|villa)\s+{_OF}{_CAP}(?:[\s-](?:de\s|des\s"
         rf"|du\s)?{_CAP}){{0,3}}",
         "Lives at {27 place de la République}.",
+        anchor=Anchor(digits=1, after="[^A-Za-z]"),
     ),
     _rule(
         r"(?:Vicolo|Largo|Strada|Via|Viale|Piazza|Corso|Contrada|Av\.|Avda\.?|Avenida|Travessa"
@@ -144,20 +175,34 @@ RULES = (
         rf"|dos\s)?{_CAP})"
         r"{0,3}(?:-\d+)?,?\s(?:n[o.]{0,2}\s?|km\s)?\d{1,4}[a-z]?",
         "Lives at {Alameda Santos 88} or {Av. Paulista, 1578}.",
+        anchor=Anchor(
+            "*Alameda* *Avda* *Avenida* *Av *Calle* *Camino* *Carrer* *Contrada* *Corso*"
+            " *C *Estrada* *Largo* *Piazza* *Plaza* *Praca* *Pra *Rodovia* *Ronda* *Rua*"
+            " *R *Strada* *Travessa* *Via* *Vicolo*"
+        ),
     ),
     _rule(
         rf"(?:The\s)?(?:{_TOWN}\s){{1,2}}{_HOUSE},\s(?:{_CAP}\s){{1,2}}{_KIND}",
         "of {Rose Cottage, Back Street}.",
         0.7,
+        anchor=Anchor(
+            "*Apartments *Barn *Cottage *Farm *House *Lodge *Mansions *Mill *Moorings"
+            " *Rectory *Towers *Vicarage *Villa",
+            within=FAR,
+            first="[A-Z]",
+            after="[^A-Za-z]",
+        ),
     ),
     _rule(
         r"(?:RD|RR|R\.R\.)\s\d{1,2}(?=,\s[A-Z]\w+,?\s(?:[A-Z]{2}\s|\d{4}))",
         "Of {RD 2}, Whangarei 0172.",
+        anchor=Anchor("*RD* *RR* R", within=2, first="[R]", after="[^A-Za-z]"),
     ),
     Rule(
         "CITY",
         re.compile(rf"(?<![\w.-])(?P<phi>{_TOWN}(?:\s{_TOWN})?,\sCo\.?\s{_TOWN})(?!\w)"),
         "Lives in {Ballymore, Co. Kildare}.",
         score=0.8,
+        anchor=Anchor("Co*", within=FAR, first="[A-Z]", after=r"[^\w.-]"),
     ),
 )

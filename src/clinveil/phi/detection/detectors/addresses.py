@@ -16,6 +16,7 @@ from clinveil.phi.detection.detectors._places_abroad import RULES as ABROAD
 from clinveil.phi.detection.detectors._places_abroad import tail
 from clinveil.phi.detection.letter_case import AnyCase
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching.anchors import FAR, Anchor
 
 _CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
 _KIND = (
@@ -225,6 +226,10 @@ def _continental(match: re.Match[str], note: NoteView) -> bool:
 
 _CITY_RUN = r"(?P<phi>(?:(?:St|Ft|Mt)\.\s)?[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2})"
 _STATE_NAMES = "|".join(sorted(name.replace(" ", r"\s") for name in _REGIONS))
+_REGION_WORDS = " ".join(f"*{re.split('[^A-Za-z]', name)[0]}*" for name in sorted(_REGIONS))
+_STATE_WORDS = " ".join(sorted(_ABBREVIATIONS))
+_STATE_ENDS = " ".join(f"*{state}" for state in sorted(_ABBREVIATIONS))
+_STATE_PARTS = " ".join(f"*{state}*" for state in sorted(_ABBREVIATIONS))
 _FACILITY = (
     r"(?:clinic|office|hospital|facility|location|campus|practice|branch|site|center|area|ER|ED)"
 )
@@ -319,50 +324,144 @@ RULES = (
         _STREET,
         "He lives at {123 Oak Street, Apt 4B}, Boston; once {14 ACACIA AVENUE}, Leeds.",
         check=_street,
+        anchor=Anchor(digits=1, after=r"\D"),
     ),
-    Rule("ADDRESS", _BOX, "Mail to {P.O. Box 45}.", score=0.95),
-    Rule("ADDRESS", _RURAL, "Mail to {RR 2 Box 34}.", score=0.95),
-    Rule("ADDRESS", _FOREIGN_BOX, "Mail to {Postfach 12}.", score=0.95),
-    Rule("ADDRESS", _NUMBERED_ROAD, "At {4411 County Road 12} since May.", score=0.9),
-    Rule("ADDRESS", _AFTER_ADDRESS, "He lives at {12 Elmwood Park}, and walks.", score=0.8),
-    Rule("ADDRESS", _RESIDENCE, "Nursing home: {Willow Court}; lives in {Elm Row}.", score=0.7),
-    Rule("ADDRESS", _FLAT_ALONE, "Ring at {Apt 4B}.", score=0.7),
+    Rule(
+        "ADDRESS",
+        _BOX,
+        "Mail to {P.O. Box 45}.",
+        score=0.95,
+        anchor=Anchor("box", within=FAR, first="[Pp]", after="[^A-Za-z]"),
+    ),
+    Rule(
+        "ADDRESS",
+        _RURAL,
+        "Mail to {RR 2 Box 34}.",
+        score=0.95,
+        anchor=Anchor("Box", within=FAR, first="[GHPR]", after="[^A-Za-z]"),
+    ),
+    Rule(
+        "ADDRESS",
+        _FOREIGN_BOX,
+        "Mail to {Postfach 12}.",
+        score=0.95,
+        anchor=Anchor("*Postbus *Postfach"),
+    ),
+    Rule(
+        "ADDRESS",
+        _NUMBERED_ROAD,
+        "At {4411 County Road 12} since May.",
+        score=0.9,
+        anchor=Anchor("County Old State US", within=7, first=r"\d", after=r"\D"),
+    ),
+    Rule(
+        "ADDRESS",
+        _AFTER_ADDRESS,
+        "He lives at {12 Elmwood Park}, and walks.",
+        score=0.8,
+        anchor=Anchor("address* home lived lives living resides residing stays"),
+    ),
+    Rule(
+        "ADDRESS",
+        _RESIDENCE,
+        "Nursing home: {Willow Court}; lives in {Elm Row}.",
+        score=0.7,
+        anchor=Anchor(
+            "address* assisted care discharged facility* group lives nursing placed"
+            " residence* resides"
+        ),
+    ),
+    Rule(
+        "ADDRESS",
+        _FLAT_ALONE,
+        "Ring at {Apt 4B}.",
+        score=0.7,
+        anchor=Anchor("Flat* apartment* apt* ste* suite*"),
+    ),
     Rule(
         "ADDRESS",
         _LOWER,
         "lives at {123 oak street}, a 20 minute drive.",
         score=0.7,
         check=_plain_street,
+        anchor=Anchor(
+            "ave* blvd* boulevard* court* drive* lane* road* street* terrace*",
+            within=FAR,
+            first=r"\d",
+            after=r"\D",
+        ),
     ),
     Rule(
-        "ADDRESS", _NAMELESS, "Seen in the office on {Elm Street}, or at {5th avenue}.", score=0.6
+        "ADDRESS",
+        _NAMELESS,
+        "Seen in the office on {Elm Street}, or at {5th avenue}.",
+        score=0.6,
+        anchor=Anchor(
+            "*Avenue* *Ave *Blvd *Boulevard* *Drive* *Lane* *Parkway* *Road* *Street*"
+            " *Terrace* ave* street*",
+            within=FAR,
+            first="[afinot]",
+            after=r"\W",
+        ),
     ),
     Rule(
         "ADDRESS",
         _NUMBER_AFTER,
         "Wohnt in der {Hauptstrasse 12}, or at {Vesterskovvej 79}.",
         score=0.8,
+        anchor=Anchor(
+            "*allee* *damm* *dijk* *gade* *gasse* *gata* *gracht* *katu* *laan* *platz*"
+            " *plein* *straat* *strasse* *str *ufer* *utca* *veien* *vej* *weg*",
+            within=FAR,
+            first="[A-Z]",
+            after="[^A-Za-z]",
+        ),
     ),
-    Rule("ADDRESS", _ROMANCE, "Lives at {Calle de Alcalá, 45}.", score=0.8),
-    Rule("ADDRESS", _RUE, "Lives at {12, rue de la Paix}.", score=0.8),
+    Rule(
+        "ADDRESS",
+        _ROMANCE,
+        "Lives at {Calle de Alcalá, 45}.",
+        score=0.8,
+        anchor=Anchor(
+            "Avd* Avenida* Calle* Carrer* Chemin* Corso* C Paseo* Piazza* Plaza* Rua*"
+            " Rue* Via* ulica* ul"
+        ),
+    ),
+    Rule(
+        "ADDRESS",
+        _RUE,
+        "Lives at {12, rue de la Paix}.",
+        score=0.8,
+        anchor=Anchor(
+            "avenue bd boulevard chemin impasse quai rue", within=FAR, first=r"\d", after=r"\D"
+        ),
+    ),
     Rule(
         "CITY",
         re.compile(rf"{_CITY_RUN},?\s+{_STATE}\b\.?,?[^\w\n]{{1,4}}{_ZIP}(?!\d)"),
         "sent to {Boston}, MA 02114.",
         score=0.95,
+        anchor=Anchor(_STATE_WORDS, within=FAR, first="[A-Z]"),
     ),
     Rule(
         "ZIP",
         re.compile(rf"(?<![A-Za-z\d]){_STATE}(?![A-Za-z])\.?,?[\W_]{{1,6}}(?P<phi>{_ZIP})(?!\d)"),
         "sent to Boston, MA {02114}.",
         score=0.95,
+        anchor=Anchor(_STATE_PARTS),
     ),
-    Rule("ZIP", _CUED_ZIP, "Moved; zip {60601}."),
+    Rule(
+        "ZIP",
+        _CUED_ZIP,
+        "Moved; zip {60601}.",
+        anchor=Anchor("plz* post* zip*"),
+    ),
     Rule(
         "ZIP",
         re.compile(rf"{CODE_BEGIN}(?P<phi>{_OUTWARD}[ -]{_INWARD}){CODE_END}"),
         "In {M5B 1W8} since May, in {SW1A 2AA} before; B12 level, T1 3RD.",
         check=_postcode,
+        anchor=Anchor(digits=1, within=5, first="[A-Z]", after="[^A-Za-z]"),
     ),
     Rule(
         "ZIP",
@@ -370,6 +469,7 @@ RULES = (
         "Hauptweg 12, {10115} Berlin, {D-80331} München, {1016 GV} Amsterdam; 1500 ML Bolus.",
         score=0.6,
         check=_continental,
+        anchor=Anchor(digits=4, within=3, first=r"[A-Z\d]", after=r"\D"),
     ),
     Rule(
         "CITY",
@@ -377,6 +477,7 @@ RULES = (
         "Hauptweg 12, 10115 {Berlin}, or D-80331 {München}.",
         score=0.9,
         check=_continental,
+        anchor=Anchor(digits=4, within=3, first=r"[A-Z\d]", after=r"[^\w.-]"),
     ),
     Rule(
         "CITY",
@@ -384,12 +485,14 @@ RULES = (
         "He came from {Boston}, MA, alone.",
         score=0.6,
         check=_city_of_state,
+        anchor=Anchor(_STATE_ENDS, within=FAR, first="[A-Z]", after=r"\W"),
     ),
     Rule(
         "CITY",
         re.compile(rf"^{_CITY_RUN},\s?{_STATE}\b[ \t]*\r?$", re.M),
         "{Springfield}, IL",
         score=0.8,
+        anchor=Anchor(_STATE_ENDS, within=FAR, first="[A-Z]", after=r"\n"),
     ),
     Rule(
         "CITY",
@@ -397,6 +500,7 @@ RULES = (
         "seen in {Wichita}, Kansas.",
         score=0.7,
         check=_is_city,
+        anchor=Anchor(_REGION_WORDS, within=FAR, first="[A-Z]", after=r"\W"),
     ),
     Rule(
         "CITY",
@@ -407,6 +511,11 @@ RULES = (
         "She moved with her husband to {Wichita}.",
         score=0.7,
         check=_is_home,
+        anchor=Anchor(
+            "born* commute* emigrated* flew* grew hometown* immigrated* live* living*"
+            " moved* moves* moving* native* raised* relocated* reside* residing* return*"
+            " travel* trip* vacation* visit* worked* works*"
+        ),
     ),
     Rule(
         "CITY",
@@ -414,6 +523,12 @@ RULES = (
         "She was born in {Hope}, and he is from {Bath}; born in May.",
         score=0.9,
         check=_is_origin,
+        anchor=Anchor(
+            "born* emigrated* from* grew* grow* hometown* immigrated* native* raised* resident*",
+            within=FAR,
+            first="[A-Za-z]",
+            after=r"\W",
+        ),
     ),
     Rule(
         "CITY",
@@ -426,6 +541,7 @@ RULES = (
         "Julia K. from {Wichita}, treated here.",
         score=0.6,
         check=_is_city,
+        anchor=Anchor("from", within=FAR, first="[A-Za-z]", after=r"\W"),
     ),
     Rule(
         "CITY",
@@ -433,6 +549,7 @@ RULES = (
         "A flight from {Chicago}.",
         score=0.6,
         check=_known_city,
+        anchor=Anchor("at from in near of outside to"),
     ),
     Rule(  # outranks listed names and the tagger
         "CITY",
@@ -440,6 +557,7 @@ RULES = (
         "She is from {Springfield}.",
         score=1.0,
         check=_unlikely_name,
+        anchor=Anchor("at from in near outside to"),
     ),
     Rule(
         "CITY",
@@ -447,6 +565,7 @@ RULES = (
         "Seen in our {Boston} office.",
         score=0.6,
         check=_known_city,
+        anchor=Anchor("a in our the"),
     ),
     Rule(
         "CITY",
@@ -457,6 +576,9 @@ RULES = (
         "Mayo Clinic, {Rochester}",
         score=0.6,
         check=_known_city,
+        anchor=Anchor(
+            "*Ave* *Hopkins* *Langone* *Sinai* *St* *center* *clinic* *hospital* *office*"
+        ),
     ),
     Rule(
         "CITY",
@@ -465,6 +587,7 @@ RULES = (
         ),
         "A man from {Orange County}.",
         score=0.6,
+        anchor=Anchor("County Parish Township", within=FAR, first="[A-Z]", after=r"\W"),
     ),
     Rule(
         "CITY",
@@ -474,6 +597,7 @@ RULES = (
         ),
         "He is from {NYC}.",
         score=0.5,
+        anchor=Anchor("DC LA NYC SF", within=FAR, first="[CHafit]", after=r"\W"),
     ),
 )
 

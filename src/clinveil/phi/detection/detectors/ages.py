@@ -13,6 +13,7 @@ from clinveil.phi.detection.age_limit import can_be_over_89, full_year, note_yea
 from clinveil.phi.detection.borders import BEGIN, WORD_BEGIN, WORD_END
 from clinveil.phi.detection.detector import Rule, RuleDetector, before, detectors
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching.anchors import FAR, Anchor
 
 _OLD = r"(?:9\d|1[0-2]\d)"
 _OLDS = rf"{_OLD}(?:\s?(?:-|to|or|/)\s?{_OLD})?"  # 91-92
@@ -101,12 +102,14 @@ RULES = (
         rf"{_FROM}(?P<phi>{_OLDS})(?:[^A-Za-z\d%°]{{0,4}}{_UNIT}|{_UNIT})",
         "A {97}-year-old female, once {94} yo, {95}yoM or {96} yrs; now {98} yeras of age, not 96"
         " hours of age.",
+        anchor=Anchor(digits=2, after=r"[^\d<>]"),
     ),
     _rule(
         rf"{WORD_BEGIN}(?:age|aged|age of|age is|turned|turns|turning|age/sex"
         rf"|ages)(?![a-z])[\W_]{{0,6}}(?P<phi>{_OLDS})"
         rf"{_OTHER_UNIT}",
         "Aged {92}. She turned {100}. He turned 90 degrees.",
+        anchor=Anchor("age* turned* turning* turns*"),
     ),
     _rule(
         rf"{WORD_BEGIN}{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being|will\sbe"
@@ -114,6 +117,11 @@ RULES = (
         rf"|currently|a|an)\s)?[\W_]{{0,6}}(?P<phi>{_OLDS}){_ALONE}",
         "Pt is {94}. His mother was {96}, his pulse was 96.",
         score=0.7,
+        anchor=Anchor(
+            "aunt* brother* dad* father* gentleman* grandfather* grandma* grandmother*"
+            " grandpa* he* husband* lady* man* mgf* mgm* mom* mother* mum* patient* pgf*"
+            " pgm* pt* resident* she* sister* spouse* uncle* veteran* wife* woman*"
+        ),
     ),
     _rule(
         rf"\b(?:died|dead|deceased|passed(?:\saway)?|expired|lived|alive|living|diagnosed|retired"
@@ -122,6 +130,12 @@ RULES = (
         rf"|until)\s)?(?:be\s)?(?:the\s)?(?:age\s)?(?:of\s)?[\W_]{{0,6}}(?P<phi>{_OLD}){_ALONE}",
         "Father died at {96}; mother, alive at {93}.",
         score=0.7,
+        anchor=Anchor(
+            "alive* aunt* brother* dad* dead* deceased* diagnosed* died* d expired*"
+            " father* grandfather* grandma* grandmother* grandpa* husband* lived* living*"
+            " mgf* mgm* mom* mother* mum* passed* pgf* pgm* retired* sister* spouse*"
+            " uncle* until* wife*"
+        ),
     ),
     _rule(
         rf"{WORD_BEGIN}at[\W_]{{1,6}}(?P<phi>{_OLD})(?=[^A-Za-z\d%°]{{1,6}}(?:she|he|the\spatient"
@@ -129,6 +143,7 @@ RULES = (
         "At {94}, she lives alone; pulse at 94, she rested.",
         score=0.7,
         check=_no_rate,
+        anchor=Anchor("at"),
     ),
     _rule(
         r"\b(?:(?:in|of)\s+(?:her|his|their|the\spatient's|pt's)|(?:patient|pt|woman|man|lady"
@@ -137,6 +152,9 @@ RULES = (
         r"\s*(?:very\s)?(?:early|mid|late|upper)?[\W_]{0,6}(?P<phi>9\d'?s|nineties"
         r"|1[0-2]0'?s)(?![a-z])",
         "She is in her {90s}; her rate is in the 90s.",
+        anchor=Anchor(
+            "father gentleman grandfather grandmother in lady man mother of patient pt woman"
+        ),
     ),
     _rule(
         rf"{_FROM}(?<!tc-)(?<!tc\s)(?<!technetium[-\s])(?P<phi>{_OLD})(?=(?:/[MF]|[MF]"
@@ -144,11 +162,13 @@ RULES = (
         rf"\b(?![/-]))",
         "Came in: {91}F with cough, {94} M with none, {95}/F.",
         check=_no_temperature,
+        anchor=Anchor(digits=2, after=r"[^\d<>]"),
     ),
     _rule(
         rf"{WORD_BEGIN}(?P<phi>{_WORDS})(?=[\W_]{{0,4}}(?:years?|yrs?)(?:[\s-]*(?:old|of age)"
         rf"|\b(?!\s(?:ago|later))))",
         "A {ninety-three} year old man.",
+        anchor=Anchor("hundred* ninety*", within=4, first="[ANOano]", after="[^A-Za-z]"),
     ),
     _rule(
         rf"\b(?:age|aged|is|was|turned|turning|at|just|age of|almost|nearly|now"
@@ -156,15 +176,18 @@ RULES = (
         rf"{WORD_END}(?!\s*(?:percent|per|degrees?|minutes|days|mg|ml|hours|seconds|over|beats"
         rf"|pounds|kilo|on\s|-?degree))",
         "He is {ninety-three}, and turned ninety degrees.",
+        anchor=Anchor("ninety*", within=13, first="[A-Zaijntw]", after=r"\W"),
     ),
     _rule(
         rf"{WORD_BEGIN}(?P<phi>nonagenarian|centenarian){WORD_END}",
         "A {nonagenarian} in good health.",
+        anchor=Anchor("centenarian nonagenarian"),
     ),
     _rule(
         rf"(?<![a-z\d])(?P<phi>(?:9\d|1[01]\d)(?:st|nd|rd|th)|ninetieth|ninety-\w+th"
         rf"|hundredth){_GAP}birthday",
         "Near her {95th} birthday.",
+        anchor=Anchor("birthday*", within=FAR, first="[19HNhn]", after="[^A-Za-z]"),
     ),
     _rule(
         r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date"
@@ -174,6 +197,7 @@ RULES = (
         "DOB: {03/04/1921}, not DOB 03/04/1961.",
         score=0.95,
         check=_birth_year_of_an_old_person,
+        anchor=Anchor("birth* born* dob* d", within=8, first="[BDbd]", after=r"\W"),
     ),
     _rule(
         r"\b(?:born|b\.|dob|d\.o\.b\.?|yob|(?:year|date)\sof\sbirth|birth\s?(?:year"
@@ -182,6 +206,7 @@ RULES = (
         r"(?P<phi>(?P<y1>(?:18|19|20)\d\d)(?P<y2>)s?)(?!\d|[/-]\d)",
         "Born in {1925} in Canada, his wife born in 1961.",
         check=_birth_year_of_an_old_person,
+        anchor=Anchor(digits=4, within=FAR, first="[BDYbdy]", after=r"\W"),
     ),
     _rule(
         rf"{WORD_BEGIN}(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+(?:on"
@@ -191,6 +216,7 @@ RULES = (
         "DOB {03/04/31}, or DOB 03/04/71.",
         score=0.95,
         check=_short_birth_year_of_an_old_person,
+        anchor=Anchor("birth* born* dob* d", within=8, first="[BDbd]", after="[^A-Za-z]"),
     ),
 )
 

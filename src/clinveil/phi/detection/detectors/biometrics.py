@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 
 from clinveil.phi.detection.detector import Rule, RuleDetector, detectors
+from clinveil.phi.matching.anchors import FAR, Anchor
 
 _PRINT = re.compile(
     r"(?<![a-z])(?P<phi>(?:(?:finger|thumb|palm|voice|foot|face)\s?prints?|(?:iris|retinal?|facial"
@@ -23,7 +24,24 @@ _PICTURE = re.compile(
     re.IGNORECASE,
 )
 RULES = (
-    Rule("BIOMETRIC", _PRINT, "Identity was confirmed by {fingerprint FP-88810}."),
-    Rule("PHOTO", _PICTURE, "A {facial photograph DSC09735.JPG} was taken."),
+    Rule(
+        "BIOMETRIC",
+        _PRINT,
+        "Identity was confirmed by {fingerprint FP-88810}.",
+        anchor=Anchor(
+            "*print* biometric dna face facial iris palm retinal retina vein voice",
+            within=13,
+            first="[A-Za-z]",
+            after="[^A-Za-z]",
+        ),
+    ),
+    Rule(
+        "PHOTO",
+        _PICTURE,
+        "A {facial photograph DSC09735.JPG} was taken.",
+        anchor=Anchor(
+            "avi* bmp* dcm* gif* heic* jpeg* jpg* mov* mp png* tif*", within=FAR, first=r"[\w-]"
+        ),
+    ),
 )
 detectors.register("biometrics")(RuleDetector("biometrics", RULES))

@@ -27,6 +27,7 @@ from clinveil.phi.detection.borders import (
 )
 from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching.anchors import Anchor
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -368,6 +369,10 @@ _FESTIVALS = (
     r"|mlk)\sday)"
     r"|(?:fourth|4th)\sof\sjuly"
 )
+_MONTHS = (
+    "january february march april may june july august september october november december"
+    " jan feb mar apr jun jul aug sept sep oct nov dec"
+)
 _FOREIGN = (
     r"(?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre"
     r"|janvier|f[ée]vrier"
@@ -383,16 +388,19 @@ RULES = (
         rf"(?:/\d{{1,2}}([/-])\d{{1,2}}\3(?:{_YEAR}|\d{{2}}))?)(?!\d|/\d{{1,2}}(?!\d))",
         "Seen on {3/4/2019}, again on {03 / 14 / 2021} and from {3/5/19/3/8/19}.",
         check=_day_month,
+        anchor=Anchor(digits=1, after=r"\D"),
     ),
     _rule(
         rf"{BEGIN}(?P<phi>\d{{1,2}}\.\d{{1,2}}\.{_YEAR}){END}",
         "Visit of {4.3.2019} noted.",
         check=_day_month,
+        anchor=Anchor(digits=4, within=6, first=r"\d", after=r"\D"),
     ),
     _rule(
         rf"{BEGIN}(?<!\d\.)(?P<phi>(?:\d\d|\d(?=\.0))\.\d\d\.\d\d)(?!\d|\.\d)",
         "Visit of {14.05.21} noted.",
         check=_day_month,
+        anchor=Anchor(digits=2, within=3, first=r"\d", after=r"\D"),
     ),
     # A range of which the first or the last date lacks the year.
     _rule(
@@ -401,6 +409,7 @@ RULES = (
         "In hospital {12/24-12/27/19}, away from {3/4-3/11}.",
         score=0.95,
         check=_short_range,
+        anchor=Anchor(signs="/", within=2, first=r"\d", after=r"\D"),
     ),
     _rule(
         rf"{BEGIN}(?P<phi>\d{{1,2}}/\d{{1,2}}/(?:{_YEAR}"
@@ -408,6 +417,7 @@ RULES = (
         "In hospital {12/24/2019-12/27}, then home.",
         score=0.95,
         check=_day_month,
+        anchor=Anchor(signs="/", within=2, first=r"\d", after=r"\D"),
     ),
     _rule(
         rf"{BEGIN}(?P<phi>(?P<m>\d{{1,2}})/(?P<d>\d{{1,2}})\s?-\s?(?P<e>\d{{1,2}})/(?P<y>{_YEAR}"
@@ -415,6 +425,7 @@ RULES = (
         "In hospital {3/4-9/2019}, then home.",
         score=0.95,
         check=_day_range,
+        anchor=Anchor(signs="/", within=2, first=r"\d", after=r"\D"),
     ),
     # The next two rules overlap with the date by one character, so weekday and date merge into one
     # span.
@@ -424,67 +435,93 @@ RULES = (
         rf"|(?<=\d)\d{{3}}-\d|(?<=\w)[a-z]{{2,8}}\.?\s\d)",
         "On {Monday, 3}/4/2019, {Mon 2}019-03-04 and {Tuesday, M}arch 5.",
         check=_of_date,
+        anchor=Anchor(
+            "friday* fri monday* mon saturday* sat sunday* sun thursday* thurs thur thus"
+            " thu tuesday* tues tue wednesday* wed"
+        ),
     ),
     _rule(
         rf"(?:[/-]|\d,\s)(?P<phi>\d{{2,4}},?\s\(?{WEEKDAY}\)?){WORD_END}",
         "Seen 3/4/{2019 (Monday)}.",
+        anchor=Anchor(
+            "*friday* *fri *monday* *mon *saturday* *sat *sunday* *sun *thursday* *thurs"
+            " *thur *thus *thu *tuesday* *tues *tue *wednesday* *wed",
+            within=10,
+            first=r"[\d/-]",
+        ),
     ),
     _rule(
         rf"{WORD_BEGIN}(?:on|dated?|dob|seen|since|from|until|born|vom|den"
         rf"|of){_GAP}(?P<phi>\d{{1,2}}\.\d{{1,2}}\.\d{{2}})(?!\d|\.\d)",
         "Visit of {4.3.19} noted.",
         check=_day_month,
+        anchor=Anchor(digits=2, within=17, first="[A-Za-z]", after="[^A-Za-z]"),
     ),
     _rule(
         rf"{BEGIN}(?P<phi>{_YEAR}(?:([-/.])(?:1[0-2]|0?[1-9])\2{_DAY}|\s{MONTH}\s{_DAY})){END}",
         "Seen {2019-03-04} and {2019 Mar 4}.",
+        anchor=Anchor(digits=4, after=r"\D"),
     ),
     _rule(
         rf"{ALONE_BEGIN}(?P<phi>{_YEAR}-(?:0[1-9]|1[0-2])(?:{_TO}{_YEAR}-(?:0[1-9]"
         rf"|1[0-2]))?){ALONE_END}",
         "Seen in {2019-03}.",
+        anchor=Anchor(digits=4, after=r"\D"),
     ),
     _rule(
         rf"{BEGIN}(?<!\d/)(?P<phi>(?:1[0-2]|0?[1-9])/{_YEAR})(?!\d|/\d)",
         "Since {10/2018} no attacks.",
+        anchor=Anchor(digits=4, within=3, first=r"\d", after=r"\D"),
     ),
     _rule(
         rf"{ALONE_BEGIN}(?P<phi>(?:0[1-9]|1[0-2])-{_YEAR}){ALONE_END}",
         "Since {10-2018} no attacks.",
         score=0.7,
+        anchor=Anchor(digits=4, within=3, first="[01]", after=r"\D"),
     ),
     _rule(
         rf"{WHOLE_BEGIN}(?P<phi>(?:19|20)\d{{2}}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d"
         rf"|3[01]))(?=T?\d{{4,6}}Z?{ANY_END}"
         rf"|{WHOLE_END})",
         "Born {19700304}.",
+        anchor=Anchor(digits=8, after=r"\D"),
     ),
     _rule(
         rf"{WORD_BEGIN}(?:dob|d\.o\.b\.?|date\sof\s(?:birth|service|admission|discharge|death)|dos"
         rf"|birth\s?date|born){_GAP}"
         rf"(?P<phi>\d{{8}}|\d{{6}}){WHOLE_END}",
         "DOB: {03041970}; date of service {030419}.",
+        anchor=Anchor(digits=6, within=23, first="[BDbd]", after="[^A-Za-z]"),
     ),
     _rule(
         rf"{WHOLE_BEGIN}(?P<phi>{_DAY}{_ORDINAL}(?:{_TO}{_DAY}{_ORDINAL})?(?:\s+day)?"
         rf"(?:\s+of)?(?:[\s-]*|[./]){MONTH}{_LAST}){ANY_END}",
         "Admitted the {2nd of March}, sent home on {4 March 2019}.",
         check=_spelled,
+        anchor=Anchor(digits=1, after=r"\D"),
     ),
     _rule(
         rf"{BEGIN}(?P<phi>{_DAY}{_ORDINAL}(?:\sof)?\s{MONTH}{_TO}{_DAY}{_ORDINAL}"
         rf"(?:\sof)?\s{MONTH},?\s{_YEAR}){END}",
         "Away {24 Dec - 2 Jan 2020}.",
         score=0.95,
+        anchor=Anchor(_MONTHS, within=8, first=r"\d", after=r"\D"),
     ),
     _rule(
         rf"{BEGIN}(?P<phi>{_DAY}(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?:{_YEAR}"
         rf"|\d{{2}})){END}",
         "Admitted {02FEB1971}.",
+        anchor=Anchor(
+            "*apr *aug *dec *feb *jan *jul *jun *mar *may *nov *oct *sep",
+            within=2,
+            first=r"\d",
+            after=r"\D",
+        ),
     ),
     _rule(
         rf"{BEGIN}(?P<phi>{_YEAR}\s?[年년]\s?\d{{1,2}}\s?[月월](?:\s?\d{{1,2}}\s?[日일号號])?)",
         "Seen {2019年3月4日}.",
+        anchor=Anchor(digits=4, after=r"\D"),
     ),
     _rule(
         rf"{WORD_BEGIN}(?:born|b\.|dob|d\.o\.b\.?|yob|(?:year|date)\sof\sbirth|birth\s?(?:year"
@@ -492,29 +529,34 @@ RULES = (
         rf"(?P<phi>19[4-9]\d|20[0-3]\d)(?!\d|[/.-]\d)",
         "She was born in {1962}.",
         score=0.8,
+        anchor=Anchor(digits=4, within=27, first="[BDYbdy]", after="[^A-Za-z]"),
     ),
     _rule(
         rf"{WORD_BEGIN}(?P<phi>{MONTH}[\s./-]*(?:the\s)?{_DAY}{_ORDINAL}(?:{_TO}{_DAY}{_ORDINAL})?"
         rf"(?:[\s,./-]+{_YEAR}|,\s?'?\d{{2}}|\s'\d{{2}}|-\d{{2}})?)(?!\d|[:.]\d|\s?%){ANY_END}",
         "On {March 4th, 2019}: fever; onset {Jan 9th '23}.",
         check=_spelled,
+        anchor=Anchor(_MONTHS),
     ),
     _rule(
         rf"{WORD_BEGIN}(?P<phi>{MONTH}\s{_DAY}{_ORDINAL}"
         rf"(?:,?\s{_YEAR})?{_TO}{MONTH}\s{_DAY}{_ORDINAL},?\s{_YEAR}){END}",
         "Away {December 24 - January 2, 2020}.",
         score=0.95,
+        anchor=Anchor(_MONTHS),
     ),
     _rule(
         rf"{WORD_BEGIN}(?P<phi>{MONTH}(?:(?:\s+of)?[\s,/-]*(?:{_YEAR}|'\s?\d{{2}})|-\d{{2}}))(?!\d"
         rf"|[/-]\d)",
         "Surgery in {Dec '19}, in {Apr-20} and in {March 2019}.",
+        anchor=Anchor(_MONTHS),
     ),
     _rule(
         rf"{WORD_BEGIN}(?P<phi>{MONTH}(?:\s?/\s?|{_TO}){MONTH}(?:\s+of)?[\s,/-]+(?:{_YEAR}"
         rf"|'\s?\d{{2}})){END}",
         "Therapy {March-May 2019}, then none.",
         score=0.95,
+        anchor=Anchor(_MONTHS),
     ),
     _rule(
         rf"{WORD_BEGIN}(?:in|since|last|this|next|early|late|mid|until|by|during|before|after|from"
@@ -528,17 +570,26 @@ RULES = (
         rf"|ctober|ovember|ecember))?){WORD_END}(?!\s+\d|'\d)",
         "Follow-up in {June}, or in {july}.",
         check=_month_alone,
+        anchor=Anchor(
+            "August* Dec* Feb* Jan* March* May* Nov* Oct* Sept* april* december*"
+            " february* january* july* june* november* october* september*",
+            within=13,
+            first="[A-Za-z]",
+            after="[^A-Za-z]",
+        ),
     ),
     _rule(
         rf"{ALONE_BEGIN}(?P<phi>\d{{1,2}}/\d{{1,2}}(?:-\d{{1,2}})?)(?!/\d){ALONE_END}",
         "He was seen on {3/4} with a strength of 3/4, CT {3/24}.",
         score=0.6,
         check=_partial,
+        anchor=Anchor(signs="/", within=2, first=r"\d", after=r"\D"),
     ),
     _rule(
         rf"{ALONE_BEGIN}(?P<phi>\d{{1,2}}/(?:[3-9]\d|00)){ALONE_END}",
         "Stent in {3/87}.",
         check=_late_year,
+        anchor=Anchor(signs="/", within=2, first=r"\d", after=r"\D"),
     ),
     _rule(
         rf"{WORD_BEGIN}(?:on|dated?|since|until){_GAP}(?P<phi>(?:0[1-9]-(?:0[1-9]|[12]\d|3[01])"
@@ -546,6 +597,7 @@ RULES = (
         rf"{ALONE_END}(?!\s?(?:mg|ml|units?|x\b|of\b|lb|kg))",
         "Seen on {03-14} in clinic.",
         score=0.6,
+        anchor=Anchor("dated date on since until"),
     ),
     _rule(
         rf"{WORD_BEGIN}on\sthe{_GAP}(?P<phi>(?:[12]?\d(?:st|nd|rd|th)|3(?:0th"
@@ -553,17 +605,20 @@ RULES = (
         r"|at\s\d))",
         "He fell on the {4th} of last month.",
         score=0.6,
+        anchor=Anchor("on"),
     ),
     _rule(
         rf"{WORD_BEGIN}(?P<phi>(?:spring|summer|fall|autumn|winter)\s+(?:of\s+)?(?:{_YEAR}"
         rf"|'\d{{2}})){END}",
         "It started in the {Fall '02}, not in the fall.",
+        anchor=Anchor("autumn fall spring summer winter"),
     ),
     _rule(
         rf"{CODE_BEGIN}(?P<phi>(?:Q[1-4]|[1-4]Q|[HF]Y?[12]|FY|(?:first|second|third|fourth|1st|2nd"
         rf"|3rd|4th|last)\squarter(?:\sof)?)"
         rf"[\s,/-]{{0,2}}(?:{_YEAR}|'\d{{2}})){END}",
         "Relapse in {Q3 2019}, stable since the {second quarter of 2020}.",
+        anchor=Anchor("fy* f hy h q*", within=7, first=r"[A-Z\dfhlqst]", after="[^A-Za-z]"),
     ),
     _rule(
         rf"{ALONE_BEGIN}(?<!\$)(?P<phi>(?P<first>(?:19|20)\d\d)\s?(?:-|/|to|through|until"
@@ -571,22 +626,35 @@ RULES = (
         "Seen in {2014-2017} and {1998-99}, 2100-2000 ml, at 1900-2000.",
         score=0.8,
         check=_years,
+        anchor=Anchor(digits=4, after=r"[^\d$]"),
     ),
     _rule(
         r"(?<![\w'])(?P<phi>'\d\d)(?![\w'])",
         "Stent in {'98}, in the '90s.",
         score=0.7,
         check=_elided_year,
+        anchor=Anchor(signs="'"),
     ),
     _rule(
         rf"{WORD_BEGIN}(?P<phi>{_FESTIVALS}){WORD_END}",
         "Symptoms began after {Thanksgiving}.",
         check=_festive,
+        anchor=Anchor(
+            "Boxing Chinese Easter* Eid* Friday* Kwanzaa* Lent* Lunar Mardi Pentecost*"
+            " Sunday* Wednesday* canada* christmas* columbus* diwali* father* halloween*"
+            " hanukkah* hashanah* independence* july* juneteenth* kippur* labor* luther"
+            " memorial* mlk* mother* passover* patrick* patriots* presidents* ramadan*"
+            " thanksgiving* valentine* veterans* year*",
+            within=11,
+            first="[A-Za-z4]",
+            after="[^A-Za-z]",
+        ),
     ),
     _rule(
         rf"{WHOLE_BEGIN}(?P<phi>{_DAY}(?:\.|er)?\s(?:de\s)?{_FOREIGN}(?:\s(?:de\s"
         rf"|del\s)?)?{_YEAR}){END}",
         "Nacido el {4 de marzo de 2019}.",
+        anchor=Anchor(digits=4, within=23, first=r"\d", after=r"\D"),
     ),
 )
 

@@ -11,6 +11,7 @@ from clinveil.lexicons.words import is_word
 from clinveil.phi.detection.borders import BEGIN, CODE_BEGIN
 from clinveil.phi.detection.detector import Rule, RuleDetector, before, detectors
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching.anchors import FAR, Anchor
 
 _HOST = r"[\w-]+(?:\.[\w-]+)*"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
@@ -51,22 +52,26 @@ RULES = (
         rf"(?P<phi>[\w.+'%-]*[\w+%-]\s?@(?:(?<!\s@){_HOST}|\s?[\w-]+(?:\.[\w-]+)+))",
         "Write to {mary.o-brien_72@hosp.org} or {jsmith@stmarys.local}.",
         score=0.99,
+        anchor=Anchor(signs="@", within=FAR, first=r"[\w%'+.-]"),
     ),
     Rule.any_case(
         "EMAIL",
         rf"{CODE_BEGIN}(?P<phi>[\w.+-]+(?:{_DOT}[\w+-]+){{0,3}}{_AT}[\w-]+"
         rf"(?:{_DOT}[\w-]{{2,12}}){{1,3}})",
         "It is {rsmith at gmail dot com}, or {r dot smith at hosp dot org}.",
+        anchor=Anchor("*dot*", within=FAR, first=r"[\w+.-]", after="[^A-Za-z]"),
     ),
     Rule.any_case(
         "EMAIL",
         r"\b(?P<phi>[\w.+-]+\s*[(\[]\s?at\s?[)\]]\s*[\w-]+(?:\.[\w-]+)+)\b",
         "It is {rsmith (at) hosp.org}.",
+        anchor=Anchor(signs="([", within=FAR, first=r"[\w+.-]"),
     ),
     Rule.any_case(
         "EMAIL",
         rf"{CODE_BEGIN}(?P<phi>[\w.+-]+\sat\s{_MAILERS}\.(?:com|net))(?![a-z\d])",
         "It is {rsmith at gmail.com}.",
+        anchor=Anchor("com net", within=FAR, first=r"[\w+.-]", after="[^A-Za-z]"),
     ),
     Rule.any_case(
         "URL",
@@ -74,17 +79,25 @@ RULES = (
         r"|(?<![a-z])www\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])",
         "See {https://portal.example.org/u/42?x=1}, or {www.example.com}.",
         score=0.99,
+        anchor=Anchor("*file *ftp *https *http www", within=1),
     ),
     Rule.any_case(
         "URL",
         rf"{CODE_BEGIN}(?<!@)(?P<phi>(?:[a-z0-9-]+\.)*[a-z0-9-]+\.{_ENDING}(?:{_PATH})?)(?!@)",
         "See {portal.example.org/u/42}, or {example.co.uk}.",
+        anchor=Anchor(
+            "biz* com* corp* edu* gov* info* internal* io* lan* local* mil* net* org* uk*",
+            within=FAR,
+            first=r"[\w-]",
+            after="[^A-Za-z]",
+        ),
     ),
     Rule.any_case(
         "IP",
         rf"{BEGIN}(?<!\d\.)(?P<phi>{_OCTET}(?:\.{_OCTET}){{3}})(?!\d|\.\d)",
         "Host {192.168.10.4} logged in.",
         check=_an_address,
+        anchor=Anchor(digits=1, after=r"\D"),
     ),
     Rule.any_case(
         "IP",
@@ -92,6 +105,7 @@ RULES = (
         rf"(?:[0-9a-f]{{0,4}}:){{1,6}}[0-9a-f]{{1,4}})(?![\da-f]|:[\da-f])",
         "Host {2001:db8:0:0:1:2:3:4} logged in, {fe80::1} did not.",
         check=_groups,
+        anchor=Anchor(signs=":", within=4, first=r"[A-Z\dabcdef]", after="[^A-Za-z]"),
     ),
     Rule.any_case(
         "ID",
@@ -103,6 +117,12 @@ RULES = (
         r"|\s?[:=\"'][\W_]{0,5}(?=[a-z@]))(?P<phi>@?[\w.-]{3,}\w)",
         "MyChart user name {maryo_72}; login: {jsmith}; user of drugs.",
         score=0.8,
+        anchor=Anchor(
+            "account* handle* login* log name* screen* user*",
+            within=10,
+            first="[A-Za-z]",
+            after="[^A-Za-z]",
+        ),
     ),
     Rule.any_case(
         "ID",
@@ -110,15 +130,21 @@ RULES = (
         "By {@janeqpublic}, @home.",
         score=0.7,
         check=_handle,
+        anchor=Anchor(signs="@"),
     ),
     Rule.any_case(
         "ID",
         r"(?<![a-z\\])(?P<phi>(?:[a-z]:|\\)\\(?:[\w.$ -]+\\)*[\w.$-]*\w)",
         r"Saved as {C:\Users\jsmith\scan.pdf}, on {\\srv\jsmith}.",
         score=0.8,
+        anchor=Anchor(signs="\\", within=2, first=r"[A-Za-z\\]", after=r"[^A-Za-z\\]"),
     ),
     Rule.any_case(
-        "ID", r"(?P<phi>/(?:home|users)/[\w./-]*\w)", "Found in {/home/jsmith/a}.", score=0.8
+        "ID",
+        r"(?P<phi>/(?:home|users)/[\w./-]*\w)",
+        "Found in {/home/jsmith/a}.",
+        score=0.8,
+        anchor=Anchor("home users", within=1, first="[/]"),
     ),
 )
 

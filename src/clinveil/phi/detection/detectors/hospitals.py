@@ -11,6 +11,7 @@ from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors, words
 from clinveil.phi.detection.letter_case import AnyCase
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching.anchors import FAR, Anchor
 
 _KIND = (
     r"(?:Hosp\.|(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College|Ctr\.?)"
@@ -280,6 +281,9 @@ _NAMES = "|".join(
     re.escape(n).replace(r"\ ", r"\s+")
     for n in sorted(word_list("hospitals"), key=lambda n: (-len(n), n))
 )
+_NAME_WORDS = " ".join(
+    f"*{re.split('[^A-Za-z]', name)[0]}*" for name in sorted(word_list("hospitals"))
+)
 _LISTED = re.compile(
     rf"\b(?:at|to|from|in|by|of|with|the|seen|visited|and)\s+(?:the\s+)?(?P<phi>(?:{_NAMES})(?:\s+"
     rf"(?:{_KIND}"
@@ -356,8 +360,31 @@ RULES = (
         "{Saranac Sanatorium}, then {Mercy Hospital}; not the pain clinic.",
         score=0.8,
         check=_called,
+        anchor=Anchor(
+            "*Academy* *Assisted *Clinic* *Correctional *Ctr* *Elementary* *Foundation"
+            " *Grammar *Healthcare* *Health *Hosp* *Infirmary* *Institute* *Jail* *Manor*"
+            " *Medical *NHS *Nursing *Pediatrics* *Penitentiary* *Pharmacy* *Physicians*"
+            " *Primary *Prison* *Rehab* *Retirement *Sanatorium* *Sanitarium* *Surgery*"
+            " *University* *Urgent *Veterans Associates* Center* Centre* College*"
+            " Facility* Group* Home* Living* Medicine* Practice* School*",
+            within=FAR,
+            first="[A-Z]",
+            after=r"[^\w-]",
+        ),
     ),
-    Rule("HOSPITAL", re.compile(_KIND_FIRST), "Studied at the {University of Leeds}.", score=0.8),
+    Rule(
+        "HOSPITAL",
+        re.compile(_KIND_FIRST),
+        "Studied at the {University of Leeds}.",
+        score=0.8,
+        anchor=Anchor(
+            "*tsklinikum* Bank Center Centre Clinique* College Hopital* Hospitalier*"
+            " Hospitals Hospital Institute Klinikum* Ospedale* Policlinico* University*",
+            within=10,
+            first="[A-Z]",
+            after=r"\W",
+        ),
+    ),
     Rule(
         "HOSPITAL",
         _ABROAD,
@@ -365,6 +392,14 @@ RULES = (
         " Day 3.",
         score=0.7,
         check=_foreign,
+        anchor=Anchor(
+            "*klinik* *pital* ASL* AUSL* CHRU CHU CH Casa Centro Charit* Cl* Dieu* HSE*"
+            " Institut* Istituto* Krankenhaus* Ospedale* Ospedaliera* Policlinico*"
+            " Praxis* Santa UBS* UPA* USL* Whatu",
+            within=15,
+            first="[A-Zk]",
+            after=r"[^\w-]",
+        ),
     ),
     Rule(
         "HOSPITAL",
@@ -372,12 +407,25 @@ RULES = (
         "At {Monash Health}, at {Bedok Polyclinic}, not Mental Health.",
         score=0.6,
         check=_by_name,
+        anchor=Anchor(
+            "*Sciences Aged DHB* General* Health* Hospital* Klinik* Krankenhaus* Medical*"
+            " Poliklinik* Polyclinic* Rest Spital* Surgery*",
+            within=FAR,
+            first="[A-Z]",
+            after=r"[^\w-]",
+        ),
     ),
     Rule(
         "HOSPITAL",
         _BODY,
         "Heard by the {Kadıköy District Court} and the {Ministry of Justice}.",
         score=0.6,
+        anchor=Anchor(
+            "Court* European Headquarters* Ministry Prosecutor Station*",
+            within=FAR,
+            first="[A-Z]",
+            after=r"\W",
+        ),
     ),
     Rule(
         "HOSPITAL",
@@ -385,25 +433,70 @@ RULES = (
         "Seen at {Our Lady of Lourdes, Drogheda}.",
         score=0.6,
         check=_not_eponym,
+        anchor=Anchor("AIIMS* Lady* Mater* Secours* St*", within=5, first="[ABMOS]", after=r"\W"),
     ),
     Rule(
-        "HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}.", score=0.7, check=_not_eponym
+        "HOSPITAL",
+        re.compile(_SAINT),
+        "Treated at {St. Vincent's}.",
+        score=0.7,
+        check=_not_eponym,
+        anchor=Anchor("Saint* St*", within=FAR, first="[abfiot]", after=r"\W"),
     ),
-    Rule("HOSPITAL", re.compile(_PLACED), "Seen at {Elm clinic}.", score=0.7, check=_called_there),
+    Rule(
+        "HOSPITAL",
+        re.compile(_PLACED),
+        "Seen at {Elm clinic}.",
+        score=0.7,
+        check=_called_there,
+        anchor=Anchor(
+            "*Baptist* *General* *Health* *Med* *Memorial* *Methodist* *Oncology*"
+            " *Pediatrics* *Presbyterian* *clinic* *health *hospital* *infirmary*"
+            " *medical *nursing *pharmacy* *university* school*",
+            within=FAR,
+            first="[abfiot]",
+            after=r"\W",
+        ),
+    ),
     Rule(
         "HOSPITAL",
         re.compile(_ORGANISATION),
         "She works for {Maier Foods}.",
         score=0.6,
         check=_not_only_kind,
+        anchor=Anchor(
+            "*Airlines* *Associates* *Bakery* *Bank* *Brothers* *Church* *Club* *College*"
+            " *Company* *Construction* *Corporation *Corp *Co *Dairy* *Electric*"
+            " *Enterprises* *Farm* *Food* *Garage* *GmbH* *Hotel *Inc *Industries*"
+            " *Insurance* *LLC* *LLP* *League* *Library* *Lodge* *Logistics* *Ltd"
+            " *Mosque* *Motors* *Parish* *Police* *Press* *Residence* *Restaurant*"
+            " *School* *Supermarket* *Synagogue* *Temple* *Times* *Trucking* *Works*"
+            " Department* District*",
+            within=FAR,
+            first="[abfijotw]",
+            after=r"\W",
+        ),
     ),
-    Rule("HOSPITAL", _LISTED, "Transferred from {BWH} to {MGH}.", score=0.7, check=_not_eponym),
+    Rule(
+        "HOSPITAL",
+        _LISTED,
+        "Transferred from {BWH} to {MGH}.",
+        score=0.7,
+        check=_not_eponym,
+        anchor=Anchor(_NAME_WORDS, within=FAR, first="[A-Za-z]", after=r"\W"),
+    ),
     Rule(
         "HOSPITAL",
         re.compile(_CARED + _RUN),
         "Last seen at {Cedar Crest}, treated at Surgery.",
         score=0.6,
         check=_somewhere,
+        anchor=Anchor(
+            "admitted assessed care discharged evaluated examined followed hospitalised"
+            " hospitalized imaging investigated letter operated operation presented"
+            " referred registered reviewed seen stay summary surgery transferred treated"
+            " visited visit"
+        ),
     ),
     Rule(
         "HOSPITAL",
@@ -411,6 +504,7 @@ RULES = (
         "Had his graft at {Westmead}, then at Surgery.",
         score=0.5,
         check=_somewhere,
+        anchor=Anchor("at"),
     ),
     Rule(
         "HOSPITAL",
@@ -418,6 +512,11 @@ RULES = (
         "He was transferred to {SMH}, then from OSH.",
         score=0.6,
         check=_initials,
+        anchor=Anchor(
+            "admission* admitted* care* discharged* followed* hospitalised* hospitalized*"
+            " presented* referred* seen* sent* stay* surgery* taken* then* transfer*"
+            " treated* tx* went* xfer*"
+        ),
     ),
     Rule(
         "HOSPITAL",
@@ -425,6 +524,13 @@ RULES = (
         "He works nights at {Walmart}, attends {Lincoln}; retired from Surgery.",
         score=0.6,
         check=_employs,
+        anchor=Anchor(
+            "attended* attending* attends* clerk coach employed employee employer"
+            " engineer enrolled freshman goes grade graduated graduate interned interns"
+            " intern job junior manager nurse professor retired senior sophomore student"
+            " studied studies studying taught teacher teaches volunteered volunteers"
+            " volunteer worked working works work"
+        ),
     ),
 )
 detectors.register("hospitals")(AnyCase(RuleDetector("hospitals", RULES)))

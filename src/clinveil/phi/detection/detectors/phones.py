@@ -15,6 +15,7 @@ from clinveil.phi.detection.borders import (
 )
 from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching.anchors import FAR, Anchor
 
 _EXTENSION = r"(?:[\s,]*(?:x|ext\.?|extension)\s*\d{1,6})?"
 _AREA = r"(?:\+?1[\s.-]?)?(?:\(\d{3}\)[\s-]*|\d{3}(?:[./-]\s*|\s))"
@@ -75,14 +76,27 @@ def _enough(match: re.Match[str], note: NoteView) -> bool:
 
 
 RULES = (
-    Rule.any_case("PHONE", _FULL, "Call {617-555-0199} or {(416) 555 0199}.", check=_is_phone),
-    Rule.any_case("FAX", _FULL, "Results were faxed to {812 555 7917}.", check=_is_fax),
+    Rule.any_case(
+        "PHONE",
+        _FULL,
+        "Call {617-555-0199} or {(416) 555 0199}.",
+        check=_is_phone,
+        anchor=Anchor(digits=4, within=FAR, first=r"[\d(+]", after=r"\D"),
+    ),
+    Rule.any_case(
+        "FAX",
+        _FULL,
+        "Results were faxed to {812 555 7917}.",
+        check=_is_fax,
+        anchor=Anchor(digits=4, within=FAR, first=r"[\d(+]", after=r"\D"),
+    ),
     Rule.any_case(
         "PHONE",
         rf"{ALONE_BEGIN}(?P<phi>(?:\+"
         rf"|00(?=[1-9]))\d{{1,3}}[\s.-]?(?:\(?\d{{1,4}}\)?[\s./-]?){{2,5}}\d{{2,4}}){WHOLE_END}",
         "From abroad {+44 (0)20 7946 0958} or {0049 30 901820}.",
         check=_enough,
+        anchor=Anchor(signs="+0"),
     ),
     Rule.any_case(
         "PHONE",
@@ -91,6 +105,7 @@ RULES = (
         rf"{WHOLE_END}",
         "From abroad {020 7946 0958}, {07700 900123}, {01 42 68 53 00}, or {(02) 9374 4000}.",
         check=_abroad,
+        anchor=Anchor(digits=2, within=1, first="[(0]", after=r"\D"),
     ),
     Rule.any_case(
         "PHONE",
@@ -98,6 +113,7 @@ RULES = (
         "Reach her at {555-0199 ext 33}.",
         check=_local,
         score=0.7,
+        anchor=Anchor(digits=3, after=r"\D"),
     ),
     Rule.any_case(
         "PHONE",
@@ -106,6 +122,9 @@ RULES = (
         rf"(?:[\s()./-]{{0,2}}\d){{6,14}}){END}",
         "Phone: {6175550199}",
         check=_no_unit,
+        anchor=Anchor(
+            "call* cell* contact* dial* hotline* mobile* ph* reach* tel* text* voicemail* whatsapp*"
+        ),
     ),
     Rule.any_case(
         "FAX",
@@ -113,6 +132,7 @@ RULES = (
         rf"|to)?{_GAP}(?P<phi>(?:\d{{3}}[.-]?\d{{4}}"
         rf"|\+?\d(?:[\s()./-]{{0,2}}\d){{9,13}})){END}",
         "Fax {5550100}",
+        anchor=Anchor("fax"),
     ),
     Rule.any_case(
         "PHONE",
@@ -121,6 +141,7 @@ RULES = (
         rf"\s*(?:number|no\.?|#|is|at)?{_GAP}(?P<phi>[px]?(?:\d-\d{{4}}"
         rf"|\d{{3,7}})){END}(?!\s?(?:of|/)\s?\d|°|\s?deg)",
         "Pager {33456}, ext. {5-1234}.",
+        anchor=Anchor("beeper* bleep* ext* page* pgr*"),
     ),
     Rule.any_case(
         "PHONE",
@@ -128,6 +149,7 @@ RULES = (
         "Page {p12345} or {x4567}.",
         score=0.6,
         check=_no_unit,
+        anchor=Anchor(digits=4, within=3, first="[PXpx]", after="[^A-Za-z]"),
     ),
     Rule.any_case(
         "PHONE",
@@ -135,6 +157,7 @@ RULES = (
         rf"|reach(?:ed)?)\s(?:\w+\s){{0,3}}{_GAP}(?P<phi>\d-\d{{4}}){WHOLE_END}",
         "Please call me at {5-1234}.",
         score=0.6,
+        anchor=Anchor("call dial paged page reached reach"),
     ),
 )
 

@@ -21,6 +21,7 @@ from clinveil.phi.detection.borders import (
 )
 from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching.anchors import FAR, Anchor
 
 _I = re.IGNORECASE
 # Digits and capitals with separators; at least one digit, at least three characters.
@@ -206,9 +207,9 @@ def _cue_is_a_word(match: re.Match[str], note: NoteView) -> bool:
     return word is None or match.start() + word.end() <= match.start("phi")
 
 
-def _cued(label: str, example: str, score: float = 0.95) -> Rule:
+def _cued(label: str, example: str, score: float = 0.95, anchor: Anchor | None = None) -> Rule:
     pattern = rf"(?<![A-Z0-9]){_CUES[label]}{_SEPARATOR}{_NUMBER}"
-    return Rule.any_case(label, pattern, example, score=score, check=_cue_is_a_word)
+    return Rule.any_case(label, pattern, example, score=score, check=_cue_is_a_word, anchor=anchor)
 
 
 _GAP = r"[\W_]{0,6}"
@@ -232,14 +233,27 @@ _NATIONAL = (
     (
         r"(?:QQ|[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])\s?\d{2}\s?\d{2}\s?\d{2}\s?[A-D]",
         "NI {QQ 12 34 56 C}.",
+        Anchor(digits=2, within=3, first="[A-Z]", after="[^A-Za-z]"),
     ),
-    (r"\d{3}\.\d{3}\.\d{3}-\d{2}", "CPF {123.456.789-09}."),
-    (r"\d{6}[-+]\d{4}", "Personnummer {850709-9805}."),
-    (r"[A-Z]{6}\d{2}[A-Z]\d{2}[A-Z]\d{3}[A-Z]", "Codice {RSSMRA80A01H501U}."),
-    (r"[12]\s\d{2}\s\d{2}\s\d{2}\s\d{3}\s\d{3}(?:\s\d{2})?", "NIR {1 85 05 78 006 084 36}."),
-    (r"[STFGM]\d{7}[A-Z]", "NRIC {S1234567D}."),
-    (r"\d{4}\s\d{4}\s\d{4}", "Aadhaar {2345 6789 0123}."),
-    (r"\d{7}[A-W][A-IW]?", "PPSN {1234567FA}."),
+    (r"\d{3}\.\d{3}\.\d{3}-\d{2}", "CPF {123.456.789-09}.", Anchor(digits=3, after=r"\D")),
+    (r"\d{6}[-+]\d{4}", "Personnummer {850709-9805}.", Anchor(digits=6, after=r"\D")),
+    (
+        r"[A-Z]{6}\d{2}[A-Z]\d{2}[A-Z]\d{3}[A-Z]",
+        "Codice {RSSMRA80A01H501U}.",
+        Anchor(digits=3, within=12, first="[A-Z]", after="[^A-Za-z]"),
+    ),
+    (
+        r"[12]\s\d{2}\s\d{2}\s\d{2}\s\d{3}\s\d{3}(?:\s\d{2})?",
+        "NIR {1 85 05 78 006 084 36}.",
+        Anchor(digits=2, within=2, first="[12]", after=r"\D"),
+    ),
+    (
+        r"[STFGM]\d{7}[A-Z]",
+        "NRIC {S1234567D}.",
+        Anchor(digits=7, within=1, first="[FGMST]", after="[^A-Za-z]"),
+    ),
+    (r"\d{4}\s\d{4}\s\d{4}", "Aadhaar {2345 6789 0123}.", Anchor(digits=4, after=r"\D")),
+    (r"\d{7}[A-W][A-IW]?", "PPSN {1234567FA}.", Anchor(digits=7, after=r"\D")),
 )
 _TYPIST = re.compile(
     r"^[\W_]{0,4}(?P<phi>[A-Z]{2,3}[/:][a-z]{2,3}(?:/?\d+)?)[^A-Za-z\d\n]{0,4}$", re.M
@@ -252,34 +266,117 @@ def _begin(pattern: str) -> str:
 
 
 RULES = (
-    _cued("MRN", "MRN {00-12-345} and Unit No {1234567}."),
-    _cued("SSN", "Social security number is {536 22 1234}."),
-    _cued("ACCOUNT", "Account number: {A-99812}."),
-    _cued("HEALTH_PLAN", "Member ID {XYZ123456}; NHS {943 476 5919}."),
-    _cued("LICENSE", "License no. {D1234567}; NPI: {1234567893}"),
-    _cued("VEHICLE", "VIN {1HGCM82633A004352}."),
-    _cued("DEVICE", "S/N {PJN123456H}; lot # {3344AB}; not serials8."),
-    _cued("ID", 'Accession {S19-12345}; specimen # {77-123}; "case_id", encounter {88123}.', 0.94),
+    _cued(
+        "MRN",
+        "MRN {00-12-345} and Unit No {1234567}.",
+        anchor=Anchor(
+            "*ray UR* chart ehr* empi* emr* film health history hosp* ipp* med* mpi* mr*"
+            " m patient* pid* pt* record umrn* unit urn*",
+            within=2,
+            first="[A-Za-z]",
+            after="[^A-Za-z]",
+        ),
+    ),
+    _cued(
+        "SSN",
+        "Social security number is {536 22 1234}.",
+        anchor=Anchor(
+            "aadhaar* bsn* cpf* file fiscale* fiscal itin* last national nino* nir* ni"
+            " nric* personnummer* pps* sin* soc* ss* s tfn*",
+            within=7,
+            first="[A-Za-z]",
+            after="[^A-Za-z]",
+        ),
+    ),
+    _cued(
+        "ACCOUNT",
+        "Account number: {A-99812}.",
+        anchor=Anchor(
+            "account* acct* bank* billing* card* check* credit debit guarantor* har*"
+            " iban* invoice* receipt routing*"
+        ),
+    ),
+    _cued(
+        "HEALTH_PLAN",
+        "Member ID {XYZ123456}; NHS {943 476 5919}.",
+        anchor=Anchor(
+            "ahcip* auth* beneficiary* chi coverage* group* hbn* health hic* hpbn*"
+            " insurance* insured* mbi* medicaid* medicare* member* msp* nhi* nhs* ohip*"
+            " payer* personal phn* policy* prior rx* subscriber*",
+            within=FAR,
+            first="[A-Za-z]",
+            after="[^A-Za-z]",
+        ),
+    ),
+    _cued(
+        "LICENSE",
+        "License no. {D1234567}; NPI: {1234567893}",
+        anchor=Anchor(
+            "board certificate certification dea* dl* gmc* lic* nmc* npi* passport*"
+            " registration upin*"
+        ),
+    ),
+    _cued(
+        "VEHICLE",
+        "VIN {1HGCM82633A004352}.",
+        anchor=Anchor("licence license plate* tag vehicle vin*"),
+    ),
+    _cued(
+        "DEVICE",
+        "S/N {PJN123456H}; lot # {3344AB}; not serials8.",
+        anchor=Anchor(
+            "batch* catalog* device generator imei* implant lot* mac* model* part* pump"
+            " ref* ser* sn s udi*"
+        ),
+    ),
+    _cued(
+        "ID",
+        'Accession {S19-12345}; specimen # {77-123}; "case_id", encounter {88123}.',
+        0.94,
+        anchor=Anchor(
+            "accession* application* badge* barcode* booking* case claim* complaint*"
+            " confirmation* csn* dictation* docket* document* donor* employee* enc* fin*"
+            " id* incident* job* order participant* petition* prescription* provider*"
+            " ref* requisition* rx* sample* site* specimen staff* student* study*"
+            " subject* tracking* transcription* trial* user* visit*"
+        ),
+    ),
     *(
-        Rule("SSN", re.compile(rf"{_begin(pattern)}(?P<phi>{pattern}){ANY_END}"), example)
-        for pattern, example in _NATIONAL
+        Rule(
+            "SSN",
+            re.compile(rf"{_begin(pattern)}(?P<phi>{pattern}){ANY_END}"),
+            example,
+            anchor=anchor,
+        )
+        for pattern, example, anchor in _NATIONAL
     ),
     Rule(
         "HEALTH_PLAN",
         re.compile(rf"{ALONE_BEGIN}(?P<phi>\d{{4}}\s\d{{5}}\s\d(?:[/-]\d)?){WHOLE_END}"),
         "Medicare {2123 45670 1}.",
+        anchor=Anchor(digits=4, after=r"\D"),
     ),
     Rule(
         "MRN",
         re.compile(rf"\bchart\s*:{_GAP}(?P<phi>[A-Z]{{0,2}}-?\d{{3,}}-?\d{{1,7}}){END}", _I),
         "Chart: {923-4528}",
+        anchor=Anchor("chart*"),
     ),
     Rule(
         "ACCOUNT",
         re.compile(rf"\b(?:account|acct)[\W_]{{1,6}}(?P<phi>\d[\d-]{{5,18}}\d){END}", _I),
         "The bill goes to account {9318-197640}.",
+        anchor=Anchor("account acct"),
     ),
-    Rule("HEALTH_PLAN", _INSURED, "Health plan: Cigna {368-899777}; BlueCross {123-45678}"),
+    Rule(
+        "HEALTH_PLAN",
+        _INSURED,
+        "Health plan: Cigna {368-899777}; BlueCross {123-45678}",
+        anchor=Anchor(
+            "aetna* anthem* bcbs* blue* bupa* centene* champus* cigna* health humana*"
+            " kaiser* medi* molina* policy* tricare* uhc* united* wellcare*"
+        ),
+    ),
     Rule(
         "VEHICLE",
         re.compile(
@@ -289,6 +386,7 @@ RULES = (
             rf"|\d[A-Z]{{3}}\d{{3}}){CODE_END}"
         ),
         "Plate {XCM 6435}, seen twice; registration {AB12 CDE}.",
+        anchor=Anchor("plate* reg*"),
     ),
     Rule(
         "SSN",
@@ -297,6 +395,7 @@ RULES = (
         ),
         "With {536-22-1234} on file.",
         score=0.9,
+        anchor=Anchor(digits=4, within=7, first=r"[\d*Xx]", after=r"\D"),
     ),
     Rule(
         "ACCOUNT",
@@ -306,6 +405,7 @@ RULES = (
         ),
         "Card {4111 1111 1111 1112}.",
         check=_no_time_stamp,
+        anchor=Anchor(digits=4, after=r"\D"),
     ),
     Rule(
         "ACCOUNT",
@@ -314,6 +414,7 @@ RULES = (
             rf"|(?: [A-Z0-9]{{4}}){{3,7}}(?: [A-Z0-9]{{1,3}})?)){CODE_END}"
         ),
         "To {GB29NWBK60161331926819} by Monday.",
+        anchor=Anchor(digits=2, within=2, first="[A-Z]", after="[^A-Za-z]"),
     ),
     Rule(
         "VEHICLE",
@@ -322,6 +423,7 @@ RULES = (
         ),
         "A Honda, {1HGCM82633A004352}.",
         score=0.8,
+        anchor=Anchor(digits=4, within=13, first=r"[A-Z\d]", after="[^A-Za-z]"),
     ),
     Rule(
         "HEALTH_PLAN",
@@ -329,11 +431,13 @@ RULES = (
             rf"{BEGIN}(?P<phi>[1-9][A-Z][A-Z0-9]\d-?[A-Z][A-Z0-9]\d-?[A-Z]{{2}}\d{{2}}){END}"
         ),
         "Covered: {1EG4-TE5-MK73}.",
+        anchor=Anchor(digits=1, after=r"\D"),
     ),
     Rule(
         "DEVICE",
         re.compile(r"(?P<phi>\(01\)\s?\d{14}(?:\s?\(\d{2}\)\s?[\w-]+)*)"),
         "Label {(01)00643169001763(17)210331(21)A5512}.",
+        anchor=Anchor(digits=14, within=5, first="[(]"),
     ),
     Rule(
         "DEVICE",
@@ -343,6 +447,7 @@ RULES = (
             _I,
         ),
         "Pump MAC {00:1A:2B:3C:4D:5E}.",
+        anchor=Anchor("mac"),
     ),
     Rule(
         "MRN",
@@ -350,6 +455,7 @@ RULES = (
         "Under {00-12-345} in the book, not NDC 123-45-67 and not 12-14-16.",
         score=0.7,
         check=_seven,
+        anchor=Anchor(digits=2, after=r"\D"),
     ),
     Rule(
         "ID",
@@ -357,6 +463,7 @@ RULES = (
         "Slides {S19-12345} were read.",
         score=0.8,
         check=_unpublished,
+        anchor=Anchor(digits=3, within=8, first="[A-Z]", after="[^A-Za-z]"),
     ),
     Rule(
         "ID",
@@ -365,6 +472,7 @@ RULES = (
         " 12345, model # 12345.",
         score=0.7,
         check=_bare,
+        anchor=Anchor(digits=5, within=1, first=r"[\d#]", after=r"[^\d$]"),
     ),
     Rule(
         "ID",
@@ -372,9 +480,24 @@ RULES = (
         "Under {AB-987654} or {M1234567}, not LOINC 2345-7, J12345 or NCT01234567.",
         score=0.7,
         check=_lettered,
+        anchor=Anchor(digits=5, within=5, first="[A-Z]", after="[^A-Za-z]"),
     ),
-    Rule("ID", _STAFF, "Seen by {JW17} on the ward.", score=0.6),
-    Rule("ID", _TYPIST, "{JW/ab}", score=0.6),
+    Rule(
+        "ID",
+        _STAFF,
+        "Seen by {JW17} on the ward.",
+        score=0.6,
+        anchor=Anchor(
+            "by dictated entered initials initial md operator per rn signed sig staff tech user"
+        ),
+    ),
+    Rule(
+        "ID",
+        _TYPIST,
+        "{JW/ab}",
+        score=0.6,
+        anchor=Anchor(signs="/:", within=7, first=r"\D", after=r"\n"),
+    ),
 )
 
 detectors.register("record-numbers")(RuleDetector("record_numbers", RULES))

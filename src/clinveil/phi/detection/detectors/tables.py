@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from clinveil.core.spans import Span
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching.anchors import Anchor
 from clinveil.phi.matching.matcher import matcher
 
 _SCORE = 0.85
@@ -54,6 +55,17 @@ _HEADING = re.compile(
     + r")(?![A-Za-z])",
     re.IGNORECASE,
 )
+_HEADINGS = matcher(
+    _HEADING,
+    Anchor(
+        "*birth* *phone* accession* account* acct* admission* admit* age* case* cell* chart*"
+        " collected* d* encounter* episode* hosp* id* insurance* medical medicare* member* mobile*"
+        " mr* nhs* pager* patient* policy* post* pt* record* security* seen* service* specimen*"
+        " ssn* study* tel* unit* urn* visit* zip*",
+        within=12,
+        after="[^A-Za-z]",
+    ),
+)
 _SEPARATORS = (
     ("|", re.compile(r"\|")),
     ("\t", re.compile(r"\t")),
@@ -87,7 +99,7 @@ class _Tables:
         text = note.plain
         if "\n" not in text:
             return
-        for match in matcher(_HEADING).matches(note):
+        for match in _HEADINGS.matches(note):
             if not (
                 _LEFT.search(text, max(0, match.start() - 4), match.start())
                 and _RIGHT.match(text, match.end())

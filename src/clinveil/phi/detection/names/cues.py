@@ -15,6 +15,7 @@ from typing import NamedTuple
 from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.note import NoteView, begins_small, look_up
+from clinveil.phi.matching.anchors import FAR, Anchor
 from clinveil.phi.matching.matcher import matcher
 from clinveil.phi.matching.wordtable import mark
 
@@ -76,11 +77,12 @@ _TO_MET = re.compile(r"/?[ \t]+[\"'(]?|[ \t]?\r?\n")
 _TO_BRACKET = re.compile(r"[ \t]?\((?=[A-Z][\w'-]+(?:[ ,/][^()\n]{0,30})?\))")
 _TO_SIGNED = re.compile(r"(?:[ \t]+(?:yours|truly|you))?,[ \t]*[\r\n,][\s,]*")
 _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
-_GLUED = matcher(re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+"))
+_GLUED = matcher(re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+"), Anchor("*Dr* *Mr* *Ms*"))
 _AGE = matcher(
     re.compile(
         r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I
-    )
+    ),
+    Anchor(digits=1),
 )
 _BEFORE_AGE = re.compile(
     r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?"
@@ -103,9 +105,13 @@ _TWO = matcher(
         r"[A-Z][a-z'-]{2,}/[A-Z][a-z'-]{2,}[ ](?=(?:team|teams|service|group|practice|rounding"
         r"|covering|rounds|clinic|list"
         r"|following|agree)\b)"
-    )
+    ),
+    Anchor(signs="/", within=FAR, first="[A-Z]"),
 )
-_IN_BED = matcher(re.compile(r"[(\[](?:bed|rm|room|bay|cot|crib|isolette)[ \t]?#?[ \t]?\d", re.I))
+_IN_BED = matcher(
+    re.compile(r"[(\[](?:bed|rm|room|bay|cot|crib|isolette)[ \t]?#?[ \t]?\d", re.I),
+    Anchor("bay* bed* cot* crib* isolette* rm* room*", within=1, first=r"[(\[]"),
+)
 
 _Link = tuple[re.Pattern[str], Trust, str]
 

@@ -15,6 +15,7 @@ from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import CREDENTIALS, NO_NAMES
 from clinveil.phi.detection.names.state import NameState, is_particle
 from clinveil.phi.detection.note import NoteView, look_up
+from clinveil.phi.matching.anchors import Anchor
 from clinveil.phi.matching.matcher import matcher
 from clinveil.phi.matching.wordtable import mark
 
@@ -63,7 +64,12 @@ _ROOM = re.compile(r"[ \t]*(?:rm|room|bed|mrn?|dob|acct|unit|age|sex|\(?\d)\b", 
 _EXTENSION = matcher(
     re.compile(
         r"\.(?:pdf|jpe?g|png|docx?|dcm|tiff?|txt|rtf|csv|xlsx?|zip|mp[34]|wav|gif|xml)\b", re.I
-    )
+    ),
+    Anchor(
+        "csv* dcm* doc* gif* jpeg* jpg* mp pdf* png* rtf* tif* txt* wav* xls* xml* zip*",
+        within=1,
+        first="[.]",
+    ),
 )
 _FILE = re.compile(r"[^\W\d][\w-]*(?=" + _EXTENSION.pattern.pattern + ")", re.I)
 _ACCOUNT_WORDS = words("user username userid login logon logged operator opid")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clinveil.comparison.settings import Candidate, CompareSettings, candidates
 from clinveil.core.errors import InputError, MissingExtra, UsageError
 from clinveil.core.files import (
     owner_only,
@@ -31,7 +32,6 @@ from clinveil.phi.treatment.passes import patients_of
 from clinveil.releases.outcome import Outcome
 from clinveil.releases.pipeline import dry_run, release
 from clinveil.releases.producer import producers
-from clinveil.study.compare.settings import Candidate, CompareSettings, candidates
 from clinveil.utility.pairs import read_pairs
 
 MARK = "SECRET.txt"
@@ -51,7 +51,7 @@ SEED_GATE = "no test seed"  # always fails in a comparison
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRelease:
     """What was measured of one release.
 
     Attributes:
@@ -76,10 +76,18 @@ class Measured:
         return {**vars(self), "findings": [finding.as_dict() for finding in self.findings]}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Measured:
+    def from_dict(cls, data: Mapping[str, Any]) -> MeasuredRelease:
         """The result of `as_dict`. Raises TypeError, ValueError or KeyError for anything else."""
-        findings = tuple(Finding.from_dict(item) for item in data["findings"])
-        return cls(**{**data, "findings": findings, "failed": tuple(data["failed"])})
+        return cls(
+            name=data["name"],
+            kind=data["kind"],
+            findings=tuple(Finding.from_dict(item) for item in data["findings"]),
+            seconds=data["seconds"],
+            distinct=data["distinct"],
+            gates=data["gates"],
+            failed=tuple(data["failed"]),
+            why=data["why"],
+        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ class Comparison:
     settings: CompareSettings
     n_notes: int
     n_patients: int
-    releases: tuple[Measured, ...]
+    releases: tuple[MeasuredRelease, ...]
     folder: Path
 
 
@@ -115,7 +123,7 @@ def compare_releases(
         UsageError: no label, settings that do not fit, or `out` is something else. InputError:
             notes that do not fit, for example of fewer than 50 patients.
     """
-    from clinveil.study.compare.table import write_outputs
+    from clinveil.comparison.table import write_outputs
 
     settings.refuse()
     refuse_nested(OUT=out, NOTES=notes)
@@ -133,17 +141,21 @@ def compare_releases(
         for batch in source.batches():
             n_notes += batch.num_rows
             patients |= patients_of(batch)
-        measured_with = {"pairs": settings.pairs, "public": public_texts(settings.known, patients)}
         inputs = (fingerprint(notes), *settings.pairs, settings.known, settings.public)
+        measurements = _Measurements(
+            notes=notes,
+            out=out,
+            pairs=settings.pairs,
+            public=public_texts(settings.known, patients),
+            inputs=inputs,
+        )
         try:
-            measured = _Bench(notes, out, measured_with, inputs).measure_all(
-                candidates(settings), say
-            )
+            releases = measurements.measure_all(candidates(settings), say)
         except (InputError, UsageError):
             if not any((out / RUNS).glob("*.json")):  # nothing to resume
                 remove(out / RUNS)
             raise
-        comparison = Comparison(settings, n_notes, len(patients), tuple(measured), out)
+        comparison = Comparison(settings, n_notes, len(patients), tuple(releases), out)
         write_outputs(comparison)
     return comparison
 
@@ -161,42 +173,47 @@ def public_texts(known: Path | None, patients: set[str]) -> Corpus | None:
         return None
     texts = open_corpus(known, NotesSettings())
     if len({note.patient_id for note in rows(texts)} & patients) < FEWEST:
-        what = f"fewer than {FEWEST} patients of the notes have a text in it"
-        raise InputError(what, where=known.name, hint="use the patient ids of the notes")
+        message = f"fewer than {FEWEST} patients of the notes have a text in it"
+        raise InputError(message, where=known.name, hint="use the patient ids of the notes")
     return texts
 
 
 @dataclass(frozen=True)
-class _Bench:
-    """Where releases are made and measured.
+class _Measurements:
+    """Make and measure the releases of one comparison.
 
     Attributes:
+        pairs: files of word pairs. public: public texts about the patients.
         inputs: hash of the notes, and files that the measures read.
     """
 
     notes: Location
     out: Path
-    measured_with: Mapping[str, Any]
+    pairs: tuple[Path, ...]
+    public: Corpus | None
     inputs: tuple[Path | str | None, ...]
 
-    def measure_all(self, plan: Sequence[Candidate], say: Say) -> list[Measured]:
+    def measure_all(self, plan: Sequence[Candidate], say: Say) -> list[MeasuredRelease]:
         """Measure each release that has not been measured; releases that train word vectors alike
         share them.
         """
         private_folder(self.out / RUNS)
-        # Refuses before the first run.
-        results = [self.finished(each) or self._not_possible(each) for each in plan]
-        for number, each in enumerate(plan):
-            earlier = results[number]
+        # All releases are checked before the first one is made.
+        known = [self.finished(candidate) or self._not_possible(candidate) for candidate in plan]
+        results: list[MeasuredRelease] = []
+        for candidate, earlier in zip(plan, known, strict=True):
             if earlier is not None:
-                say(f"{each.name}: {'not possible' if earlier.why else 'measured before'}")
+                reason = "not possible" if earlier.why else "measured before"
+                say(f"{candidate.name}: {reason}")
+                results.append(earlier)
                 continue
-            say(f"measure {each.name}")
-            results[number] = measured = self.measure(each, self._vectors(plan, each), say)
+            say(f"measure {candidate.name}")
+            measured = self.measure(candidate, self._vectors(plan, candidate), say)
             say(f"{measured.name}: measured in {measured.seconds:.0f} s")
-        return [measured for measured in results if measured is not None]
+            results.append(measured)
+        return results
 
-    def _not_possible(self, candidate: Candidate) -> Measured | None:
+    def _not_possible(self, candidate: Candidate) -> MeasuredRelease | None:
         """Return the reason if an extra is missing, or the notes do not suffice for synthetic ones.
 
         Raises InputError or UsageError for what does not fit.
@@ -207,28 +224,28 @@ class _Bench:
         except (InputError, MissingExtra) as error:
             if isinstance(error, InputError) and settings.kind != "synthetic":
                 raise
-            return Measured(candidate.name, settings.kind, why=str(error))
+            return MeasuredRelease(candidate.name, settings.kind, why=str(error))
         return None
 
     def _vectors(self, plan: Sequence[Candidate], candidate: Candidate) -> Path | None:
         """Word vectors that another release of the comparison trained in the same way."""
         training = _training(candidate)
-        alike = (
-            each for each in plan if training and each != candidate and _training(each) == training
-        )
-        folders = (
-            self.out / RUNS / each.name / "vault" / "vectors"
-            for each in alike
-            if self.finished(each)
-        )
-        return next((folder for folder in folders if folder.exists()), None)
+        if not training:
+            return None
+        for other in plan:
+            if other == candidate or _training(other) != training or not self.finished(other):
+                continue
+            folder = self.out / RUNS / other.name / "vault" / "vectors"
+            if folder.exists():
+                return folder
+        return None
 
-    def finished(self, candidate: Candidate) -> Measured | None:
+    def finished(self, candidate: Candidate) -> MeasuredRelease | None:
         """The result of an earlier run with the same inputs."""
         data = read_json(self.out / RUNS / f"{candidate.name}.json")
         try:
             return (
-                Measured.from_dict(data["measured"])
+                MeasuredRelease.from_dict(data["measured"])
                 if data["question"] == self._question(candidate)
                 else None
             )
@@ -239,19 +256,26 @@ class _Bench:
         settings = candidate.settings
         return run_hash(settings, settings.identifiers.patients, *self.inputs)
 
-    def measure(self, candidate: Candidate, vectors: Path | None, say: Say) -> Measured:
+    def measure(self, candidate: Candidate, vectors: Path | None, say: Say) -> MeasuredRelease:
         """Make a release, measure it, and record the result."""
         began = time.perf_counter()
         runs = self.out / RUNS
-        how: dict[str, Any] = {"vectors": vectors, **self.measured_with, "say": say}
         try:
-            outcome = release(self.notes, runs / candidate.name, candidate.settings, **how)
+            outcome = release(
+                self.notes,
+                runs / candidate.name,
+                candidate.settings,
+                vectors=vectors,
+                pairs=self.pairs,
+                public=self.public,
+                say=say,
+            )
         except InputError as error:
             if candidate.settings.kind != "synthetic":
                 raise
             # For example a label of few patients.
-            return Measured(candidate.name, "synthetic", why=str(error))
-        measured = _of(candidate, outcome, time.perf_counter() - began)
+            return MeasuredRelease(candidate.name, "synthetic", why=str(error))
+        measured = _measured_release(candidate, outcome, time.perf_counter() - began)
         record = {"question": self._question(candidate), "measured": measured.as_dict()}
         private_text(runs / f"{candidate.name}.json", json.dumps(record, allow_nan=False))
         remove(runs / f".{candidate.name}.replaced")
@@ -263,13 +287,13 @@ def _training(candidate: Candidate) -> str:
     cannot.
     """
     settings = candidate.settings
-    how = candidate.settings.vectors
-    if "vectors" not in producers.get(settings.kind).uses or any(how.places().values()):
+    vectors = candidate.settings.vectors
+    if "vectors" not in producers.get(settings.kind).uses or any(vectors.places().values()):
         return ""
-    return json.dumps([how.flat(), settings.identifiers.flat(), settings.phi], sort_keys=True)
+    return json.dumps([vectors.flat(), settings.identifiers.flat(), settings.phi], sort_keys=True)
 
 
-def _of(candidate: Candidate, outcome: Outcome, seconds: float) -> Measured:
+def _measured_release(candidate: Candidate, outcome: Outcome, seconds: float) -> MeasuredRelease:
     kind = candidate.settings.kind
     gates = [gate for gate in outcome.gates if gate.name != SEED_GATE]
     counts = Counter(str(gate.outcome) for gate in gates)
@@ -278,4 +302,12 @@ def _of(candidate: Candidate, outcome: Outcome, seconds: float) -> Measured:
     roles = NotesSettings(text=manifest["text"], id=manifest["id"], preset="none")
     corpus = open_corpus(outcome.folder.refused / manifest["file"], roles)
     distinct = len({word for note in rows(corpus) for word in words(note.text)})
-    return Measured(candidate.name, kind, outcome.findings, seconds, distinct, counts, failed)
+    return MeasuredRelease(
+        name=candidate.name,
+        kind=kind,
+        findings=outcome.findings,
+        seconds=seconds,
+        distinct=distinct,
+        gates=counts,
+        failed=failed,
+    )

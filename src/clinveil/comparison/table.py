@@ -14,11 +14,11 @@ from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
 
 from clinveil.attacks.threats import Holding, Row, Target, above_chance, adversary_table
+from clinveil.comparison.run import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding, write_findings
 from clinveil.report.numerals import NONE, bare
 from clinveil.report.render import environment
-from clinveil.study.compare.run import FINDINGS, PAGE, TABLE, Comparison, Measured
 
 SAME = "="
 TEN_WORDS: tuple[Target, ...] = ("note by ten words",)
@@ -34,23 +34,23 @@ CHOOSE = (
 )
 
 
-class Cell(NamedTuple):
+class ComparisonCell(NamedTuple):
     """A cell, and the reason where it has no number."""
 
     text: str
     why: str = ""
 
 
-class Column(NamedTuple):
+class ComparisonColumn(NamedTuple):
     """A column: its heading, its meaning in a sentence, and how its cells are made."""
 
     head: str
     meaning: str
-    cell: Callable[[Measured], Cell]
+    cell: Callable[[MeasuredRelease], ComparisonCell]
 
 
 @dataclass(frozen=True)
-class Table:
+class ComparisonTable:
     """The table, ready to print.
 
     Attributes:
@@ -75,14 +75,14 @@ class Table:
         return "\n".join([self.lead, "", *lines, "", CHOOSE, "", *notes]) + "\n"
 
 
-def table_of(comparison: Comparison) -> Table:
+def table_of(comparison: Comparison) -> ComparisonTable:
     """Return the table of a comparison."""
     columns = list(_columns(comparison))
     rows = []
     reasons = dict[str, dict[str, None]]()
     for measured in comparison.releases:
         cells = [
-            Cell(NONE, measured.why) if measured.why else column.cell(measured)
+            ComparisonCell(NONE, measured.why) if measured.why else column.cell(measured)
             for column in columns
         ]
         kind = "" if measured.name == measured.kind else f" ({measured.kind})"
@@ -95,7 +95,7 @@ def table_of(comparison: Comparison) -> Table:
                     else f"{measured.name}, {column.head.removesuffix(', %').lower()}"
                 )
                 reasons.setdefault(cell.why.rstrip("."), {})[where] = None
-    return Table(
+    return ComparisonTable(
         _lead(comparison),
         ("Release", *(column.head for column in columns)),
         tuple(rows),
@@ -104,15 +104,17 @@ def table_of(comparison: Comparison) -> Table:
     )
 
 
-def utility_of(measured: Measured, measure: str, model: str = "") -> Finding | None:
+def utility_of(measured: MeasuredRelease, measure: str, model: str = "") -> Finding | None:
     """Return the finding of a utility task, of one classifier where it has several."""
     found = (f for f in measured.findings if f.measure == measure)
     return next((f for f in found if not model or f.detail.get("model", model) == model), None)
 
 
-def _columns(comparison: Comparison) -> Iterator[Column]:
-    yield Column(
-        "Words", "different words in the released notes.", lambda m: Cell(f"{m.distinct:,}")
+def _columns(comparison: Comparison) -> Iterator[ComparisonColumn]:
+    yield ComparisonColumn(
+        "Words",
+        "different words in the released notes.",
+        lambda m: ComparisonCell(f"{m.distinct:,}"),
     )
     yield from _utility_columns(comparison)
     yield _risk_column(
@@ -146,33 +148,33 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
             "patients of whom a passage of their own appears in the synthetic notes; in brackets "
             "held-out patients, whom the model never read, as a control."
         )
-        yield Column("Copied, %", meaning, _copied)
+        yield ComparisonColumn("Copied, %", meaning, _copied)
         meaning = (
             "how well a recipient tells training patients from others (area under the curve), from"
             " the synthetic "
         )
-        yield Column(
+        yield ComparisonColumn(
             "Membership",
             meaning + "notes alone; in brackets chance and the 95 % interval.",
             _membership,
         )
-    yield Column(
+    yield ComparisonColumn(
         "Gates",
         "passed / failed / switched off, without that of the test seed.",
-        lambda m: Cell(
+        lambda m: ComparisonCell(
             " / ".join(
                 str(m.gates.get(outcome, 0)) for outcome in ("passed", "failed", "switched off")
             )
         ),
     )
-    yield Column(
+    yield ComparisonColumn(
         "Seconds",
         "time to make and measure the release on this machine.",
-        lambda m: Cell(f"{m.seconds:.0f}"),
+        lambda m: ComparisonCell(f"{m.seconds:.0f}"),
     )
 
 
-def _utility_columns(comparison: Comparison) -> Iterator[Column]:
+def _utility_columns(comparison: Comparison) -> Iterator[ComparisonColumn]:
     models = comparison.settings.model
     for model in models:
         which = f" {model}" if len(models) > 1 else ""
@@ -181,13 +183,13 @@ def _utility_columns(comparison: Comparison) -> Iterator[Column]:
             " in % of one "
         )
         meaning += "trained on real notes (95 % interval)."
-        yield Column(
+        yield ComparisonColumn(
             f"Classifier{which}, %",
             meaning,
             partial(_of_real, measure="utility.transfer", model=model),
         )
         meaning = f"the same, tested on released notes ({model})."
-        yield Column(
+        yield ComparisonColumn(
             f"Within{which}, %", meaning, partial(_of_real, measure="utility.within", model=model)
         )
     gap = (
@@ -199,35 +201,42 @@ def _utility_columns(comparison: Comparison) -> Iterator[Column]:
         ("Order, %", "sequence", f"a task that needs word order, tested on real sentences; {gap}"),
         ("Text, %", "language_model", f"prediction of the next word of real notes; {gap}"),
     ):
-        yield Column(head, meaning, partial(_of_gap, measure=f"utility.{task}"))
+        yield ComparisonColumn(head, meaning, partial(_of_gap, measure=f"utility.{task}"))
     if comparison.settings.pairs:
         meaning = (
             "word vectors trained on the release, by their correlation with human scores, in % of"
             " vectors of "
         )
         meaning += "the real notes."
-        yield Column("Vectors, %", meaning, partial(_of_gap, measure="utility.vectors"))
+        yield ComparisonColumn("Vectors, %", meaning, partial(_of_gap, measure="utility.vectors"))
 
 
-def _of_real(measured: Measured, measure: str, model: str) -> Cell:
+def _of_real(measured: MeasuredRelease, measure: str, model: str) -> ComparisonCell:
     finding = utility_of(measured, measure, model)
     if finding is None:
-        return Cell(NONE, "the released notes have no label")
+        return ComparisonCell(NONE, "the released notes have no label")
     if finding.value is None:
-        return Cell(NONE, str(finding.detail["why"]))
+        return ComparisonCell(NONE, str(finding.detail["why"]))
     detail = finding.detail
-    ends = detail.get("of_ceiling_low"), detail.get("of_ceiling_high")
-    return Cell(_interval(detail["of_ceiling"], *ends))  # type: ignore[arg-type]
+    low = _number(detail.get("of_ceiling_low"))
+    high = _number(detail.get("of_ceiling_high"))
+    return ComparisonCell(_interval(_number(detail["of_ceiling"]), low, high))
 
 
-def _of_gap(measured: Measured, measure: str) -> Cell:
+def _of_gap(measured: MeasuredRelease, measure: str) -> ComparisonCell:
     finding = utility_of(measured, measure)
     if finding is None or finding.value is None:
-        return Cell(NONE, "" if finding is None else str(finding.detail["why"]))
-    return Cell(_interval(finding.value, finding.low, finding.high))
+        return ComparisonCell(NONE, "" if finding is None else str(finding.detail["why"]))
+    return ComparisonCell(_interval(finding.value, finding.low, finding.high))
 
 
-def _interval(value: float, low: float | None, high: float | None) -> str:
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _interval(value: float | None, low: float | None, high: float | None) -> str:
+    if value is None:
+        return NONE
     if low is None or high is None:
         return f"{100 * value:.0f}"
     return f"{100 * value:.0f} ({100 * low:.0f} to {100 * high:.0f})"
@@ -235,19 +244,21 @@ def _interval(value: float, low: float | None, high: float | None) -> str:
 
 def _risk_column(
     head: str, meaning: str, cells: Sequence[tuple[Holding, Sequence[Target]]]
-) -> Column:
+) -> ComparisonColumn:
     """Return a column of the strongest attack of each adversary on some targets."""
 
-    def cell(measured: Measured) -> Cell:
+    def cell(measured: MeasuredRelease) -> ComparisonCell:
         attacks = adversary_table(measured.findings)
         target_of = {targets: _strongest_target(attacks, cells, targets) for _, targets in cells}
         chosen = {(row.adversary, row.target): row for row in attacks if row.target is not None}
         rows = [chosen.get((holding, target_of[targets])) for holding, targets in cells]
         texts = [_risk(row) for row in rows]
         why = next((row.why for row in rows if row is not None and row.why), "")
-        return Cell(" / ".join(texts)) if {*texts} != {NONE} else Cell(NONE, why)
+        return (
+            ComparisonCell(" / ".join(texts)) if {*texts} != {NONE} else ComparisonCell(NONE, why)
+        )
 
-    return Column(head, meaning, cell)
+    return ComparisonColumn(head, meaning, cell)
 
 
 def _strongest_target(
@@ -282,24 +293,24 @@ def _risk(row: Row | None) -> str:
     )
 
 
-def _membership(measured: Measured) -> Cell:
+def _membership(measured: MeasuredRelease) -> ComparisonCell:
     rows = [row for row in adversary_table(measured.findings) if row.target == "membership"]
     row = next((row for row in rows if row.adversary == "recipient"), None)
     if row is None or row.value is None:
-        return Cell(NONE, "" if row is None else row.why)
+        return ComparisonCell(NONE, "" if row is None else row.why)
     ends = "" if row.low is None or row.high is None else f", {row.low:.2f} to {row.high:.2f}"
-    return Cell(f"{row.value:.2f} ({row.chance:.1f}{ends})")
+    return ComparisonCell(f"{row.value:.2f} ({row.chance:.1f}{ends})")
 
 
-def _copied(measured: Measured) -> Cell:
+def _copied(measured: MeasuredRelease) -> ComparisonCell:
     found = [finding for finding in measured.findings if finding.detail.get("target") in COPIES]
     top = max(
         found, key=lambda finding: -1.0 if finding.value is None else finding.value, default=None
     )
     if top is None or top.value is None:
-        return Cell(NONE, "" if top is None else str(top.detail["why"]))
+        return ComparisonCell(NONE, "" if top is None else str(top.detail["why"]))
     control = "" if top.control is None else f" ({bare(top.control, 'share')})"
-    return Cell(bare(top.value, "share") + control)
+    return ComparisonCell(bare(top.value, "share") + control)
 
 
 def _lead(comparison: Comparison) -> str:
@@ -321,7 +332,7 @@ def _lead(comparison: Comparison) -> str:
     return " ".join(lines)
 
 
-def write_outputs(comparison: Comparison) -> Table:
+def write_outputs(comparison: Comparison) -> ComparisonTable:
     """Write `table.md`, `findings.json` and `compare.html`; return the table."""
     out = comparison.folder
     table = table_of(comparison)
@@ -336,12 +347,12 @@ def _findings(comparison: Comparison) -> Iterator[Finding]:
     table.
     """
     for measured in comparison.releases:
-        found = list(measured.findings)
-        n = sum(measured.gates.values())
+        findings = list(measured.findings)
+        n_gates = sum(measured.gates.values())
         if measured.why:
-            found.append(Finding("compare.release", None, 0, None, detail={"why": measured.why}))
+            findings.append(Finding("compare.release", None, 0, None, detail={"why": measured.why}))
         else:
-            found.append(
+            findings.append(
                 Finding(
                     "compare.distinct_words",
                     measured.distinct,
@@ -350,20 +361,29 @@ def _findings(comparison: Comparison) -> Iterator[Finding]:
                     unit="words",
                 )
             )
-            found.append(Finding("compare.seconds", measured.seconds, 1, "lower", unit="seconds"))
-        for outcome, count in measured.gates.items():
-            of = {"unit": "gates", "count": count, "detail": {"outcome": outcome}}
-            found.append(Finding("compare.gates", count, n, None, **of))  # type: ignore[arg-type]
-        for finding in found:
-            yield replace(
-                finding, detail={**finding.detail, "release": measured.name, "kind": measured.kind}
+            findings.append(
+                Finding("compare.seconds", measured.seconds, 1, "lower", unit="seconds")
             )
+        for outcome, count in measured.gates.items():
+            gates = Finding(
+                "compare.gates",
+                count,
+                n_gates,
+                None,
+                unit="gates",
+                count=count,
+                detail={"outcome": outcome},
+            )
+            findings.append(gates)
+        for finding in findings:
+            detail = {**finding.detail, "release": measured.name, "kind": measured.kind}
+            yield replace(finding, detail=detail)
 
 
-def _page(comparison: Comparison, table: Table) -> str:
+def _page(comparison: Comparison, table: ComparisonTable) -> str:
     env = environment()
     assert env.loader is not None
-    pages = env.overlay(loader=ChoiceLoader([PackageLoader("clinveil.study"), env.loader]))
+    pages = env.overlay(loader=ChoiceLoader([PackageLoader("clinveil.comparison"), env.loader]))
     style = "".join(pages.get_template(name).render() for name in ("style.css", "compare.css"))
     return pages.get_template("compare.html").render(
         style=Markup(style),

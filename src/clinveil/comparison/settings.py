@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clinveil.core.errors import UsageError
 from clinveil.core.load_settings import load_settings
@@ -93,8 +93,10 @@ def candidates(how: CompareSettings) -> list[Candidate]:
         wanted |= {
             name: (*sets, f"synthetic.public={how.public}") for name, sets in PRIVATE.items()
         }
-    found = [Candidate(name, _settings(sets, how)) for name, sets in wanted.items()]
-    return [each for each in found if not how.kind or each.settings.kind in how.kind]
+    releases = [Candidate(name, _settings(sets, how)) for name, sets in wanted.items()]
+    return [
+        candidate for candidate in releases if not how.kind or candidate.settings.kind in how.kind
+    ]
 
 
 def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -114,18 +116,17 @@ def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tupl
 def _settings(sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
     configs = [text.removeprefix(_CONFIG) for text in sets if text.startswith(_CONFIG)]
     keys = [text for text in sets if not text.startswith(_CONFIG)]
-    given = load_settings(ReleaseSettings, {}, Path(configs[-1]) if configs else None, keys)
-    shared: dict[str, Any] = {
-        "workers": how.workers,
-        "seed": how.seed,
-        "quiet": how.quiet,
-        "model": how.model,
-    }
-    shared |= {
-        "patients": how.patients,
-        "force": True,
-        "keep": (),
-        "ledger": None,
-        **dict(how.notes),
-    }
-    return given.but(**shared, label=(how.label,))
+    config = Path(configs[-1]) if configs else None
+    settings = load_settings(ReleaseSettings, {}, config, keys)
+    return settings.but(
+        notes=how.notes,
+        label=(how.label,),
+        keep=(),
+        patients=how.patients,
+        model=how.model,
+        seed=how.seed,
+        workers=how.workers,
+        ledger=None,
+        force=True,
+        quiet=how.quiet,
+    )

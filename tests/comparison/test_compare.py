@@ -14,6 +14,9 @@ import pytest
 import clinveil
 from clinveil.attacks.threats import tagged
 from clinveil.cli.main import main
+from clinveil.comparison.run import Comparison, MeasuredRelease, compare_releases, public_texts
+from clinveil.comparison.settings import BUILT_IN, CompareSettings, candidates
+from clinveil.comparison.table import table_of
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding, read_findings
 from clinveil.core.load_settings import load_settings
@@ -23,9 +26,6 @@ from clinveil.corpus.demo import write_demo
 from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.corpus.open import open_corpus
 from clinveil.stats.findings import unmeasured
-from clinveil.study.compare.run import Comparison, Measured, compare_releases, public_texts
-from clinveil.study.compare.settings import BUILT_IN, CompareSettings, candidates
-from clinveil.study.compare.table import table_of
 
 ROLES = NotesSettings(text="text", id="note_id", patient="patient_id", preset="none")
 
@@ -88,7 +88,7 @@ def named(value, holding, target="names", chance=0.2):
 
 
 def cells_of(*findings, kind="obfuscated"):
-    measured = Measured("x", kind, tuple(findings), 1.0, 100, {})
+    measured = MeasuredRelease("x", kind, tuple(findings), 1.0, 100, {})
     table = table_of(Comparison(settings(), 100, 100, (measured,), Path("x")))
     return dict(zip(table.heads, table.rows[0], strict=True))
 
@@ -253,7 +253,7 @@ def test_utility_that_was_not_measured_gives_the_reason(tmp_path):
         unmeasured(f"utility.{task}", why, better="higher") for task in ("transfer", "within")
     )
     comparison = Comparison(
-        settings(), 100, 60, (Measured("obfuscated", "obfuscated", findings),), tmp_path
+        settings(), 100, 60, (MeasuredRelease("obfuscated", "obfuscated", findings),), tmp_path
     )
     assert table_of(comparison).reasons == (
         "(obfuscated, classifier; obfuscated, within): Not measured: the label has one class.",
