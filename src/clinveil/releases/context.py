@@ -21,7 +21,7 @@ from clinveil.phi.residue import ResidueTally
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.releases.earlier.ledger import Earlier
 from clinveil.releases.earlier.reuse import ReusedRun
-from clinveil.releases.outcome import Places
+from clinveil.releases.outcome import RunPaths
 from clinveil.releases.preflight import PreparedInput
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, threads
@@ -89,7 +89,7 @@ class ReleaseContext(PreparedInput):
             likewise.
     """
 
-    folder: Places
+    folder: RunPaths
     key: Key
     settings: ReleaseSettings
     held_out: HeldOutPatients

@@ -412,12 +412,15 @@ def audit_gate(audit: Audit, epsilon: float) -> Gate:
         " were correct. All correct, as without noise, would show an epsilon of at least"
         f" {highest:.2g}."
     )
-    rest: dict[str, Any] = {
-        "unit": "epsilon (lower bound, 95 %)",
-        "power": power,
-        "blind": highest <= epsilon,
-    }
-    return gate("audit", passed=bound <= epsilon, value=round(bound, 3), threshold=epsilon, **rest)
+    return gate(
+        "audit",
+        passed=bound <= epsilon,
+        value=round(bound, 3),
+        threshold=epsilon,
+        unit="epsilon (lower bound, 95 %)",
+        power=power,
+        blind=highest <= epsilon,
+    )
 
 
 def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:

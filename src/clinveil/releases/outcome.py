@@ -57,7 +57,7 @@ KIND = Kind(
 )
 
 
-class Places:
+class RunPaths:
     """Folders of one run.
 
     Attributes:
@@ -82,7 +82,7 @@ class Outcome:
         kind: of release. excerpts: passages of released text; empty if refused.
     """
 
-    folder: Places
+    folder: RunPaths
     gates: tuple[Gate, ...] = field(repr=False)
     findings: tuple[Finding, ...] = field(repr=False)
     kind: str = "obfuscated"
@@ -111,7 +111,7 @@ class Outcome:
 
 
 def finish(
-    folder: Places,
+    folder: RunPaths,
     account: Account,
     record: ReleaseRecord,
     sample: Sequence[AlignedNote],

@@ -34,7 +34,7 @@ from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.gates import residue_gates, seed_gate, variety_gates
 from clinveil.releases.held_out import MOST, draw_held_out, draw_independently
 from clinveil.releases.measured import attacked, skipped
-from clinveil.releases.outcome import KIND, LEARNT, Outcome, Places, finish
+from clinveil.releases.outcome import KIND, LEARNT, Outcome, RunPaths, finish
 from clinveil.releases.preflight import PreparedInput, prepared
 from clinveil.releases.producer import Producer, other_kind, producers
 from clinveil.releases.record import account_of, record_of
@@ -118,6 +118,7 @@ def release(
             key = run.key(settings.seed)
             held_out = _held_out(ready, settings, producer, key, run.vault, vectors)
             say(ledger.description)
+            earlier = _earlier(ledger, ready.found.hashes, key, settings, say)
             job = ReleaseContext(
                 corpus=ready.corpus,
                 found=ready.found,
@@ -127,13 +128,13 @@ def release(
                 names=ready.names,
                 broken=ready.broken,
                 over=ready.over,
-                folder=Places(run),
+                folder=RunPaths(run),
                 key=key,
                 settings=settings.resolved(len(held_out.training)),
                 held_out=held_out,
                 timer=StageTimer(say, plan=[stage for stage, _ in stages]),
                 source_sha256=source,
-                earlier=_earlier(ledger, ready.found.hashes, key, settings, say),
+                earlier=earlier,
                 reused=reused,
                 nth=reused.entered(ledger).number(run.vault) if reused else 1,
                 pairs=pairs,
@@ -339,20 +340,20 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
     rng = np.random.default_rng(seed)
     product = producer.make(job)
     with job.timer.stage("measure", "attacks and utility", f"seed {seed}"):
-        seen = product.measured(replace(product.context(), public=job.public))
-        if seen.drawn:
-            job.say(f"measured on {seen.drawn}")
-        tried = [*attacked(seen, rng, job.say), *product.findings(seen, rng)]
+        sample = product.sample_case(replace(product.context(), public=job.public))
+        if sample.description:
+            job.say(f"measured on {sample.description}")
+        tried = [*attacked(sample, rng, job.say), *product.findings(sample, rng)]
         kind = job.settings.kind
         listed = job.settings.identifiers.patients is not None
         findings = [*gated_only(tried, product.judged, kind), *not_applicable(kind)]
-        tasks = (
-            product.for_utility(seen.context),
+        utility = useful(
+            product.for_utility(sample.context),
             product.columns.labels,
             job.settings.model,
             job.pairs,
         )
-        findings += seen.marked(useful(*tasks))
+        findings += sample.labelled(utility)
         gates = [
             *product.gates(findings),
             *(kept_gates(findings, job.settings.max_kept) if kind != "synthetic" else []),
@@ -363,9 +364,9 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
             seed_gate(product.public_seeds()),
         ]
     account = account_of(product, gates, findings)
-    notes = product.sampled(seen.context, rng)
-    shown = excerpts(seen.context.released or product.released, job.key)
+    notes = product.sampled(sample.context, rng)
+    shown = excerpts(sample.context.released or product.released, job.key)
     job.say("report")
-    record = record_of(product, account, skipped(seen.context, kind, listed), shown)
+    record = record_of(product, account, skipped(sample.context, kind, listed), shown)
     over = hashing(job.settings, job.over)
     return finish(job.folder, account, record, notes, partial(enter, account.run), over)

@@ -211,13 +211,8 @@ def prepared(
         need_torch()  # fail now instead of hours later
     if vectors is None and not reused:
         need_gensim(settings.vectors.algorithm)
-    keep = settings.identifiers.opened(settings.keep)
-    opened = open_corpus(notes, settings.notes, label=settings.label, keep=keep)
-    opened = opened.screened(settings.identifiers.language)
-    if not producer.keeps_markup:
-        opened = opened.without_markup()
-    _check_dates(opened, settings, over)
-    corpus: Corpus = opened
+    corpus = _opened(notes, settings, keeps_markup=producer.keeps_markup)
+    _check_dates(corpus, settings, over)
     broken = Broken()
     facts = tuple[PartFacts, ...]()
     names = tuple[str, ...]()
@@ -237,19 +232,33 @@ def prepared(
         _refuse_strangers(corpus, known)
     if settings.vectors.more_text and producer.learns and not reused:
         open_text(settings.vectors.more_text)
-    imported = load_vectors(vectors) if vectors else None
-    if imported is not None:
-        refuse_foreign(imported, (note.text for note in note_rows(corpus)))
     return PreparedInput(
         corpus=corpus,
         found=found,
         known=known,
-        imported=imported,
+        imported=_imported(vectors, corpus),
         facts=facts,
         names=names,
         broken=broken,
         over=over,
     )
+
+
+def _opened(notes: Location, settings: ReleaseSettings, *, keeps_markup: bool) -> OpenedCorpus:
+    """Open the notes as the run reads them."""
+    keep = settings.identifiers.opened(settings.keep)
+    opened = open_corpus(notes, settings.notes, label=settings.label, keep=keep)
+    screened = opened.screened(settings.identifiers.language)
+    return screened if keeps_markup else screened.without_markup()
+
+
+def _imported(vectors: Path | None, corpus: Corpus) -> Vectors | None:
+    """Return given vectors. Raises InputError if they are not of words of the notes."""
+    if vectors is None:
+        return None
+    imported = load_vectors(vectors)
+    refuse_foreign(imported, (note.text for note in note_rows(corpus)))
+    return imported
 
 
 def _check_dates(opened: OpenedCorpus, settings: ReleaseSettings, over: Map) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clinveil.corpus.corpus import Accounting, Columns, Corpus
     from clinveil.releases.check import OutputCheck
     from clinveil.releases.context import ReleaseContext
-    from clinveil.releases.measured import Measured
+    from clinveil.releases.measured import AttackSample
     from clinveil.releases.preflight import Preflight
     from clinveil.releases.settings import ReleaseSettings
     from clinveil.report.record import AlignedNote, Fact, Gate, TokenRow
@@ -128,10 +128,10 @@ class Product(ABC):
         """Return the input of the attacks."""
 
     @abstractmethod
-    def measured(self, whole: Context) -> Measured:
+    def sample_case(self, whole: Context) -> AttackSample:
         """Return that input, or a keyed sample of patients for a large release."""
 
-    def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
+    def findings(self, seen: AttackSample, rng: Generator) -> list[Finding]:
         """Return findings of this kind in addition to the common attacks."""
         return []
 

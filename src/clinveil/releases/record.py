@@ -64,17 +64,26 @@ def account_of(product: Product, gates: Sequence[Gate], findings: Sequence[Findi
     job = product.job
     columns = product.columns
     rows = product.rows
-    roles = columns.text, columns.note_id, columns.patient_id, columns.keep
-    notes = NotesFile(product.path.name, rows.written, *roles)
-    seeds = product.public_seeds()
-    private = _private_entries(product)
-    settings = public_settings(job.settings)
-    given = job.settings.signing_key and SigningKey.load(job.settings.signing_key)
+    signing_key = job.settings.signing_key
     account = Account(
-        *(job.settings.kind, job.key, notes, rows.read, settings, gates, findings, seeds),
-        private_entries=private,
+        kind=job.settings.kind,
+        key=job.key,
+        notes=NotesFile(
+            file=product.path.name,
+            rows=rows.written,
+            text=columns.text,
+            id=columns.note_id,
+            patient=columns.patient_id,
+            keep=columns.keep,
+        ),
+        read=rows.read,
+        settings=public_settings(job.settings),
+        gates=gates,
+        findings=findings,
+        public_seeds=product.public_seeds(),
+        private_entries=_private_entries(product),
         nth=job.nth,
-        signing_key=given or None,
+        signing_key=SigningKey.load(signing_key) if signing_key else None,
     )
     return replace(account, entries={"run": account.run, **_entries(product)})
 
@@ -190,14 +199,41 @@ def record_of(
 ) -> ReleaseRecord:
     """Return the record of the report."""
     job = product.job
+    return ReleaseRecord(
+        title=TITLE,
+        run=account.run,
+        created=account.created,
+        version=version("clinveil"),
+        kind=job.settings.kind,
+        about=product.about,
+        excerpts=tuple(excerpts),
+        corpus=_corpus_facts(product, account.findings),
+        accounting=product.accounting(),
+        gates=tuple(account.gates),
+        findings=tuple(account.findings),
+        phi=_phi(product),
+        settings=outward_facts(
+            Fact(k.replace("_", " "), _shown(v)) for k, v in public_settings(job.settings).items()
+        ),
+        provenance=outward_facts(_provenance(product)),
+        warnings=_warnings(product, account.findings),
+        skipped=skipped,
+        signing_key=account.signer.fingerprint,
+        test_seed=job.key.test_seed is not None,
+        risk_threshold=job.settings.risk_threshold,
+        earlier=tuple(f"{one.entry.run} ({one.entry.kind})" for one in job.earlier),
+    )
+
+
+def _corpus_facts(product: Product, findings: Sequence[Finding]) -> CorpusFacts:
+    """Return the data in numbers."""
+    job = product.job
     rows = product.rows
     lost = rows.read - rows.written - rows.skipped.total()
     samples = "; ".join(
-        sorted(
-            {str(f.detail["measured_on"]) for f in account.findings if "measured_on" in f.detail}
-        )
+        sorted({str(f.detail["measured_on"]) for f in findings if "measured_on" in f.detail})
     )
-    facts = CorpusFacts(
+    return CorpusFacts(
         read=rows.read - min(lost, 0),
         notes=rows.written,
         patients=product.patients if job.corpus.columns.patient_id else None,
@@ -216,30 +252,6 @@ def record_of(
                 ),
             )
         ),
-    )
-    return ReleaseRecord(
-        title=TITLE,
-        run=account.run,
-        created=account.created,
-        version=version("clinveil"),
-        kind=job.settings.kind,
-        about=product.about,
-        excerpts=tuple(excerpts),
-        corpus=facts,
-        accounting=product.accounting(),
-        gates=tuple(account.gates),
-        findings=tuple(account.findings),
-        phi=_phi(product),
-        settings=outward_facts(
-            Fact(k.replace("_", " "), _shown(v)) for k, v in public_settings(job.settings).items()
-        ),
-        provenance=outward_facts(_provenance(product)),
-        warnings=_warnings(product, account.findings),
-        skipped=skipped,
-        signing_key=account.signer.fingerprint,
-        test_seed=job.key.test_seed is not None,
-        risk_threshold=job.settings.risk_threshold,
-        earlier=tuple(f"{one.entry.run} ({one.entry.kind})" for one in job.earlier),
     )
 
 

@@ -48,7 +48,8 @@ class ReleaseChannelSettings(ChannelSettings):
     layout: Layout = flag(
         "sentences", "Words alone, words and sentence ends, or keep ASCII punctuation and lines."
     )
-    min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
+    # `resolved` makes it a number.
+    min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]
         "auto", "Never release a word of fewer patients (auto: from their number)."
     )
 

@@ -96,7 +96,7 @@ def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
         open_corpus(path, AS_BATCHES, keep=job.corpus.columns.keep),
         counts.labels,
         counts.skipped,
-        *indexes,
+        indexes[0] if indexes else None,
     )
 
 

@@ -1,10 +1,10 @@
 """The ledger of releases: prevents that the same notes are released twice under two keys by
 accident.
 
-The ledger is a private folder next to OUT, or at `--ledger`, with one file per release, named by
-the commitment of its key. The file contains salted hashes of the source notes and their ids. The vault has a
-copy, which can be copied into another ledger. A note is identified by its letters, so new ids,
-dates or line breaks do not make it a new note.
+The ledger is a private folder next to OUT, or at `--ledger`, with one file per key, named by the
+commitment of the key. The file contains salted hashes of the source notes and their ids. The vault
+has a copy, which can be copied into another ledger. A note is identified by its letters, so new
+ids, dates or line breaks do not make it a new note.
 """
 
 from __future__ import annotations
@@ -320,7 +320,8 @@ class Ledger:
         if folder is None and (site := os.environ.get(VARIABLE)):
             folder = Path(site)
         refuse_nameless(out)
-        place = Path(os.path.expanduser(folder)) if folder else out.with_name(NAME)  # noqa: PTH111  never raises
+        home = os.path.expanduser(folder) if folder else None  # noqa: PTH111  never raises
+        place = Path(home) if home else out.with_name(NAME)
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
         names = [path.name for path in near.iterdir()] if usable and near == place else []

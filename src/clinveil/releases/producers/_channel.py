@@ -33,7 +33,7 @@ from clinveil.releases.attack_gates import (
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import VaultTable
 from clinveil.releases.gates import accounting_gates, output_gates
-from clinveil.releases.measured import Measured
+from clinveil.releases.measured import AttackSample
 from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
 from clinveil.releases.producer import MEASURE, Producer
 from clinveil.releases.producers.deidentified import SourcedProduct
@@ -121,8 +121,16 @@ class ChannelProducer(Producer):
             job.found.read, check.notes, job.found.skipped + notes.skipped + tally.skipped
         )
         return ChannelProduct(
-            *(job, path, job.corpus.columns, rows, check, opened(path, job.corpus.columns)),
-            *(tally.words, len(counts), job.found.patients, notes.found),
+            job=job,
+            path=path,
+            columns=job.corpus.columns,
+            rows=rows,
+            check=check,
+            released=opened(path, job.corpus.columns),
+            tokens=tally.words,
+            types=len(counts),
+            patients=job.found.patients,
+            found=notes.found,
             entered=notes.corpus,
             counts=counts,
             name_index=notes.name_index,
@@ -151,7 +159,7 @@ class ChannelProduct(SourcedProduct):
         alignment = VaultTable(self.job.folder.vault / "alignment.parquet")
         return replace(super().context(), channel=self.channel, alignment=alignment.batches)
 
-    def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
+    def findings(self, seen: AttackSample, rng: Generator) -> list[Finding]:
         """Return findings on names with an output of their own; with `keep_words`, the inversion
         without kept words.
         """
@@ -188,14 +196,16 @@ class ChannelProduct(SourcedProduct):
     def accounting(self) -> tuple[TokenRow, ...]:
         """Return source tokens by class and outcome; white space is not counted."""
         tally = self.tally
-        parts: dict[str, Any] = {"unknown": tally.unknown, "self_replaced": tally.self_replaced}
-        fates: dict[str, Any] = {
-            "replaced": tally.replaced,
-            "dropped": tally.dropped,
-            "kept": tally.kept_words,
-        }
         return (
-            TokenRow("words", tally.words, **fates, **parts),
+            TokenRow(
+                "words",
+                tally.words,
+                replaced=tally.replaced,
+                dropped=tally.dropped,
+                kept=tally.kept_words,
+                unknown=tally.unknown,
+                self_replaced=tally.self_replaced,
+            ),
             TokenRow(
                 "numbers", tally.numbers, masked=tally.masked, dropped=tally.numbers - tally.masked
             ),
@@ -293,25 +303,28 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
 
     Of given vectors, the rows of the notes' words are stored in the vault with the notes' counts.
     """
-    place = job.folder.vault / "vectors"
+    folder = job.folder.vault / "vectors"
     learning = job.settings.vectors.said_of(counts.n_tokens)
     learning = "use the given ones" if job.imported is not None else learning
     learning = "reuse those of the earlier run" if job.reused is not None else learning
     with job.timer.stage("vectors", learning) as row, steps("passes", job.say) as on_epoch:
-        how: Any = {
-            "seed": job.seeds["training"],
-            "workers": job.settings.workers,
-            "scratch": job.folder.work,
-        }
-        how |= {"over": job.over_all, "on_epoch": on_epoch}
-        if not place.exists():
-            made = (
-                train(entered, job.settings.vectors, counts=counts, **how)
-                if job.imported is None
-                else of_notes(job.imported, counts)
+        if not folder.exists():
+            trained = (
+                of_notes(job.imported, counts)
+                if job.imported is not None
+                else train(
+                    entered,
+                    job.settings.vectors,
+                    counts=counts,
+                    seed=job.seeds["training"],
+                    workers=job.settings.workers,
+                    scratch=job.folder.work,
+                    over=job.over_all,
+                    on_epoch=on_epoch,
+                )
             )
-            save_vectors(made, place)
-        vectors = load_vectors(place)
+            save_vectors(trained, folder)
+        vectors = load_vectors(folder)
         if job.imported is None:
             row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
     return vectors

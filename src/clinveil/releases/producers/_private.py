@@ -46,7 +46,7 @@ from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.spending import Spending, spend
 from clinveil.releases.gates import Examined, audit_gate, examine, sound
-from clinveil.releases.measured import Measured
+from clinveil.releases.measured import AttackSample
 from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import MEASURE, Product
 from clinveil.releases.settings import ReleaseSettings
@@ -275,9 +275,9 @@ class WrittenProduct(Product):
             over=self.job.over_all,
         )
 
-    def measured(self, whole: Context) -> Measured:
+    def sample_case(self, whole: Context) -> AttackSample:
         """Return all notes."""
-        return Measured(whole, whole)
+        return AttackSample(whole, whole)
 
     def for_utility(self, seen: Context) -> Context:
         """Return written and real notes, without a crosswalk."""
@@ -291,7 +291,7 @@ class WrittenProduct(Product):
             unread=split.unread,
         )
 
-    def findings(self, seen: Measured, rng: np.random.Generator) -> list[Finding]:
+    def findings(self, seen: AttackSample, rng: np.random.Generator) -> list[Finding]:
         """Return the findings on copies, known names, membership, and the model if there is one."""
         context = seen.context
         sides = (self.sides.training, self.sides.held_out)

@@ -150,59 +150,51 @@ class Synthetic(Producer):
         """Replace identifiers, train or load a language model, write notes, and read them back."""
         if job.settings.synthetic.epsilon is not None:
             return make_private(job)
-        how = job.settings.synthetic
-        vault = job.folder.vault
-        timer = job.timer
         labels = LabelColumns.read(
             job.corpus, job.settings.channel.label_floor, apart=job.held_out.patients
         )
         entered = treated(job, placeholders=True)
         notes = labels.notes(entered.corpus, placeholders=job.settings.phi)
         seed = training_seed(job)
-        findings: list[Finding] = []
-        with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
-            public = PublicModel.open(how.init) if how.init is not None else None
-            if public is not None and (feed := job.settings.identifiers.patients) is not None:
-                findings.append(public_names(public, feed, np.random.default_rng([seed, 2])))
-            trained = _trained(job, notes, seed, public, labels)
-            del public
-        training = trained.sides.training
-        held_out = trained.sides.held_out
-        with timer.stage("held-out notes", "perplexity"), trained.model.ready(threads=how.threads):
-            fit = fit_of(trained.model, encode(held_out.texts, trained.model.vocabulary))
-            encoded = encoded_training(training, trained.model.vocabulary, job.settings)
-            # Models of counts have shared sequences only.
-            memory = (
-                remembered(trained.model, encoded, training, held_out)
-                if trained.recipe is not None
-                else None
-            )
-        findings += [
-            *perplexity_findings(trained.model, fit, held_out, "held out"),
-            *([memory] if memory else []),
-        ]
+        with job.timer.stage("language model", job.settings.lm.model, "statistical"):
+            trained, public_findings = _model(job, notes, seed, labels)
+        with job.timer.stage("held-out notes", "perplexity"):
+            perplexity, memory = _held_out_fit(job, trained)
         path = job.folder.staging / f"notes{job.corpus.suffix}"
-        columns = job.corpus.columns
-        with timer.stage("write", "draw notes word by word", "keyed"):
+        with job.timer.stage("write", "draw notes word by word", "keyed"):
             counts, checked = _written(job, trained, path, labels)
-        remove(vault / STATE)
-        written = read_notes(released := opened(path, columns), layout=True)
-        with timer.stage("copies", "search for copies of training notes"):
-            rng = np.random.default_rng([seed, 1])
-            feed = job.settings.identifiers.patients
-            how_read = trained.sides, trained.model.vocabulary, rng
+        remove(job.folder.vault / STATE)
+        released = opened(path, job.corpus.columns)
+        written = read_notes(released, layout=True)
+        with job.timer.stage("copies", "search for copies of training notes"):
             examined = examine(
-                written, counts.notes, *how_read, span=how.span, feed=feed, checked=checked
+                written,
+                counts.notes,
+                trained.sides,
+                trained.model.vocabulary,
+                np.random.default_rng([seed, 1]),
+                span=job.settings.synthetic.span,
+                feed=job.settings.identifiers.patients,
+                checked=checked,
             )
         job.say(
             f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} truncated at the"
             " maximum length"
         )
         outputs = Counter(word for text in written.texts for word in words(text))
-        check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
+        findings = [*public_findings, *perplexity, *([memory] if memory else [])]
+        model = job.folder.vault / MODEL
         return SyntheticProduct(
-            *(job, path, columns, Accounting(counts.notes, counts.notes), check, released),
-            *(outputs.total(), len(outputs), len(set(written.patients)), entered.found),
+            job=job,
+            path=path,
+            columns=job.corpus.columns,
+            rows=Accounting(counts.notes, counts.notes),
+            check=OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs),
+            released=released,
+            tokens=outputs.total(),
+            types=len(outputs),
+            patients=len(set(written.patients)),
+            found=entered.found,
             left_out=entered.skipped,
             trained=trained,
             counts=counts,
@@ -211,8 +203,37 @@ class Synthetic(Producer):
                 [*examined.gates, memory_gate(memory)],
                 [*findings, _truncated(counts), *examined.findings],
             ),
-            digests={MODEL: fingerprint(vault / MODEL)} if (vault / MODEL).exists() else {},
+            digests={MODEL: fingerprint(model)} if model.exists() else {},
         )
+
+
+def _model(
+    job: ReleaseContext, notes: PlainNotes, seed: int, labels: LabelColumns
+) -> tuple[Trained, list[Finding]]:
+    """Return the model, and findings on the public model that it starts from, if there is one."""
+    init = job.settings.synthetic.init
+    feed = job.settings.identifiers.patients
+    public = PublicModel.open(init) if init is not None else None
+    findings = list[Finding]()
+    if public is not None and feed is not None:
+        findings.append(public_names(public, feed, np.random.default_rng([seed, 2])))
+    return _trained(job, notes, seed, public, labels), findings
+
+
+def _held_out_fit(job: ReleaseContext, trained: Trained) -> tuple[list[Finding], Finding | None]:
+    """Return the perplexity on notes of test patients, and what the model remembers of others.
+
+    Models of counts have shared sequences only, so they are not asked what they remember.
+    """
+    training = trained.sides.training
+    held_out = trained.sides.held_out
+    with trained.model.ready(threads=job.settings.synthetic.threads):
+        fit = fit_of(trained.model, encode(held_out.texts, trained.model.vocabulary))
+        memory = None
+        if trained.recipe is not None:
+            encoded = encoded_training(training, trained.model.vocabulary, job.settings)
+            memory = remembered(trained.model, encoded, training, held_out)
+    return perplexity_findings(trained.model, fit, held_out, "held out"), memory
 
 
 _OF_MODELS = frozenset({"temperature", "exact"})  # settings of drawing from a model
@@ -312,15 +333,19 @@ def public_names(public: PublicModel, feed: Path, rng: np.random.Generator) -> F
     likelier = int((bits[:, 0] > bits[:, 1]).sum())
     low, high = wilson(likelier, len(both))
     detail = {"bits": float(-bits[:, 0].mean()), "bits_invented": float(-bits[:, 1].mean())}
-    more: dict[str, Any] = {
-        "unit": unit,
-        "count": likelier,
-        "chance": 0.5,
-        "method": "Wilson, 95 %",
-    }
-    more |= {"chance_is": "a model that knows no patient"}
     return Finding(
-        measure, likelier / len(both), len(both), "lower", low, high, detail=detail, **more
+        measure,
+        likelier / len(both),
+        len(both),
+        "lower",
+        low,
+        high,
+        chance=0.5,
+        detail=detail,
+        unit=unit,
+        count=likelier,
+        method="Wilson, 95 %",
+        chance_is="a model that knows no patient",
     )
 
 
@@ -393,9 +418,17 @@ def _truncated(counts: Counts) -> Finding:
     low, high = wilson(counts.truncated, counts.notes)
     share = counts.truncated / max(1, counts.notes)
     detail = {"without_a_word": counts.empty}
-    more: dict[str, Any] = {"unit": "notes", "count": counts.truncated, "method": "Wilson, 95 %"}
     return Finding(
-        "release.truncated_notes", share, counts.notes, "lower", low, high, detail=detail, **more
+        "release.truncated_notes",
+        share,
+        counts.notes,
+        "lower",
+        low,
+        high,
+        detail=detail,
+        unit="notes",
+        count=counts.truncated,
+        method="Wilson, 95 %",
     )
 
 
@@ -428,11 +461,12 @@ class SyntheticProduct(WrittenProduct):
     def manifest_entries(self) -> dict[str, Any]:
         """Return model and counts."""
         trained = self.trained
-        model: dict[str, Any] = {
+        model = {
             "kind": trained.model.kind,
             "trained": "before" if trained.before else "in this run",
+            "vocabulary": trained.model.vocabulary.kind,
+            "recipe": trained.recipe,
         }
-        model |= {"vocabulary": trained.model.vocabulary.kind, "recipe": trained.recipe}
         return {
             "model": model,
             "public_seeds": list(self.public_seeds()),
