@@ -104,9 +104,9 @@ class Outcome:
                 f"{x:.3g}" if isinstance(x, float) else x for x in (gate.value, gate.threshold)
             )
             yield f"FAILED  {gate.name}: {value} {gate.unit} (allowed: {most}). {gate.hint}"
+        yield f"report   {(self.folder.vault if failed else self.folder.release) / REPORT}"
         if not failed:
             yield f"release  {self.folder.release} ({self.kind})"
-        yield f"report   {self.folder.vault / REPORT}"
         yield f"vault    {self.folder.vault} (must not leave)"
 
 

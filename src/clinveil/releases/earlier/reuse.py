@@ -148,6 +148,8 @@ class ReusedRun:
                 f"--reuse: the vault is that of a release --as {kind}",
                 hint=f"pass --as {kind}, or another vault",
             )
+        if given.get("min_patients") == "auto":  # the floor of the reused parts is a number
+            del given["min_patients"]
         mine = _named(self.settings)
         fixed = _fixed(kind, mine)
         differ = [name for name in fixed & given.keys() if given[name] != mine[name]]
