@@ -8,7 +8,7 @@ in `OUT/vault/work/`, which is removed at exit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clinveil.core.errors import InputError
@@ -128,9 +128,13 @@ def finish(
         enter: adds the release to the ledger just before it is published.
         over: map that reads the files of the release.
     """
-    outcome = Outcome(folder, tuple(account.gates), tuple(account.findings), account.kind)
-    leaves = () if outcome.refused else record.excerpts
-    outcome = replace(outcome, excerpts=leaves)
+    outcome = Outcome(
+        folder=folder,
+        gates=tuple(account.gates),
+        findings=tuple(account.findings),
+        kind=account.kind,
+        excerpts=() if record.refused else record.excerpts,
+    )
     report = render(record)
     card = release_card(record, account.notes.file)
     files = write_companions(folder.staging, card, report, account, over)
@@ -139,12 +143,10 @@ def finish(
     private_text(folder.vault / REPORT, report)
     if sample:
         private_text(folder.vault / SAMPLE, render_sample(sample, record.run))
+    described = explanations(account.findings)
+    seed = account.entries["seed"]
     write_findings(
-        folder.vault / FINDINGS,
-        "release",
-        account.findings,
-        seed=account.entries["seed"],
-        measures=explanations(account.findings),
+        folder.vault / FINDINGS, "release", account.findings, seed=seed, measures=described
     )
     if not outcome.refused:
         enter()

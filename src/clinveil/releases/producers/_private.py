@@ -161,8 +161,9 @@ class PrivateInput:
 
     def released(self, job: ReleaseContext, training: PlainNotes) -> PrivateRelease:
         """Enter the spending in the ledger, then release a noisy table and draw notes from it."""
-        pairs = zip(training.patients, training.labels, training.texts, strict=True)
-        cells = summed((LabelledNote(*row) for row in pairs), self.public, self.layout)
+        rows = zip(training.patients, training.labels, training.texts, strict=True)
+        notes = (LabelledNote(patient, label, text) for patient, label, text in rows)
+        cells = summed(notes, self.public, self.layout)
         sigma = self.plan.sigma
         question = sha256(repr((self.layout, sigma)).encode() + cells.tobytes()).hexdigest()
         spending = spend(job, sigma, self.plan.delta, question)
@@ -293,10 +294,12 @@ class WrittenProduct(Product):
 
     def findings(self, seen: AttackSample, rng: np.random.Generator) -> list[Finding]:
         """Return the findings on copies, known names, membership, and the model if there is one."""
-        context = seen.context
-        sides = (self.sides.training, self.sides.held_out)
         membership = membership_of_release(
-            read_notes(self.released, layout=True), *sides, rng, model=context.model
+            read_notes(self.released, layout=True),
+            self.sides.training,
+            self.sides.held_out,
+            rng,
+            model=seen.context.model,
         )
         return [*self.examined.findings, *membership]
 
