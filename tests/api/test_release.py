@@ -85,6 +85,10 @@ def _crosswalk(out):
 def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
     with pytest.raises(UsageError, match="no setting labels"):
         clinveil.release(frame, tmp_path / "out", labels="diagnosis_group")
+    with pytest.raises(UsageError, match="lax: the file does not exist"):
+        clinveil.release(frame, tmp_path / "out", config="lax")
+    with pytest.raises(UsageError, match="n in strict applies to as= obfuscated"):
+        clinveil.release(frame, tmp_path / "out", config="strict", kind="deidentified")
     with pytest.raises(InputError, match="50"):
         clinveil.release(frame.head(20), tmp_path / "out")
     with pytest.raises(UsageError, match="one of lr"):
