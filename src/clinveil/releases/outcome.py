@@ -33,7 +33,6 @@ _MADE: tuple[str, ...] = (
     "neighbours",
     "channel",
     "crosswalk.parquet",
-    "alignment.parquet",
     "manifest.json",
 )
 _MADE += (

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 from pydantic import ValidationError
 
-from clinveil.channel.apply import ALIGNMENT
 from clinveil.core.errors import InputError
 from clinveil.core.files import read_json
 from clinveil.core.runfolder import STATE
@@ -21,7 +20,7 @@ from clinveil.releases.outcome import KIND
 from clinveil.releases.settings import ReleaseSettings
 
 _HINT = "pass the vault folder of a finished release, OUT/vault"
-SCHEMAS = {"crosswalk": CROSSWALK, "alignment": ALIGNMENT}
+SCHEMAS = {"crosswalk": CROSSWALK}
 
 
 def vault_table(vault: Path, name: str) -> Iterator[pa.RecordBatch]:

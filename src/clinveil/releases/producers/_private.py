@@ -273,7 +273,7 @@ class WrittenProduct(Product):
             held_out=self.sides.held_out.as_corpus(),
             scratch=self.job.folder.work,
             workers=self.job.settings.workers,
-            over=self.job.over_all,
+            executor=self.job.over_all,
         )
 
     def sample_case(self, whole: Context) -> AttackSample:
