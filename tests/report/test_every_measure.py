@@ -111,7 +111,7 @@ MEASURES = measures()
 
 def test_the_scan_finds_names_of_every_kind():
     assert len(MEASURES) >= 70
-    assert {"attack.names", "attack.own", "attack.pdtp_gap", "attack.name_to_name"} <= set(MEASURES)
+    assert {"attack.names", "attack.own", "attack.pdtp_gap"} <= set(MEASURES)
     assert {
         "study.similarity",
         "corpus.null",

@@ -104,7 +104,14 @@ def _weights(n: int, rng: Generator) -> Iterator[Doubles]:
 
 
 def share_finding(
-    measure: str, arms: Arms, n: int, detail: Mapping[str, Any], *, agreeing: int = 0, **more: Any
+    measure: str,
+    arms: Arms,
+    n: int,
+    detail: Mapping[str, Any],
+    *,
+    unit: str,
+    method: str,
+    agreeing: int = 0,
 ) -> Finding:
     """Return a finding of (released - floor) / (ceiling - floor), 0 at the floor and 1 at the
     ceiling.
@@ -118,14 +125,21 @@ def share_finding(
         agreeing: number of test patients, if the models of release and ceiling agree on all of
             their notes. Then the bootstrap has no variance, and the interval is the exact one of
             the share of patients on whom they differ.
-        detail: entries that identify the task. more: fields of the finding.
+        detail: entries that identify the task. unit, method: fields of the finding.
     """
     names = {"released": "score", "floor": "floor", "ceiling": "ceiling", "chance": "chance_score"}
     scores = {key: arms.scores[arm] for arm, key in names.items() if arm in arms.scores}
     entries = {"task": measure.partition(".")[2], **detail, **scores}
-    base: dict[str, Any] = {"better": "higher", "source": SOURCE, **more}
     if "chance" in arms.scores and not arms.exceeds("ceiling", "chance"):
-        return unmeasured(measure, NOT_ABOVE_CHANCE, n, detail=entries, **base)
+        return unmeasured(
+            measure,
+            NOT_ABOVE_CHANCE,
+            n,
+            unit=unit,
+            better="higher",
+            source=SOURCE,
+            detail=entries,
+        )
     value, draws = arms.of_ceiling()
     low, high = np.nanquantile(draws, LEVEL)
     unseen = 1 - clopper_pearson(agreeing, agreeing).low if agreeing else 0.0
@@ -133,7 +147,9 @@ def share_finding(
     high = high + unseen
     entries |= {"of_ceiling": value, "of_ceiling_low": float(low), "of_ceiling_high": float(high)}
     if not arms.exceeds("ceiling", "floor"):
-        return unmeasured(measure, NOT_ABOVE_FLOOR, n, detail=entries, **base)
+        return unmeasured(
+            measure, NOT_ABOVE_FLOOR, n, unit=unit, better="higher", source=SOURCE, detail=entries
+        )
     (gained, gains), (gap, gaps) = arms.gain("released", "floor"), arms.gain("ceiling", "floor")
     usable = (gaps > 0) & ~np.isnan(gains)
     low, high = np.quantile(gains[usable] / gaps[usable], LEVEL)
@@ -141,7 +157,16 @@ def share_finding(
     low = low - unseen
     high = high + unseen
     return Finding(
-        measure, gained / gap, n, low=float(low), high=float(high), detail=entries, **base
+        measure,
+        gained / gap,
+        n,
+        "higher",
+        float(low),
+        float(high),
+        source=SOURCE,
+        detail=entries,
+        unit=unit,
+        method=method,
     )
 
 
