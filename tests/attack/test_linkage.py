@@ -229,7 +229,9 @@ def test_a_fragment_in_order_equals_brute_force():
 
 
 def test_fragments_are_runs_of_the_right_text():
-    sides = LinkageSides(["x", "y", "z"], ["a b c d", "e f"], np.array([0, 0, 1]), np.array([0, 0, 1]))
+    sides = LinkageSides(
+        ["x", "y", "z"], ["a b c d", "e f"], np.array([0, 0, 1]), np.array([0, 0, 1])
+    )
     made = sides.fragments(3, np.random.default_rng(0))
     assert made.known[0] in ("a b c", "b c d") and made.known[1] == "e f"
     assert (

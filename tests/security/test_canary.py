@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from canary_desk import CANARIES, NUMBER, SENTENCE, exit_codes, folders, found, run
@@ -39,6 +40,9 @@ def desk(tmp_path_factory):
     table = table.set_column(2, "text", pa.array(texts, pa.string()))
     pq.write_table(table, root / "work" / "notes.parquet")
     pq.write_table(table.slice(0, 60), root / "work" / SOME)
+    trained = [patient in set(list(dict.fromkeys(patients))[:30]) for patient in patients]
+    pq.write_table(table.filter(pa.array(trained)), root / "work" / "train.parquet")
+    pq.write_table(table.filter(pc.invert(pa.array(trained))), root / "work" / "test.parquet")
     _broken(root / "work")
     return run(root, [*_good(), *_bad()])
 
@@ -66,13 +70,6 @@ def _broken(folder: Path) -> None:
     (folder / "pairs-broken.csv").write_text(
         f"term1,term2,score\n{CANARIES[0]},{CANARIES[1]},{CANARIES[4]}\n"
     )
-    groups = ["skin", "cancer", "blood", "respiratory", CANARIES[0]]
-    rows = [
-        f"{CANARIES[0]},{group},{code}" for group in groups for code in ("4019", "2859", secret)
-    ]
-    (folder / "diagnoses.csv").write_text(
-        "\n".join(["SUBJECT_ID,HADM_ID,ICD9_CODE", *rows]), encoding="utf-8"
-    )
     (folder / "keep.txt").write_text(f"{secret}\n", encoding="utf-8")
 
 
@@ -86,17 +83,6 @@ def _good() -> list[list[str]]:
     """Commands that end well."""
     notes = NOTES
     fast = FAST
-    study = [
-        "study",
-        "jamia-2020",
-        notes,
-        "--label",
-        "diagnosis_group",
-        "--size",
-        "tiny",
-        "--set",
-        "baselines=false",
-    ]
     sets = ["lm.model=lstm", "lm.size=tiny", "lm.width=16", "lm.epochs=1", "lm.lanes=64"]
     write = [
         "release",
@@ -178,32 +164,6 @@ def _good() -> list[list[str]]:
             "--set",
             "min_class=5",
         ],
-        [*study, "-o", "study", "--set", "max_documents=150", "--set", "workers=1"],
-        [
-            "study",
-            "prepare",
-            "icd9",
-            notes,
-            "diagnoses.csv",
-            "-o",
-            "labelled.parquet",
-            "--set",
-            "admission=diagnosis_group",
-        ],
-        [
-            "study",
-            "prepare",
-            "medtext",
-            notes,
-            "-o",
-            "medtext",
-            "--set",
-            "train=60",
-            "--set",
-            "valid=9",
-            "--set",
-            "test=40",
-        ],
         ["attack", "copies", "deid.parquet", *SIDES],
         [*write, "-o", "synthetic", "--set", "phi=false", *_set(*sets)],
         [*write, "-o", "counted", *_set("lm.model=unigram")],
@@ -217,29 +177,19 @@ def _good() -> list[list[str]]:
         ],
         ["release", SOME, "-o", "readable", "--as", "deidentified", "--again"],
         ["verify", "synthetic/release"],
-        ["evaluate", "perplexity", "medtext/test.parquet", "--set", "prepared=true", *perplexity],
+        ["evaluate", "perplexity", "test.parquet", *perplexity],
         [
             "evaluate",
             "perplexity",
-            "medtext/test.parquet",
+            "test.parquet",
             "--train",
             "synthetic/release",
-            "--set",
-            "prepared=true",
             "--set",
             "model=unigram",
         ],
         ["attack", "leaveout", SOME, "-o", "leaveout", *model, *leaveout],
         ["attack", "leaveout", SOME, "--mode", "unigram", "--json", "findings-leaveout.json"],
-        [
-            "attack",
-            "membership",
-            "medtext/train.parquet",
-            "medtext/test.parquet",
-            "--set",
-            "prepared=true",
-            *MEMBERS,
-        ],
+        ["attack", "membership", "train.parquet", "test.parquet", *MEMBERS],
         ["attack", "canaries", SOME, *model, *canaries],
     ]
 
@@ -248,7 +198,7 @@ def _set(*keys: str) -> list[str]:
     return [part for key in keys for part in ("--set", key)]
 
 
-SIDES = ["--training", "medtext/train.parquet", "--held-out", "medtext/test.parquet"]
+SIDES = ["--training", "train.parquet", "--held-out", "test.parquet"]
 MEMBERS = ["--from", "synthetic/vault/model", "--synthetic", f"{SYNTHETIC}/notes.parquet"]
 MEMBERS += ["--json", "findings-membership.json"]
 
@@ -268,14 +218,6 @@ def _bad() -> list[list[str]]:
         ["inspect", name] for name in broken[:-1]
     ]
     bad += [["evaluate", "similarity", "vectors", "--pairs", "pairs-broken.csv"]]
-    bad += [
-        ["study", "prepare", "icd9", NOTES, name, "-o", "never"]
-        for name in ("bytes.csv", "diagnoses.csv")
-    ]
-    bad += [
-        ["study", "prepare", "medtext", name, "-o", "never"]
-        for name in ("bytes.csv", "ragged.csv", "few.csv")
-    ]
     for name in ("bytes.csv", "ragged.csv", "few.csv"):
         synthetic = ["release", name, "-o", "never", "--as", "synthetic", *_set("lm.model=unigram")]
         bad += [synthetic, ["attack", "leaveout", name, "-o", "never-models"]]
@@ -345,9 +287,6 @@ def test_no_canary_in(desk, what):
         "leaveout/findings.json",
         "leaveout/units-model.csv",
         "leaveout/units-text.csv",
-        "study/findings.json",
-        "medtext/counts.json",
-        "medtext/hashes.json",
     ],
 )
 def test_no_canary_in_what_others_may_see(desk, name):
@@ -367,7 +306,7 @@ def test_scratch_text_is_gone(desk):
 
 
 def test_secrets_are_for_their_owner_only(desk):
-    places = ["out/vault", "raw/vault", "deid.parquet.vault", "vectors", "study", "medtext"]
+    places = ["out/vault", "raw/vault", "deid.parquet.vault", "vectors"]
     places += ["synthetic/vault", "counted/vault", "more/vault", "readable/vault", "leaveout"]
     for place in places:
         for path in [desk / "work" / place, *(desk / "work" / place).rglob("*")]:

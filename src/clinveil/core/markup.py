@@ -32,13 +32,14 @@ from functools import lru_cache
 from html.entities import html5
 from typing import NamedTuple
 
-_IN_LINES = """a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q s
- samp small span strike strong sub sup time tt u var wbr"""
-_IN_BLOCKS = """address area article aside audio base blockquote body br button canvas caption center
- col colgroup datalist dd details dialog dir div dl dt embed fieldset figcaption figure footer form
- frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input legend li link main map
- menu meta nav noscript object ol optgroup option p param picture pre script section select source
- style summary svg table tbody template textarea tfoot thead title tr track ul video"""
+_IN_LINES = """a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label
+ mark nobr q s samp small span strike strong sub sup time tt u var wbr"""
+_IN_BLOCKS = """address area article aside audio base blockquote body br button canvas
+ caption center col colgroup datalist dd details dialog dir div dl dt embed fieldset
+ figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html
+ iframe img input legend li link main map menu meta nav noscript object ol optgroup option p
+ param picture pre script section select source style summary svg table tbody template
+ textarea tfoot thead title tr track ul video"""
 _INLINE = frozenset(_IN_LINES.split())
 _CELLS = frozenset(("td", "th"))
 _HTML = _INLINE | _CELLS | frozenset(_IN_BLOCKS.split())
@@ -78,8 +79,9 @@ _TAG_FOLLOWS = re.compile(r"\s*+<(?!!)")
 _END_OF = {name: re.compile(rf"</{name}(?:\s[^<>]*+)?>", re.IGNORECASE) for name in _DROPPED}
 _BREAK = re.compile(r"[ \t]*+[\r\n]\s*+")
 # Attributes of appearance, and the values that describe nothing else.
-_OF_LOOKS = """style face font color bgcolor width height size align valign border cellpadding cellspacing
- colspan rowspan nowrap class lang dir type rel charset media scope span"""
+_OF_LOOKS = """style face font color bgcolor width height size align valign border
+ cellpadding cellspacing colspan rowspan nowrap class lang dir type rel charset media scope
+ span"""
 _LOOKS = frozenset(_OF_LOOKS.split())
 _FONTS = (
     "arial|times new roman|courier"
@@ -87,12 +89,13 @@ _FONTS = (
     " sans serif|trebuchet ms|lucida console|mso\\w*"
 )
 _STYLE_WORDS = (
-    "bold|normal|italic|none|auto|inherit|left|right|center|top|bottom|middle|justify|underline|solid"
-    "|black|white|red|blue|gr[ae]y|green|transparent|serif|sans|monospace|small|medium|large|windowtext"
-    "|hidden|visible|block|inline|font|family|size|color|background|margin|padding|border|width|height"
-    "|text|align|decoration|indent|line|weight|style|vertical|list|table|layout|fixed|display|space|pre"
-    "|wrap|page|break|before|after|always|avoid|position|relative|absolute|float|clear|both|min|max|rgb"
-    "|collapse|spacing|letter|word|image|bidi|en|us|utf|css|html|ltr|rtl|iso|row|col|pt"
+    "bold|normal|italic|none|auto|inherit|left|right|center|top|bottom|middle|justify"
+    "|underline|solid|black|white|red|blue|gr[ae]y|green|transparent|serif|sans|monospace"
+    "|small|medium|large|windowtext|hidden|visible|block|inline|font|family|size|color"
+    "|background|margin|padding|border|width|height|text|align|decoration|indent|line|weight"
+    "|style|vertical|list|table|layout|fixed|display|space|pre|wrap|page|break|before|after"
+    "|always|avoid|position|relative|absolute|float|clear|both|min|max|rgb|collapse|spacing"
+    "|letter|word|image|bidi|en|us|utf|css|html|ltr|rtl|iso|row|col|pt"
 )
 _LOOK = re.compile(
     rf"(?:[\s:;,.()'\"!%&/-]|(?:{_FONTS}|{_STYLE_WORDS})(?!\w)|#[0-9a-f]{{3,8}}(?!\w)"

@@ -196,7 +196,8 @@ def _translated(action: Callable[[], Any]) -> Any:
         return action()
     except ClinveilError:
         raise
-    except Exception as error:  # noqa: BLE001  each library has its own errors, and their messages may contain data
+    # Each library has its own errors, and their messages may contain data.
+    except Exception as error:  # noqa: BLE001
         state = str(getattr(error, "sqlstate", None) or "")
         words = " ".join(str(error).lower().split())
         for pattern, what, hint in _ERRORS:

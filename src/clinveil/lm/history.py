@@ -75,12 +75,10 @@ class History:
         """Append one token to each of the first lanes."""
         window, sections, counts = (part[..., : len(ids)] for part in self.parts)
         lines, sentences, place, opening, earlier = counts
-        ids, mark, before, first = (
-            self._shapes[ids],
-            self._marks[ids],
-            self._marks[window[0]],
-            place == 0,
-        )
+        mark = self._marks[ids]
+        before = self._marks[window[0]]
+        first = place == 0
+        ids = self._shapes[ids]
         heading = mark == HEADING
         sentence = (mark == ENDS) & (before != SHORT)
         # MTSamples has a comma in place of a line break.

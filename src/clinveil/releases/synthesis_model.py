@@ -298,8 +298,9 @@ def draw_notes(
     Raises:
         InputError: the model writes only empty notes.
     """
-    in_a_row, (planned_notes, for_labels) = 0, tee(plan)
-    notes = generate(model, key, drawing, labels=(one.label for one in for_labels))
+    in_a_row = 0
+    planned_notes, for_labels = tee(plan)
+    notes = generate(model, key, drawing, labels=(planned.label for planned in for_labels))
     for note, planned in zip(notes, planned_notes, strict=False):
         text = _text(model, note, key)
         in_a_row = 0 if text else in_a_row + 1

@@ -35,9 +35,10 @@ Result = dict[str, Any]
 MARK = "SECRET.txt"
 SECRET = """SECRET: all of this folder. It must not leave.
 
-tasks/ contains the treated notes, the word vectors or language models trained on them, the models' predictions or
-generated text, and the ground truth of the attacks. Tables, figures, page and findings are derived from it and report
-how well the attacks work on these notes; some of them show a note.
+tasks/ contains the treated notes, the word vectors or language models trained on them, the models'
+predictions or generated text, and the ground truth of the attacks. Tables, figures, page and
+findings are derived from it and report how well the attacks work on these notes; some of them show
+a note.
 """
 
 

@@ -184,9 +184,10 @@ def expand(
         elif kind is str:
             pieces.append(entry)  # type: ignore[arg-type]
         elif kind is Deck:
-            position = entry.position  # type: ignore[union-attr]
-            entry.position = position + 1  # type: ignore[union-attr]
-            alternatives = entry.capital if slot[0] == "^" else entry.plain  # type: ignore[union-attr]
+            deck: Deck = entry  # type: ignore[assignment]
+            position = deck.position
+            deck.position = position + 1
+            alternatives = deck.capital if slot[0] == "^" else deck.plain
             expand(alternatives[position % len(alternatives)], vocabulary, draw, pieces, marks)
         else:
             phi: Phi = entry if kind is Phi else entry()  # type: ignore[assignment,operator]

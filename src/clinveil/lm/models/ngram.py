@@ -109,7 +109,8 @@ def contexts(text: History, labels: Ints, classes: Ints) -> Iterator[tuple[str, 
     known = labels != NONE
     start = text.place == 0
     own = labels
-    w, (section, *before) = text.window, text.sections
+    w = text.window
+    section, *before = text.sections
     c = classes[w[:3]]
     place = (w[0], section, text.lines, text.sentences)
     rows: list[tuple[str, Any, tuple[Ints, ...]]] = [

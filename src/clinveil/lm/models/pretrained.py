@@ -233,7 +233,8 @@ class CachedDecoder(Decoder):
                 stored[at] = functional.pad(stored[at], (0, 0, 0, ROOM))
             stored[at][self._rows, :, positions] = new[:, :, 0]
         every = len(self._rows) == len(self._filled)
-        return tuple((one if every else one[self._rows])[:, :, : self._seen] for one in stored)  # type: ignore[return-value]
+        rows = slice(None) if every else self._rows
+        return stored[0][rows][:, :, : self._seen], stored[1][rows][:, :, : self._seen]
 
 
 _COMMON: dict[str, Any] = {

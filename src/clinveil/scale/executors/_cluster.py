@@ -79,7 +79,8 @@ class Job:
         except Exception as error:  # noqa: BLE001  it is raised when the result is fetched
             try:
                 return Outcome(error=deepcopy(error))
-            except Exception:  # noqa: BLE001  a library's exception that cannot be copied cannot be sent either
+            # A library's exception that cannot be copied cannot be sent either.
+            except Exception:  # noqa: BLE001
                 return Outcome(error=RuntimeError(type(error).__name__))
 
 

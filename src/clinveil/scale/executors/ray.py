@@ -66,18 +66,32 @@ def ray(workers: int, address: str | None, tasks: int | None, ahead: int | None)
                 "this process already uses a Ray", where="--address", hint="omit --address"
             )
         slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        yield partial(_map, ray, {"slots": slots, "tasks": tasks, "ahead": ahead})
+        yield partial(_map, ray, slots, tasks, ahead)
 
 
 def _map(
-    ray: Any, window: Any, function: Callable[[Any], Any], items: Iterable[Any], /
+    ray: Any,
+    slots: int,
+    tasks: int | None,
+    ahead: int | None,
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    /,
 ) -> Iterator[Any]:
     """Yield the results in order. Raises LostWorkers; InputError if a worker cannot load the
     function or an item.
     """
     try:
         send = partial(ray.remote(max_retries=TRIES - 1)(_work).remote, [ray.put(Job(function))])
-        yield from outcomes(send, items, ray.get, partial(ray.cancel, force=True), **window)
+        yield from outcomes(
+            send,
+            items,
+            ray.get,
+            partial(ray.cancel, force=True),
+            slots=slots,
+            tasks=tasks,
+            ahead=ahead,
+        )
     except ray.exceptions.RayTaskError:
         raise foreign() from None
     except ray.exceptions.RayError:

@@ -92,11 +92,16 @@ def spark(workers: int, address: str | None, tasks: int | None, ahead: int | Non
             raise UsageError(
                 "this process already has a Spark session", where="--address", hint="omit --address"
             )
-        yield partial(_map, session.sparkContext, {"tasks": tasks, "ahead": ahead})
+        yield partial(_map, session.sparkContext, tasks, ahead)
 
 
 def _map(
-    context: Any, window: Any, function: Callable[[Any], Any], items: Iterable[Any], /
+    context: Any,
+    tasks: int | None,
+    ahead: int | None,
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    /,
 ) -> Iterator[Any]:
     """Yield the results in order. Raises LostWorkers; InputError if a worker cannot load the
     function or an item.
@@ -114,7 +119,13 @@ def _map(
     try:
         slots = context.defaultParallelism
         yield from outcomes(
-            send, items, _fetched, lambda sent: sent.cancel(True), slots=slots, **window
+            send,
+            items,
+            _fetched,
+            lambda sent: sent.cancel(True),
+            slots=slots,
+            tasks=tasks,
+            ahead=ahead,
         )
     finally:
         with suppress(Exception):

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Floats, Ints
-from clinveil.corpus.estimate import passes
 from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
 from clinveil.vectors.algorithms._steps import (
     Model,
@@ -29,6 +28,7 @@ from clinveil.vectors.algorithms._steps import (
     subsample_lines,
     train_rounds,
 )
+from clinveil.vectors.passes import passes
 from clinveil.vectors.sentences import END, IdFile, Ids, encoded_file, words_in
 from clinveil.vectors.table import Vectors
 
@@ -120,8 +120,10 @@ class _Training:
         self.centres = centres
         self.model = Model(inputs, np.zeros_like(inputs), *_samples(counts))
         self.keep = _keep(counts)
-        sizes = {"centres": centres, "window": plan.window, "negative": plan.negative}
-        self.lanes = tuple(new_lane(*inputs.shape, **sizes) for _ in range(LANES))
+        self.lanes = tuple(
+            new_lane(*inputs.shape, centres=centres, window=plan.window, negative=plan.negative)
+            for _ in range(LANES)
+        )
 
     def one_pass(self, ids: Ids | IdFile, words: int, epoch: int, on_epoch: OnEpoch | None) -> bool:
         """Train once on all lines (`words` words); return whether all numbers are finite."""

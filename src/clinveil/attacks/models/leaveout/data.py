@@ -207,7 +207,7 @@ class LeaveOutSettings(Settings):
         2, "Training seeds per left-out unit, across which the effect is measured.", ge=1
     )
     from_text: bool = flag(False, "Also score by n-grams of notes generated with each model.")
-    prepared: bool = flag(False, "NOTES are in MedText's form already (clinveil prepare medtext).")
+    prepared: bool = flag(False, "NOTES are in MedText form already.")
     max_hours: float = flag(8.0, "Maximum estimated training time in hours.", gt=0)
 
     @model_validator(mode="after")
