@@ -32,7 +32,6 @@ from clinveil.stats.intervals import (
     wilson,
 )
 from clinveil.stats.roc import RocScores
-from clinveil.utility.evaluations._case_lines import f1_shares
 from clinveil.utility.scores import Scores
 
 DRAWS = 400  # of a bootstrap; the package draws 1,000
@@ -155,6 +154,11 @@ def cased(notes: int, rng: Generator) -> tuple[Table, float]:
     right = rng.binomial(gold, skill)
     proposed = right + rng.binomial(words - gold, 0.08 * (1 - skill))
     return np.stack([right, proposed, gold, words], axis=1), skill.mean()
+
+
+def f1_shares(counts: Table) -> Table:
+    """Numerator and denominator of F1: correct words, and the mean of proposed and true ones."""
+    return np.stack([counts[:, 0], (counts[:, 1] + counts[:, 2]) / 2], axis=1)
 
 
 def true_f1(rng: Generator) -> float:

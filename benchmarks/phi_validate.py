@@ -20,8 +20,8 @@ from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.demo import demo_notes, demo_patients, demo_spans
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.validation.design import KINDS, Annotated, allocation, recall
-from clinveil.phi.validation.run import Survival
+from clinveil.phi.validation.design import STRATA, JudgedStratum, allocation, recall
+from clinveil.phi.validation.run import NameSurvival
 from clinveil.phi.validation.sample import PASSAGES, Location, locations, open_parts, usual_forms
 from clinveil.stats.intervals import clopper_pearson, share_by_patient
 
@@ -77,7 +77,7 @@ def census(
     """Of each patient, (stratum, identifiers) of all places."""
     usual = usual_forms(notes)
     made = defaultdict(list)
-    names = list(KINDS)
+    names = list(STRATA)
     for note in notes:
         all_ = locations(NoteView(note.text), found[note.note_id], usual=usual, words=40)
         for p in all_:
@@ -101,17 +101,19 @@ def of_marks(
         drawn = np.concatenate(
             [table[patients[i]] for i in rng.integers(len(patients), size=len(patients))]
         )
-        by = {name: drawn[drawn[:, 0] == k, 1] for k, name in enumerate(KINDS)}
+        by = {name: drawn[drawn[:, 0] == k, 1] for k, name in enumerate(STRATA)}
         sizes = {name: len(hits) for name, hits in by.items() if len(hits)}
         taken = allocation(sizes, n_locations)
         seen = []
         for name, size in sizes.items():
             some = rng.choice(by[name], taken[name], replace=False)
             seen.append(
-                Annotated(KINDS[name].found, size, taken[name], tuple(int(n) for n in some if n))
+                JudgedStratum(
+                    STRATA[name].detected, size, taken[name], tuple(int(n) for n in some if n)
+                )
             )
         one = recall(seen)
-        right = sum(int(hits.sum()) for name, hits in by.items() if KINDS[name].found)
+        right = sum(int(hits.sum()) for name, hits in by.items() if STRATA[name].detected)
         value = right / sum(int(hits.sum()) for hits in by.values())
         held += one.low - 1e-12 <= value <= one.high + 1e-12
         low.append(one.low)
@@ -140,7 +142,7 @@ def marks_table(name: str, notes: list[Note], gold: dict[str, list[Span]], corpo
 def shares_table(name: str, notes: list[Note], corpora: int, known: dict[str, object]) -> None:
     rng = np.random.default_rng(2)
     finder = Finder()
-    survival = Survival(known, rng)
+    survival = NameSurvival(known, rng)
     for note in notes:
         survival.add(note, dropped(finder.find(note.text), ("NAME", 0.1), rng))
     patients = sorted({note.patient_id for note in notes})

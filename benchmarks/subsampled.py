@@ -79,7 +79,7 @@ def main() -> None:
             rng = np.random.default_rng(1)
             settings = ClassifierSettings(min_class=20)
             task = evaluate(corpus.batches(), made, known.label, rng, settings)
-            losses = compared(task, "lr", rng, settings)
+            losses = compared(task, "lr", rng)
             loss = next(f for f in losses if "loss" in f.measure)
             read, rare = (found[f"attack.inversion{kind}"].value for kind in ("", "_rare"))
             ends = f"{loss.low:.3f} to {loss.high:.3f}"

@@ -114,7 +114,6 @@ COMMANDS = {
     "embed": f"embed NOTES -o HERE/out --set epochs=1 --dim 10 --seed 7 {ONE}",
     "attack linkage": "attack linkage NOTES --known NOTES --json HERE/findings.json --seed 7",
     "evaluate transfer": "evaluate transfer NOTES NOTES --label group --json HERE/findings.json",
-    "study jamia-2020": "study jamia-2020 NOTES -o HERE/out --size tiny --workers 1 --label group",
 }
 AFTER = dict.fromkeys(("release --force", "report"), "release deidentified")
 AFTER |= {

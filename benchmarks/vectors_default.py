@@ -82,12 +82,10 @@ def kept(corpus: Corpus, channel: Channel, key: Key, label: str) -> float:
     released = (obfuscate(batch).batch for batch in corpus.batches())
     rng = np.random.default_rng(SEED)
     settings = ClassifierSettings(min_class=20)
-    found = compared(
-        evaluate(corpus.batches(), released, label, rng, settings), "lr", rng, settings
-    )
+    task = evaluate(corpus.batches(), released, label, rng, settings)
     both = {
         str(f.detail["side"]): f.value
-        for f in found
+        for f in compared(task, "lr", rng)
         if f.measure == "utility.classification" and f.value is not None
     }
     return both["released"] / both["original"]

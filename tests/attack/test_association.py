@@ -4,10 +4,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from association_cases import CODES, context, four, one, swapped, vectors, world
 from scipy.stats import rankdata, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
+from association_cases import CODES, context, four, one, swapped, vectors, world
 from clinveil.attacks.vectors._groups import over_models
 from clinveil.attacks.vectors.association import (
     NAMES,

@@ -1,6 +1,4 @@
-"""`clinveil attack association` and `clinveil attack scenario`: findings, tables, and one line for
-each mistake.
-"""
+"""`clinveil attack association`: findings, tables, and one line for each mistake."""
 
 from __future__ import annotations
 
@@ -8,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from association_cases import world
 
+from association_cases import world
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.corpus.people import write_codes, write_patients
@@ -35,50 +33,25 @@ def files(tmp_path_factory):
     return folder
 
 
-def run(attack, files, *arguments, vectors=("v",)):
+def run(files, *arguments, vectors=("v",)):
     common = ["--patients", files / "patients.parquet", "--codes", files / "codes.csv"]
     paths = [files / name for name in vectors]
-    return main(["attack", attack, *map(str, [*paths, *common, *arguments])])
+    return main(["attack", "association", *map(str, [*paths, *common, *arguments])])
 
 
-ASSOCIATION = ("association", "--set", "metric=cosine", "--set", "permutations=99")
+QUICK = ("--set", "metric=cosine", "--set", "permutations=99")
 BOTH = ("--set", "metric=cosine", "--set", "metric=cityblock")
-SCENARIO = (
-    "scenario",
-    "--set",
-    "metric=cosine",
-    "--set",
-    "permutations=19",
-    "--set",
-    "draws=20",
-    "--set",
-    "drawn=8",
-    "--set",
-    "min_patients=3",
-)
 
 
-@pytest.mark.parametrize("command", [ASSOCIATION, SCENARIO])
-def test_findings_are_a_document_that_the_seed_makes_again(files, tmp_path, command):
-    attack, *flags = command
-    flags += (
-        ["--set", f"targets={files / 'targets.txt'}", "--set", "everyone=600"]
-        if attack == "scenario"
-        else []
-    )
+def test_findings_are_a_document_that_the_seed_makes_again(files, tmp_path):
     for out in ("a.json", "b.json"):
-        assert (
-            run(attack, files, *flags, "--seed", 5, "--set", "quiet=true", "--json", tmp_path / out)
-            == 0
-        )
+        flags = ("--seed", 5, "--set", "quiet=true", "--json", tmp_path / out)
+        assert run(files, *QUICK, *flags) == 0
     data = json.loads((tmp_path / "a.json").read_text())
-    assert data["command"] == f"attack {attack}" and data["seed"] == 5
+    assert data["command"] == "attack association" and data["seed"] == 5
     assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
     found = read_findings(tmp_path / "a.json")
-    assert all(
-        f.measure.startswith(("attack.association", "attack.scenario", "attack.chain"))
-        for f in found
-    )
+    assert all(f.measure.startswith("attack.association") for f in found)
     for f in found:
         missing = [
             k for k in ("value", "low", "high", "chance", "control") if getattr(f, k) is None
@@ -86,16 +59,14 @@ def test_findings_are_a_document_that_the_seed_makes_again(files, tmp_path, comm
         assert not missing or f.detail["why"], (f.measure, missing)
 
 
-@pytest.mark.parametrize("command", [ASSOCIATION, SCENARIO])
-def test_a_table_goes_to_stdout_and_the_seed_to_stderr(files, capfd, command):
-    attack, *flags = command
-    assert run(attack, files, *flags) == 0
+def test_a_table_goes_to_stdout_and_the_seed_to_stderr(files, capfd):
+    assert run(files, *QUICK) == 0
     out, err = capfd.readouterr()
-    assert "seed " in err and attack in out and "chance" in out and "asks:" in out
+    assert "seed " in err and "association" in out and "chance" in out and "asks:" in out
 
 
 def test_json_on_stdout_is_json_alone(files, capfd):
-    assert run(*ASSOCIATION[:1], files, *ASSOCIATION[1:], "--json", "-", "--set", "quiet=true") == 0
+    assert run(files, *QUICK, "--json", "-", "--set", "quiet=true") == 0
     assert json.loads(capfd.readouterr().out)["schema"] == "clinveil.findings/1"
 
 
@@ -112,10 +83,7 @@ def test_several_models_are_corrected_together_and_told_apart(files, tmp_path):
         "--set",
         "quiet=true",
     )
-    assert (
-        run("association", files, *flags, "--notes", files / "notes.csv", vectors=("v", "v.vec"))
-        == 0
-    )
+    assert run(files, *flags, "--notes", files / "notes.csv", vectors=("v", "v.vec")) == 0
     found = read_findings(tmp_path / "f.json")
     models = {f.detail["model"] for f in found}
     assert len(models) == 2 and all("v.vec" not in model for model in models)
@@ -136,7 +104,7 @@ def test_the_papers_p_values_are_an_option(files, tmp_path):
         ),
     ):
         json_out = ("--json", tmp_path / "f.json", "--set", "quiet=true")
-        assert run("association", files, *ASSOCIATION[1:], *flags, *json_out) == 0
+        assert run(files, *QUICK, *flags, *json_out) == 0
         found = [
             f
             for f in read_findings(tmp_path / "f.json")
@@ -146,12 +114,10 @@ def test_the_papers_p_values_are_an_option(files, tmp_path):
 
 
 def test_counts_come_from_notes_where_the_vectors_have_none(files, tmp_path, capfd):
-    flags = (*ASSOCIATION[1:], "--json", tmp_path / "f.json")
-    assert run("association", files, *flags, vectors=("v.vec",)) == 0
+    flags = (*QUICK, "--json", tmp_path / "f.json")
+    assert run(files, *flags, vectors=("v.vec",)) == 0
     assert "pass --notes" in capfd.readouterr().err
-    assert (
-        run("association", files, *flags, "--notes", files / "notes.csv", vectors=("v.vec",)) == 0
-    )
+    assert run(files, *flags, "--notes", files / "notes.csv", vectors=("v.vec",)) == 0
     assert "pass --notes" not in capfd.readouterr().err
     differences = [
         f
@@ -162,28 +128,11 @@ def test_counts_come_from_notes_where_the_vectors_have_none(files, tmp_path, cap
 
 
 @pytest.mark.parametrize(
-    ("attack", "flags", "code", "said"),
-    [
-        ("association", ("--set", "metric=cosin"), 2, "unknown metric 'cosin'"),
-        ("association", ("--set", "permutations=1"), 2, "permutations"),
-        ("scenario", ("--set", "metric=cosin"), 2, "unknown metric 'cosin'"),
-        ("scenario", ("--set", "drawn=5"), 2, "drawn"),
-        ("scenario", ("--set", "targets=missing.txt"), 3, "missing.txt"),
-        (
-            "scenario",
-            ("--set", "everyone=3"),
-            3,
-            "60 patients were missed, but there are only 3 patients",
-        ),
-    ],
+    ("flag", "said"),
+    [("metric=cosin", "unknown metric 'cosin'"), ("permutations=1", "permutations")],
 )
-def test_mistakes_are_one_line(files, capfd, attack, flags, code, said):
-    targets = (
-        ("--set", f"targets={files / 'targets.txt'}")
-        if "targets=missing.txt" not in flags and attack == "scenario"
-        else ()
-    )
-    assert run(attack, files, *flags, *targets, "--set", "quiet=true") == code
+def test_mistakes_are_one_line(files, capfd, flag, said):
+    assert run(files, "--set", flag, "--set", "quiet=true") == 2
     err = capfd.readouterr().err
     assert said in err and len(err.strip().splitlines()) == 1
 
@@ -198,8 +147,7 @@ def test_mistakes_are_one_line(files, capfd, attack, flags, code, said):
         ("strange.vec", b"2 2\nxaver 1 2\nyolanda 3 4\n", "no name has a vector"),
     ],
 )
-@pytest.mark.parametrize("attack", ["association", "scenario"])
-def test_bad_vectors_are_one_line(files, tmp_path, capfd, attack, name, data, said):
+def test_bad_vectors_are_one_line(files, tmp_path, capfd, name, data, said):
     (tmp_path / name).write_bytes(data)
     common = [
         "--patients",
@@ -210,7 +158,16 @@ def test_bad_vectors_are_one_line(files, tmp_path, capfd, attack, name, data, sa
         files / "notes.csv",
     ]
     assert (
-        main(["attack", attack, str(tmp_path / name), *map(str, common), "--set", "quiet=true"])
+        main(
+            [
+                "attack",
+                "association",
+                str(tmp_path / name),
+                *map(str, common),
+                "--set",
+                "quiet=true",
+            ]
+        )
         == 3
     )
     err = capfd.readouterr().err
@@ -219,39 +176,14 @@ def test_bad_vectors_are_one_line(files, tmp_path, capfd, attack, name, data, sa
 
 
 def test_the_report_knows_every_measure(files, tmp_path):
-    assert (
-        run(
-            "association",
-            files,
-            *BOTH,
-            *ASSOCIATION[3:],
-            "--set",
-            "quiet=true",
-            "--json",
-            tmp_path / "a.json",
-        )
-        == 0
-    )
-    flags = (
-        *BOTH,
-        *SCENARIO[3:],
-        "--set",
-        f"targets={files / 'targets.txt'}",
-        "--set",
-        "everyone=600",
-        "--set",
-        "quiet=true",
-        "--json",
-        tmp_path / "s.json",
-    )
-    assert run("scenario", files, *flags) == 0
-    found = [f for name in ("a.json", "s.json") for f in read_findings(tmp_path / name)]
-    rows = [(finding.measure, row(finding).variants) for finding in found]
+    out = tmp_path / "a.json"
+    assert run(files, *BOTH, *QUICK[2:], "--set", "quiet=true", "--json", out) == 0
+    rows = [(finding.measure, row(finding).variants) for finding in read_findings(out)]
     assert len(set(rows)) == len(rows)
 
 
 def test_names_and_diagnoses_are_not_in_what_is_printed(files, tmp_path, capfd):
-    assert run("association", files, *ASSOCIATION[1:]) == 0
+    assert run(files, *QUICK) == 0
     out, err = capfd.readouterr()
     assert not any(word in out + err for word in ("firsta", "lasta", "illnessa"))
 
@@ -265,7 +197,7 @@ def test_imported_vectors_may_hold_any_words(files, tmp_path):
         files / "patients.parquet",
         "--codes",
         files / "codes.csv",
-        *ASSOCIATION[1:],
+        *QUICK,
         "--set",
         "quiet=true",
     ]

@@ -1,6 +1,4 @@
-"""`clinveil attack names`, run as a user runs it; and the attack on trained vectors, beside its
-negative control.
-"""
+"""`clinveil attack names`, run as a user runs it."""
 
 from __future__ import annotations
 
@@ -9,18 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
-from clinveil.attacks.vectors._name_scores import attack_names
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
-from clinveil.core.keys import Key
-from clinveil.corpus.demo import demo_chunks, demo_corpus
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.phi.treatment.partial_removal import redrawn_names
 from clinveil.vectors.files import save_vectors
-from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
 
 WORDS = ["pain", "cough", "fever", "tablet", "daily", "chest"]
 PEOPLE = [
@@ -170,29 +161,3 @@ def test_mistakes_are_one_line(files, arguments, code, says, capsys, monkeypatch
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert says in last
     assert "zxanna" not in last.lower()
-
-
-@pytest.mark.slow
-def test_trained_vectors_know_names_and_the_control_does_not(tmp_path):
-    """Vectors of notes with all names left put names together; with names dealt out anew in each
-    note they do not.
-    """
-    people = next(demo_chunks(50, 11)).patients
-    names = NameTokens(person.name for person in people)
-    k = len(names.true_pairs)
-    settings = VectorSettings(algorithm="cbow", window=9, epochs=20, dim=20)
-    corpus = demo_corpus(50, 11)
-    found = {}
-    for what, notes in (
-        ("left", corpus),
-        ("redrawn", redrawn_names(corpus, people, Key.from_seed(1))),
-    ):
-        vectors = train(notes, settings, seed=1, workers=1, scratch=tmp_path / what)
-        ranking = rank_names(vectors, names, "cosine", k)
-        found[what] = attack_names(names, [ranking], np.random.default_rng(0), k=k, draws=999)[0]
-    left = found["left"]
-    redrawn = found["redrawn"]
-    assert left.value > 2 * max(left.chance, left.control)
-    assert left.p <= 0.01
-    assert redrawn.p > 0.05
-    assert redrawn.low <= max(redrawn.chance, redrawn.control)

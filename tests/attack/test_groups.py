@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from association_cases import CODES, NAMES, PLACES, four, vectors
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
+from association_cases import CODES, NAMES, PLACES, four, vectors
 from clinveil.attacks.vectors._groups import distance_matrix, groups, name_forms
 from clinveil.core.errors import InputError, UsageError
 from clinveil.corpus.people import Patient

@@ -4,15 +4,12 @@ note may break.
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.errors import MissingExtra
 from clinveil.core.spans import LABELS
-from clinveil.corpus.medtext import DEIDENTIFIED, UNK, medtext, splitter
+from clinveil.corpus.medtext import DEIDENTIFIED, UNK, medtext
 from clinveil.corpus.medtext.form import FULL_LINE, Paragraph, paragraphs, sentences, tokens
 
 FULL = "this line of the note is as full as can be"  # 42 characters
@@ -204,12 +201,3 @@ def test_the_form_holds_for_any_text(text, tags):
 @given(st.text(st.sampled_from("aB1,. \n\"')(?-é"), max_size=200))
 def test_a_note_without_tags_loses_white_space_only(text):
     assert "".join(medtext(text).split()) == "".join(text.split())
-
-
-def test_spacy_where_it_is_asked_for():
-    if importlib.util.find_spec("spacy") is None:
-        with pytest.raises(MissingExtra, match=r"clinveil\[spacy\]"):
-            splitter("spacy")
-        return
-    made = medtext("Dr. [**Name**] said: don't. He left.", split=splitter("spacy"))
-    assert made == f"Dr. {DEIDENTIFIED} said :\ndo n't .\nHe left ."

@@ -12,8 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.core.errors import InputError
-from clinveil.corpus.medtext import SplitSizes, dictionary, split_notes, with_unknown
-from clinveil.corpus.medtext.prepare import LARGE, PARTS, SMALL
+from clinveil.corpus.medtext import (
+    PARTS,
+    SplitSizes,
+    dictionary,
+    split_notes,
+    with_unknown,
+)
 
 LENGTH = 10
 
@@ -22,11 +27,6 @@ def split(patients, sizes, seed=0, **more):
     return split_notes(
         patients, [LENGTH] * len(patients), sizes, np.random.default_rng(seed), **more
     )
-
-
-def test_the_papers_sizes():
-    assert (SMALL.train, SMALL.valid, SMALL.test) == (1280, 128, 128)
-    assert (LARGE.train, LARGE.valid, LARGE.test) == (None, 128, 128)
 
 
 @given(

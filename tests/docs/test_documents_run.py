@@ -25,6 +25,7 @@ LINKED = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
     *sorted((ROOT / "benchmarks").glob("*.md")),
+    *sorted((ROOT / "papers").rglob("*.md")),
 ]
 GUIDES = [
     "quickstart.md",

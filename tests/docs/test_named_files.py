@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("src", "tests", "training", "benchmarks", "examples", "papers")
+FOLDERS = ("src", "tests", "training", "benchmarks", "papers")
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 NAME = re.compile(r"(?<![\w./-])[\w/-]*\w\.py\b")
 
@@ -32,7 +32,7 @@ def exists(name):
     return any(path.as_posix().endswith(f"/{name}") for path in SOURCES)
 
 
-@pytest.mark.parametrize("folder", ["src", "tests", "training", "benchmarks", "examples"])
+@pytest.mark.parametrize("folder", ["src", "tests", "training", "benchmarks", "papers"])
 def test_named_files_exist(folder):
     missing = [
         f"{path.relative_to(ROOT)}:{line} {name}"

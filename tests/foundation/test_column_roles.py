@@ -31,7 +31,7 @@ def test_every_command_with_settings_of_notes_has_the_group():
         "evaluate perplexity",
     } <= {*reading}
     for name, command in reading.items():
-        without = {"label"} if name.startswith("study") else set()
+        without = set()
         assert {*COLUMNS} - without <= {*command.flags()}, name
 
 

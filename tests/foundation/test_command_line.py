@@ -70,7 +70,6 @@ def test_every_help_text_fits_one_line():
             "Invalid value for '--as': 'deidentifed' is",
         ),
         (["relese"], "there is no command `relese` (did you mean `release`?)"),
-        (["study", "prepare", "icd"], "there is no command `icd` (did you mean `icd9`?)"),
         (
             ["release", "x", "--dim", "8"],
             "--dim is a setting of release, not a flag (use --set dim=8)",

@@ -20,15 +20,10 @@ NEW_FOLDER = {
     "embed": "NOTES -o OUT --dim 8 --set epochs=1 --workers 1",
     "deidentify": "NOTES -o OUT --workers 1",
     "release": "NOTES -o OUT --set dim=8 --set epochs=1 --workers 1 --again",
-    "study prepare medtext": "NOTES -o OUT --set train=20 --set valid=5 --set test=5 --seed 1",
-    "study prepare icd9": "ADMITTED DIAGNOSES -o OUT",
 }
 ALREADY_THERE = {
     "deidentify --vault": "NOTES -o BESIDE --vault OUT --workers 1",
     "report": "RUN -o OUT",
-    "study jamia-2020": "NOTES -o OUT --label diagnosis_group",
-    "study jmir-2020": "NOTES -o OUT --patients PATIENTS --codes CODES",
-    "study clinicalnlp-2019": "NOTES -o OUT",
     "compare": "NOTES -o OUT --label diagnosis_group",
     "attack leaveout": "NOTES -o OUT --mode exact",
     "validate": "NOTES -o OUT",
@@ -59,7 +54,7 @@ def no_attacks():
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """Notes of 60 invented patients, vectors of them, and notes with admissions."""
+    """Notes of 60 invented patients, and vectors of them."""
     folder = tmp_path_factory.mktemp("desk")
     assert (
         main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "60", "--quiet"])
@@ -67,8 +62,6 @@ def desk(tmp_path_factory):
     )
     notes = str(folder / "demo" / "notes.parquet")
     assert main(["embed", notes, "-o", str(folder / "vectors"), "--quiet", *SMALL]) == 0
-    (folder / "admitted.csv").write_text("id,text,subject_id,hadm_id\n1,some words,3,7\n")
-    (folder / "diagnoses.csv").write_text("subject_id,hadm_id,icd9_code\n3,7,4019\n")
     return folder
 
 
@@ -76,15 +69,9 @@ def line(desk, command, flags, out):
     """The arguments of a command line."""
     places = {"OUT": out, "BESIDE": out.parent / "beside", "NOTES": desk / "demo" / "notes.parquet"}
     places |= {
-        "PATIENTS": desk / "demo" / "patients.parquet",
-        "CODES": desk / "demo" / "codes.csv",
         "RUN": desk / "run",
     }
-    places |= {
-        "VECTORS": desk / "vectors",
-        "ADMITTED": desk / "admitted.csv",
-        "DIAGNOSES": desk / "diagnoses.csv",
-    }
+    places |= {"VECTORS": desk / "vectors"}
     command = command.removesuffix(" --vault")
     return [*command.split(), *(str(places.get(word, word)) for word in flags.split()), "--quiet"]
 

@@ -287,13 +287,13 @@ def test_a_line_of_100_000_characters_takes_no_square_of_the_time(unit):
 def test_a_note_is_searched_once_for_all_detectors(monkeypatch):
     searched = []
 
-    class Listing(matcher_module.Tables):
+    class Listing(matcher_module.AnchorTables):
         def starts(self, note):
             searched.append(note.plain)
             return super().starts(note)
 
     monkeypatch.setattr(matcher_module, "_anchors", matcher_module._Anchors())
-    monkeypatch.setattr(matcher_module, "Tables", Listing)
+    monkeypatch.setattr(matcher_module, "AnchorTables", Listing)
     matcher.cache_clear()
     copies = [pickle.loads(pickle.dumps(detector)) for detector in all_detectors()]
     note = NoteView(f"{'quokka' * 50} of Mercy")

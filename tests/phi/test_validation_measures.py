@@ -9,14 +9,14 @@ from clinveil.core.errors import InputError
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note
 from clinveil.corpus.people import Patient
-from clinveil.phi.validation.run import Survival
+from clinveil.phi.validation.run import NameSurvival
 
 RNG = np.random.default_rng
 PATIENTS = {"p1": Patient("p1", ("Mary", "Zoglor")), "p2": Patient("p2", ("Anton", "Vexmir"))}
 
 
 def test_known_patients_survival():
-    survival = Survival(PATIENTS, RNG(1))
+    survival = NameSurvival(PATIENTS, RNG(1))
     survival.add(Note("1", "p1", "Mary ZOGLOR came with Anton."), [Span(0, 4, "NAME")])
     survival.add(Note("2", "p2", "Vexmir left."), [Span(0, 6, "NAME")])
     survival.add(Note("3", "p9", "Mary"), [])
@@ -27,14 +27,14 @@ def test_known_patients_survival():
 
 
 def test_a_feed_of_other_patients_is_refused():
-    survival = Survival(PATIENTS, RNG(1))
+    survival = NameSurvival(PATIENTS, RNG(1))
     survival.add(Note("3", "p9", "Mary"), [])
     with pytest.raises(InputError, match="none of its 2 patients"):
         survival.findings("with the patient list")
 
 
 def test_notes_that_name_nobody_measure_nothing():
-    survival = Survival(PATIENTS, RNG(1))
+    survival = NameSurvival(PATIENTS, RNG(1))
     survival.add(Note("3", "p1", "The patient slept."), [])
     (only,) = survival.findings("with the patient list")
     assert only.value is None and "own name" in only.detail["why"]

@@ -13,7 +13,7 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.validation.design import KINDS, MIN_SAMPLE, Annotated, allocation, recall
+from clinveil.phi.validation.design import MIN_SAMPLE, STRATA, JudgedStratum, allocation, recall
 from clinveil.phi.validation.sample import Draw, locations, open_parts, suspected, usual_forms
 from clinveil.stats.intervals import (
     Interval,
@@ -107,23 +107,23 @@ def test_allocation_takes_all_of_few_and_so_many_in_all():
 
 def test_recall_by_hand():
     seen = [
-        Annotated(True, 100, 10, (1,) * 10),
-        Annotated(False, 50, 50, (1,) * 5),
-        Annotated(False, 1000, 100, (2,)),
+        JudgedStratum(True, 100, 10, (1,) * 10),
+        JudgedStratum(False, 50, 50, (1,) * 5),
+        JudgedStratum(False, 1000, 100, (2,)),
     ]
     found = recall(seen)
-    assert found.found == 100 and found.missed == 5 + 20
+    assert found.detected == 100 and found.missed == 5 + 20
     assert found.value == pytest.approx(100 / 125) and found.low < 0.8 < found.high
-    complete = recall([Annotated(True, 10, 10, (1,) * 9), Annotated(False, 20, 20, (1, 1))])
+    complete = recall([JudgedStratum(True, 10, 10, (1,) * 9), JudgedStratum(False, 20, 20, (1, 1))])
     assert complete == pytest.approx((9 / 11, 9 / 11, 9 / 11, 9, 2))
-    assert recall([Annotated(True, 10, 10), Annotated(False, 20, 20)]) is None
+    assert recall([JudgedStratum(True, 10, 10), JudgedStratum(False, 20, 20)]) is None
     with pytest.raises(ValueError):
-        recall([Annotated(True, 10, 0)])
+        recall([JudgedStratum(True, 10, 0)])
 
 
 def test_a_stratum_without_a_hit_is_part_of_the_interval():
-    none = recall([Annotated(True, 1000, 20, (1,) * 20), Annotated(False, 10_000, 100)])
-    fewer = recall([Annotated(True, 1000, 20, (1,) * 20), Annotated(False, 10_000, 50)])
+    none = recall([JudgedStratum(True, 1000, 20, (1,) * 20), JudgedStratum(False, 10_000, 100)])
+    fewer = recall([JudgedStratum(True, 1000, 20, (1,) * 20), JudgedStratum(False, 10_000, 50)])
     assert none.value == 1.0 and none.low < 0.75 and fewer.low < none.low
 
 
@@ -144,7 +144,7 @@ def draws(sizes, rates, n_locations, seed, rounds):
     """
     rng = np.random.default_rng(seed)
     truth = {name: rng.random(size) < rates[name] for name, size in sizes.items()}
-    found = sum(hits.sum() for name, hits in truth.items() if KINDS[name].found)
+    found = sum(hits.sum() for name, hits in truth.items() if STRATA[name].detected)
     value = found / sum(hits.sum() for hits in truth.values())
     taken = allocation(sizes, n_locations)
     held = 0
@@ -152,7 +152,7 @@ def draws(sizes, rates, n_locations, seed, rounds):
     for _ in range(rounds):
         some = {name: rng.choice(hits, taken[name], replace=False) for name, hits in truth.items()}
         seen = [
-            Annotated(KINDS[n].found, sizes[n], taken[n], (1,) * int(hits.sum()))
+            JudgedStratum(STRATA[n].detected, sizes[n], taken[n], (1,) * int(hits.sum()))
             for n, hits in some.items()
         ]
         one = recall(seen)
@@ -189,7 +189,7 @@ def test_the_interval_holds_the_truth_and_narrows_with_more_places():
 @pytest.mark.parametrize("leave", [0.2, 1.0, 3.0])
 @pytest.mark.parametrize("n_locations", [100, 200, 400])
 def test_coverage_over_many_corpora(leave, n_locations):
-    rates = {n: min(r * (1 if KINDS[n].found else leave), 1.0) for n, r in RATES.items()}
+    rates = {n: min(r * (1 if STRATA[n].detected else leave), 1.0) for n, r in RATES.items()}
     held = np.mean([draws(SIZES, rates, n_locations, seed, 5)[0] for seed in range(200)])
     assert held >= 0.93
 

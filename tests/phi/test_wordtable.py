@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching import wordtable
-from clinveil.phi.matching.wordtable import Column, Table, Tokens
+from clinveil.phi.matching.wordtable import Tokens, WordColumn, WordTable
 from clinveil.phi.tagger.features import kept_form
 from tagger_training.tokens import offsets, tokens
 
@@ -59,7 +59,7 @@ def test_what_is_known_of_a_word(text):
 
 
 def test_many_words_of_all_lengths_keep_their_numbers():
-    table = Table()
+    table = WordTable()
     words = [f"w{'x' * (n % 300)}{chr(97 + n % 26)}{chr(0x4E00 + n)}" for n in range(20_000)]
     first = table.scan(" ".join(words))[2]
     assert len(set(first.tolist())) == len(words)
@@ -79,7 +79,7 @@ def test_a_full_table_is_replaced_and_its_notes_keep_it(monkeypatch):
 
 def test_a_column_asks_once_a_word():
     asked = []
-    column = Column(lambda word: asked.append(word) or len(word), "int32")
+    column = WordColumn(lambda word: asked.append(word) or len(word), "int32")
     for text in ("one three three", "three one five"):
         found = Tokens(text)
         assert column(found.table, found.ids).tolist() == [len(word) for word in text.split()]
@@ -88,7 +88,7 @@ def test_a_column_asks_once_a_word():
 
 @pytest.mark.parametrize("workers", [4])
 def test_several_threads_share_a_table(workers, monkeypatch):
-    monkeypatch.setattr(Tokens, "_table", Table())
+    monkeypatch.setattr(Tokens, "_table", WordTable())
     texts = [
         " ".join(f"word{chr(0x4E00 + (7 * n + i) % 900)}x" for i in range(300)) for n in range(60)
     ]

@@ -10,11 +10,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from review_cases import TEXTS, decision_lines, deidentify, write_notes
+
+from clinveil.cli.main import main
+from clinveil.corpus.demo import write_demo
+from clinveil.phi.validation.queue import UNSURE, read_design, read_marks
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -36,7 +41,7 @@ def browser():
 
 
 @contextmanager
-def served(folder, *flags):
+def served(folder, *flags, out="out.parquet"):
     """A server of its own process, and the address that it prints; killed without notice at the
     end.
     """
@@ -45,7 +50,7 @@ def served(folder, *flags):
         "-m",
         "clinveil",
         "review",
-        "out.parquet",
+        out,
         "--set",
         "order=given",
         "--set",
@@ -73,7 +78,7 @@ class Reviewer:
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.goto(address)
-        self.wait("#counts", "notes done")
+        self.wait("#counts", " done")
 
     def press(self, *keys):
         for key in keys:
@@ -316,6 +321,38 @@ def test_a_window_at_twice_the_size_shows_everything_and_every_button_has_a_name
         page.keyboard.press("Tab")
         assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
         page.close()
+
+
+def test_a_sample_is_judged_blind_by_keyboard_and_gives_recall(tmp_path, monkeypatch, browser):
+    monkeypatch.chdir(tmp_path)
+    write_demo(tmp_path / "demo", 3, 5)
+    sample = ["--set", "locations=40", "--set", "quiet=true", "--workers", "1"]
+    assert main(["validate", "demo/notes.parquet", "-o", "validated", *sample]) == 0
+    places = passages = 0
+    with served(tmp_path, out="validated") as (_, address):
+        reviewer = Reviewer(browser, address)
+        assert reviewer.text("#notes-head") == "Locations"
+        while not reviewer.text("#counts").startswith("40 of 40"):
+            if "marked" in reviewer.text("#question"):
+                assert "Unsure" in reviewer.text("#done-text")
+                reviewer.press(("a", "r", "Enter")[places % 3])
+                places += 1
+            else:
+                reviewer.press(*(["w", "Enter"] if passages == 0 else []), "Enter")
+                passages += 1
+            if places + passages == 6:
+                reviewer.shot("sample")
+                reviewer.page.reload()
+                reviewer.wait("#counts", "6 of 40 locations done")
+        shown = reviewer.page.content().casefold()  # texts, titles and labels
+        assert not [word for word in ("score 1", "score 0", "tagger", "names:") if word in shown]
+        assert reviewer.said == []
+        reviewer.page.close()
+    marks = read_marks(tmp_path / "validated/review/first.jsonl", read_design(Path("validated")))
+    counts = Counter(marks.values())
+    assert len(marks) == 40 and passages > 1
+    assert counts[UNSURE] == places // 3 and counts[1] == (places + 2) // 3 + 1
+    assert main(["validate", "validated", "--marked", "validated/review/first.jsonl"]) == 0
 
 
 @pytest.mark.slow

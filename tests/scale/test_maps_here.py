@@ -17,7 +17,6 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import serial, threads
 from clinveil.scale.executor import ExecutorSettings, executors, opened_for
 from clinveil.scale.executors._cluster import Job, Outcome, environment, outcomes, scratch
-from clinveil.study.jamia_2020.study import StudySettings
 
 
 class TestSerial(MapContract):
@@ -43,7 +42,7 @@ def test_the_executors():
     assert executors.names() == ("local", "ray", "spark")
 
 
-@pytest.mark.parametrize("kind", [DeidentifySettings, ReleaseSettings, StudySettings])
+@pytest.mark.parametrize("kind", [DeidentifySettings, ReleaseSettings])
 def test_commands_take_the_same_flags(kind):
     settings = kind.model_validate(
         {"on": "spark", "address": "spark://h:7077", "workers": 3, "tasks": 640}

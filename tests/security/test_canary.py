@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from canary_desk import CANARIES, NUMBER, SENTENCE, exit_codes, folders, found, run
@@ -39,6 +40,9 @@ def desk(tmp_path_factory):
     table = table.set_column(2, "text", pa.array(texts, pa.string()))
     pq.write_table(table, root / "work" / "notes.parquet")
     pq.write_table(table.slice(0, 60), root / "work" / SOME)
+    trained = [patient in set(list(dict.fromkeys(patients))[:30]) for patient in patients]
+    pq.write_table(table.filter(pa.array(trained)), root / "work" / "train.parquet")
+    pq.write_table(table.filter(pc.invert(pa.array(trained))), root / "work" / "test.parquet")
     _broken(root / "work")
     return run(root, [*_good(), *_bad()])
 
@@ -66,20 +70,6 @@ def _broken(folder: Path) -> None:
     (folder / "pairs-broken.csv").write_text(
         f"term1,term2,score\n{CANARIES[0]},{CANARIES[1]},{CANARIES[4]}\n"
     )
-    rows = [f"{secret} of {i},{CANARIES[i % 5]} {i},{'ab'[i % 2]}" for i in range(40)]
-    (folder / "sentences.csv").write_text(
-        "\n".join(["sentence1,sentence2,label", *rows]), encoding="utf-8"
-    )
-    (folder / "sentences-one.csv").write_text(
-        f"sentence1,sentence2,label\n{secret},{secret},{CANARIES[0]}\n" * 2
-    )
-    groups = ["skin", "cancer", "blood", "respiratory", CANARIES[0]]
-    rows = [
-        f"{CANARIES[0]},{group},{code}" for group in groups for code in ("4019", "2859", secret)
-    ]
-    (folder / "diagnoses.csv").write_text(
-        "\n".join(["SUBJECT_ID,HADM_ID,ICD9_CODE", *rows]), encoding="utf-8"
-    )
     (folder / "keep.txt").write_text(f"{secret}\n", encoding="utf-8")
 
 
@@ -93,18 +83,6 @@ def _good() -> list[list[str]]:
     """Commands that end well."""
     notes = NOTES
     fast = FAST
-    nli = ["--set", "seeds=1", "--set", "epochs=2", "--set", "hidden=4"]
-    study = [
-        "study",
-        "jamia-2020",
-        notes,
-        "--label",
-        "diagnosis_group",
-        "--size",
-        "tiny",
-        "--set",
-        "baselines=false",
-    ]
     sets = ["lm.model=lstm", "lm.size=tiny", "lm.width=16", "lm.epochs=1", "lm.lanes=64"]
     write = [
         "release",
@@ -138,18 +116,6 @@ def _good() -> list[list[str]]:
     ]
     canaries = ["--set", "each=1", "--set", "repeats=4", "--json", "findings-canaries.json"]
     perplexity = ["--from", "synthetic/vault/model", "--json", "findings-perplexity.json"]
-    casing = [
-        "--set",
-        "size=tiny",
-        "--set",
-        "hidden=4",
-        "--set",
-        "epochs=1",
-        "--set",
-        "beam=2",
-        "--set",
-        "streams=200",
-    ]
     any_risk = [
         "--set",
         "max_names=1",
@@ -190,16 +156,6 @@ def _good() -> list[list[str]]:
         ],
         [
             "evaluate",
-            "nli",
-            "vectors",
-            "--train",
-            "sentences.csv",
-            "--json",
-            "findings-nli.json",
-            *nli,
-        ],
-        [
-            "evaluate",
             "classification",
             notes,
             "deid.parquet",
@@ -207,33 +163,6 @@ def _good() -> list[list[str]]:
             "diagnosis_group",
             "--set",
             "min_class=5",
-        ],
-        [*study, "-o", "study", "--set", "max_documents=150", "--set", "workers=1"],
-        ["evaluate", "casing", notes, "--json", "findings-casing.json", *casing],
-        [
-            "study",
-            "prepare",
-            "icd9",
-            notes,
-            "diagnoses.csv",
-            "-o",
-            "labelled.parquet",
-            "--set",
-            "admission=diagnosis_group",
-        ],
-        [
-            "study",
-            "prepare",
-            "medtext",
-            notes,
-            "-o",
-            "medtext",
-            "--set",
-            "train=60",
-            "--set",
-            "valid=9",
-            "--set",
-            "test=40",
         ],
         ["attack", "copies", "deid.parquet", *SIDES],
         [*write, "-o", "synthetic", "--set", "phi=false", *_set(*sets)],
@@ -248,29 +177,19 @@ def _good() -> list[list[str]]:
         ],
         ["release", SOME, "-o", "readable", "--as", "deidentified", "--again"],
         ["verify", "synthetic/release"],
-        ["evaluate", "perplexity", "medtext/test.parquet", "--set", "prepared=true", *perplexity],
+        ["evaluate", "perplexity", "test.parquet", *perplexity],
         [
             "evaluate",
             "perplexity",
-            "medtext/test.parquet",
+            "test.parquet",
             "--train",
             "synthetic/release",
-            "--set",
-            "prepared=true",
             "--set",
             "model=unigram",
         ],
         ["attack", "leaveout", SOME, "-o", "leaveout", *model, *leaveout],
         ["attack", "leaveout", SOME, "--mode", "unigram", "--json", "findings-leaveout.json"],
-        [
-            "attack",
-            "membership",
-            "medtext/train.parquet",
-            "medtext/test.parquet",
-            "--set",
-            "prepared=true",
-            *MEMBERS,
-        ],
+        ["attack", "membership", "train.parquet", "test.parquet", *MEMBERS],
         ["attack", "canaries", SOME, *model, *canaries],
     ]
 
@@ -279,7 +198,7 @@ def _set(*keys: str) -> list[str]:
     return [part for key in keys for part in ("--set", key)]
 
 
-SIDES = ["--training", "medtext/train.parquet", "--held-out", "medtext/test.parquet"]
+SIDES = ["--training", "train.parquet", "--held-out", "test.parquet"]
 MEMBERS = ["--from", "synthetic/vault/model", "--synthetic", f"{SYNTHETIC}/notes.parquet"]
 MEMBERS += ["--json", "findings-membership.json"]
 
@@ -299,19 +218,6 @@ def _bad() -> list[list[str]]:
         ["inspect", name] for name in broken[:-1]
     ]
     bad += [["evaluate", "similarity", "vectors", "--pairs", "pairs-broken.csv"]]
-    bad += [
-        ["evaluate", "nli", "vectors", "--train", name]
-        for name in ("sentences-one.csv", "bytes.csv")
-    ]
-    bad += [["evaluate", "casing", name] for name in ("bytes.csv", "ragged.csv")]
-    bad += [
-        ["study", "prepare", "icd9", NOTES, name, "-o", "never"]
-        for name in ("bytes.csv", "diagnoses.csv")
-    ]
-    bad += [
-        ["study", "prepare", "medtext", name, "-o", "never"]
-        for name in ("bytes.csv", "ragged.csv", "few.csv")
-    ]
     for name in ("bytes.csv", "ragged.csv", "few.csv"):
         synthetic = ["release", name, "-o", "never", "--as", "synthetic", *_set("lm.model=unigram")]
         bad += [synthetic, ["attack", "leaveout", name, "-o", "never-models"]]
@@ -370,8 +276,6 @@ def test_no_canary_in(desk, what):
         "report.html",
         "findings-inspect.json",
         "findings-similarity.json",
-        "findings-nli.json",
-        "findings-casing.json",
         "findings-perplexity.json",
         "findings-leaveout.json",
         "findings-membership.json",
@@ -383,9 +287,6 @@ def test_no_canary_in(desk, what):
         "leaveout/findings.json",
         "leaveout/units-model.csv",
         "leaveout/units-text.csv",
-        "study/findings.json",
-        "medtext/counts.json",
-        "medtext/hashes.json",
     ],
 )
 def test_no_canary_in_what_others_may_see(desk, name):
@@ -405,7 +306,7 @@ def test_scratch_text_is_gone(desk):
 
 
 def test_secrets_are_for_their_owner_only(desk):
-    places = ["out/vault", "raw/vault", "deid.parquet.vault", "vectors", "study", "medtext"]
+    places = ["out/vault", "raw/vault", "deid.parquet.vault", "vectors"]
     places += ["synthetic/vault", "counted/vault", "more/vault", "readable/vault", "leaveout"]
     for place in places:
         for path in [desk / "work" / place, *(desk / "work" / place).rglob("*")]:

@@ -21,9 +21,9 @@ from clinveil.corpus.people import write_patients
 PATIENTS = 12
 
 # Like canary_desk.RUN; a review is a process of its own, whose page is asked over 127.0.0.1 for
-# each canary, which becomes a name, and then to stop.
+# each canary, which becomes a name, and then to stop; without canaries, each note is finished.
 PROGRAM = """
-import csv, json, re, subprocess, sys
+import json, re, subprocess, sys
 from http.client import HTTPConnection
 from clinveil.cli.main import main
 
@@ -56,18 +56,13 @@ def review(arguments):
             verdicts = [{"place": place, "verdict": "drop"} for place in there if place != [start, end]]
             verdicts += [{"place": [start, end], "verdict": "keep", "span": [start, end, "NAME"]}]
             ask(port, "/api/act", {"at": at, "verdicts": verdicts, "done": True}, session)
+    notes = json.loads(ask(port, "/api/queue", {}, session))["notes"]
+    for at in range(0 if words else len(notes)):
+        ask(port, "/api/note", {"at": at}, session)
+        ask(port, "/api/act", {"at": at, "verdicts": [], "done": True}, session)
     ask(port, "/api/stop", {}, session)
     print(running.stdout.read())
     return running.wait(30)
-
-def mark(arguments):
-    with open(arguments[0]) as file:
-        rows = list(csv.DictReader(file))
-    with open(arguments[1], "w") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows({**row, "mark": "not"} for row in rows)
-    return 0
 
 def train(arguments):
     from pathlib import Path
@@ -83,7 +78,7 @@ def train(arguments):
         return error.exit_code
     return 0
 
-own = {"review": review, "mark": mark, "train": train}
+own = {"review": review, "train": train}
 for line in sys.stdin:
     name, *arguments = json.loads(line)
     print(name, own[name](arguments) if name in own else main([name, *arguments]), flush=True)
@@ -231,8 +226,16 @@ def _good() -> list[list[str]]:
             "findings-validate.json",
             *Q,
         ],
-        ["mark", "validated/locations.csv", "marks.csv"],
-        ["validate", "--marked", "marks.csv", "validated", "-q", "--json", "findings-recall.json"],
+        ["review", [], "validated", "--set", "quiet=true"],
+        [
+            "validate",
+            "--marked",
+            "validated/review/first.jsonl",
+            "validated",
+            "-q",
+            "--json",
+            "findings-recall.json",
+        ],
         ["train", N, GOLD[1], "own.npz"],
         [
             *measure,
@@ -314,7 +317,6 @@ def test_the_canaries_went_through_all_of_it(desk):
         "back.parquet",
         "errors.jsonl",
         "out.parquet.vault/spans.jsonl",
-        "validated/locations.csv",
     ):
         assert found(work / name), name
     assert len((work / FIRST).read_text().splitlines()) == 1 + 2 * len(CANARIES)
@@ -337,11 +339,7 @@ def test_no_canary_is_left_where_the_reviewers_saw_them(desk):
         "out.parquet.vault/review",
         "decided.parquet.vault",
         "most.csv.vault",
-        "validated/findings.json",
-        "validated/report.md",
-        "validated/design.json",
-        "validated/recall.json",
-        "validated/stages",
+        "validated",
         "own.npz",
         *(f"findings-{of}.json" for of in MEASURED),
     ],

@@ -48,7 +48,7 @@ def batches(rows, size=100):
 def classification(original, released, rng, label="label", crosswalk=None, **settings):
     how = ClassifierSettings(**{"min_class": 20, **settings})
     task = evaluate(original, released, label, rng, how, crosswalk=crosswalk)
-    return compared(task, "lr", rng, how)
+    return compared(task, "lr", rng)
 
 
 def figures(original, released, seed=1, **named):

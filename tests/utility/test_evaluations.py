@@ -17,9 +17,7 @@ ORDER = (
     "transfer",
     "similarity",
     "classification",
-    "nli",
     "perplexity",
-    "casing",
     "deidentification",
     "agreement",
 )

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from clinveil.utility.classifiers import ClassifierSettings, Job, Side, classifier
+from clinveil.utility.classifiers import Job, Side, classifier
 from clinveil.utility.labelled import Parts
 
 
@@ -23,7 +23,7 @@ def job(several=False):
     other = [text.replace("topicx", "topicx topicy") for text in texts]
     parts = Parts(np.arange(60), np.arange(60, 80), np.arange(80, 120))
     targets = np.stack([y == k for k in range(3)], axis=1) if several else y
-    return Job(Side(texts, other), targets, 3, parts, 1, ClassifierSettings()), y
+    return Job(Side(texts, other), targets, 3, parts, 1), y
 
 
 def test_equals_the_scikit_learn_pipeline():

@@ -86,7 +86,7 @@ COLUMNS = ("text", "id", "patient", "label")
 """Roles of columns: flags of every command that reads notes."""
 Flags = str | Mapping[str, str] | None
 """Names of settings that are flags, or panel of the help page -> names; None for all settings."""
-WITHOUT_CONFIG = ("attack ", "evaluate ", "study prepare ")
+WITHOUT_CONFIG = ("attack ", "evaluate ")
 """Commands with few settings, which `--set` gives; they have no `--config`."""
 
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from clinveil.cli.progress import say
 from clinveil.core.finding import Finding, write_findings
 from clinveil.report.cells import remarks, row
 from clinveil.report.numerals import NONE, terse
 
 if TYPE_CHECKING:
-    from clinveil.cli.command import Run, S
-    from clinveil.study.engine import Results
+    pass
 
 _WIDE = 160  # columns, if the output is not a terminal
 
@@ -104,16 +100,3 @@ def _texts(finding: Finding) -> Iterator[tuple[str, str, bool]]:
         False,
     )
     yield "p", finding.p_is, False
-
-
-def show_study(run: Run[S], results: Results, out: Path) -> None:
-    """Write findings to `--json`, print tables unless the findings go to stdout, and name the
-    secret folder.
-    """
-    from clinveil.study.tables import terminal
-
-    if run.json:
-        write_findings(run.json, run.command, results.findings, seed=results.settings.seed)
-    if run.json != "-":
-        typer.echo(terminal(results.tables))
-    say(f"SECRET: all of {out.name}; read {out.name}/tables.md")

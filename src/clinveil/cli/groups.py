@@ -19,7 +19,7 @@ from clinveil.core.words import first_paragraph
 
 PACKAGE = "clinveil.cli.commands"
 TOP = "demo inspect init-config deidentify validate review reidentify release compare verify report"
-TOP += " embed attack evaluate study"
+TOP += " embed attack evaluate"
 
 
 class Parsed(Protocol):
@@ -50,15 +50,14 @@ class Group:
     """A group of commands, defined in the `__init__.py` of its folder.
 
     Args:
-        name: as typed: `attack`, or `study prepare` for a group within a group.
+        name: as typed, such as `attack`.
     """
 
     def __init__(self, name: str, help: str, members: Registry[Parsed]) -> None:
         self.help = help
         self.members = members
         GROUPS[name] = members
-        outer, _, own = name.rpartition(" ")
-        (GROUPS[outer] if outer else COMMANDS).register(own)(self)
+        COMMANDS.register(name)(self)
 
     def parser(self) -> TyperGroup:
         """Return the parser of the group."""
@@ -75,7 +74,7 @@ class Group:
 
 def members_of(group: str, *first: str) -> Registry[Parsed]:
     """Return the commands in a group's folder, those of `first` before the others."""
-    return Registry(f"{group} command", f"{PACKAGE}.{group.replace(' ', '.')}", first=first)
+    return Registry(f"{group} command", f"{PACKAGE}.{group}", first=first)
 
 
 def group_class(members: Registry[Parsed]) -> type[TyperGroup]:

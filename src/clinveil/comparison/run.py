@@ -40,8 +40,8 @@ FINDINGS = "findings.json"
 PAGE = "compare.html"
 SECRET = """SECRET: all of this comparison. It must not leave.
 
-runs/ holds a run for each release that was compared, made with a public seed, so that anyone can undo it. Table, page
-and findings describe how well attacks on these notes work.
+runs/ holds a run for each release that was compared, made with a public seed, so that anyone can
+undo it. Table, page and findings describe how well attacks on these notes work.
 """
 _OUTPUT = {RUNS, TABLE, FINDINGS, PAGE}
 _KIND = Kind("comparison", notes={MARK: SECRET}, known=lambda ours, rest: ours and rest <= _OUTPUT)

@@ -28,7 +28,7 @@ from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import PEOPLE
 from clinveil.phi.detection.names.mentions import SAYS
 from clinveil.phi.detection.note import NoteView, Word, look_up, plain
-from clinveil.phi.matching.wordtable import Column
+from clinveil.phi.matching.wordtable import WordColumn
 from clinveil.phi.name_variants import (
     MISSPELT,
     NICKNAME,
@@ -43,7 +43,9 @@ from clinveil.phi.name_variants import (
 SURE = 0.85
 # of spans added by the index: less than `SURE`, so that their text does not enter the index
 SCORE = 0.8
-PROPAGATED = "heard"  # detector name in outputs, which must not change
+DETECTOR = "name-index"
+STAFF = "name of staff"
+"""Kind of variant of a name that is searched for in the notes of all patients."""
 _SHORTEST = 3
 _SHORTEST_STAFF = 4
 _SHORTEST_LOWER = 5
@@ -178,7 +180,7 @@ def _is_unlisted(written: str) -> bool:
     return word == lower and len(word) > 2 and not listed and not is_word(word)
 
 
-_UNLISTED = Column(_is_unlisted, np.bool_)  # not a mark: most runs do not need it
+_UNLISTED = WordColumn(_is_unlisted, np.bool_)  # not a mark: most runs do not need it
 
 
 def names_in(text: str, spans: Iterable[Span]) -> frozenset[Name]:
@@ -246,7 +248,7 @@ def mentions(
     irregular = (word for word in odd if not (word.isascii() and word.isalpha()))
     of_staff = (written & staff).union(word for word in irregular if name_form(word) in staff)
     # Lower-case word -> kind of variant.
-    wanted = dict.fromkeys(of_staff, PROPAGATED) | variants.among(written, odd)
+    wanted = dict.fromkeys(of_staff, STAFF) | variants.among(written, odd)
     wanted |= dict.fromkeys(variants.exact.intersection(note.words.lowers).difference(wanted), OWN)
     if wanted:
         yield from _Lookup(note, wanted, found).spans()
@@ -260,8 +262,8 @@ def _parts(pattern: re.Pattern[str], word: str) -> tuple[tuple[str, ...], tuple[
     return parts, tuple(filterfalse(exact_match_only, parts))
 
 
-_CAPITALISED = Column(lambda word: _parts(_CAPITALS, word))
-_ALL = Column(lambda word: _parts(_PIECE, word))
+_CAPITALISED = WordColumn(lambda word: _parts(_CAPITALS, word))
+_ALL = WordColumn(lambda word: _parts(_PIECE, word))
 
 
 def _outside(
@@ -269,7 +271,7 @@ def _outside(
 ) -> Iterator[Span]:
     """Yield the spans of ranges of the plain copy that are not within a span."""
     for start, end in ranges:
-        span = note.span(start, end, "NAME", PROPAGATED, SCORE, why)
+        span = note.span(start, end, "NAME", DETECTOR, SCORE, why)
         if _covering(found, span.start, span.end) is None:
             yield span
 
@@ -313,7 +315,7 @@ class _Lookup:
         if word.classes & _AMBIGUOUS or len(word.text) < _SHORTEST or self._before_noun(index):
             return False
         if word.capital:
-            return why not in (MISSPELT, NICKNAME, PROPAGATED) or not word.shouted or word.listed
+            return why not in (MISSPELT, NICKNAME, STAFF) or not word.shouted or word.listed
         return (
             why == OWN
             and (word.listed or len(word.text) >= _SHORTEST_LOWER)

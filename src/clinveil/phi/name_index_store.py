@@ -19,7 +19,7 @@ from clinveil.phi.name_index import NameIndex, without_words
 from clinveil.phi.name_variants import Name
 
 # Number of patients with a lower-case use of an unlisted word from which it is not a name, and from
-# which the include-list (`include_list.py`) accepts it.
+# which the include-list (`finder.off_list`) accepts it.
 USUAL = 3
 COMMON = 4
 _QUERY_SIZE = 500  # parameters of one query

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from clinveil.attacks.text.uniqueness import kept_columns
 from clinveil.core.errors import GateError, InputError, UsageError
-from clinveil.core.neural import need_torch
 from clinveil.core.progress import track
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
@@ -38,7 +37,6 @@ from clinveil.releases.held_out import SplitRows
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial
 from clinveil.scale.pieces import Broken, each
-from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.algorithms.cbow import need_gensim
 from clinveil.vectors.count import MANY_WORDS
 from clinveil.vectors.files import load_vectors
@@ -198,8 +196,6 @@ def prepared(
     """Read and validate the input of a run; `over` is the executor for part files."""
     settings.vectors.refuse_beside(vectors)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
-    if any_neural(settings.model):
-        need_torch()  # fail now instead of hours later
     if vectors is None:
         need_gensim(settings.vectors.algorithm)
     keep = settings.identifiers.opened(settings.keep)

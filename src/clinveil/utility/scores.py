@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.finding import Better, Finding
+from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints
 from clinveil.stats.intervals import bootstrap_weights, clopper_pearson
 
@@ -136,13 +136,22 @@ class Scores:
         if len(guesses) > 1:
             each = [score(metric, self._truth, guess) for guess in guesses]
             more |= {"seed_sd": float(np.std(each, ddof=1)), "worst": min(each), "best": max(each)}
-        return self._finding(
-            *(_MEASURES[metric], mean(self._all), "higher", (low, high), more),
+        return Finding(
+            f"utility.classification{_MEASURES[metric]}",
+            mean(self._all),
+            len(self._truth),
+            "higher",
+            low=low,
+            high=high,
             chance=None if np.isnan(guessed) else guessed,
             control=self._scores(metric, shuffled)(self._all) if shuffled else None,
             chance_is="always the most frequent class",
             control_is="training labels shuffled" if shuffled else "",
             control_kind="negative" if shuffled else None,
+            unit=UNIT,
+            method=METHOD,
+            source=SOURCE,
+            detail=self._detail | more,
         )
 
     def loss(
@@ -156,21 +165,18 @@ class Scores:
             return ours(weights) - theirs(weights)
 
         more = {"metric": metric, "why": "a difference has no chance level"}
-        span = bootstrap_weights(self._patients, lost, rng)
-        return self._finding(_MEASURES[metric] + "_loss", lost(self._all), "lower", span, more)
-
-    def _finding(
-        self,
-        measure: str,
-        value: float,
-        better: Better,
-        span: tuple[float, float],
-        detail: dict[str, Any],
-        **more: Any,
-    ) -> Finding:
-        more |= {"unit": UNIT, "method": METHOD, "source": SOURCE, "detail": self._detail | detail}
+        low, high = bootstrap_weights(self._patients, lost, rng)
         return Finding(
-            f"utility.classification{measure}", value, len(self._truth), better, *span, **more
+            f"utility.classification{_MEASURES[metric]}_loss",
+            lost(self._all),
+            len(self._truth),
+            "lower",
+            low=low,
+            high=high,
+            unit=UNIT,
+            method=METHOD,
+            source=SOURCE,
+            detail=self._detail | more,
         )
 
 

@@ -1,5 +1,4 @@
-"""Names and diagnoses as vectors: who has which diagnosis, their distances, and the target
-diagnoses.
+"""Names and diagnoses as vectors: who has which diagnosis, and their distances.
 
 A name is the mean of its words' vectors, a diagnosis the mean of its description's. Words without a
 vector are left out of the mean, and so are single letters of names (initials). A name or diagnosis
@@ -14,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,20 +30,8 @@ from clinveil.vectors.table import Vectors
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
-TOPS = (1, 5)  # number of diagnoses guessed: A@1 and A@5
 SWAPPED = "names permuted once among patients with similar name frequency and number of diagnoses"
 COUNTED = "a count: nothing is guessed, so there is no chance level and no control"
-PAPER_TARGETS = (
-    *(
-        "constipation",
-        "diarrhea",
-        "vaginitis",
-        "sexual dysfunction",
-        "urinary infection",
-        "herpes genitalis",
-    ),
-    *("dementia", "anorexia", "alcoholism", "threatened abortion", "AIDS"),
-)
 
 
 def each_model(
@@ -260,52 +246,3 @@ def distance_matrix(names: Doubles, diagnoses: Doubles, metric: str) -> Doubles:
 def _unit(points: Doubles) -> Doubles:
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     return np.asarray(np.divide(points, lengths, out=np.zeros_like(points), where=lengths > 0))
-
-
-def target_columns(
-    wanted: Sequence[str], known: Sequence[str], codes: Mapping[str, str]
-) -> tuple[list[int], dict[str, int]]:
-    """Return the target codes: codes that are a target, or have a target's words as their
-    description.
-
-    Args:
-        wanted: descriptions or codes. known: codes with a vector. codes: code -> description.
-
-    Returns: their indices in `known`, sorted; and for a finding the number of targets named, of
-    targets without a code,
-        and of their codes without a vector.
-    """
-    forms = {tuple(words(target)) for target in wanted if words(target)}
-    exact = {target.strip() for target in wanted}
-    matching = [
-        code
-        for code, description in codes.items()
-        if code in exact or tuple(words(description)) in forms
-    ]
-    description = {tuple(words(codes[code])) for code in matching}
-    unknown = sum(
-        t.strip() not in matching and tuple(words(t)) not in description
-        for t in dict.fromkeys(wanted)
-    )
-    index = {code: column for column, code in enumerate(known)}
-    columns = sorted(index[code] for code in matching if code in index)
-    without = {"targets_unknown": unknown, "targets_without_vector": len(matching) - len(columns)}
-    return columns, {"targets_wanted": len(set(wanted)), **without}
-
-
-def read_targets(path: Path) -> list[str]:
-    """Read target diagnoses or codes, one per line, of a text file. Raises InputError if it is
-    empty or not UTF-8.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise InputError(
-            "not a UTF-8 text file", where=path.name, hint="write one diagnosis per line"
-        ) from None
-    wanted = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
-    if not wanted:
-        raise InputError(
-            "contains no diagnoses", where=path.name, hint="write one diagnosis per line"
-        )
-    return wanted

@@ -1,4 +1,4 @@
-"""`clinveil review`: Review and correct detected identifiers in a local browser."""
+"""`clinveil review`: Correct detected identifiers, or judge a sample, in a local browser."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.progress import say
 from clinveil.core.progress import track
 from clinveil.core.settings import QUIET, Settings, flag
-from clinveil.phi.review.desk import Order, decisions_of, open_desk, past_run, review_queue
+from clinveil.phi.review.desk import Order, decisions_of, open_desk, review_queue
+from clinveil.phi.validation.queue import SampledRun, review_of
 
-_OUT = "Output of clinveil deidentify: notes with residues, or all with --spans."
+_OUT = "Output of clinveil deidentify (notes with residues, or all with --spans) or of validate."
 Reviewed = Annotated[Path, typer.Argument(help=_OUT, metavar="OUT")]
 NotesNow = Annotated[Path | None, typer.Option("--notes", help="The notes, if they were moved.")]
 VaultOf = Annotated[
@@ -41,26 +42,32 @@ class ReviewSettings(Settings):
 def review(
     run: Run[ReviewSettings], out: Reviewed, notes: NotesNow = None, vault: VaultOf = None
 ) -> None:
-    """Review and correct detected identifiers in a local browser."""
-    how = run.settings
-    past = past_run(out, vault=vault, notes=notes)
-    run.say("sorting the notes by doubt" if how.order == "worst" else "reading the notes")
-    entries = review_queue(track(past.entries(), "notes", run.say), how.most, how.order)
-    with open_desk(past, entries, how.reviewer) as work:
+    """Correct detected identifiers, or judge a sample, in a local browser."""
+    settings = run.settings
+    reviewed = review_of(out, vault=vault, notes=notes)
+    order = "given" if isinstance(reviewed, SampledRun) else settings.order
+    run.say("sorting the notes by doubt" if order == "worst" else "reading the notes")
+    entries = review_queue(track(reviewed.entries(), "notes", run.say), settings.most, order)
+    with open_desk(reviewed, entries, settings.reviewer) as desk:
         try:
             from clinveil.phi.review.server import ReviewServer  # imports the network only now
 
-            with ReviewServer(work, how.port) as server:
+            with ReviewServer(desk, settings.port) as server:
                 typer.echo(f"open {server.address}")
                 say("the address works once, on this machine; end with Ctrl-C or Stop on the page")
                 server.serve_forever()
         finally:
-            done, all = work.progress()
-            decided = decisions_of(past.vault, how.reviewer)
+            done, total = desk.progress()
+            decided = decisions_of(reviewed.vault, settings.reviewer)
+            blind = isinstance(reviewed, SampledRun)
             say(
-                f"{done} of {all} notes are reviewed; each decision is saved in"
-                f" {'/'.join(decided.parts[-3:])}"
+                f"{done} of {total} {'locations' if blind else 'notes'} are reviewed; each decision"
+                f" is saved in {'/'.join(decided.parts[-3:])}"
             )
-            say(
-                f"to apply them: clinveil deidentify {past.notes.name} -o NEW --decisions {decided}"
-            )
+            if blind:
+                say(f"to estimate recall: clinveil validate --marked {decided} {out}")
+            else:
+                say(
+                    f"to apply them: clinveil deidentify {reviewed.notes.name} -o NEW"
+                    f" --decisions {decided}"
+                )

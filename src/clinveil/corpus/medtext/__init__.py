@@ -2,15 +2,9 @@
 split by patient.
 """
 
-from clinveil.corpus.medtext.form import DEIDENTIFIED, EON, EOS, UNK, medtext, splitter
-from clinveil.corpus.medtext.prepare import (
-    PARTS,
-    Dictionary,
-    SplitSizes,
-    dictionary,
-    split_notes,
-    with_unknown,
-)
+from clinveil.corpus.medtext.form import DEIDENTIFIED, EON, EOS, UNK, medtext
+from clinveil.corpus.medtext.frequent_words import Dictionary, dictionary, with_unknown
+from clinveil.corpus.medtext.split import PARTS, SplitSizes, split_notes
 
 __all__ = [
     "DEIDENTIFIED",
@@ -23,6 +17,5 @@ __all__ = [
     "dictionary",
     "medtext",
     "split_notes",
-    "splitter",
     "with_unknown",
 ]

@@ -3,17 +3,15 @@ sentences.
 
 De-identification tags become one token. Lines of notes are wrapped at a fixed width, not at
 sentences.
-Source: paper C, section 3.1, and its released preprocessing; optionally with spaCy's tokenizer.
+Source: paper C, section 3.1, and its released preprocessing.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from clinveil.core.errors import MissingExtra
 from clinveil.core.spans import LABELS
 
 # a rare word; end of a line; end of a note
@@ -143,14 +141,14 @@ def sentences(paragraph: str) -> list[list[str]]:
     Source: paper C's code accepts sentence boundaries only after . ? ! and splits after every
     colon.
     """
-    return list(_sentences(tokens(paragraph)))
+    return list(sentences_of(tokens(paragraph)))
 
 
-def _sentences(row: list[str]) -> Iterator[list[str]]:
+def sentences_of(row: list[str]) -> Iterator[list[str]]:
+    """Yield the sentences of a row of tokens; see `sentences`."""
     current: list[str] = []
-    ended = quoted = (
-        False  # the last token except closing marks was . ? or !; an odd number of " so far
-    )
+    ended = False  # the last token except closing marks was . ? or !
+    quoted = False  # an odd number of " so far
     for token, following in zip(row, [*row, ""][1:], strict=True):
         current.append(token)
         if token == '"':
@@ -171,29 +169,6 @@ def _continues(following: str, quoted: bool) -> bool:
     mark.
     """
     return quoted if following == '"' else following in _AFTER or following[:1].islower()
-
-
-def splitter(kind: Literal["rules", "spacy"] = "rules") -> Splitter:
-    """Return the function that splits paragraphs. Raises MissingExtra if spaCy is requested but not
-    installed.
-    """
-    return sentences if kind == "rules" else _spacy()
-
-
-@cache
-def _spacy() -> Splitter:
-    try:
-        import spacy  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        raise MissingExtra("spaCy", "spacy") from None
-    language: Any = spacy.blank("en")
-    language.tokenizer.add_special_case(DEIDENTIFIED, [{"ORTH": DEIDENTIFIED}])
-
-    def split(paragraph: str) -> list[list[str]]:
-        """Split with spaCy's tokenizer and our sentence rules; no spaCy model is needed."""
-        return list(_sentences([t.text.strip() for t in language(paragraph) if t.text.strip()]))
-
-    return split
 
 
 def medtext(text: str, *, tags: Tags = "all", split: Splitter = sentences) -> str:

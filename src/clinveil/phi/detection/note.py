@@ -22,12 +22,12 @@ from clinveil.core.markup import Markup, read_markup
 from clinveil.core.spans import LABELS, Span
 from clinveil.core.tokens import IGNORABLE
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.phi.matching.wordtable import FIRST_WORD, Column, Tokens, marks
+from clinveil.phi.matching.wordtable import FIRST_WORD, Tokens, WordColumn, marks
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
     from clinveil.phi.detection.staff import StaffNames
-    from clinveil.phi.matching.matcher import Tables
+    from clinveil.phi.matching.matcher import AnchorTables
 
 
 _RUN = re.compile(r"[^\x00-\x7f]+|[\x00-\x7f]+")
@@ -233,7 +233,7 @@ class NoteView:
         return frozenset(self.words.texts).intersection(self.words.lowers)
 
     @cached_property
-    def candidates(self) -> dict[Tables, dict[int, list[int]]]:
+    def candidates(self) -> dict[AnchorTables, dict[int, list[int]]]:
         """Cache of `matcher.candidates`, by the tables in use when it was computed."""
         return {}
 
@@ -270,7 +270,7 @@ class Words(Sequence[Word]):
         self.classes = [classes for _, _, classes in rows]
         self._cache: dict[int, Word] = {}
 
-    def column(self, of: Column) -> NDArray[Any]:
+    def column(self, of: WordColumn) -> NDArray[Any]:
         """Return the value of a column for each word."""
         return of(self.tokens.table, self.ids)
 
@@ -321,4 +321,4 @@ def look_up(word: str) -> tuple[str, str, int]:
     return word, word.lower(), lexical_classes(word)
 
 
-_LOOKED_UP = Column(look_up)
+_LOOKED_UP = WordColumn(look_up)

@@ -26,7 +26,7 @@ from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import is_word
 from clinveil.phi.detection.note import NoteView, Word, look_up
-from clinveil.phi.matching.wordtable import Column
+from clinveil.phi.matching.wordtable import WordColumn
 
 _SHORTEST = 4
 _SHORTEST_SHOUTED = 5
@@ -122,7 +122,7 @@ def _is_ambiguous(form: str) -> bool:
     return bool(lexical_classes(form) & _AMBIGUOUS) or is_word(form)
 
 
-_CODES = Column(lambda written: _hash(name_form(look_up(written)[1])), np.uint64)
+_CODES = WordColumn(lambda written: _hash(name_form(look_up(written)[1])), np.uint64)
 
 
 def _pair(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -47,7 +47,7 @@ class _Anchors:
 
     def __init__(self) -> None:
         self._numbers: dict[Anchor, int] = {}
-        self._tables: Tables | None = None
+        self._tables: AnchorTables | None = None
         self._lock = Lock()
 
     def number(self, anchor: Anchor) -> int:
@@ -58,16 +58,16 @@ class _Anchors:
                 self._tables = None
         return self._numbers[anchor]
 
-    def tables(self) -> Tables:
+    def tables(self) -> AnchorTables:
         """Return the tables of all patterns so far."""
         tables = self._tables
         if tables is None:
             with self._lock:
-                tables = self._tables = Tables(tuple(self._numbers))
+                tables = self._tables = AnchorTables(tuple(self._numbers))
         return tables
 
 
-class Tables:
+class AnchorTables:
     """Arrays for all patterns known at one time."""
 
     def __init__(self, anchors: Sequence[Anchor]) -> None:
@@ -108,9 +108,7 @@ class Tables:
         return {int(owners[a]): offsets[a:b].tolist() for a, b in pairwise(edges) if a < b}
 
     def _of_strings(self, text: str) -> Ints:
-        """Return the strings of a text: pattern, first offset and last offset of each, by
-        offset.
-        """
+        """Return the strings of a text: anchor, first offset and last offset of each, by offset."""
         letters = f"{EDGE}{_NOT_ASCII.sub(EDGE, text.translate(_LETTERS))}{EDGE}"
         exact = _matches(self._exact, letters)
         folded = _matches(self._folded, letters.lower())
@@ -129,8 +127,8 @@ class Tables:
     def _of_signs(self, text: NDArray[np.uint8]) -> Ints:
         """Return the same for signs."""
         offsets = np.flatnonzero(self._any_sign[text])
-        patterns, places = np.nonzero(self._signs[:, text[offsets]])
-        return np.array((patterns, offsets[places], offsets[places]), np.int32)
+        anchors, columns = np.nonzero(self._signs[:, text[offsets]])
+        return np.array((anchors, offsets[columns], offsets[columns]), np.int32)
 
     def _of_digits(self, text: NDArray[np.uint8]) -> Ints:
         """Return the same for runs of digits; non-ASCII characters count as digits."""
@@ -139,9 +137,9 @@ class Tables:
         edges = np.flatnonzero(numeric[1:] != numeric[:-1])
         begins = edges[::2]
         ends = edges[1::2]
-        runs, patterns = np.nonzero((ends - begins)[:, None] >= self._digits)
+        runs, anchors = np.nonzero((ends - begins)[:, None] >= self._digits)
         lasts = np.minimum(ends, begins + LONGEST_RUN) - 1
-        return np.array((patterns, begins[runs], lasts[runs]), np.int32)
+        return np.array((anchors, begins[runs], lasts[runs]), np.int32)
 
 
 @kernel
@@ -241,7 +239,7 @@ def matcher(pattern: re.Pattern[str], anchor: Anchor | None) -> Matcher:
 
 
 def candidates(note: NoteView) -> dict[int, list[int]]:
-    """Return `Tables.starts` of a note, computed once."""
+    """Return `AnchorTables.starts` of a note, computed once."""
     tables = _anchors.tables()
     if tables not in note.candidates:
         note.candidates[tables] = tables.starts(note)

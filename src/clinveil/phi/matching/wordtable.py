@@ -2,7 +2,7 @@
 tokens.
 
 Properties of a word (lexical classes, tagger row, cues) are computed once per distinct word and
-cached in a `Column`, so that a note needs array look-ups instead of one dictionary look-up per
+cached in a `WordColumn`, so that a note needs array look-ups instead of one dictionary look-up per
 word. A table that becomes too large is replaced by an empty one; `Tokens` keep a reference to their
 table.
 """
@@ -123,18 +123,18 @@ def _scan(
     return starts[:count], ends[:count], ids[:count], words
 
 
-class Table(dict[str, int]):
+class WordTable(dict[str, int]):
     """Distinct words read so far, with their ids.
 
     Attributes:
         words: by id minus `FIRST_WORD`; as secret as the notes.
-        columns: for each `Column`, which tokens have a value, and the values.
+        columns: for each `WordColumn`, which tokens have a value, and the values.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.words: list[str] = []
-        self.columns: WeakKeyDictionary[Column, list[NDArray[Any]]] = WeakKeyDictionary()
+        self.columns: WeakKeyDictionary[WordColumn, list[NDArray[Any]]] = WeakKeyDictionary()
         self._letters = 0
         self._lock = Lock()
 
@@ -185,11 +185,11 @@ class Tokens:
         table: the table of their ids. starts, ends: their offsets. ids: their ids.
     """
 
-    _table = Table()  # of this process
+    _table = WordTable()  # of this process
 
     def __init__(self, text: str) -> None:
         if Tokens._table.full:
-            Tokens._table = Table()
+            Tokens._table = WordTable()
         self.text = text
         self.table = Tokens._table
         self.starts, self.ends, self.ids = self.table.scan(text)
@@ -211,7 +211,7 @@ class Tokens:
         return np.flatnonzero(self.ids >= FIRST_WORD)
 
 
-class Column:
+class WordColumn:
     """Property of tokens, computed when a token first occurs and cached with the table.
 
     Args:
@@ -222,7 +222,7 @@ class Column:
         self.of = of
         self.dtype = np.dtype(dtype)
 
-    def __call__(self, table: Table, ids: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, table: WordTable, ids: NDArray[Any]) -> NDArray[Any]:
         """Return the values of some token ids."""
         known, values = self._arrays(table)
         if not (
@@ -233,7 +233,7 @@ class Column:
                 known[number] = True
         return values.take(ids)
 
-    def _arrays(self, table: Table) -> list[NDArray[Any]]:
+    def _arrays(self, table: WordTable) -> list[NDArray[Any]]:
         arrays = table.columns.get(self)
         if arrays is None or arrays[0].size < table.size:
             size = max(1 << 12, 2 * table.size)
@@ -256,14 +256,14 @@ class Marks:
 
     def __init__(self) -> None:
         self._predicates: list[Callable[[str], bool]] = []
-        self.column = Column(self._of, np.int32)
+        self.column = WordColumn(self._of, np.int32)
 
     def add(self, predicate: Callable[[str], bool]) -> int:
         """Add a predicate on a word in its original case; return its bit."""
         if len(self._predicates) == _MOST_MARKS:
             raise ValueError(f"at most {_MOST_MARKS} marks are possible")
         self._predicates.append(predicate)
-        self.column = Column(self._of, np.int32)
+        self.column = WordColumn(self._of, np.int32)
         return 1 << (len(self._predicates) - 1)
 
     def _of(self, word: str) -> int:

@@ -118,7 +118,8 @@ def _read_verdict(item: Mapping[str, Any]) -> tuple[Offsets, Verdict | str]:
     start, end = item["place"]
     verdict: Verdict | str = {"drop": None, OPEN: OPEN, "keep": OPEN}[item["verdict"]]
     if item["verdict"] == "keep":
-        verdict = Kept(*item["span"])
+        first, last, label = item["span"]
+        verdict = Kept(first, last, label)
         _check(verdict.start, verdict.end)
         if verdict.label not in LABELS:
             raise ValueError
@@ -298,7 +299,10 @@ def revised(spans: Iterable[Span], *decided: Mapping[Offsets, Verdict]) -> list[
     unreviewed = (
         s for s in detected.values() if not any(a <= s.start and s.end <= b for a, b in reviewed)
     )
-    return united([*(detected.get(keep) or Span(*keep, REVIEW) for keep in kept), *unreviewed])
+    confirmed = (
+        detected.get(keep) or Span(keep.start, keep.end, keep.label, REVIEW) for keep in kept
+    )
+    return united([*confirmed, *unreviewed])
 
 
 def _merged(intervals: Iterable[Offsets]) -> list[Offsets]:

@@ -18,7 +18,7 @@ from heapq import nlargest
 from itertools import groupby, islice
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import default_vault, read_json
@@ -38,6 +38,7 @@ from clinveil.phi.review.decisions import (
     DecisionLog,
     Kept,
     NoteDecisions,
+    Offsets,
     Verdict,
     decision_log,
     hash_key,
@@ -61,7 +62,7 @@ _SHORT = 4  # letters; shorter upper-case words are mostly abbreviations
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReviewEntry:
     """A note of the queue.
 
     Attributes:
@@ -117,7 +118,7 @@ class PastRun:
         patients = read_patients(settings.patients) if settings.patients else None
         return Deidentifier.of(settings, self.key, patients=patients)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[ReviewEntry]:
         """Yield all notes with their spans, in order, or those with residues if the run stored no
         others.
 
@@ -140,9 +141,31 @@ class PastRun:
                 residues = _as_spans(note.text, residues_waiting[1], spans)
                 residues_waiting = next(left, None)
             if residues or self.settings.spans:
-                yield Entry(note, spans, tuple(suspects(note.text, spans)), number, residues)
+                yield ReviewEntry(note, spans, tuple(suspects(note.text, spans)), number, residues)
         if waiting is not None or residues_waiting is not None:
             raise InputError(_CHANGED, hint=_NOTES)
+
+
+class Reviewable(Protocol):
+    """A run whose entries are reviewed; its vault gets the files of decisions."""
+
+    @property
+    def vault(self) -> Path:
+        """Private folder of the run."""
+        ...
+
+    @property
+    def key(self) -> Key:
+        """Key from which that of the text hashes is derived."""
+        ...
+
+    def deidentifier(self) -> Deidentifier | None:
+        """Return what treats the notes; None if reviewers must not see detections."""
+        ...
+
+    def entries(self) -> Iterator[ReviewEntry]:
+        """Yield the notes or excerpts to review, in order."""
+        ...
 
 
 def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None) -> PastRun:
@@ -182,7 +205,7 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
     return PastRun(folder_of_run, read, settings.but(**files, decisions=()))
 
 
-def review_queue(entries: Iterable[Entry], most: int, order: Order) -> list[Entry]:
+def review_queue(entries: Iterable[ReviewEntry], most: int, order: Order) -> list[ReviewEntry]:
     """Return the notes to review, at most `most`; only these are kept in memory."""
     if order == "given":
         return list(islice(entries, most))
@@ -216,12 +239,15 @@ def _lines(path: Path) -> Iterator[tuple[str, Span, str]]:
         for number, line in enumerate(file, 1):
             try:
                 row = json.loads(line)
-                source = row["detector"], row["score"], row.get("why", "")
-                yield (
-                    row["note_id"],
-                    Span(row["start"], row["end"], row["label"], *source),
-                    row["text"],
+                span = Span(
+                    row["start"],
+                    row["end"],
+                    row["label"],
+                    row["detector"],
+                    row["score"],
+                    row.get("why", ""),
                 )
+                yield row["note_id"], span, row["text"]
             except (ValueError, KeyError, TypeError, InputError):
                 raise InputError(
                     f"line {number}: invalid span", where=path.name, hint=AGAIN
@@ -233,8 +259,16 @@ def _residues(path: Path) -> Iterator[FoundResidue]:
     with path.open(encoding="utf-8") if path.is_file() else nullcontext(()) as file:
         for number, line in enumerate(file, 1):
             try:
-                yield FoundResidue(**json.loads(line))
-            except (ValueError, TypeError):
+                row = json.loads(line)
+                yield FoundResidue(
+                    note_id=row["note_id"],
+                    start=row["start"],
+                    end=row["end"],
+                    label=row["label"],
+                    text=row["text"],
+                    context=row["context"],
+                )
+            except (ValueError, KeyError, TypeError):
                 raise InputError(
                     f"line {number}: invalid residue", where=path.name, hint=AGAIN
                 ) from None
@@ -258,7 +292,8 @@ class Desk:
     """One reviewer's session. The public methods are the API of the page.
 
     Args:
-        treat: replaces spans with the settings of the run.
+        treat: replaces spans with the settings of the run. None hides from the page what was
+            detected: it shows no treated text and no doubt.
         log: the reviewer's decisions.
         key: key of the text hashes, in hex.
 
@@ -268,8 +303,8 @@ class Desk:
 
     def __init__(
         self,
-        entries: Sequence[Entry],
-        treat: Deidentifier,
+        entries: Sequence[ReviewEntry],
+        treat: Deidentifier | None,
         log: DecisionLog,
         *,
         key: str,
@@ -296,100 +331,113 @@ class Desk:
         """Return the list of notes with their progress, and all labels."""
         return {
             "reviewer": self.reviewer,
+            "blind": self._treat is None,
             "labels": [{"label": label, "means": meaning} for label, meaning in LABELS.items()],
-            "notes": [self._listed(at) for at in range(len(self.entries))],
+            "notes": [self._listed(index) for index in range(len(self.entries))],
         }
 
-    def note(self, at: int) -> Json:
+    def note(self, index: int) -> Json:
         """Return a note: its text, its suspects and the result of `_state`."""
-        entry = self._entry(at)
+        entry = self._entry(index)
         return {
             "text": entry.note.text,
             "suspects": [list(span) for span in entry.suspects],
-            **self._state(at),
+            **self._state(index),
         }
 
-    def act(self, at: int, verdicts: Sequence[Mapping[str, Any]], done: bool | None = None) -> Json:
+    def act(
+        self, index: int, verdicts: Sequence[Mapping[str, Any]], done: bool | None = None
+    ) -> Json:
         """Apply a step: verdicts on spans, and whether the note is done. Raises InputError for an
         invalid step.
         """
-        entry = self._entry(at)
+        entry = self._entry(index)
         try:
             change = Change.of_line({"set": verdicts, "done": done})
         except (ValueError, TypeError, KeyError):
             raise InputError("invalid decision") from None
         with self._lock:
-            self._refuse(entry, self._decided(at), change)
+            self._refuse(entry, self._decided(index), change)
             if change.verdicts or change.done is not None:
                 self._log.add(entry.note.note_id, change)
-        return self._state(at)
+        return self._state(index)
 
-    def undo(self, at: int) -> Json:
+    def undo(self, index: int) -> Json:
         """Revert the last step on a note."""
-        entry = self._entry(at)
+        entry = self._entry(index)
         with self._lock:
-            self._decided(at)
+            self._decided(index)
             self._log.undo(entry.note.note_id)
-        return self._state(at)
+        return self._state(index)
 
     def search(self, words: str) -> Json:
         """Search the notes of the queue, ignoring case. Each hit is [note, start, end]."""
         query = words.lower()
         hits = list[list[int]]()
-        for at, entry in enumerate(self.entries if query.strip() else ()):
+        for index, entry in enumerate(self.entries if query.strip() else ()):
             text = entry.note.text.lower()
             # Some letters become longer in lower case, which would shift offsets.
             if len(text) != len(entry.note.text):
                 text = "".join(low if len(low := c.lower()) == 1 else c for c in entry.note.text)
             start = text.find(query)
             while start >= 0 and len(hits) < _MAX_HITS:
-                hits.append([at, start, start + len(query)])
+                hits.append([index, start, start + len(query)])
                 start = text.find(query, start + len(query))
         return {"hits": hits, "all": len(hits) < _MAX_HITS}
 
     def progress(self) -> tuple[int, int]:
         """Return the number of completed notes and of all notes."""
-        return sum(self._decided(at).done for at in range(len(self.entries))), len(self.entries)
+        return sum(self._decided(index).done for index in range(len(self.entries))), len(
+            self.entries
+        )
 
-    def _entry(self, at: int) -> Entry:
-        if type(at) is not int or not 0 <= at < len(self.entries):
+    def _entry(self, index: int) -> ReviewEntry:
+        if type(index) is not int or not 0 <= index < len(self.entries):
             raise InputError("no such note in the queue")
-        return self.entries[at]
+        return self.entries[index]
 
-    def _decided(self, at: int) -> NoteDecisions:
-        return self._log.of(self.entries[at].note.note_id, self._hashes[at])
+    def _decided(self, index: int) -> NoteDecisions:
+        return self._log.of(self.entries[index].note.note_id, self._hashes[index])
 
-    def _listed(self, at: int) -> Json:
-        entry = self.entries[at]
-        decided = self._decided(at)
-        counts = {
-            "spans": len(entry.shown),
-            "suspects": len(entry.suspects),
+    def _listed(self, index: int) -> Json:
+        entry = self.entries[index]
+        decided = self._decided(index)
+        listed: Json = {
+            "id": entry.note.note_id,
+            "done": decided.done,
             "decided": len(decided.verdicts),
         }
-        return {
-            "id": entry.note.note_id,
-            "doubt": round(entry.doubt, 1),
-            "done": decided.done,
-            **counts,
-        }
+        if self._treat is not None:
+            listed["spans"] = len(entry.shown)
+            listed["doubt"] = round(entry.doubt, 1)
+        return listed
 
-    def _state(self, at: int) -> Json:
+    def _state(self, index: int) -> Json:
         """Return the current spans of a note, its replacements, and its entry in the list of
         notes.
         """
-        entry = self.entries[at]
-        decided = self._decided(at)
+        entry = self.entries[index]
+        decided = self._decided(index)
+        return {
+            "at": index,
+            "spans": _shown(entry.shown, decided.verdicts),
+            "pieces": self._pieces(entry, decided),
+            "undo": bool(decided.steps),
+            "listed": self._listed(index),
+        }
+
+    def _pieces(self, entry: ReviewEntry, decided: NoteDecisions) -> list[list[int | str]]:
+        """Return start, end and replacement of each span that is treated."""
+        if self._treat is None:
+            return []
         active = revised(entry.spans, decided.verdicts)
         treated = self._treat.treated(entry.note.text, active, entry.note.patient_id)
-        pieces = [
+        return [
             [span.start, span.end, item.text] for span, item in zip(active, treated, strict=True)
         ]
-        state = {"at": at, "spans": _shown(entry.shown, decided.verdicts), "pieces": pieces}
-        return {**state, "undo": bool(decided.steps), "listed": self._listed(at)}
 
     @staticmethod
-    def _refuse(entry: Entry, decided: NoteDecisions, change: Change) -> None:
+    def _refuse(entry: ReviewEntry, decided: NoteDecisions, change: Change) -> None:
         """Raise InputError for spans outside the note, or if two spans would overlap."""
         trial = NoteDecisions(decided.text, dict(decided.verdicts))
         trial.apply(change)
@@ -401,43 +449,46 @@ class Desk:
             raise InputError("spans overlap or exceed the note")
 
 
-def _shown(found: Iterable[Span], verdicts: Mapping[tuple[int, int], Verdict]) -> list[Json]:
+def _shown(spans: Iterable[Span], verdicts: Mapping[Offsets, Verdict]) -> list[Json]:
     """Return all spans of a note in order: detected ones with their decisions, and added ones."""
-    detected = {(span.start, span.end): span for span in found}
-    spans = [_page_span(place, span, verdicts.get(place, OPEN)) for place, span in detected.items()]
-    spans += [
-        _page_span(place, None, verdict)
-        for place, verdict in verdicts.items()
-        if place not in detected and verdict
+    detected = {(span.start, span.end): span for span in spans}
+    shown = [
+        _page_span(offsets, span, verdicts.get(offsets, OPEN)) for offsets, span in detected.items()
     ]
-    return sorted(spans, key=lambda span: (span["start"], span["end"], span["state"] == "dropped"))
+    shown += [
+        _page_span(offsets, None, verdict)
+        for offsets, verdict in verdicts.items()
+        if offsets not in detected and verdict
+    ]
+    return sorted(shown, key=lambda span: (span["start"], span["end"], span["state"] == "dropped"))
 
 
-def _page_span(place: tuple[int, int], found: Span | None, verdict: Verdict | str) -> Json:
-    now = (
-        verdict
-        if isinstance(verdict, Kept)
-        else Kept(found.start, found.end, found.label)
-        if found
-        else None
-    )
-    assert now is not None
-    state = verdict if isinstance(verdict, str) else "dropped" if verdict is None else "kept"
-    by = found or Span(now.start, now.end, now.label, REVIEW)
-    origin = {"detector": by.detector, "why": by.why, "score": by.score}
-    changed = found is not None and now != (found.start, found.end, found.label)
+def _page_span(offsets: Offsets, detected: Span | None, verdict: Verdict | str) -> Json:
+    """Return a span for the page; `detected` is None for a span that the reviewer added."""
+    if isinstance(verdict, Kept):
+        current = verdict
+        state = "kept"
+    else:
+        assert detected is not None
+        current = Kept(detected.start, detected.end, detected.label)
+        state = verdict or "dropped"
+    source = detected or Span(current.start, current.end, current.label, REVIEW)
     return {
-        "place": list(place),
-        **now._asdict(),
+        "place": list(offsets),
+        "start": current.start,
+        "end": current.end,
+        "label": current.label,
         "state": state,
-        "added": found is None,
-        "changed": changed,
-        **origin,
+        "added": detected is None,
+        "changed": detected is not None and current != (source.start, source.end, source.label),
+        "detector": source.detector,
+        "why": source.why,
+        "score": source.score,
     }
 
 
 @contextmanager
-def open_desk(run: PastRun, entries: Sequence[Entry], reviewer: str) -> Iterator[Desk]:
+def open_desk(run: Reviewable, entries: Sequence[ReviewEntry], reviewer: str) -> Iterator[Desk]:
     """Open the session of one reviewer on the notes of a run. The decisions are in the run's
     vault.
     """

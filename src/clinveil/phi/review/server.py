@@ -11,7 +11,6 @@ This is the only module of clinveil that imports an HTTP server; `lint-imports` 
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
 import traceback
@@ -32,7 +31,7 @@ MAX_BYTES = 1 << 20
 SECONDS = 30
 """Time limit for receiving a request."""
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
-SCRIPTS = "review state opened decide find keys labels lists note offsets server"
+SCRIPTS = "review state opened decide find labels lists note offsets server"
 PAGE = ("review.html", "review.css", *(f"{name}.js" for name in SCRIPTS.split()))
 HEADERS = {
     "Content-Security-Policy": (
@@ -46,6 +45,17 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+
+FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "/api/queue": {},
+    "/api/note": {"at": int},
+    "/api/act": {"at": int, "verdicts": list, "done": bool | None},
+    "/api/undo": {"at": int},
+    "/api/search": {"words": str},
+}
+"""Fields of each API request with their types."""
+OPTIONAL = {"done"}
 
 
 class Refusal(Exception):
@@ -137,15 +147,19 @@ class ReviewServer(ThreadingHTTPServer):
         """Stop `serve_forever`; may be called from a request's thread."""
         Thread(target=self.shutdown, daemon=True).start()
 
-    def answers(self) -> Mapping[str, Callable[..., Mapping[str, Any]]]:
-        """Return the function for each API path, called with the fields of the request body."""
-        desk = self.desk
-        steps: list[tuple[str, Callable[..., Mapping[str, Any]]]] = [
-            ("queue", desk.queue),
-            ("note", desk.note),
-        ]
-        steps += [("act", desk.act), ("undo", desk.undo), ("search", desk.search)]
-        return {f"/api/{name}": function for name, function in steps}
+    def answer(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the answer to an API request, whose body has the fields of `FIELDS`."""
+        match path:
+            case "/api/note":
+                return self.desk.note(body["at"])
+            case "/api/act":
+                return self.desk.act(body["at"], body["verdicts"], body.get("done"))
+            case "/api/undo":
+                return self.desk.undo(body["at"])
+            case "/api/search":
+                return self.desk.search(body["words"])
+            case _:
+                return self.desk.queue()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -216,17 +230,15 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/api/stop":
             self.last = True
             return _json({})
-        function = self.server.answers().get(self.path)
-        if function is None:
+        fields = FIELDS.get(self.path)
+        if fields is None:
             raise Refusal(404, "not found")
-        try:
-            inspect.signature(function).bind(**body)
-            fits = all(isinstance(value, _FIELDS[name]) for name, value in body.items())
-        except TypeError:
-            fits = False
-        if not fits:
+        if not (
+            fields.keys() - OPTIONAL <= body.keys() <= fields.keys()
+            and all(isinstance(value, fields[name]) for name, value in body.items())
+        ):
             raise Refusal(400, "unexpected or invalid fields")
-        return _json(function(**body))
+        return _json(self.server.answer(self.path, body))
 
     def _body(self) -> dict[str, Any]:
         length = self.headers.get("Content-Length", "")
@@ -258,9 +270,6 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
-
-
-_FIELDS: Mapping[str, Any] = {"at": int, "verdicts": list, "done": bool | None, "words": str}
 
 
 def _json(value: Mapping[str, Any]) -> tuple[str, bytes]:

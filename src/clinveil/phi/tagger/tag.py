@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.compiled import helper, kernel
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
-from clinveil.phi.matching.wordtable import Column, Tokens
+from clinveil.phi.matching.wordtable import Tokens, WordColumn
 from clinveil.phi.tagger.features import EDGE, OFFSETS, PAIRS, Features, kept_form, pair
 from clinveil.phi.tagger.model import TaggerModel
 
@@ -144,7 +144,7 @@ class Rows:
         self._new: list[
             tuple[int, list[int]]
         ] = []  # kind and numbers of the properties of rows not yet in the table
-        self._column = Column(self._row, np.int32)
+        self._column = WordColumn(self._row, np.int32)
 
     def ids(self, tokens: Sequence[str] | Tokens) -> NDArray[np.int32]:
         """Return the row numbers of tokens, with two edge tokens before and after them."""

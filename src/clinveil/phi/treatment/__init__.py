@@ -4,5 +4,5 @@ corpus.
 Nothing is imported here, because settings need the policies only. Public:
 `deidentifier.Deidentifier` treats notes; `passes.deidentify_corpus` applies it to a corpus and
 `part_passes` to part files; `run` is `clinveil deidentify` and `reidentify` its reversal;
-`policy.Policy`; `audit.audit_checks`; `partial_removal` emulates an imperfect remover.
+`policy.Policy`; `audit.audit_checks`.
 """

@@ -91,7 +91,7 @@ class Policy:
     Attributes:
         name: of the profile, the mode or the file.
         treatments: of every label of `spans.LABELS`.
-        recall_first: whether detection prefers recall to precision (`include_list.off_list`).
+        recall_first: whether detection prefers recall to precision (`finder.off_list`).
         find_words, keep_words: words that are always replaced, and words that are never replaced.
         files: those that the policy was read from.
     """

@@ -26,12 +26,12 @@ from clinveil.stats.intervals import (
 )
 
 _POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
-_FOUND = (0.05, 0.1, 0.15, 0.2, 0.3)
+_DETECTED = (0.05, 0.1, 0.15, 0.2, 0.3)
 MIN_SAMPLE = 8  # minimum sample per stratum, if the total allows it
 METHOD = "stratified sample of locations (Clopper-Pearson, Fay-Feuer, MOVER), 95 %"
 
 
-class Kind(NamedTuple):
+class Stratum(NamedTuple):
     """A stratum: whether the engine detected its locations, and the assumed share of identifiers
     among them.
 
@@ -39,35 +39,36 @@ class Kind(NamedTuple):
     bias.
     """
 
-    found: bool
+    detected: bool
     guess: float
     description: str
 
 
-KINDS: Mapping[str, Kind] = {
-    "found": Kind(True, 0.95, "detected by the engine, high score"),
-    "found_unsure": Kind(True, 0.8, "detected by the engine, lower score"),
-    "tagger": Kind(False, 0.3, "not detected; suspected by another detector"),
-    "name_like": Kind(False, 0.2, "not detected; a listed name that is not an ordinary word"),
-    "unknown_rare": Kind(False, 0.05, "not detected; capitalised, unlisted, few patients"),
-    "unknown": Kind(False, 0.003, "not detected; capitalised, unlisted, many patients"),
-    "digits": Kind(False, 0.03, "not detected; long numbers, and digits near a cue"),
-    "cued": Kind(False, 0.01, "other passage that mentions persons or places"),
-    "rest": Kind(False, 0.002, "other passage"),
+STRATA: Mapping[str, Stratum] = {
+    "found": Stratum(True, 0.95, "detected by the engine, high score"),
+    "found_unsure": Stratum(True, 0.8, "detected by the engine, lower score"),
+    "tagger": Stratum(False, 0.3, "not detected; suspected by another detector"),
+    "name_like": Stratum(False, 0.2, "not detected; a listed name that is not an ordinary word"),
+    "unknown_rare": Stratum(False, 0.05, "not detected; capitalised, unlisted, few patients"),
+    "unknown": Stratum(False, 0.003, "not detected; capitalised, unlisted, many patients"),
+    "digits": Stratum(False, 0.03, "not detected; long numbers, and digits near a cue"),
+    "cued": Stratum(False, 0.01, "other passage that mentions persons or places"),
+    "rest": Stratum(False, 0.002, "other passage"),
 }
 
 
 @dataclass(frozen=True)
-class Annotated:
+class JudgedStratum:
     """Annotations of the sample of one stratum.
 
     Attributes:
-        found: whether the engine detected the locations. size: number of locations in the stratum.
+        detected: whether the engine detected the locations.
+        size: number of locations in the stratum.
         looked: number of annotated locations, in random order.
         hits: number of identifiers in each location that contains any; 1 for a detected location.
     """
 
-    found: bool
+    detected: bool
     size: int
     looked: int
     hits: tuple[int, ...] = ()
@@ -79,7 +80,7 @@ class Recall(NamedTuple):
     value: float
     low: float
     high: float
-    found: float
+    detected: float
     missed: float
 
 
@@ -93,27 +94,29 @@ def allocation(sizes: Mapping[str, int], n_locations: int) -> dict[str, int]:
     """
     sizes = {name: size for name, size in sizes.items() if size}
     candidates = (
-        _shared(sizes, n_locations, power, found) for power in _POWERS for found in _FOUND
+        _shared(sizes, n_locations, power, share) for power in _POWERS for share in _DETECTED
     )
     return min(candidates, key=lambda taken: _expected(sizes, taken))
 
 
 def _shared(
-    sizes: Mapping[str, int], n_locations: int, power: float, found: float
+    sizes: Mapping[str, int], n_locations: int, power: float, of_detected: float
 ) -> dict[str, int]:
-    """Distribute samples: the share `found` to detected locations, in proportion to size and
+    """Distribute samples: the share `of_detected` to detected locations, in proportion to size and
     deviation**power.
     """
     wanted = {
-        name: size * sqrt(KINDS[name].guess * (1 - KINDS[name].guess)) ** power
+        name: size * sqrt(STRATA[name].guess * (1 - STRATA[name].guess)) ** power
         for name, size in sizes.items()
     }
     totals = {
-        side: sum(w for name, w in wanted.items() if KINDS[name].found == side) or 1.0
+        side: sum(w for name, w in wanted.items() if STRATA[name].detected == side) or 1.0
         for side in (True, False)
     }
     share = {
-        name: w / totals[KINDS[name].found] * (found if KINDS[name].found else 1 - found)
+        name: w
+        / totals[STRATA[name].detected]
+        * (of_detected if STRATA[name].detected else 1 - of_detected)
         for name, w in wanted.items()
     }
     least = min(MIN_SAMPLE, max(1, n_locations // (2 * len(sizes))))
@@ -129,12 +132,12 @@ def _expected(sizes: Mapping[str, int], taken: Mapping[str, int]) -> float:
     """Return the expected upper end of missed per detected identifiers for an allocation, under the
     assumed shares.
     """
-    total = square = most = found = variance = 0.0
+    total = square = most = detected = variance = 0.0
     for name, size in sizes.items():
-        guess = KINDS[name].guess
+        guess = STRATA[name].guess
         weight = size / taken[name]
-        if KINDS[name].found:
-            found += size * guess
+        if STRATA[name].detected:
+            detected += size * guess
             variance += size * (weight - 1) * guess * (1 - guess)
         else:
             total += size * guess
@@ -146,10 +149,10 @@ def _expected(sizes: Mapping[str, int], taken: Mapping[str, int]) -> float:
         if total + most
         else 0.0
     )
-    return high / max(found - 2 * sqrt(variance), 1.0)
+    return high / max(detected - 2 * sqrt(variance), 1.0)
 
 
-def recall(strata: Sequence[Annotated]) -> Recall | None:
+def recall(strata: Sequence[JudgedStratum]) -> Recall | None:
     """Estimate recall and its 95 % interval; return None if no detected location contains an
     identifier.
 
@@ -157,19 +160,21 @@ def recall(strata: Sequence[Annotated]) -> Recall | None:
     """
     if any(stratum.size and not stratum.looked for stratum in strata):
         raise ValueError("every non-empty stratum needs at least stratum annotated location")
-    found, of_found = _found([stratum for stratum in strata if stratum.found and stratum.size])
-    missed, of_missed = _missed(
-        [stratum for stratum in strata if not stratum.found and stratum.size]
+    detected, of_detected = _detected_total(
+        [stratum for stratum in strata if stratum.detected and stratum.size]
     )
-    if not found:
+    missed, of_missed = _missed_total(
+        [stratum for stratum in strata if not stratum.detected and stratum.size]
+    )
+    if not detected:
         return None
-    ratio = ratio_of_intervals(missed, of_missed, found, of_found)
+    ratio = ratio_of_intervals(missed, of_missed, detected, of_detected)
     return Recall(
-        found / (found + missed), 1 / (1 + ratio.high), 1 / (1 + ratio.low), found, missed
+        detected / (detected + missed), 1 / (1 + ratio.high), 1 / (1 + ratio.low), detected, missed
     )
 
 
-def _found(strata: Sequence[Annotated]) -> tuple[float, Interval]:
+def _detected_total(strata: Sequence[JudgedStratum]) -> tuple[float, Interval]:
     """Estimate the number of detected locations that are identifiers."""
     values = []
     ends = []
@@ -189,7 +194,7 @@ def _found(strata: Sequence[Annotated]) -> tuple[float, Interval]:
     return total, Interval(max(low, 0.0), high)
 
 
-def _missed(strata: Sequence[Annotated]) -> tuple[float, Interval]:
+def _missed_total(strata: Sequence[JudgedStratum]) -> tuple[float, Interval]:
     """Estimate the number of missed identifiers: the annotated ones, weighted by their inverse
     inclusion probability.
 

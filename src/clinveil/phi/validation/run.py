@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator, default_rng
@@ -30,16 +30,9 @@ from clinveil.lexicons.names import name_form
 from clinveil.phi.settings import ValidateSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import check_known_patients, found_spans
-from clinveil.phi.validation.design import KINDS, METHOD, Annotated, recall
+from clinveil.phi.validation.design import METHOD, STRATA, JudgedStratum, recall
+from clinveil.phi.validation.queue import DESIGN, UNSURE, Design, annotated, read_design, read_marks
 from clinveil.phi.validation.sample import Draw, suspected, usual_forms
-from clinveil.phi.validation.sheet import (
-    UNSURE,
-    Design,
-    annotated,
-    read_design,
-    read_marks,
-    write_sheet,
-)
 from clinveil.scale import processes
 from clinveil.stats.findings import clustered_share, proportion
 from clinveil.stats.intervals import clopper_pearson, sum_of_intervals
@@ -52,7 +45,7 @@ KNOWN_SOURCE = "known patients' own names, compared word by word"
 CHANCE_IS = "another patient's name in the same notes"
 
 
-class Survival:
+class NameSurvival:
     """Count each known patient's own name in the notes and in the text left by the engine."""
 
     def __init__(self, patients: Mapping[str, Patient], rng: Generator) -> None:
@@ -98,7 +91,7 @@ class Survival:
         """
         check_known_patients(self._own.keys(), self._counts.keys())
         named = [counts for counts in self._counts.values() if counts["before"]]
-        detail: dict[str, Any] = {
+        detail: Detail = {
             "setting": feed,
             "in_feed": len(self._own),
             "in_notes": len(self._counts),
@@ -109,23 +102,30 @@ class Survival:
             return [
                 Finding("validate.known_patients", None, 0, "lower", detail={**detail, "why": why})
             ]
-        about: dict[str, Any] = {"chance_is": CHANCE_IS, "source": KNOWN_SOURCE, "detail": detail}
-        count, by_chance = (sum(counts[name] > 0 for counts in named) for name in ("left", "other"))
-        chance = by_chance / len(named)
+        count = sum(counts["left"] > 0 for counts in named)
         of_patients = proportion(
-            "validate.known_patients", count, len(named), over="patients", chance=chance, **about
+            "validate.known_patients",
+            count,
+            len(named),
+            over="patients",
+            chance=sum(counts["other"] > 0 for counts in named) / len(named),
+            chance_is=CHANCE_IS,
+            source=KNOWN_SOURCE,
+            detail=detail,
         )
         mentions = np.array(
             [[counts["left"], counts["before"]] for counts in named], dtype=np.int64
         )
-        chance = min(1.0, sum(counts["other"] for counts in named) / int(mentions[:, 1].sum()))
+        of_others = sum(counts["other"] for counts in named)
         of_mentions = clustered_share(
             "validate.known_mentions",
             mentions,
             over="patients",
-            chance=chance,
+            chance=min(1.0, of_others / int(mentions[:, 1].sum())),
+            chance_is=CHANCE_IS,
             unit="mentions",
-            **about,
+            source=KNOWN_SOURCE,
+            detail=detail,
         )
         return [of_patients, of_mentions]
 
@@ -138,7 +138,7 @@ WORST = (0, 1)
 BEST = (1, 0)
 
 
-def marked_findings(design: Design, marks: Mapping[str, int]) -> list[Finding]:
+def marked_findings(design: Design, marks: Mapping[int, int]) -> list[Finding]:
     """Return recall and precision with their intervals, and the share of locations with identifiers
     per stratum.
 
@@ -151,30 +151,32 @@ def marked_findings(design: Design, marks: Mapping[str, int]) -> list[Finding]:
 
 
 def _recall(
-    worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]
+    worst: Mapping[str, JudgedStratum], best: Mapping[str, JudgedStratum], about: Mapping[str, int]
 ) -> Finding:
     low = recall([*worst.values()])
     high = recall([*best.values()])
     if low is None or high is None:
         why = "no detected location was marked as an identifier"
         return Finding("validate.recall", None, 0, "higher", detail={**about, "why": why})
-    detail = {**about, "found": low.found, "missed": low.missed}
-    fields: dict[str, Any] = {
-        "unit": "places",
-        "method": METHOD,
-        "source": SOURCE,
-        "detail": detail,
-    }
     return Finding(
-        "validate.recall", low.value, about["marked"], "higher", low.low, high.high, **fields
+        "validate.recall",
+        low.value,
+        about["marked"],
+        "higher",
+        low.low,
+        high.high,
+        unit="places",
+        method=METHOD,
+        source=SOURCE,
+        detail={**about, "found": low.detected, "missed": low.missed},
     )
 
 
 def _precision(
-    worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]
+    worst: Mapping[str, JudgedStratum], best: Mapping[str, JudgedStratum], about: Mapping[str, int]
 ) -> Finding:
-    locations = sum(stratum.size for stratum in worst.values() if stratum.found)
-    looked = sum(stratum.looked for stratum in worst.values() if stratum.found)
+    locations = sum(stratum.size for stratum in worst.values() if stratum.detected)
+    looked = sum(stratum.looked for stratum in worst.values() if stratum.detected)
     if not looked:
         return Finding(
             "validate.precision",
@@ -183,13 +185,24 @@ def _precision(
             "higher",
             detail={**about, "why": "the engine detected nothing"},
         )
-    (value, low, _), (_, _, high) = _share(worst, locations), _share(best, locations)
-    fields: dict[str, Any] = {"unit": "places", "method": SUMMED, "source": SOURCE}
-    return Finding("validate.precision", value, looked, "higher", low, high, detail=about, **fields)
+    value, low, _ = _share(worst, locations)
+    high = _share(best, locations)[2]
+    return Finding(
+        "validate.precision",
+        value,
+        looked,
+        "higher",
+        low,
+        high,
+        unit="places",
+        method=SUMMED,
+        source=SOURCE,
+        detail=about,
+    )
 
 
-def _share(strata: Mapping[str, Annotated], locations: int) -> tuple[float, float, float]:
-    found = [stratum for stratum in strata.values() if stratum.found and stratum.size]
+def _share(strata: Mapping[str, JudgedStratum], locations: int) -> tuple[float, float, float]:
+    found = [stratum for stratum in strata.values() if stratum.detected and stratum.size]
     values = [stratum.size / locations * len(stratum.hits) / stratum.looked for stratum in found]
     ends = [
         [s.size / locations * end for end in clopper_pearson(len(s.hits), s.looked)] for s in found
@@ -198,29 +211,30 @@ def _share(strata: Mapping[str, Annotated], locations: int) -> tuple[float, floa
     return sum(values), max(low, 0.0), min(high, 1.0)
 
 
-def _strata(strata: Mapping[str, Annotated]) -> Iterator[Finding]:
+def _strata(strata: Mapping[str, JudgedStratum]) -> Iterator[Finding]:
     """Yield, per stratum, the share of marked locations that contain an identifier."""
-    fields: dict[str, Any] = {"unit": "places", "method": EACH, "source": SOURCE}
     for name, stratum in strata.items():
         if not stratum.size:
             continue
         hits = len(stratum.hits)
         looked = stratum.looked
         detail: Detail = {
-            "stratum": KINDS[name].description,
+            "stratum": STRATA[name].description,
             "places": stratum.size,
             "identifiers": sum(stratum.hits),
         }
-        ends = clopper_pearson(hits, looked)
+        low, high = clopper_pearson(hits, looked)
         yield Finding(
             "validate.places",
             hits / looked,
             looked,
-            None,
-            *ends,
+            low=low,
+            high=high,
             count=hits,
+            unit="places",
+            method=EACH,
+            source=SOURCE,
             detail=detail,
-            **fields,
         )
 
 
@@ -258,8 +272,8 @@ _HEAD = "# Detection recall on these notes\n"
 _NEXT = """
 ## What to do next
 
-Open locations.html in a browser and annotate the sample, or fill in the column `mark` of locations.csv. Then run
-`clinveil validate --marked MARKS OUT`. Do not share this folder: locations.html and locations.csv contain note text.
+Judge the sample with `clinveil review OUT`, then run
+`clinveil validate --marked OUT/review/first.jsonl OUT`.
 """
 
 
@@ -300,16 +314,13 @@ REPORT = "report.md"
 RECALL = "recall.json"
 README = """Estimates of detection recall on your own notes. CONFIDENTIAL: do not share this folder.
 
-report.md       the results
-findings.json   the same results for programs
-locations.html  the sample to annotate in a browser, by keyboard (works offline); CONTAINS NOTE TEXT
-locations.csv   the same sample as a table, to annotate in the column mark; CONTAINS NOTE TEXT
-design.json     the sampling design; required by clinveil validate --marked
-recall.json     recall from the annotations, after clinveil validate --marked MARKS OUT
+report.md      the results
+findings.json  the same results for programs
+design.json    the sampled locations as offsets in the notes, which clinveil review OUT shows
+review/        the reviewers' decisions, one file each, without note text
+recall.json    recall from these, after clinveil validate --marked OUT/review/first.jsonl OUT
 """
-_OWN = frozenset(
-    {"stages", FINDINGS, REPORT, RECALL, "locations.csv", "locations.html", "design.json"}
-)
+_OWN = frozenset({"stages", FINDINGS, REPORT, RECALL, DESIGN})
 KIND = Kind("folder of clinveil validate", own=_OWN, notes={"README.txt": README})
 
 
@@ -358,7 +369,9 @@ def validate_notes(
         settings, hashed, feed, str(seed), free={"workers", "quiet", "force", "seed", "patients"}
     )
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as folder:
-        findings = _kept(folder, "locations", lambda: _sampled(run, folder, asked, hashed), seed)
+        findings = _kept(
+            folder, "locations", lambda: _sampled(run, folder, asked, notes, hashed), seed
+        )
         findings += _kept(folder, "known", lambda: _known(run), seed)
         write_findings(folder.vault / FINDINGS, "validate", findings, seed=seed)
         private_text(folder.vault / REPORT, report(findings))
@@ -366,20 +379,12 @@ def validate_notes(
     return findings, seed
 
 
-def recall_of_marks(marks: Path, out: Path, notes: Path | None = None) -> list[Finding]:
-    """Estimate recall from an annotated sample, with its interval, and store it in the folder of
-    the run.
+def recall_of_marks(marks: Path, out: Path) -> list[Finding]:
+    """Estimate recall from a reviewer's decisions on the sample, and store it in the run's folder.
 
-    Args:
-        notes: the notes of the run, to verify that they are unchanged; None to skip the check.
-
-    Raises:
-        InputError: not the folder of a run, marks of another run, or changed notes.
+    Raises InputError: not the folder of a run, or decisions on another run.
     """
     design = read_design(out)
-    if notes is not None and fingerprint(notes) != design.notes:
-        hint = "run validate again on the changed notes"
-        raise InputError("not the notes of this run, or changed since", where=notes.name, hint=hint)
     findings = marked_findings(design, read_marks(marks, design))
     write_findings(out / RECALL, "validate", findings, seed=None)
     earlier = read_findings(out / FINDINGS) if (out / FINDINGS).exists() else []
@@ -397,11 +402,13 @@ def _kept(
     return read_findings(path)
 
 
-def _sampled(run: Validation, folder: RunFolder, asked: str, notes: str) -> list[Finding]:
+def _sampled(
+    run: Validation, folder: RunFolder, asked: str, notes: Path, hashed: str
+) -> list[Finding]:
     settings = run.settings
     usual = usual_forms(track(rows(run.corpus), "notes read", run.say))
     draw = Draw(settings.locations, settings.passage, usual, default_rng([run.seed, 3]))
-    survival = Survival(run.patients, default_rng([run.seed, 4])) if run.patients else None
+    survival = NameSurvival(run.patients, default_rng([run.seed, 4])) if run.patients else None
     for note, found in track(run.engine(feed=True), "notes searched", run.say):
         draw.add(note, found, suspected(note))
         if survival:
@@ -409,14 +416,15 @@ def _sampled(run: Validation, folder: RunFolder, asked: str, notes: str) -> list
     if not draw.sizes:
         raise InputError("contains no text", where=run.corpus.name)
     name = sha256(f"{asked} locations".encode()).hexdigest()[:12]
-    write_sheet(folder.vault, name, notes, draw.sizes, draw.drawn())
+    design = Design(name, notes, settings.notes, hashed, draw.sizes, tuple(draw.drawn()))
+    design.write(folder.vault)
     return survival.findings("with the patient list") if survival else []
 
 
 def _known(run: Validation) -> list[Finding]:
     if not run.patients:
         return []
-    survival = Survival(run.patients, default_rng([run.seed, 4]))
+    survival = NameSurvival(run.patients, default_rng([run.seed, 4]))
     for note, found in track(
         run.engine(feed=False), "notes searched without the patient list", run.say
     ):

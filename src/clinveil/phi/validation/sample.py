@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import partial
 from typing import NamedTuple
 
 from numpy.random import Generator
@@ -22,8 +23,7 @@ from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView, Word
-from clinveil.phi.validation.design import KINDS, allocation
-from clinveil.phi.validation.sheet import Piece, Sample
+from clinveil.phi.validation.design import STRATA, allocation
 
 SURE = 0.85
 PASSAGES = ("cued", "rest")
@@ -54,11 +54,21 @@ _BREAK = re.compile(r"\n+|(?<=[.;!?])\s+")
 
 
 class Location(NamedTuple):
-    """A half-open range [start, end) of a note, and its stratum (a key of `design.KINDS`)."""
+    """A half-open range [start, end) of a note, and its stratum (a key of `design.STRATA`)."""
 
     start: int
     end: int
     stratum: str
+
+
+class Sample(NamedTuple):
+    """A sampled location, and the parts of it that are to be judged. It contains no text."""
+
+    note_id: str
+    start: int
+    end: int
+    stratum: str
+    parts: tuple[tuple[int, int], ...]
 
 
 def locations(
@@ -164,7 +174,8 @@ def _numbers(note: NoteView) -> Iterator[Location]:
         before = note.plain[max(0, match.start() - 14) : match.start()]
         after = note.plain[match.start() :][:12]
         if _LONG.search(match[0]) or _NUMBER_CUE.search(before) or _OLD.match(after):
-            yield Location(*note.aligned.source_offsets(*match.span()), "digits")
+            start, end = note.aligned.source_offsets(match.start(), match.end())
+            yield Location(start, end, "digits")
 
 
 def _ends(text: str, words: int) -> Iterator[int]:
@@ -219,7 +230,7 @@ class Draw:
         self._usual = usual
         self._rng = rng
         self._kept: dict[str, KeySample[Sample]] = {
-            name: KeySample(n_locations, rng) for name in KINDS
+            name: KeySample(n_locations, rng) for name in STRATA
         }
 
     def add(
@@ -233,7 +244,8 @@ class Draw:
         for location in candidates:
             self.sizes[location.stratum] += 1
             key = f"{note.note_id}\0{location.start}"
-            self._kept[location.stratum].offer(key, lambda p=location: sample(note, p, candidates))  # type: ignore[misc]
+            drawn = partial(sample, note, location, candidates)
+            self._kept[location.stratum].offer(key, drawn)
         return candidates
 
     def drawn(self) -> list[Sample]:
@@ -248,17 +260,6 @@ class Draw:
 
 
 def sample(note: Note, location: Location, others: Sequence[Location]) -> Sample:
-    """Return a location with its text and context."""
-    text = note.text
-    pieces = list[Piece]()
-    at = location.start
-    for start, end in open_parts(text, location, others):
-        pieces += [(text[at:start], False), (text[start:end], True)]
-        at = end
-    pieces.append((text[at : location.end], False))
-    shown = tuple(piece for piece in pieces if piece[0])
-    before = text[max(0, location.start - AROUND) : location.start]
-    after = text[location.end :][:AROUND]
-    return Sample(
-        note.note_id, location.start, location.end, location.stratum, shown, before, after
-    )
+    """Return a location as a sample."""
+    parts = tuple(open_parts(note.text, location, others))
+    return Sample(note.note_id, location.start, location.end, location.stratum, parts)

@@ -1,19 +1,18 @@
-"""Text classifiers: linear models, and paper A's networks on word vectors (extra `[neural]`)."""
+"""Text classifiers: linear models on the words of notes."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
-from clinveil.core.neural import found_in, need_torch
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings, flag
 from clinveil.core.tokens import words
@@ -22,7 +21,6 @@ from clinveil.utility.scores import THRESHOLDS, choose, decided
 
 if TYPE_CHECKING:
     from clinveil.utility.labelled import Labelled, Parts
-    from clinveil.vectors.table import Vectors
 
 NO_WORD = "no word occurs in two notes, so there are no features"
 FEATURES = 100_000
@@ -30,40 +28,13 @@ STRENGTH = 10.0  # of `tfidf-lr`
 
 
 class ClassifierSettings(Settings):
-    """Settings of training classifiers on labelled notes (paper A); `size` sets the defaults."""
+    """Settings of reading labelled notes for classifiers (paper A)."""
 
-    size: Literal["small", "paper"] = flag(
-        "small", "small trains on 2 cores in minutes; paper has the papers' sizes."
-    )
-    max_documents: int | None = flag(
-        None, "Maximum labelled notes, sampled (small: 5000, paper: all).", ge=20
-    )
-    max_tokens: int | None = flag(
-        None, "Networks: words read of each note (small: 200, paper: 5000).", ge=5
-    )
-    epochs: int | None = flag(
-        None, "Networks: epochs (small: 20, early stopping; paper: 25).", ge=1, le=1000
-    )
+    max_documents: int = flag(5_000, "Maximum labelled notes, sampled at random.", ge=20)
     min_class: int = flag(50, "Leave out classes with fewer notes.", ge=2)
     separator: str | None = flag(
         None, "Separator of several labels of one note (default: one label per note)."
     )
-    device: str = flag("cpu", "Networks: cpu, cuda or cuda:1.")
-
-    @property
-    def documents(self) -> int:
-        """Maximum number of labelled notes."""
-        return self.max_documents or (5_000 if self.size == "small" else 10**9)
-
-    @property
-    def tokens(self) -> int:
-        """Words of each note that networks read."""
-        return self.max_tokens or (200 if self.size == "small" else 5_000)
-
-    @property
-    def passes(self) -> int:
-        """Maximum number of epochs."""
-        return self.epochs or (20 if self.size == "small" else 25)
 
 
 @dataclass(frozen=True)
@@ -89,13 +60,11 @@ class Counted(NamedTuple):
 class Side:
     """Texts of *all* notes for training and validation, and texts of all notes for testing.
 
-    The paper's main setting uses the same texts; otherwise it is a transfer. `vectors`: initial
-    vectors of networks.
+    The paper's main setting uses the same texts; otherwise it is a transfer.
     """
 
     train: Sequence[str] = field(repr=False)
     test: Sequence[str] = field(repr=False)
-    vectors: Vectors | None = field(default=None, repr=False)
 
     @cached_property
     def counted(self) -> Counted:
@@ -137,7 +106,6 @@ class Job:
     n_classes: int
     parts: Parts
     seed: int
-    settings: ClassifierSettings
 
     @property
     def several(self) -> bool:
@@ -155,13 +123,7 @@ class Job:
 
 
 class Classifier(ABC):
-    """A kind of classifier.
-
-    Attributes:
-        neural: whether it requires PyTorch and is trained with several seeds.
-    """
-
-    neural: bool = False
+    """A kind of classifier."""
 
     @abstractmethod
     def __call__(self, job: Job) -> Predictions:
@@ -235,15 +197,24 @@ class Linear(Classifier):
         from sklearn.multiclass import OneVsRestClassifier
         from sklearn.svm import LinearSVC
 
-        how: dict[str, Any] = {
-            "C": strength,
-            "class_weight": "balanced",
-            "tol": 1e-3,
-            "random_state": seed % 2**31,
-        }
         if self.name == "svm":
-            return OneVsRestClassifier(LinearSVC(max_iter=2_000, **how))
-        return OneVsRestClassifier(LogisticRegression(solver="liblinear", max_iter=200, **how))
+            machine = LinearSVC(
+                C=strength,
+                class_weight="balanced",
+                tol=1e-3,
+                max_iter=2_000,
+                random_state=seed % 2**31,
+            )
+            return OneVsRestClassifier(machine)
+        regression = LogisticRegression(
+            C=strength,
+            class_weight="balanced",
+            tol=1e-3,
+            solver="liblinear",
+            max_iter=200,
+            random_state=seed % 2**31,
+        )
+        return OneVsRestClassifier(regression)
 
 
 def _tfidf(counts: Any) -> tuple[Any, Mask]:
@@ -306,71 +277,46 @@ class TfidfLogisticRegression(Classifier):
         return Predictions(predicted.astype(job.targets.dtype), {"strength": STRENGTH})
 
 
-@dataclass(frozen=True)
-class Neural(Classifier):
-    """One of paper A's networks."""
-
-    name: str
-    neural = True
-
-    def __call__(self, job: Job) -> Predictions:
-        """Train on training notes, and select the epoch on validation notes."""
-        from clinveil.utility.classifiers.training import trained
-
-        return trained(self.name, job)
-
-
 def grams(text: str) -> list[str]:
     """Return words and pairs of adjacent words."""
     forms = words(text)
-    return forms + [f"{one} {other}" for one, other in pairwise(forms)]
+    return forms + [f"{word} {next_word}" for word, next_word in pairwise(forms)]
 
 
 classifiers: Registry[Classifier] = Registry("classifier", first=("lr", "svm"))
 classifiers.register("lr")(Linear("lr", (2.0, 10.0, 50.0)))
 classifiers.register("svm")(Linear("svm", (0.05, 0.2, 1.0)))
 classifiers.register("tfidf-lr")(TfidfLogisticRegression())
-for _name in ("cnn", "cnn-attention", "lstm", "lstm-attention"):
-    classifiers.register(_name)(Neural(_name))
 
 
 def classifier(model: str) -> Classifier:
-    """Return the classifier of a name. Raises UsageError for an unknown one, MissingExtra without
-    PyTorch.
-    """
-    kind = found_in(classifiers, model)
-    if kind.neural:
-        need_torch()
-    return kind
-
-
-def any_neural(models: Iterable[str]) -> bool:
-    """Return whether a model requires PyTorch. Raises as `classifier` does."""
-    return any(classifier(model).neural for model in models)
+    """Return the classifier of a name. Raises UsageError for an unknown one."""
+    return classifiers.get(model)
 
 
 def predict(
-    model: str,
+    model: str | Classifier,
     labelled: Labelled,
     parts: Parts,
     seed: int,
     side: Side | None = None,
     *,
-    settings: ClassifierSettings | None = None,
     shuffled: bool = False,
     like: Predictions | None = None,
 ) -> Predictions:
     """Train a model and return its predictions of the test notes; deterministic for a seed.
 
-    `side`: texts (default: those of the labelled notes); `shuffled`: train on permuted labels
-    (control); `like`: an earlier run with settings that are reused. Raises as `classifier` does,
-    and InputError without features.
+    `model`: a registered name, or a classifier; `side`: texts (default: those of the labelled
+    notes); `shuffled`: train on permuted labels (control); `like`: an earlier run with settings
+    that are reused.
+
+    Raises UsageError for an unknown name, and InputError without features.
     """
     targets = labelled.targets
     if shuffled:
         targets = targets.copy()
         targets[parts.learn] = np.random.default_rng([seed, 1]).permutation(targets[parts.learn])
     side = side or Side(labelled.texts, labelled.texts)
-    job = Job(side, targets, len(labelled.classes), parts, seed, settings or ClassifierSettings())
-    kind = classifier(model)
+    job = Job(side, targets, len(labelled.classes), parts, seed)
+    kind = classifier(model) if isinstance(model, str) else model
     return (kind.like(like) if like else kind)(job)

@@ -176,8 +176,12 @@ def _gap(low: Sequence[Scored], high: Sequence[Scored], series: str) -> Iterator
     low_end, high_end = jackknife_t(values, gap)
     detail: Detail = {"series": series, "contexts": len(shared)}
     yield Finding(
-        *("phi.grid_gap", gap(values.sum(axis=0)), int(values[:, (1, 3)].sum()), "lower"),
-        *(max(-1.0, low_end), min(1.0, high_end)),
+        "phi.grid_gap",
+        gap(values.sum(axis=0)),
+        int(values[:, (1, 3)].sum()),
+        "lower",
+        low=max(-1.0, low_end),
+        high=min(1.0, high_end),
         source=SOURCE,
         detail=detail,
         unit="identifiers",

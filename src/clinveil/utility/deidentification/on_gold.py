@@ -238,11 +238,17 @@ class Survival(Counts):
             else {"series": "all identifiers" if name == "all" else name}
         )
         detail: Detail = {"notes": self.notes, **names}
-        fields: dict[str, Any] = {"over": over, "unit": unit, "source": SOURCE, "detail": detail}
-        if chance[1]:
-            why = "the same identifiers in a released note of another patient"
-            fields |= {"chance": float(chance[0] / chance[1]), "chance_is": why}
-        return clustered_share("phi.survives", self.of(name), **fields)
+        chance_is = "the same identifiers in a released note of another patient"
+        return clustered_share(
+            "phi.survives",
+            self.of(name),
+            over=over,
+            unit=unit,
+            source=SOURCE,
+            detail=detail,
+            chance=float(chance[0] / chance[1]) if chance[1] else None,
+            chance_is=chance_is if chance[1] else "",
+        )
 
 
 @lru_cache(maxsize=4)

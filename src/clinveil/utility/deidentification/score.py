@@ -104,12 +104,17 @@ def _hits(text: str, gold: Span, found: Sequence[Span], covered: bytearray) -> H
     hit = sum(covered[i] for i in offsets)
     tokens = [(gold.start + m.start(), gold.start + m.end()) for m in _TOKEN.finditer(inside)]
     whole_tokens = sum(all(covered[start:end]) for start, end in tokens)
-    over = [span for span in found if span.overlaps(gold)]
+    overlapping = [span for span in found if span.overlaps(gold)]
     whole = hit == len(offsets)
     return Hits(
-        *(whole, any((span.start, span.end) == (gold.start, gold.end) for span in over), hit > 0),
-        whole and all(span.label == gold.label for span in over),
-        *(whole_tokens, len(tokens), hit, len(offsets)),
+        whole=whole,
+        exact=any((span.start, span.end) == (gold.start, gold.end) for span in overlapping),
+        partly=hit > 0,
+        named=whole and all(span.label == gold.label for span in overlapping),
+        tokens=whole_tokens,
+        all_tokens=len(tokens),
+        characters=hit,
+        all_characters=len(offsets),
     )
 
 

@@ -18,7 +18,8 @@ from clinveil.core.spans import Span
 from clinveil.core.tokens import word_spans
 from clinveil.core.types import Doubles, Ints, Say
 from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
-from clinveil.phi.review.desk import FOLDER, Entry, PastRun, decisions_of, past_run
+from clinveil.phi.review.desk import FOLDER, Reviewable, ReviewEntry, decisions_of
+from clinveil.phi.validation.queue import review_of
 from clinveil.stats.intervals import clopper_pearson, jackknife_t
 from clinveil.utility.evaluations import Evaluated, Evaluation, Input, evaluations
 
@@ -30,7 +31,7 @@ SOURCE = (
 )
 
 
-def two_files(run: PastRun, reviewers: Sequence[str] = ()) -> tuple[DecisionFile, DecisionFile]:
+def two_files(run: Reviewable, reviewers: Sequence[str] = ()) -> tuple[DecisionFile, DecisionFile]:
     """Return the decisions of the two named reviewers, or of the only two. Raises UsageError if
     there are not two.
     """
@@ -52,7 +53,7 @@ def two_files(run: PastRun, reviewers: Sequence[str] = ()) -> tuple[DecisionFile
     return one, other
 
 
-def agreement(run: PastRun, one: DecisionFile, other: DecisionFile) -> list[Finding]:
+def agreement(run: Reviewable, one: DecisionFile, other: DecisionFile) -> list[Finding]:
     """Return kappa over words and F1 of spans, with intervals over notes.
 
     Raises InputError if no note was finished by both, or a note has changed since the review.
@@ -127,7 +128,7 @@ def f1(sums: Ints | Doubles) -> float:
 
 
 def _tables(
-    entries: Iterable[Entry], one: DecisionFile, other: DecisionFile
+    entries: Iterable[ReviewEntry], one: DecisionFile, other: DecisionFile
 ) -> Iterator[tuple[int, ...]]:
     """Yield counts of each note: words hidden by both, the first, the second, neither; spans of
     both and of each.
@@ -141,7 +142,7 @@ def _tables(
             )
 
 
-def _compared(entry: Entry, key: str, pair: Sequence[NoteDecisions]) -> tuple[int, ...]:
+def _compared(entry: ReviewEntry, key: str, pair: Sequence[NoteDecisions]) -> tuple[int, ...]:
     text = entry.note.text
     if any(decisions.text != text_hash(key, text) for decisions in pair):
         raise InputError(
@@ -173,7 +174,9 @@ class Agreement(Evaluation):
     """
 
     inputs: ClassVar[Mapping[str, Input]] = {
-        "out": Input("Output of clinveil deidentify that both reviewed.", required=True),
+        "out": Input(
+            "Output of clinveil deidentify or validate that both reviewed.", required=True
+        ),
         "notes": Input("The notes, if they were moved.", "--notes"),
         "vault": Input("Vault of the run (default: OUT.vault).", "--vault"),
     }
@@ -184,7 +187,7 @@ class Agreement(Evaluation):
         self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return kappa and F1."""
-        past = past_run(given["out"], vault=given.get("vault"), notes=given.get("notes"))
+        past = review_of(given["out"], vault=given.get("vault"), notes=given.get("notes"))
         one, other = two_files(past, self.reviewer)
         title = f"{given['out'].name}: reviewers {one.reviewer} and {other.reviewer}"
         return Evaluated(agreement(past, one, other), title, seed=0)

@@ -16,15 +16,12 @@ from numpy.random import Generator, default_rng
 
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.neural import device_named
 from clinveil.core.settings import LABEL, SEED, NotesSettings, choice, flag, group
 from clinveil.core.types import Say
 from clinveil.utility.classifiers import (
     ClassifierSettings,
     Predictions,
     Side,
-    any_neural,
-    classifier,
     classifiers,
     predict,
 )
@@ -35,13 +32,11 @@ from clinveil.utility.evaluations import (
     Input,
     as_corpus,
     as_crosswalk,
-    as_vectors,
     evaluations,
     name_of,
 )
 from clinveil.utility.labelled import Labelled, Parts, paired, parts_of, read_labelled, texts_of
 from clinveil.utility.scores import Scores, majority_of
-from clinveil.vectors.table import Vectors
 
 
 @dataclass(frozen=True)
@@ -84,10 +79,13 @@ def evaluate(
 
     Raises InputError as `read_labelled`, `texts_of` and `parts_of`.
     """
-    limit = settings.documents
-    least = settings.min_class
     labelled = read_labelled(
-        original, label, rng, limit=limit, min_class=least, separator=settings.separator
+        original,
+        label,
+        rng,
+        limit=settings.max_documents,
+        min_class=settings.min_class,
+        separator=settings.separator,
     )
     texts = labelled.texts
     if released is not None:
@@ -99,34 +97,23 @@ def compared(
     task: Task,
     model: str,
     rng: Generator,
-    settings: ClassifierSettings,
     *,
-    vectors: Sequence[Vectors | None] = (None, None),
-    seeds: int = 1,
     control: bool = True,
 ) -> list[Finding]:
     """Return the scores of a model on both sides of a task, and the loss.
 
-    Args:
-        vectors: initial vectors of networks on both sides. seeds: runs of each network, which are
-            averaged.
-        control: also train on shuffled labels, once per side.
+    `control`: also train on shuffled labels, once per side.
     """
-    numbers = [int(rng.integers(2**31)) for _ in range(seeds if classifier(model).neural else 1)]
+    seed = int(rng.integers(2**31))
 
-    def run(side: Side, seeds: Sequence[int], *, shuffled: bool = False) -> list[Predictions]:
-        given = (task.labelled, task.parts)
-        return [
-            predict(model, *given, seed, side, settings=settings, shuffled=shuffled)
-            for seed in seeds
-        ]
+    def run(side: Side, *, shuffled: bool = False) -> list[Predictions]:
+        return [predict(model, task.labelled, task.parts, seed, side, shuffled=shuffled)]
 
-    texts = (task.labelled.texts, task.released)
-    sides = [Side(own, own, start) for own, start in zip(texts, vectors, strict=True)]
-    ours, theirs = (run(side, numbers) for side in sides)
-    controls = [run(side, numbers[:1], shuffled=True) if control else [] for side in sides]
+    sides = [Side(texts, texts) for texts in (task.labelled.texts, task.released)]
+    original, released = (run(side) for side in sides)
+    controls = [run(side, shuffled=True) if control else [] for side in sides]
     detail = {**task.detail, "model": model, "setting": "protected"}
-    return compare(task, ours, theirs, rng, detail, controls)
+    return compare(task, original, released, rng, detail, controls)
 
 
 def compare(
@@ -171,10 +158,6 @@ class Classification(Evaluation):
     inputs: ClassVar[Mapping[str, Input]] = {
         "original": Input("Original notes with the label.", required=True),
         "released": Input("Protected notes (default: score the original notes)."),
-        "vectors": Input("Word vectors of the original text, for networks.", "--vectors"),
-        "released_vectors": Input(
-            "Word vectors of the protected text, for networks.", "--released-vectors"
-        ),
         "crosswalk": VAULT,
     }
     shown = "label model seed"
@@ -183,7 +166,6 @@ class Classification(Evaluation):
     label: tuple[str, ...] = LABEL
     seed: int | None = SEED
     model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers; repeatable.")
-    seeds: int = flag(3, "Runs of each network; the mean is reported.", ge=1, le=100)
     control: bool = flag(True, "Also train on shuffled labels.")
 
     def __call__(
@@ -192,15 +174,9 @@ class Classification(Evaluation):
         """Return the scores of every label and model on both sides, and the losses."""
         if not self.label:
             raise UsageError("no label to classify by", hint="pass --label COLUMN")
-        if any_neural(self.model):
-            device_named(self.training.device)
         released = given.get("released")
         crosswalk = as_crosswalk(given.get("crosswalk"))
-        found = list[Finding]()
-        vectors = [
-            None if v is None else as_vectors(v)
-            for v in map(given.get, ("vectors", "released_vectors"))
-        ]
+        findings = list[Finding]()
         for label in self.label:
             rng = default_rng(seed)
             other = (
@@ -212,11 +188,10 @@ class Classification(Evaluation):
             task = evaluate(original, other, label, rng, self.training, crosswalk=crosswalk)
             for model in self.model:
                 say(f"{label}: {model} on {len(task.labelled)} notes")
-                how: Any = {"vectors": vectors, "seeds": self.seeds, "control": self.control}
-                found += compared(task, model, rng, self.training, **how)
+                findings += compared(task, model, rng, control=self.control)
         if released is None:
-            found = [finding for finding in found if finding.detail.get("side") == "original"]
+            findings = [finding for finding in findings if finding.detail.get("side") == "original"]
         against = "itself" if released is None else name_of(released, "released notes")
         return Evaluated(
-            found, f"{name_of(given['original'], 'notes')} against {against} (seed {seed})"
+            findings, f"{name_of(given['original'], 'notes')} against {against} (seed {seed})"
         )

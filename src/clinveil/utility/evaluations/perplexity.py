@@ -156,7 +156,12 @@ def perplexity_findings(
     ):
         low, high = _interval(own, value)
         finding = Finding(
-            *(f"utility.{measure}", value(rows), len(own), "lower", low, high),
+            f"utility.{measure}",
+            value(rows),
+            len(own),
+            "lower",
+            low=low,
+            high=high,
             control=None if other is None else value(other),
             source=SOURCE,
             detail=detail | extra,

@@ -169,10 +169,8 @@ class _Selected:
                 (covered & (self.looked_up.own.one == self.looked_up.own.other)).sum()
             ),
             "scored": int((wanted if self.task.random else covered).sum()),
-            **{
-                "left_out": 0 if self.task.random else gaps,
-                "random": gaps if self.task.random else 0,
-            },
+            "left_out": 0 if self.task.random else gaps,
+            "random": gaps if self.task.random else 0,
             **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
         }
 

@@ -16,13 +16,12 @@ import numpy as np
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.neural import device_named
 from clinveil.core.settings import LABEL, WORKERS, NotesSettings, choice, flag, group
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.held_out import SourceIds
 from clinveil.stats.findings import unmeasured
-from clinveil.utility.classifiers import any_neural, classifiers
+from clinveil.utility.classifiers import classifiers
 from clinveil.utility.evaluations import (
     VAULT,
     Evaluated,
@@ -162,8 +161,6 @@ class Transfer(Evaluation):
         crosswalk = as_crosswalk(given.get("crosswalk"))
         split = crosswalk.split if isinstance(crosswalk, SourceIds) else None
         unpaired = self.unpaired or (split is not None and not crosswalk)
-        if any_neural(self.model):
-            device_named("cpu")
         real = as_corpus(given["original"], self.notes, label=self.label)
         label = self.label if unpaired else ()
         other = as_corpus(given["released"], self.notes.but(preset="none"), label=label)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -93,15 +92,18 @@ def _compared(
         "score": scores.auc,
     }
     detail |= {"floor": lowest.auc, "ceiling": CEILING, "low_score": low, "high_score": high}
-    own: dict[str, Any] = {
-        "low": worst,
-        "high": best,
-        "detail": detail,
-        "unit": "notes",
-        "source": SOURCE,
-        "method": METHOD,
-    }
-    return Finding("utility.two_sample", value, 2 * len(real), "higher", **own)
+    return Finding(
+        "utility.two_sample",
+        value,
+        2 * len(real),
+        "higher",
+        low=worst,
+        high=best,
+        detail=detail,
+        unit="notes",
+        source=SOURCE,
+        method=METHOD,
+    )
 
 
 def _scores(

@@ -24,7 +24,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints
-from clinveil.utility.classifiers import Side, classifier, predict
+from clinveil.utility.classifiers import Side, predict
 from clinveil.utility.labelled import (
     OTHER,
     Labelled,
@@ -45,9 +45,7 @@ METHOD = (
     " them"
 )
 RELEASE_CLASS = 20  # smallest class that is not merged: four test notes in each of five folds
-# Without test patients; networks are trained on the first two of five folds only.
-FOLDS = 5
-NEURAL_FOLDS = 2
+FOLDS = 5  # without test patients
 
 
 @dataclass(frozen=True)
@@ -158,19 +156,10 @@ class Arms:
     model: str
 
     @cached_property
-    def folds(self) -> list[int]:
-        """Tested folds: all, or the first two for networks."""
-        return self._of(self.label.folds)
-
-    def _of(self, folds: Sequence[Parts]) -> list[int]:
-        most = NEURAL_FOLDS if classifier(self.model).neural else FOLDS
-        return list(range(min(most, len(folds))))
-
-    @cached_property
     def ceiling(self) -> Tested:
         """Trained and tested on real notes."""
         real = self.label.real
-        return self._tested(real, [Side(real.texts, real.texts)] * len(self.folds))
+        return self._tested(real, [Side(real.texts, real.texts)] * len(self.label.folds))
 
     @cached_property
     def floor(self) -> Tested:
@@ -178,7 +167,7 @@ class Arms:
         rng = np.random.default_rng([self.label.seed, 3])
         real = self.label.real
         sides = []
-        for parts in (self.label.folds[k] for k in self.folds):
+        for parts in self.label.folds:
             tested = set(parts.test.tolist())
             test = [text if row in tested else "" for row, text in enumerate(real.texts)]
             sides.append(Side(drawn_words(real, parts.learn, rng), test))
@@ -197,16 +186,15 @@ class Arms:
         if self.label.is_paired:
             return self._of_released[1]
         notes = self.label.released
-        return self._tested(
-            notes, [Side(notes.texts, notes.texts)] * len(self._of(self.label.released_folds))
-        )
+        sides = [Side(notes.texts, notes.texts)] * len(self.label.released_folds)
+        return self._tested(notes, sides)
 
     @cached_property
     def _of_released(self) -> tuple[Tested, Tested]:
         """Trained once on released notes that have the rows of real ones, and tested on both."""
         n = len(self.label.real)
         both = _joined(self.label.real, self.label.released)
-        folds = [self.label.folds[k] for k in self.folds]
+        folds = self.label.folds
         rows = [
             Parts(one.train + n, one.valid + n, np.concatenate([one.test, one.test + n]))
             for one in folds
@@ -220,8 +208,7 @@ class Arms:
 
     def _tested(self, notes: Labelled, sides: Sequence[Side]) -> Tested:
         own = notes is self.label.real
-        parts = self.label.folds if own else self.label.released_folds
-        folds = [parts[k] for k in self._of(parts)]
+        folds = self.label.folds if own else self.label.released_folds
         tested = np.concatenate([parts.test for parts in folds])
         of_real, of_released, _ = self.label.patients
         guesses = np.concatenate(self._predicted(notes, folds, sides))
@@ -243,7 +230,7 @@ class Arms:
 
     def _transferred(self, real: Labelled, other: Labelled) -> Tested:
         """Train once on all released notes, and test on the real notes of all folds."""
-        tested = np.concatenate([self.label.folds[k].test for k in self.folds])
+        tested = np.concatenate([fold.test for fold in self.label.folds])
         first = self.label.released_folds[0]
         shift = len(real)
         valid = first.test + shift
@@ -278,7 +265,7 @@ class Arms:
             **self.label.detail,
             "model": self.model,
             "metric": "macro-F1",
-            "folds": len(self.folds),
+            "folds": len(self.label.folds),
         }
         real = self.ceiling
         entries["tested_on"] = self.label.release.tested_on(

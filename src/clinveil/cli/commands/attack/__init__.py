@@ -93,7 +93,6 @@ ORDER = (
     "inference",
     "names",
     "association",
-    "scenario",
     "copies",
     "leaveout",
     "membership",

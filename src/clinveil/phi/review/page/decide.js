@@ -2,7 +2,7 @@
 
 import { ORDERS } from "./lists.js";
 import { pickLabel } from "./labels.js";
-import { choose, openNote, show, showCounts, shown, take } from "./opened.js";
+import { choose, openNote, show, shown, take } from "./opened.js";
 import { ask } from "./server.js";
 import { announce, byId, currentSpan, page, queueStep, state } from "./state.js";
 
@@ -30,7 +30,9 @@ function saved(status) {
 export async function verdict(make) {
   const span = currentSpan();
   if (!span) return announce("No span selected.");
-  await decide([make(span)]);
+  const judged = state.blind && !span.added;
+  await decide([make(span)], judged || undefined);
+  if (judged) return openWaiting();
   const later = shown().sort(ORDERS.place).filter((s) => s.state === "open");
   const next = later.find((s) => s.start > span.start) ?? later[0];
   choose(next ? next.key : span.key);
@@ -57,14 +59,15 @@ export async function undo() {
 
 export async function done() {
   await decide([], true);
-  showCounts();
+  await openWaiting();
+}
+
+async function openWaiting() {
+  show();
   const waiting = (at) => at >= 0 && !state.notes[at].done;
   const order = state.notes.map((_, i) => (state.at + 1 + i) % state.notes.length);
   const next = order.find(waiting);
-  if (next === undefined) {
-    show();
-    return announce("All notes are done.");
-  }
+  if (next === undefined) return announce("All notes are done.");
   await openNote(next);
 }
 
@@ -106,6 +109,7 @@ async function add(start, end, name) {
 export function askLabel() {
   const marked = page.marked;
   if (!marked && !currentSpan()) return announce("Select a span or a word first.");
+  if (state.blind) return marked && add(...marked, "ID"); // labels of the sample are not used
   pickLabel((name) => queueStep(() => {
     if (marked) page.mark(...marked);
     return label(name);

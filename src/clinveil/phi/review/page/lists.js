@@ -13,6 +13,7 @@ const SIGNS = { open: "○", kept: "✓", dropped: "✗" };
 export function describe(span) {
   const source = span.added ? "added by you" : `${span.detector}${span.why ? `: ${span.why}` : ""}, score ${span.score.toFixed(2)}`;
   const changed = span.changed ? ", corrected" : "";
+  if (span.detector === "sample") return STATES[span.state];
   return `${span.label}, ${STATES[span.state]}${changed} (${source})`;
 }
 
@@ -27,11 +28,16 @@ export function noteItem(note, current, open) {
   button.append(
     element("span", "sign", note.done ? "✓" : note.decided ? "◐" : "○"),
     element("span", "id", note.id),
-    element("span", "doubt", `${note.spans} detected, doubt ${note.doubt}`),
   );
-  button.setAttribute("aria-label", `Note ${note.id}, ${note.done ? "done" : "not done"}, ${note.spans} detected, doubt ${note.doubt}`);
+  const parts = [`Note ${note.id}`, note.done ? "done" : "not done"];
+  if (note.doubt !== undefined) {
+    const doubt = `${note.spans} detected, doubt ${note.doubt}`;
+    button.append(element("span", "doubt", doubt));
+    button.title = "doubt: number of undetected unknown words, plus 1 minus the score of each span";
+    parts.push(doubt);
+  }
+  button.setAttribute("aria-label", parts.join(", "));
   if (current) button.setAttribute("aria-current", "true");
-  button.title = "doubt: number of undetected unknown words, plus 1 minus the score of each span";
   button.addEventListener("mousedown", keepFocus);
   button.addEventListener("click", open);
   item.append(button);

@@ -107,7 +107,7 @@ export class NotePage {
         shown.title = mark.description;
         if (mark.key === current) shown.setAttribute("aria-current", "true");
       } else {
-        shown.title = "capitalised word that is in no word list";
+        if (!document.body.classList.contains("blind")) shown.title = "capitalised word that is in no word list";
       }
       shown.append(...this.plain(start, end));
       yield shown;

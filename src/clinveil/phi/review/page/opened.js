@@ -60,17 +60,29 @@ export function freeSuspects() {
   });
 }
 
+/** Ask about a sampled location; a passage has no span before the reviewer adds one. */
+function showQuestion() {
+  const asked = state.spans.find((span) => !span.added);
+  byId("question").textContent = asked
+    ? "Is the marked text an identifier, or a part of one?"
+    : "Add each identifier in the underlined text: select it and press Enter. Then: Done.";
+  byId("done-text").textContent = asked?.state === "open" ? "Unsure, next" : "Done, next";
+}
+
 export function showCounts() {
   const done = state.notes.filter((note) => note.done).length;
   byId("progress").max = state.notes.length || 1;
   byId("progress").value = done;
-  byId("counts").textContent = `${done} of ${state.notes.length} notes done · reviewer ${state.reviewer}`;
+  const things = state.blind ? "locations" : "notes";
+  byId("counts").textContent = `${done} of ${state.notes.length} ${things} done · reviewer ${state.reviewer}`;
   const note = state.notes[state.at];
   if (!note) return;
-  byId("note-head").textContent = `Note ${state.at + 1}: ${note.id}`;
+  byId("note-head").textContent = state.blind ? note.id : `Note ${state.at + 1}: ${note.id}`;
   const open = state.spans.filter((span) => span.state === "open").length;
   const unknown = freeSuspects().length;
-  byId("note-status").textContent = `${note.done ? "done · " : ""}${state.spans.length} detected, ${open} open · ${unknown} unknown word${unknown === 1 ? "" : "s"}`;
+  const counts = `${state.spans.length} detected, ${open} open · ${unknown} unknown word${unknown === 1 ? "" : "s"}`;
+  byId("note-status").textContent = [note.done ? "done" : "", state.blind ? "" : counts].filter(Boolean).join(" · ");
+  if (state.blind) showQuestion();
   listed[state.at]?.replaceWith((listed[state.at] = listEntry(note, state.at)));
 }
 
@@ -113,7 +125,7 @@ function showList() {
   }
   list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   const [count, all] = [spans.length, state.spans.length];
-  byId("spans-head").textContent = `Detected spans (${count}${count < all ? ` of ${all}` : ""})`;
+  byId("spans-head").textContent = `${state.blind ? "Spans" : "Detected spans"} (${count}${count < all ? ` of ${all}` : ""})`;
   byId("spans-part").textContent = items.length < count ? `${from + 1} to ${from + items.length} of ${count}` : "";
 }
 
@@ -121,9 +133,10 @@ function showCurrent() {
   const span = currentSpan();
   const text = byId("current-text");
   if (!span) {
-    text.textContent = state.spans.length ? "No span selected." : "No identifiers detected in this note.";
+    text.textContent = state.spans.length || state.blind ? "No span selected." : "No identifiers detected in this note.";
     return;
   }
+  if (state.blind) return text.replaceChildren(element("b", "", short(written(span), 80)), element("br"), STATES[span.state]);
   const treated = state.pieces.find((piece) => piece.start <= span.start && span.end <= piece.end);
   const becomes = treated ? ` → ${treated.text ? short(treated.text, 60) : "nothing"}` : " unchanged";
   text.replaceChildren(chip(span), " ", element("b", "", short(written(span), 80)), becomes, element("br"), element("small", "", span.description));

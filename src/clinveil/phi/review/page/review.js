@@ -3,7 +3,6 @@
 
 import { acceptAll, askLabel, done, keep, label, move, undo, verdict } from "./decide.js";
 import { moveLine, moveMark, nextHit, select, suspect } from "./find.js";
-import { KEYS } from "./keys.js";
 import { useLabels } from "./labels.js";
 import { DIGITS, keepFocus } from "./lists.js";
 import { choose, openNote, show, step } from "./opened.js";
@@ -11,6 +10,15 @@ import { Refused, ask, enter } from "./server.js";
 import { byId, page, queueStep, state } from "./state.js";
 
 page.onChosen = (key) => queueStep(() => choose(key, false));
+
+// Key -> name of the action, as in the buttons' `data-do`.
+const KEYS = {
+  j: "next-span", ArrowRight: "next-span", k: "previous-span", ArrowLeft: "previous-span",
+  n: "next-note", p: "previous-note", w: "next-suspect", W: "previous-suspect",
+  a: "accept", r: "reject", x: "reject", A: "accept-all", u: "undo", Enter: "done", l: "label", s: "select",
+  "[": "start-out", "{": "start-in", "]": "end-out", "}": "end-in",
+  ",": "start-word-out", "<": "start-word-in", ".": "end-word-out", ">": "end-word-in", "?": "help", "/": "search",
+};
 
 const character = (by) => (unit) => page.offsets.character(unit, by);
 const stay = (unit) => unit;
@@ -96,7 +104,9 @@ async function stop() {
 async function begin() {
   await enter();
   const queue = await ask("queue");
-  Object.assign(state, { notes: queue.notes, reviewer: queue.reviewer });
+  Object.assign(state, { notes: queue.notes, reviewer: queue.reviewer, blind: queue.blind });
+  document.body.classList.toggle("blind", state.blind);
+  if (state.blind) byId("notes-head").textContent = "Locations";
   useLabels(queue.labels);
   byId("digits").textContent = DIGITS.map((name, at) => `${(at + 1) % 10} ${name}`).join(", ");
   byId("notes-fold").open = matchMedia("(min-width: 60rem)").matches;

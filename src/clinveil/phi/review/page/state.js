@@ -4,7 +4,8 @@ import { NotePage } from "./note.js";
 import { Refused } from "./server.js";
 
 export const byId = (id) => document.getElementById(id);
-export const state = { notes: [], at: 0, spans: [], suspects: [], pieces: [], current: null, hits: null, hit: -1 };
+// blind: the notes are sampled locations, to be judged without seeing what was detected
+export const state = { blind: false, notes: [], at: 0, spans: [], suspects: [], pieces: [], current: null, hits: null, hit: -1 };
 export const page = new NotePage(byId("text"));
 
 export const written = (span) => page.text.slice(span.start, span.end).replace(/\s+/g, " ");

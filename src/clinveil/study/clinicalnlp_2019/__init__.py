@@ -1,3 +1,0 @@
-"""Study of paper C (ClinicalNLP 2019): privacy and utility of notes sampled from a language
-model.
-"""

@@ -1,1 +1,0 @@
-"""Study of paper B (JMIR 2020): what word vectors trained on notes with missed names disclose."""

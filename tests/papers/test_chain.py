@@ -1,0 +1,152 @@
+"""Paper B's complete chain: a missed name, reconstructed, and linked to a true diagnosis."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from papers.jmir_2020.chain import ALL, MISSED, NAMED, RIGHT, Chain, NameClaims, reconstruct
+
+from association_cases import NAMES, PLACES, four, one, vectors, world
+from clinveil import InputError, Patient
+from clinveil.stats.intervals import clopper_pearson
+
+# Seven diagnoses, so that five guesses do not name them all.
+SEVEN = {**PLACES, "rash": (20, 0), "ulcer": (20, 20), "croup": (0, 20)}
+CODES = {"1": "flu", "2": "gout", "3": "acne", "4": "gas", "5": "rash", "6": "ulcer", "7": "croup"}
+PAIRS = [tuple(name.split()) for name in NAMES]
+
+
+def run(reconstructed, *, people=None, everyone=40, pairs=28, codes=CODES):
+    plan = Chain(everyone, ("cityblock",), targets=list(CODES.values()))
+    claims = NameClaims(reconstructed, pairs)
+    people = four() if people is None else people
+    return plan.findings(vectors(SEVEN), people, codes, np.random.default_rng(0), claims)
+
+
+def test_the_four_by_hand():
+    """Two names put together and one false one; each bearer's own diagnosis is the nearest."""
+    findings = run([PAIRS[0], ("bob", "cole"), PAIRS[3]])
+    assert one(findings, "attack.chain", series=MISSED).value == 4 / 40
+    named = one(findings, "attack.chain", series=NAMED)
+    assert (named.value, named.count, named.detail["names_claimed"]) == (0.5, 2, 3)
+    near = one(findings, "attack.chain", series=RIGHT, label="nearest, A@1")
+    assert (near.value, near.n, near.chance) == (
+        1.0,
+        2,
+        0.5,
+    )  # of the two by two guesses, two are right
+    whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
+    assert (whole.value, whole.n, whole.chance) == (2 / 40, 40, 0.5 * 2 / 40)
+    assert (whole.low, whole.high) == clopper_pearson(2, 40)
+    assert whole.detail["claims"] == 3 and whole.detail["claims_right"] == pytest.approx(2 / 3)
+    assert (
+        one(findings, "attack.chain", series=ALL, label="farthest, A@5").value == 0
+    )  # own ones are the nearest
+
+
+def test_a_chain_is_never_longer_than_its_steps():
+    findings = run(PAIRS)
+    for label in ("nearest, A@1", "farthest, A@5"):
+        whole, right = (one(findings, "attack.chain", series=s, label=label) for s in (ALL, RIGHT))
+        product = (
+            np.prod([one(findings, "attack.chain", series=s).value for s in (MISSED, NAMED)])
+            * right.value
+        )
+        assert whole.value == pytest.approx(product)
+    counts = [one(findings, "attack.chain", series=s).count for s in (MISSED, NAMED)]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_the_chance_of_a_pair_is_that_of_a_draw():
+    """Of 28 pairs 3 are drawn, and each patient has one pair: 3/28; a name of three words has
+    three.
+    """
+    assert one(
+        run([PAIRS[0], ("bob", "cole"), PAIRS[3]]), "attack.chain", series=NAMED
+    ).chance == pytest.approx(3 / 28)
+    people = [Patient("a", ("Ann", "Arne", "Bob"), ("1",))]
+    expected = 1 - (25 * 24 * 23) / (28 * 27 * 26)
+    named = one(run(PAIRS[:3], people=people), "attack.chain", series=NAMED)
+    assert named.chance == pytest.approx(expected)
+    assert one(run(PAIRS[:3], pairs=None), "attack.chain", series=NAMED).chance is None
+
+
+def test_nobody_reconstructed_is_nobody_named():
+    findings = run([("ann", "berg")])
+    assert one(findings, "attack.chain", series=NAMED).value == 0
+    assert (
+        one(findings, "attack.chain", series=RIGHT, label="nearest, A@1").detail["why"]
+        == "no patient reached this step"
+    )
+    whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
+    assert (whole.value, whole.low, whole.n) == (0, 0, 40) and whole.high == clopper_pearson(
+        0, 40
+    ).high
+
+
+def test_no_reconstructed_names_at_all():
+    assert one(run([]), "attack.chain", series=ALL, label="nearest, A@5").value == 0
+
+
+def test_the_nearest_pair_of_a_patient_counts():
+    people = [Patient("a", ("Ann", "Arne", "Dan", "Dorn"), ("1",))]
+    for order, hits in ((PAIRS, 1), (PAIRS[::-1], 0)):
+        found = one(run(order, people=people), "attack.chain", series=RIGHT, label="nearest, A@1")
+        assert found.count == hits
+
+
+def test_two_patients_of_one_name_are_both_named():
+    people = [Patient("a", ("Ann", "Arne"), ("1",)), Patient("b", ("Arne", "Ann"), ("2",))]
+    findings = run([("arne", "ann")], people=people)
+    assert one(findings, "attack.chain", series=NAMED).count == 2
+    assert one(findings, "attack.chain", series=RIGHT, label="nearest, A@1").count == 1
+
+
+def test_a_word_twice_is_no_name_and_unknown_words_are_counted():
+    people = [Patient("a", ("Ann", "Ann"), ("1",))]
+    named = one(
+        run([("ann", "ann"), ("ann", "nobody")], people=people), "attack.chain", series=NAMED
+    )
+    assert named.value == 0 and named.detail["names_claimed_without_vector"] == 1
+
+
+def test_more_missed_than_there_are_is_refused():
+    with pytest.raises(InputError, match="4 patients were missed, but there are only 3 patients"):
+        run(PAIRS, everyone=3)
+
+
+def test_too_few_targets_are_a_reason():
+    null = one(run(PAIRS, codes=dict(list(CODES.items())[:5])), "attack.chain")
+    assert null.value is None and "5 targets" in null.detail["why"]
+
+
+def planted():
+    return world(np.random.default_rng(3), n=60, m=20, link=3.0, prevalence=0.1)
+
+
+def test_names_are_put_together_and_the_planted_chain_is_found():
+    """First and last name of a patient lie together, and near their diagnoses."""
+    made = planted()
+    claims = reconstruct(made.vectors, made.patients)
+    assert len(claims.names) == 60 and claims.pairs == 120 * 119 // 2
+    plan = Chain(600, ("cosine",), targets=list(made.codes.values()))
+    rng = np.random.default_rng(0)
+    findings = plan.findings(made.vectors, made.patients, made.codes, rng)
+    assert one(findings, "attack.chain", series=NAMED).value > 0.5
+    whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
+    assert whole.value > 0.04 and whole.low > whole.chance
+    assert one(findings, "attack.chain", series=ALL, label="farthest, A@1").value < 0.005
+
+
+def test_the_chain_on_others_diagnoses_falls_to_chance():
+    made = planted()
+    order = np.random.default_rng(1).permutation(60)
+    people = [
+        Patient(p.patient_id, p.name, made.patients[o].codes)
+        for p, o in zip(made.patients, order, strict=True)
+    ]
+    plan = Chain(60, ("cosine",), k=40, targets=list(made.codes.values()))
+    findings = plan.findings(made.vectors, people, made.codes, np.random.default_rng(0))
+    for label in ("nearest, A@1", "nearest, A@5"):
+        found = one(findings, "attack.chain", series=RIGHT, label=label)
+        assert found.low <= found.chance <= found.high
