@@ -13,6 +13,7 @@ import argparse
 import csv
 import gzip
 import json
+import random
 import re
 import subprocess
 import sys
@@ -256,6 +257,39 @@ def speed(texts: Sequence[str], finder: Finder) -> None:
     )
 
 
+_PLACEHOLDER = re.compile(
+    r"(?:[A-Z]|X+|x+|XYZ|Xyz|ABC\w?|Abcd?|AB|CD|Ab|Cd|Xx+|Sample|Doctor|Patient|Doe|John|Jane)"
+)
+
+
+def spans_to_read(texts: Sequence[str], find: Find, sample: int) -> None:
+    """Print spans with 60 characters on either side, for a reader who judges them.
+
+    Args:
+        sample: number of spans of all labels (seed 20261128); 0 for all names that are neither
+            placeholders nor initials.
+    """
+    rows = [
+        (label, text[max(0, start - 60) : start], text[start:end], text[end : end + 60])
+        for text, spans in zip(texts, find(texts), strict=True)
+        for start, end, label in spans
+    ]
+    if sample:
+        random.seed(20261128)
+        chosen = sorted(random.sample(range(len(rows)), sample))
+    else:
+        chosen = [
+            number
+            for number, (label, _, span, _) in enumerate(rows)
+            if label == "NAME"
+            and not all(map(_PLACEHOLDER.fullmatch, re.findall(r"[^\W\d_]+", span)))
+        ]
+    print(f"{len(rows)} spans, {len(chosen)} to read")
+    for number in chosen:
+        label, before, span, after = rows[number]
+        print(f"{label}\t{before!r} [[{span!r}]] {after!r}")
+
+
 def passes(texts: Sequence[str], find: Find) -> float:
     start = time.process_time()
     find(texts)
@@ -343,12 +377,22 @@ def main() -> None:
     parser.add_argument(
         "--second-opinion", choices=["on", "off"], default="off", help="the model of [accurate]"
     )
+    parser.add_argument(
+        "--read",
+        type=int,
+        metavar="N",
+        help="print N spans of MTSamples to judge, 0 for all names, and stop",
+    )
     asked = parser.parse_args()
     only = set(asked.only.split(",")) - {""}
     finder = Finder.of(PhiSettings(second_opinion=asked.second_opinion))
     find = ours(finder)
     if asked.peers:
         return compare(asked.data, asked.peers, finder)
+
+    if asked.read is not None:
+        notes = [row["transcription"] for row in rows(asked.data / "notes/mtsamples.csv.gz")]
+        return spans_to_read(notes, find, asked.read)
 
     def wanted(name: str) -> bool:
         return not only or name in only

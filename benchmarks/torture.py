@@ -105,7 +105,7 @@ COMMANDS = {
     "validate": f"validate NOTES -o HERE/out --seed 7 {ONE}",
     **RELEASES,
     **{f"{name} --seed": f"{line} --seed 7" for name, line in RELEASES.items()},
-    "release --add": f"release MORE -o HERE/more --add --vault HERE/out/vault {ONE}",
+    "release --reuse": f"release MORE -o HERE/more --reuse HERE/out/vault {ONE}",
     "release --force": f"release NOTES {RELEASE} deidentified --force --again",
     "report": "report HERE/out",
     "compare": (
@@ -117,7 +117,7 @@ COMMANDS = {
 }
 AFTER = dict.fromkeys(("release --force", "report"), "release deidentified")
 AFTER |= {
-    "release --add": "release obfuscated",
+    "release --reuse": "release obfuscated",
     "reidentify": "deidentify",
 }  # start with the output of another command
 Parser = tuple[bytes, Callable[[Path], object]]

@@ -15,7 +15,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -28,6 +28,7 @@ from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.tagger.model import TaggerModel
+from clinveil.phi.tagger.tag import Tagger
 from tagger_training import invent
 from tagger_training.invent import Labelled
 from tagger_training.people import People, may_train
@@ -58,6 +59,12 @@ def part(key: str, of: int) -> int:
 def table(path: Path) -> list[dict[str, str]]:
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def lines_of(path: Path) -> list[str]:
+    """Return the lines of a compressed text."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return list(file)
 
 
 def mtsamples(data: Path, parts: tuple[int, ...]) -> list[str]:
@@ -130,8 +137,24 @@ def _untitled(span: dict[str, Any]) -> Span:
     return Span(span["start"] + (title.end() if title else 0), span["end"], "NAME")
 
 
-def texts(data: Path, rng: Random) -> list[Labelled]:
-    rows = [row for row in table(data / "people" / "actors.csv.gz") if part(row["id"], 5) != 0]
+def every(_key: str) -> bool:
+    """Return that a row is read, whatever its key is."""
+    return True
+
+
+def spaced(line: str) -> str:
+    """Return a tokenised sentence without the spaces before its punctuation."""
+    return re.sub(r" (?=[.,;:?!)'])|(?<=[(]) ", "", line.strip())
+
+
+def texts(data: Path, rng: Random, reads: Callable[[str], bool] = every) -> list[Labelled]:
+    """Return the training texts.
+
+    Args:
+        reads: whether an actor (by id) or a Wikipedia sentence may be read.
+    """
+    actor_rows = table(data / "people" / "actors.csv.gz")
+    rows = [row for row in actor_rows if part(row["id"], 5) != 0 and reads(row["id"])]
     congress = table(data / "people" / "congress.csv.gz")
     real = [row["name"] for row in rows] + [
         f"{row['given']} {row['family'].title()}" for row in congress
@@ -142,10 +165,8 @@ def texts(data: Path, rng: Random) -> list[Labelled]:
         invent.projected(s, people, rng) if rng.random() < 0.5 else Labelled(s) for s in clinical
     ]
     passages = [Labelled("\n".join(clinical[at : at + 8])) for at in range(0, len(clinical), 32)]
-    with gzip.open(data / "casing" / "wiki_sentences.txt.gz", "rt", encoding="utf-8") as file:
-        wiki = plain_of_people(
-            [re.sub(r" (?=[.,;:?!)'])|(?<=[(]) ", "", line.strip()) for line in file]
-        )
+    lines = lines_of(data / "casing" / "wiki_sentences.txt.gz")
+    wiki = plain_of_people([spaced(line) for line in lines if reads(line.strip())])
     clauses = plain_of_people([c.strip() for row in congress for c in row["text"].split(";")[1:4]])
     general = [
         invent.in_other_case(Labelled(s), rng)
@@ -174,8 +195,7 @@ def texts(data: Path, rng: Random) -> list[Labelled]:
 
 def vocabulary(data: Path) -> Counter[str]:
     """Words that clinical notes, code titles and general sentences write in small letters."""
-    with gzip.open(data / "casing" / "wiki_sentences.txt.gz", "rt", encoding="utf-8") as file:
-        general = [line for line in file]
+    general = lines_of(data / "casing" / "wiki_sentences.txt.gz")
     titles = [
         row["description"]
         for name in ("icd9cm", "icd10cm")
@@ -225,7 +245,7 @@ def make(data: Path) -> TaggerModel:
         f"fitted after {time.process_time() - began:.0f} s: {model.card['tokens']} tokens,"
         f" {len(model.properties)}"
     )
-    threshold = round(threshold_within(model, tuning(data), MOST_FALSE), 4)
+    threshold = round(threshold_within(Tagger(model), tuning(data), MOST_FALSE), 4)
     return replace(model, threshold=threshold)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from clinveil import Finding
-from clinveil.attacks.models.leaveout import Audit, Compared, audit_of, compare, pdtp, train_audits
+from clinveil.attacks.models.leaveout import LeaveOutAudit, Compared, audit_of, compare, pdtp, train_audits
 from clinveil.attacks.models.leaveout.data import (
     AuditData,
     LeaveOutSettings,
@@ -39,8 +39,8 @@ UNITS_SEED = 2  # of the draw of audited patients
 class Audits:
     """The audits of the LSTMs, by recipe and dropout, and of a unigram of the same patients."""
 
-    lstms: Mapping[tuple[AuditMode, float], Audit]
-    unigram: Audit
+    lstms: Mapping[tuple[AuditMode, float], LeaveOutAudit]
+    unigram: LeaveOutAudit
 
 
 def plan_audits(store: Store, parts: NoteParts, settings: SyntheticSettings) -> Audits:
@@ -58,7 +58,7 @@ def plan_audits(store: Store, parts: NoteParts, settings: SyntheticSettings) -> 
 
 def _plan(
     store: Store, parts: NoteParts, settings: SyntheticSettings, audit_settings: LeaveOutSettings
-) -> Audit:
+) -> LeaveOutAudit:
     rng = np.random.default_rng([settings.seed, UNITS_SEED])
     units = pick_units(parts.train, audit_settings.units, rng)
     data = prepare(
@@ -162,7 +162,7 @@ def compare_audits(store: Store, audits: Audits, settings: SyntheticSettings) ->
     return Privacy(findings, files, rare)
 
 
-def _compared(store: Store, audit: Audit, seed: int, *, text: bool = False) -> Compared:
+def _compared(store: Store, audit: LeaveOutAudit, seed: int, *, text: bool = False) -> Compared:
     return compare(store, audit, np.random.default_rng([seed, 3]), text=text)
 
 

@@ -55,13 +55,13 @@ def test_it_can_be_verified_and_its_findings_are_a_frame(made):
     assert not all(check.passed for check in clinveil.verify(outcome.folder.release))
 
 
-def test_later_notes_are_added_to_it(made, tmp_path):
+def test_later_notes_reuse_it(made, tmp_path):
     _, out, _ = made
     later = pl.from_arrow(
         pa.Table.from_batches(list(clinveil.demo_corpus(patients=62, seed=1).batches()))
     )
-    how = {"max_names": 1.0, "max_linkage": 1.0}
-    added = clinveil.release(later, tmp_path / "out2", vault=out / "vault", **how)
+    how = {"max_names": 1.0, "max_linkage": 1.0, "max_kept": 1, "label": "diagnosis_group"}
+    added = clinveil.release(later, tmp_path / "out2", reuse=out / "vault", **how)
     old = {row["source_patient_id"]: row["patient_id"] for row in _crosswalk(out)}
     new = {row["source_patient_id"]: row["patient_id"] for row in _crosswalk(tmp_path / "out2")}
     assert len(set(new) - set(old)) == 2 and all(
@@ -71,10 +71,10 @@ def test_later_notes_are_added_to_it(made, tmp_path):
     released = pl.read_parquet(added.folder.release / "notes.parquet")
     assert released.columns == ["note_id", "patient_id", "text", "diagnosis_group"]
     assert set(released["patient_id"]) <= set(new.values())
-    with pytest.raises(UsageError, match="vectors= cannot"):
-        clinveil.release(later, tmp_path / "out3", vectors="v", vault=out / "vault")
+    with pytest.raises(UsageError, match="exclude each other"):
+        clinveil.release(later, tmp_path / "out3", vectors="v", reuse=out / "vault")
     with pytest.raises(UsageError, match="dim"):
-        clinveil.release(later, tmp_path / "out3", vault=out / "vault", dim=8)
+        clinveil.release(later, tmp_path / "out3", reuse=out / "vault", dim=8)
     assert not (tmp_path / "out3").exists()
 
 
@@ -85,6 +85,10 @@ def _crosswalk(out):
 def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
     with pytest.raises(UsageError, match="no setting labels"):
         clinveil.release(frame, tmp_path / "out", labels="diagnosis_group")
+    with pytest.raises(UsageError, match="lax: the file does not exist"):
+        clinveil.release(frame, tmp_path / "out", config="lax")
+    with pytest.raises(UsageError, match="n in strict applies to as= obfuscated"):
+        clinveil.release(frame, tmp_path / "out", config="strict", kind="deidentified")
     with pytest.raises(InputError, match="50"):
         clinveil.release(frame.head(20), tmp_path / "out")
     with pytest.raises(UsageError, match="one of lr"):

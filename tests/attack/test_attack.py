@@ -11,7 +11,7 @@ from clinveil.attacks.attack import Attack, Context, attacks, of_release
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import memory_corpus, rows
-from clinveil.releases.measured import Measured, attacked, skipped
+from clinveil.releases.measured import AttackSample, attacked, skipped
 from clinveil.report.measures import find
 
 
@@ -82,7 +82,7 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
     try:
         found = next(
             f
-            for f in attacked(Measured(context, context), np.random.default_rng(0))
+            for f in attacked(AttackSample(context, context), np.random.default_rng(0))
             if f.measure == "attack.loud"
         )
         assert (found.value, found.n, found.chance) == (0.5, 2, 0.1)
@@ -90,7 +90,7 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
         Loud.model_fields["measure"].default = "attack.Zyra"
         Loud.model_rebuild(force=True)
         with pytest.raises(ValueError, match="listed in its `words`") as caught:
-            attacked(Measured(context, context), np.random.default_rng(0))
+            attacked(AttackSample(context, context), np.random.default_rng(0))
         assert "Zyra" not in str(caught.value)
     finally:
         attacks.forget("loud")

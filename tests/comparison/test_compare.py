@@ -201,8 +201,10 @@ def test_settings_become_releases():
     assert made["paper"].vectors.algorithm == "cbow"
     assert {each.label for each in made.values()} == {made["obfuscated"].label}
     assert {each.seed for each in made.values()} == {1}
+    (strict,) = candidates(settings(setting=("s=config=strict",)))[-1:]
+    assert (strict.name, str(strict.settings.channel.n)) == ("s", "7-20")
     chosen = candidates(
-        settings(kind=("deidentified",), setting=("s=kind=deidentified,phi=false", "w=n=5"))
+        settings(kind=("deidentified",), setting=("s=kind=deidentified,max_kept=1", "w=n=5"))
     )
     assert [each.name for each in chosen] == ["deidentified", "s"]
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from inspect import signature
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,18 +14,9 @@ from hypothesis import strategies as st
 from clinveil.cli.main import main
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.estimate import (
-    FEWEST_PASSES,
-    MOST_PASSES,
-    RATES,
-    TRAIN_WORDS,
-    TRAINING_WORDS,
-    estimate,
-    passes,
-)
 from clinveil.corpus.inspect import RARE_BELOW, inspect
 from clinveil.corpus.open import open_corpus
-from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.passes import FEWEST_PASSES, MOST_PASSES, TRAINING_WORDS, passes
 
 
 def test_the_sum_of_a_corpus_that_a_reader_can_do() -> None:
@@ -93,31 +80,6 @@ def test_skipped_rows_and_columns_are_said(tmp_path: Path) -> None:
     assert found.columns.dropped == ("CGID", "ISERROR")
 
 
-def test_an_estimate_grows_with_words_types_and_epochs() -> None:
-    small = estimate(10**6, 20_000)
-    assert (
-        small.seconds
-        == pytest.approx(sum(small.stages.values()))
-        == pytest.approx(sum(small.steps.values()))
-    )
-    more = estimate(10**9, 20_000, train_words=0, measure_words=0)
-    sampled = estimate(10**9, 20_000)
-    trained = estimate(TRAIN_WORDS, 20_000).stages["train vectors"]
-    assert sampled.stages["train vectors"] == trained, "a sample is trained on"
-    assert sampled.steps["measure"] < more.steps["measure"] / 50, "a sample is measured"
-    assert more.memory == small.memory, "memory does not grow with the notes"
-    assert estimate(10**6, 2_000_000).memory > small.memory + 1e9
-    fixed = RATES["vectors"].fixed
-    few, many = (
-        estimate(10**6, 20_000, epochs=epochs).steps["vectors"] - fixed for epochs in (5, 50)
-    )
-    assert many == pytest.approx(10 * few)
-    assert small.steps["vectors"] - fixed == pytest.approx(few * passes(10**6) / 5)
-    assert estimate(10**6, 20_000, train=False).stages["train vectors"] == 0
-    assert estimate(10**6, 20_000, phi=False).stages["replace PHI"] == 0
-    assert estimate(10**6, 20_000, workers=1).seconds > small.seconds or os.cpu_count() == 1
-
-
 def test_few_words_get_more_passes_within_bounds() -> None:
     assert (passes(0), passes(1), passes(10**12)) == (MOST_PASSES, MOST_PASSES, FEWEST_PASSES)
     sizes = [2**n for n in range(40)]
@@ -129,14 +91,6 @@ def test_few_words_get_more_passes_within_bounds() -> None:
     assert between and all(
         TRAINING_WORDS <= n * size < TRAINING_WORDS + size for n, size in between
     )
-
-
-def test_the_estimate_is_of_the_default_vectors() -> None:
-    told = VectorSettings()
-    said = signature(estimate).parameters
-    assert {name: said[name].default for name in ("algorithm", "window", "epochs", "dim")} == {
-        name: getattr(told, name) for name in ("algorithm", "window", "epochs", "dim")
-    }
 
 
 # --- the command
@@ -165,24 +119,8 @@ def test_the_command_prints_a_table_and_writes_nothing(
     assert "[bold]kind" in table["kept"], "a column name is not taken for markup"
     assert "ward" in table["dropped"]
     assert "guessed" in table["text"]
-    assert "GB" in table["and memory"] and "about" in table["a release takes"]
     assert "each note counts as its own patient" in err
     assert "zyzzyva" not in out + err
-
-
-def test_the_plan_of_a_release_has_the_same_estimate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = [
-        f"{i},p{i},{' '.join(f'w{i * j % 997} at 7.5 mg; stable.' for j in range(3_000))}"
-        for i in range(60)
-    ]
-    (tmp_path / "n.csv").write_text("\n".join(["note_id,patient_id,text", *lines]))
-    assert main(["inspect", str(tmp_path / "n.csv")]) == 0
-    inspected = re.search(r"about (\d+ (?:s|min|h)) ", capsys.readouterr().out)
-    assert main(["release", str(tmp_path / "n.csv")]) == 0
-    planned = re.search(r"in all about (\d+ (?:s|min|h)) ", capsys.readouterr().out)
-    assert inspected and planned and inspected[1] == planned[1]
 
 
 def test_the_command_writes_findings_to_stdout(
@@ -224,4 +162,3 @@ def test_real_notes(real_data: Callable[[str], Path]) -> None:
     assert found.types == len(users)
     assert found.rare_types == sum(n < 5 for n in users.values())
     assert found.exact_duplicates == len(texts) - len(set(texts))
-    assert np.isfinite(found.estimate.seconds)

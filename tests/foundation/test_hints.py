@@ -223,7 +223,7 @@ CASES = {
     "unique kept values": (
         lambda at: as_parquet(table(60, site=[f"s{n}" for n in range(60)]), at / "a.parquet"),
         ("release", "--as", "deidentified", "--keep", "site"),
-        4,
+        3,
     ),
     "a setting typed as a flag": (
         lambda at: as_parquet(table(), at / "a.parquet"),

@@ -140,10 +140,10 @@ def test_flags_win_over_the_file(tmp_path):
 
 def test_an_empty_value_is_unset_as_in_a_file_of_init_config(tmp_path):
     path = tmp_path / "my.toml"
-    path.write_text('signing_key = ""\n[synthetic]\nsource = ""\npublic = ""\n')
+    path.write_text('signing_key = ""\n[synthetic]\npublic = ""\n')
     found = load_settings(ReleaseSettings, {"kind": "synthetic"}, path)
     assert (
-        found.synthetic.source is None and found.lm.model == "ngram" and found.signing_key is None
+        found.synthetic.public is None and found.lm.model == "ngram" and found.signing_key is None
     )
 
 

@@ -40,6 +40,7 @@ def in_2026(monkeypatch):
         ("Seen 3/4/14. DOB 5/6/2017.", 2014),
         ("Operated in March 1999.", 1999),
         ("DOB: 3/4/1931.", 2026),
+        ("Date of birth is\n3/4/1931; born on May 4, 1950.", 2026),
         ("No date at all.", 2026),
         ("Ratio 3/4/2 and version 1.2.2019.4", 2026),
     ],

@@ -216,7 +216,7 @@ class TestTrainingText:
     def test_a_threshold_keeps_to_its_bound(self, small):
         others = list(invented(30, PEOPLE, Random(8)))
         for most in (0.0, 0.002, 0.02):
-            threshold = threshold_within(small, others, most)
+            threshold = threshold_within(Tagger(small), others, most)
             tagger = Tagger(small)
             false = 0
             words = 0

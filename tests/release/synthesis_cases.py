@@ -77,8 +77,8 @@ LSTM = [
 
 
 def written(folder, out, *flags, notes="notes.csv"):
-    """The exit code of a small synthetic release, of a given model or of one that it trains."""
-    training = [] if any("synthetic.source" in flag for flag in flags) else LSTM
+    """The exit code of a small synthetic release, of a reused model or of one that it trains."""
+    training = [] if "--reuse" in flags else LSTM
     command = ["release", str(folder / notes), "-o", str(folder / out), "--as", "synthetic"]
     return main([*command, *FAST, *training, *flags])
 

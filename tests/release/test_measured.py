@@ -24,7 +24,7 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.crosswalk import CROSSWALK, TableWriter
-from clinveil.releases.measured import measured
+from clinveil.releases.measured import sample_case
 from clinveil.stats.findings import clustered_share
 from clinveil.vectors.count import count_words
 
@@ -70,7 +70,7 @@ def case(tmp_path_factory):
 
 def drawn(case, tmp_path, words=PATIENTS * NOTES * LENGTH // 4, salt=b"salt", **more):
     whole, vault = case
-    return measured(replace(whole, **more), vault, words, salt, tmp_path / "measured")
+    return sample_case(replace(whole, **more), vault, words, salt, tmp_path / "measured")
 
 
 def identity(n):
@@ -82,7 +82,7 @@ def identity(n):
 def of_words(seen, rng):
     """The findings of inversion under a channel that leaves every word unchanged."""
     channel = Channel(list(seen.context.counts.words), *identity(len(seen.context.counts)))
-    return replace(seen, context=replace(seen.context, channel=channel)).by(Inversion(), rng)
+    return replace(seen, context=replace(seen.context, channel=channel)).run(Inversion(), rng)
 
 
 class SameFirst(Attack):
@@ -113,7 +113,7 @@ def ids(corpus):
 def test_small_releases_and_a_setting_of_all_are_measured_whole(case, tmp_path):
     for words in (0, PATIENTS * NOTES * LENGTH):
         seen = drawn(case, tmp_path, words)
-        assert not seen.drawn and seen.context is seen.whole
+        assert not seen.description and seen.context is seen.whole
         assert (
             len(seen.context.notes) == PATIENTS * NOTES and len(seen.context.patients) == PATIENTS
         )
@@ -129,7 +129,7 @@ def test_all_sides_hold_the_same_whole_patients(case, tmp_path):
     assert 10 < len(some.patients) < 60
     notes = f"{len(some.notes)} of {PATIENTS * NOTES}"
     patients = f"{len(some.patients)} of {PATIENTS}"
-    assert seen.drawn == f"{notes} notes, those of {patients} patients sampled with the key"
+    assert seen.description == f"{notes} notes, those of {patients} patients sampled with the key"
     assert ids(seen.whole.released) == ids(case[0].released)
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in (tmp_path / "measured").iterdir())
 
@@ -156,14 +156,14 @@ def test_part_files_are_copied_where_they_are_read(case, tmp_path):
         sent.append(list(items))
         return map(function, sent[-1])
 
-    seen = measured(replace(whole, **parts), tmp_path, 2700, b"salt", tmp_path / "some", over)
+    seen = sample_case(replace(whole, **parts), tmp_path, 2700, b"salt", tmp_path / "some", over)
     assert list(map(len, sent)) == [3] * 4
     one = drawn(case, tmp_path).context
     other = seen.context
-    assert (one.notes, one.patients, drawn(case, tmp_path).drawn) == (
+    assert (one.notes, one.patients, drawn(case, tmp_path).description) == (
         other.notes,
         other.patients,
-        seen.drawn,
+        seen.description,
     )
     for side in ("original", "entered", "released"):
         assert sorted(rows(getattr(one, side))) == sorted(rows(getattr(other, side)))
@@ -179,17 +179,19 @@ def test_the_key_decides_who_is_drawn(case, tmp_path):
 def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp_path):
     seen = drawn(case, tmp_path)
     rng = np.random.default_rng(0)
-    marked = seen.by(Linkage(own_vectors=False), rng)
-    assert marked and all(f.detail["measured_on"] == seen.drawn for f in marked)
+    marked = seen.run(Linkage(own_vectors=False), rng)
+    assert marked and all(f.detail["measured_on"] == seen.description for f in marked)
     assert not any("measured_on" in f.detail for f in of_words(seen, rng))
-    exact = seen.by(Uniqueness(), rng)
+    exact = seen.run(Uniqueness(), rng)
     assert all("measured_on" not in f.detail and f.n == PATIENTS * NOTES for f in exact)
 
 
 def test_findings_of_an_attack_that_is_not_ours_say_it_too_and_nothing_else(case, tmp_path):
     seen = drawn(case, tmp_path)
-    marked = seen.by(SameFirst(), np.random.default_rng(0))
-    assert marked and all(f.detail == {"measured_on": seen.drawn} and not f.method for f in marked)
+    marked = seen.run(SameFirst(), np.random.default_rng(0))
+    assert marked and all(
+        f.detail == {"measured_on": seen.description} and not f.method for f in marked
+    )
 
 
 def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path):
@@ -209,8 +211,8 @@ def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path)
     gates = []
     for released in (case[0].released, memory_corpus(leaking)):
         seen = drawn(case, tmp_path, known=known, released=released)
-        gates.append(patient_gates(seen.by(Identifiers(), np.random.default_rng(0))))
-    found = seen.by(Identifiers(), np.random.default_rng(0))
+        gates.append(patient_gates(seen.run(Identifiers(), np.random.default_rng(0))))
+    found = seen.run(Identifiers(), np.random.default_rng(0))
     assert all("of sampled patients" in f.control_is for f in found if f.control is not None)
     assert all(gate.passed for gate in gates[0])
     assert [gate.value for gate in gates[1] if not gate.passed] == [1]
@@ -220,7 +222,7 @@ def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path)
 def test_intervals_of_drawn_patients_cover_the_figures_of_all(case, tmp_path):
     def same_first(words, key):
         seen = drawn(case, tmp_path, words, salt=bytes([key]))
-        return seen.by(SameFirst(), np.random.default_rng(key))[0]
+        return seen.run(SameFirst(), np.random.default_rng(key))[0]
 
     exact = same_first(0, 0).value
     keys = 40
@@ -235,5 +237,5 @@ def test_intervals_of_drawn_patients_cover_the_figures_of_all(case, tmp_path):
 
 def test_a_sample_never_has_a_patient_or_two(case, tmp_path):
     whole, vault = case
-    seen = measured(whole, vault, 1, b"salt", tmp_path / "drawn")
-    assert seen.drawn and len(seen.context.patients) >= 25
+    seen = sample_case(whole, vault, 1, b"salt", tmp_path / "drawn")
+    assert seen.description and len(seen.context.patients) >= 25

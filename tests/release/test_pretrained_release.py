@@ -113,7 +113,6 @@ def test_a_release_has_labels_shared_words_and_a_figure_on_known_names(desk):
     ("", ["lm.model=pretrained"], 2, "require each other"),
     ("absent", [], 3, "is not a folder"),
     ("", ["synthetic.init=smollm2"], 6, "smollm2"),
-    ("public", ["synthetic.source=model"], 2, "exclude each other"),
 ])  # fmt: skip
 def test_refusals_are_one_line_and_write_nothing(
     desk, capsys, monkeypatch, init, sets, code, message

@@ -178,7 +178,7 @@ def test_more_text_is_said(desk):
 
 def test_the_plan_says_passes_and_trains_nothing_where_vectors_are_given(desk, capsys):
     assert release(desk, "", "--vectors", desk / "v.vec") == 0
-    assert "train vectors" not in capsys.readouterr().out
+    assert "passes over" not in capsys.readouterr().out
     assert release(desk, "", "--config", "paper") == 0
     assert "cbow, window 5, 100 dimensions, 5 passes" in capsys.readouterr().out
     assert release(desk, "") == 0

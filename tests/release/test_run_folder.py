@@ -11,7 +11,7 @@ from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.files import locked, private_folder
 from clinveil.core.runfolder import LOCK, fingerprint, run_hash
 from clinveil.core.runfolder import run_folder as open_folder
-from clinveil.releases.outcome import KIND, Places
+from clinveil.releases.outcome import KIND, RunPaths
 from clinveil.releases.settings import ReleaseSettings
 
 PLAIN = ReleaseSettings()
@@ -28,7 +28,7 @@ def run_folder(out, notes, settings):
         settings.channel.drop_words,
     )
     with open_folder(out, KIND, asked, force=settings.force) as run:
-        yield Places(run)
+        yield RunPaths(run)
 
 
 @pytest.fixture

@@ -64,25 +64,8 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(desk, words, monkeypatch):
     assert refused(desk, out) == refused(desk, "whole")
 
 
-def test_an_earlier_model_writes_again_for_its_own_notes_only(desk, capsys):
-    model = f"synthetic.source={desk / 'whole/vault/model'}"
-    assert written(desk, "again", "--set", model, "--seed", "4") == 4
-    assert refused(desk, "again") != refused(desk, "whole")
-    assert (
-        json.loads((desk / "again/vault/manifest.json").read_text())["model"]["trained"] == "before"
-    )
-    assert written(desk, "secret-key", "--set", model) == 4  # the model has a public seed
-    assert "no test seed" in capsys.readouterr().out
-    write_csv(desk / "others.csv", rows_of(seed=5))
-    assert written(desk, "never", "--set", model, notes="others.csv") == 3
-    assert "was trained on other notes" in capsys.readouterr().err
-    assert written(desk, "never", "--set", model, "--set", "lm.epochs=2") == 2
-    message = "lm.epochs cannot be used with synthetic.source"
-    assert message in capsys.readouterr().err and not (desk / "never").exists()
-
-
 @pytest.mark.parametrize("parts", [1, 2])
-def test_an_earlier_model_meets_the_surrogates_that_it_was_trained_on(desk, capsys, parts):
+def test_a_reused_model_meets_the_surrogates_that_it_was_trained_on(desk, parts):
     rows = [
         (note, patient, f"Patient name: Joan Okafor, seen 3 May 2019. {text}")
         for note, patient, text in rows_of()
@@ -95,8 +78,8 @@ def test_an_earlier_model_meets_the_surrogates_that_it_was_trained_on(desk, caps
         written(desk, f"{notes}-out", "--set", "phi=true", "--set", "lm.model=unigram", notes=notes)
         == 0
     )
-    model = f"synthetic.source={desk / f'{notes}-out/vault/model'}"
-    assert written(desk, f"{notes}-again", "--set", "phi=true", "--set", model, notes=notes) == 0
+    vault = str(desk / f"{notes}-out/vault")
+    assert written(desk, f"{notes}-again", "--set", "phi=true", "--reuse", vault, notes=notes) == 0
 
 
 def test_identifiers_are_surrogates_in_the_tags_that_were_asked_for(desk, capsys):

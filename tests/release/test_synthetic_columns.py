@@ -39,9 +39,7 @@ def table(**columns):
 
 def release(folder, *flags, name="notes.parquet", labels=("kind", "grade")):
     given = [part for label in labels for part in ("--label", label)]
-    model = (
-        () if any("synthetic.source" in flag for flag in flags) else ("--set", "lm.model=unigram")
-    )
+    model = ("--set", "lm.model=unigram")
     return main(
         [
             "release",
@@ -110,19 +108,6 @@ def test_a_label_that_cannot_be_released_is_one_line(tmp_path, capsys, columns, 
     error = capsys.readouterr().err
     assert line in error and "rare" not in error and "Traceback" not in error
     assert not (tmp_path / "out").exists()
-
-
-def test_an_earlier_model_is_refused_for_other_labels(tmp_path, capsys):
-    write(tmp_path / "notes.parquet", table())
-    assert release(tmp_path) == 4
-    (tmp_path / "out").rename(tmp_path / "before")
-    model = ("--set", f"synthetic.source={tmp_path / 'before/vault/model'}")
-    assert release(tmp_path, *model, labels=("grade",)) == 3
-    assert "was trained with other labels" in capsys.readouterr().err
-    write(tmp_path / "notes.parquet", table(kind=["other", "last"] * 40))
-    assert release(tmp_path, *model) == 3
-    write(tmp_path / "notes.parquet", table())
-    assert release(tmp_path, *model) == 4
 
 
 @pytest.mark.parametrize("sign", ["\ue003NAME 1\ue004", "\ue003NONE 1\ue004"])

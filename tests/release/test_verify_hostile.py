@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from signed_release import SIGNER
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import sha256
@@ -20,19 +21,25 @@ NOTES = {
 }
 GOOD = {
     "schema": SCHEMA,
-    "gates": [{"name": "a", "passed": True}],
+    "gates": [{"name": "a", "passed": True, "outcome": "passed"}],
     "test_seed": False,
     "notes": NOTES,
 }
 
 
-def release(folder, document=GOOD, *, raw=None):
+def release(folder, document=GOOD, *, raw=None, wrong=""):
     folder.mkdir()
     (folder / "notes.csv").write_text('"note_id","text"\n"1","a b"\n')
     (folder / "README.md").write_text("x")
     (folder / "report.html").write_text("x")
-    document = {"files": {"notes.csv": sha256(folder / "notes.csv")}, **document}
-    (folder / "manifest.json").write_text(raw if raw is not None else sealed(document))
+    files = {name: sha256(folder / name) for name in ("notes.csv", "README.md", "report.html")}
+    document = {"files": files, "signing_key": SIGNER.fingerprint, **document}
+    if wrong:
+        document["files"] = {**files, wrong: "0" * 64}
+    manifest = (raw if raw is not None else sealed(document)).encode()
+    (folder / "manifest.json").write_bytes(manifest)
+    (folder / "manifest.sig").write_bytes(SIGNER.sign(manifest))
+    (folder / "signing-key.pem").write_bytes(SIGNER.public_pem)
     write_sums(folder)
     return folder
 
@@ -50,7 +57,7 @@ def test_a_good_one(tmp_path):
         {"notes": {**NOTES, "text": "other"}},
         {"notes": None},
         {"gates": []},
-        {"gates": [{"name": "a", "passed": False}]},
+        {"gates": [{"name": "a", "passed": False, "outcome": "failed"}]},
         {"gates": "all fine"},
         {"test_seed": True},
         {"files": {"notes.csv": "0" * 64}},
@@ -65,7 +72,7 @@ RAWS = ["", "[]", "{}", "nul", '{"schema": 3}', json.dumps({"schema": SCHEMA}), 
 
 
 def test_a_changed_file_is_not_called_a_note(tmp_path):
-    folder = release(tmp_path / "r", {**GOOD, "files": {"README.md": "0" * 64}})
+    folder = release(tmp_path / "r", wrong="README.md")
     (failed,) = [check for check in verify(folder) if "README.md" in str(check)]
     assert "released files" in str(failed) and "notes" not in str(failed)
 

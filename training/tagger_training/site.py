@@ -16,6 +16,7 @@ from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.gold import GoldSpans, read_spans
 from clinveil.corpus.open import open_corpus
 from clinveil.phi.tagger.model import TaggerModel, own_tagger
+from clinveil.phi.tagger.tag import Tagger
 from tagger_training.invent import Labelled, all_texts, invented, refilled
 from tagger_training.people import People
 from tagger_training.train import judged, save_tagger, threshold_within, train_tagger, written_small
@@ -124,7 +125,8 @@ def _fitted(parts: _Parts, settings: TrainSettings, seed: int, rng: Random) -> T
     words = written_small(text.text for text in parts.training)
     known = frozenset(bundled.vocabulary.tolist())
     model = train_tagger(texts, settings.kind, 0.5, card, words, known, settings.iterations)
-    model = replace(model, threshold=threshold_within(model, parts.held_out, settings.most_false))
+    threshold = threshold_within(Tagger(model), parts.held_out, settings.most_false)
+    model = replace(model, threshold=threshold)
     return replace(
         model,
         card={**model.card, "most_false": settings.most_false, **judged(model, parts.held_out)},

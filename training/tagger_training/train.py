@@ -114,17 +114,16 @@ def _may_be_known(word: str) -> bool:
 
 
 def threshold_within(
-    model: TaggerModel, texts: Iterable[Labelled], most: float, least: float = 0.05
+    tagger: Tagger, texts: Iterable[Labelled], most: float, least: float = 0.05
 ) -> float:
-    """Return the lowest threshold at which at most a share `most` of words outside labelled spans
-    is tagged.
+    """Return the lowest threshold at which a tagger tags at most a share `most` of words outside
+    labelled spans.
 
     Args:
         texts: held-out texts, in which the findings of the rules are also labelled.
         most: maximum share of their words.
         least: lower bound of the threshold.
     """
-    tagger = Tagger(model)
     scores = [np.empty(0)]
     words = 0
     for text in texts:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.load_settings import load_settings
-from clinveil.core.locations import files_of, is_pattern, place
+from clinveil.core.locations import Location, files_of, is_pattern, place
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.columns import USUAL, bare
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Corpus, rows
@@ -99,19 +99,29 @@ def _with_keywords(message: str) -> str:
     return _FLAG.sub(keyword, _SETTING.sub("", message).replace("=true", "=True"))
 
 
-def path_of(given: str | Path, where: str, hint: str) -> Path:
+def path_of(given: str | Path, where: str, hint: str) -> Location:
     """Return a path. Raises InputError, without quoting the text, if no such file exists.
 
     The text may be a note or a person's name.
     """
     try:
-        path = place(given)
+        path: Location = place(given)
         exists = path.exists() or (is_pattern(path) and any(files_of(path)))
     except (OSError, ValueError):  # too long for a name, or with a null: their messages quote it
         path = Path(given)
         exists = False
     if not exists and isinstance(given, str):
         raise InputError("file not found", where=where, hint=hint) from None
+    return path
+
+
+def local_path_of(given: str | Path, where: str, hint: str) -> Path:
+    """Return a path of this machine. Raises InputError as `path_of`, UsageError for a URL."""
+    path = path_of(given, where, hint)
+    if not isinstance(path, Path):
+        raise UsageError(
+            "is not read from a store", where=where, hint="copy the file to this machine first"
+        )
     return path
 
 
@@ -122,9 +132,9 @@ def known_patients(patients: Any) -> Mapping[str, Patient] | None:
     Raises UsageError for other types, InputError for an invalid file or frame.
     """
     if patients is None or isinstance(patients, str | Path):
-        return (
-            None if patients is None else read_patients(path_of(patients, "the patients", PATIENTS))
-        )
+        if patients is None:
+            return None
+        return read_patients(local_path_of(patients, "the patients", PATIENTS))
     if nw.dependencies.is_into_dataframe(patients):
         with scratch() as folder:
             pq.write_table(arrow(patients), folder / "patients.parquet")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import narwhals as nw
 from pydantic.fields import FieldInfo
 
-from clinveil.api.frames import Reading, arrow, in_python, known_patients, path_of, scratch
+from clinveil.api.frames import Reading, arrow, in_python, known_patients, local_path_of, scratch
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import NotesSettings
@@ -107,7 +107,7 @@ def _names(people: Any, _: Reading) -> Any:
 
     if isinstance(people, str | Path):
         return read_names(
-            path_of(people, "the names", "check the path; pass names as a list: [name]")
+            local_path_of(people, "the names", "check the path; pass names as a list: [name]")
         )
     if not isinstance(people, Mapping | list | tuple):
         hint = "pass a file, a dictionary id -> clinveil.Patient, or a list of full names"

@@ -12,7 +12,7 @@ from clinveil.api.frames import ONE_TEXT, Notes, Reading, in_python, path_of, sc
 from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.load_settings import load_settings
-from clinveil.core.locations import refuse_remote
+from clinveil.core.locations import Location, refuse_remote
 from clinveil.core.settings import NotesSettings, Settings
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
@@ -57,7 +57,7 @@ def release(
     kind: str | None = None,
     config: str | Path | None = None,
     vectors: str | Path | None = None,
-    vault: str | Path | None = None,
+    reuse: str | Path | None = None,
     say: Say | None = None,
     **options: Any,
 ) -> Outcome:
@@ -70,8 +70,7 @@ def release(
             command.
         config: TOML file of settings, or "paper" or "strict"; options override it.
         vectors: pretrained word vectors to use instead of training on the notes.
-        vault: vault of an earlier release (`OUT/vault`) to extend with these notes, using its key,
-            channel and settings.
+        reuse: vault of an earlier run (`OUT/vault`), to reuse its key, vectors, channel and model.
         say: receives the lines that the command prints to stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores:
             `patients`, `label`, `n`, `epochs`, `background`, …; tables of the TOML file as
@@ -85,19 +84,18 @@ def release(
 
     Raises InputError for invalid notes, UsageError if `out` exists or an option is unknown.
     """
-    from clinveil.releases.earlier.parent import ParentRelease
+    from clinveil.releases.earlier.reuse import ReusedRun
     from clinveil.releases.pipeline import release as run
     from clinveil.releases.settings import ReleaseSettings
 
     options = {"workers": 1, **options} | ({} if kind is None else {"kind": kind})
     file = None if config is None else Path(config)
     _settings(ReleaseSettings, options, {}, file)  # reject wrong options before anything is written
-    base = ParentRelease.read(Path(vault)) if vault is not None else None
-    columns = {"keep": base.settings.keep, "label": base.settings.label} if base else {}
-    with _on_disk(notes, _folder(out), {**columns, **options}) as (path, more):
+    reused = ReusedRun.read(Path(reuse)) if reuse is not None else None
+    with _on_disk(notes, _folder(out), options) as (path, more):
         settings = _settings(ReleaseSettings, options, more, file)
         given_ = Path(vectors) if vectors is not None else None
-        outcome = run(path, Path(out), settings, vectors=given_, base=base, say=_warning(say))
+        outcome = run(path, Path(out), settings, vectors=given_, reused=reused, say=_warning(say))
     if outcome.refused:
         failed = ", ".join(gate.name for gate in outcome.gates if not gate.passed)
         message = f"no release was written: a gate failed ({failed}); see gates and folder.vault"
@@ -166,7 +164,7 @@ def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 @contextmanager
 def _on_disk(
     notes: Notes, out: Path, options: Mapping[str, Any]
-) -> Iterator[tuple[Path, dict[str, Any]]]:
+) -> Iterator[tuple[Location, dict[str, Any]]]:
     """Provide notes as a file that can be read repeatedly; other types are written to a private
     folder next to OUT.
 

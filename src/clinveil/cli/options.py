@@ -8,14 +8,14 @@ import types
 from copy import copy
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
-from clinveil.core.locations import place, refuse_remote
+from clinveil.core.locations import Location, place, refuse_remote
 from clinveil.core.settings import (
     QUIET,
     SEED,
@@ -26,6 +26,11 @@ from clinveil.core.settings import (
     group,
     registry_of,
 )
+
+if TYPE_CHECKING:
+    _Place = Location
+else:
+    _Place = Path  # Typer accepts no unions; `place` makes the value
 
 
 def _findings_file(target: str | None) -> str | None:
@@ -59,10 +64,10 @@ _JSON = typer.Option(
 JsonOut = Annotated[str | None, _JSON]
 _NOTES = "Notes: a file, a folder, a quoted pattern of part files, or a URL (s3://…)."
 Notes = Annotated[
-    Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)
+    _Place, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)
 ]
 NotesOrQuery = Annotated[
-    Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)
+    _Place, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)
 ]
 """The notes of a command that also takes `--from-sql`; the function always gets a path
 (`from_sql.py`).

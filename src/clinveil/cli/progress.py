@@ -54,7 +54,7 @@ class Work:
 
     def line(self) -> str:
         """Return `stage 3/7, vectors: 4 of 20 passes, 0:01:00 elapsed, about 0:04:00 left`."""
-        left = self.count.left if self.count and self.count.total else self.time.left
+        left = self.count.left if self.count else None
         parts = [
             f"{duration(self.time.elapsed)} elapsed",
             *([f"about {duration(left)} left"] if left else []),
@@ -92,11 +92,9 @@ class Speaker:
             self._bar.console.print(line, markup=False, highlight=False)
 
     @contextmanager
-    def stage(
-        self, name: str, number: int, n_stages: int, seconds: float | None = None
-    ) -> Iterator[None]:
-        """Show the running stage: its number, elapsed and remaining time."""
-        work = Work(Countdown(None, seconds), f"stage {number}/{n_stages}, {name}")
+    def stage(self, name: str, number: int, n_stages: int) -> Iterator[None]:
+        """Show the running stage: its number and elapsed time."""
+        work = Work(Countdown(), f"stage {number}/{n_stages}, {name}")
         with self._showing(work):
             yield
 
@@ -104,7 +102,7 @@ class Speaker:
     def count(self, what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
         """Show the number of finished items, their rate and the remaining time."""
         stage = self._work
-        count = Countdown(total, stage.time.left if stage else None)
+        count = Countdown(total)
         if stage is None:
             with self._showing(Work(count, what=what, count=count)):
                 yield count.update
@@ -120,8 +118,6 @@ class Speaker:
             yield count.update
         finally:
             stage.what, stage.count = outer
-            if count.done == total:
-                stage.time.forget()
 
     @contextmanager
     def _showing(self, work: Work) -> Iterator[None]:

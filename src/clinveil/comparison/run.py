@@ -21,6 +21,7 @@ from clinveil.core.files import (
     remove,
 )
 from clinveil.core.finding import Finding
+from clinveil.core.locations import Location
 from clinveil.core.runfolder import Kind, fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
@@ -107,7 +108,7 @@ class Comparison:
 
 
 def compare_releases(
-    notes: Path, out: Path, settings: CompareSettings, say: Say = lambda line: None
+    notes: Location, out: Path, settings: CompareSettings, say: Say = lambda line: None
 ) -> Comparison:
     """Make a release of each kind, and of each named setting, from the same notes, and measure all
     of them.
@@ -186,7 +187,7 @@ class _Measurements:
         inputs: hash of the notes, and files that the measures read.
     """
 
-    notes: Path
+    notes: Location
     out: Path
     pairs: tuple[Path, ...]
     public: Corpus | None

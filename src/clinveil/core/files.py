@@ -24,7 +24,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clinveil.core.errors import UsageError
-from clinveil.core.locations import RemotePath, files_of, is_pattern, refuse_remote
+from clinveil.core.locations import Location, RemotePath, is_pattern, local_files, refuse_remote
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -273,7 +273,7 @@ def clear(folder: Path, out: Path) -> None:
     remove(folder)
 
 
-def refuse_nested(**places: Path | None) -> None:
+def refuse_nested(**places: Location | None) -> None:
     """Raise UsageError for paths that are the same or nested, with symbolic links resolved.
 
     Each keyword is the path's name in the message, such as `OUT`; None for an unused path.
@@ -285,7 +285,7 @@ def refuse_nested(**places: Path | None) -> None:
     }
     plain = {role: path for role, path in here.items() if not is_pattern(path)}
     for role, path in here.items():
-        for file in files_of(path) if is_pattern(path) else ():
+        for file in sorted(local_files(path)) if is_pattern(path) else ():
             refuse_nested(**plain, **{role: file})
     given = [(role.replace("_", " "), path.resolve()) for role, path in plain.items()]
     for (role, path), (outer_role, outer) in permutations(given, 2):
@@ -312,7 +312,7 @@ def refuse_places(
     *,
     force: bool,
     vault: Path | None = None,
-    read: Mapping[str, Path | None],
+    read: Mapping[str, Location | None],
 ) -> None:
     """Check all paths of a run with `refuse_nested` and `refuse_existing`, before it overwrites
     anything.

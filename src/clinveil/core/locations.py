@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from glob import has_magic
 from itertools import takewhile
@@ -64,34 +64,25 @@ _ERRORS = (
 )
 
 
-class RemotePath(type(Path())):  # type: ignore[misc]
-    """A remote location, identified by its URL, that can be used like a `Path`.
-
-    It can be listed, opened for reading, and passed to another process. Code that treats it as a
-    local file gets a UsageError.
+@dataclass(frozen=True, repr=False)
+class RemotePath:
+    """A location in a store, identified by its URL: it can be listed and opened for reading.
 
     Attributes:
         url: as given; its query never appears in messages or records.
+
+    Raises UsageError, without quoting the URL, for a password or unknown options.
     """
 
     url: str
 
-    def __new__(cls, url: str) -> RemotePath:
-        """Create from a URL. Raises UsageError, without quoting the URL, for a password or unknown
-        options.
-        """
-        self = super().__new__(cls, url)
-        self.url = _checked(url)
-        return self
-
-    def __init__(self, url: str) -> None:
-        if sys.version_info >= (3, 12):
-            super().__init__(url)
+    def __post_init__(self) -> None:
+        _refuse(self.url)
 
     @property
     def name(self) -> str:
         """The last component."""
-        return self._key.rstrip("/").rpartition("/")[2] or self._parts_of_url[1]
+        return self.key.rstrip("/").rpartition("/")[2] or self._parts_of_url[1]
 
     @property
     def suffix(self) -> str:
@@ -106,38 +97,29 @@ class RemotePath(type(Path())):  # type: ignore[misc]
     @property
     def pattern(self) -> bool:
         """Whether the path contains `*` or `[`; a `?` begins the query."""
-        return has_magic(self._key)
+        return has_magic(self.key)
 
-    @property
-    def parents(self) -> Sequence[Path]:
-        """Empty: no local folder contains it."""
-        return ()
+    def absolute(self) -> RemotePath:
+        """Return itself."""
+        return self
 
-    def exists(self, **_: Any) -> bool:
+    def exists(self) -> bool:
         """Return whether an object of this name, or one below it, exists. Raises InputError if the
         store fails.
         """
         return self._kind() != "NotFound"
 
-    def is_dir(self, **_: Any) -> bool:
+    def is_dir(self) -> bool:
         """Return whether it contains objects."""
         return self._kind() == "Directory"
 
-    def is_file(self, **_: Any) -> bool:
+    def is_file(self) -> bool:
         """Return whether it is an object."""
         return self._kind() == "File"
 
     def is_symlink(self) -> bool:
         """Return False: stores have no links."""
         return False
-
-    def absolute(self) -> RemotePath:
-        """Return itself."""
-        return self
-
-    def resolve(self, strict: bool = False) -> RemotePath:
-        """Return itself."""
-        return self
 
     def opened(self) -> Any:
         """Open an Arrow file with random access for reading. Raises OSError; see `failure`."""
@@ -161,7 +143,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]
 
     def above(self) -> list[RemotePath]:
         """Return its parent folders, from the nearest to the bucket."""
-        folders = self._key.strip("/").split("/")[:-1]
+        folders = self.key.strip("/").split("/")[:-1]
         return [self.at("/" + "/".join(folders[:n])) for n in range(len(folders), -1, -1)]
 
     def at(self, key: str) -> RemotePath:
@@ -169,21 +151,8 @@ class RemotePath(type(Path())):  # type: ignore[misc]
         scheme, host, _, query = self._parts_of_url
         return RemotePath(f"{scheme}://{host}{key}" + f"?{query}" * bool(query))
 
-    def __fspath__(self) -> str:
-        hint = "copy the file to this machine first"
-        raise UsageError("a remote path is not supported here", where=self.name, hint=hint)
-
     def __str__(self) -> str:
         return self.shown
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return RemotePath, (self.url,)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RemotePath) and self.url == other.url
-
-    def __hash__(self) -> int:
-        return hash(self.url)
 
     @property
     def _parts_of_url(self) -> tuple[str, str, str, str]:
@@ -192,7 +161,8 @@ class RemotePath(type(Path())):  # type: ignore[misc]
         return match[1].lower(), match[2], match[3], match[4] or ""
 
     @property
-    def _key(self) -> str:
+    def key(self) -> str:
+        """The path in the store, from its bucket on."""
         return self._parts_of_url[2]
 
     def _kind(self) -> str:
@@ -201,7 +171,10 @@ class RemotePath(type(Path())):  # type: ignore[misc]
             return str(system.get_file_info(path).type.name)
 
 
-def place(given: str | Path) -> Path:
+Location = Path | RemotePath
+
+
+def place(given: str | Location) -> Location:
     """Return the local or remote path that a user passed; `file://` is local. Raises UsageError
     like `RemotePath`.
     """
@@ -211,20 +184,20 @@ def place(given: str | Path) -> Path:
             if given.startswith("file:///")
             else RemotePath(given)
         )
-    return given if isinstance(given, RemotePath) else Path(given)
+    return Path(given) if isinstance(given, str) else given
 
 
 def refuse_remote(path: Path) -> Path:
     """Return a local path. Raises UsageError for a URL, from which `Path` would create a local
     folder.
     """
-    if isinstance(path, RemotePath) or _COLLAPSED.match(str(path)):
+    if _COLLAPSED.match(str(path)):
         hint = "write to a local path, verify the output, then copy it with the store's own tool"
         raise UsageError("output is not written to a URL", where=path.name, hint=hint)
     return path
 
 
-def is_pattern(path: Path) -> bool:
+def is_pattern(path: Location) -> bool:
     """Return whether a path is a glob pattern (`*`, `?`, `[…]`, `**`) and not the name of an
     existing file.
     """
@@ -233,40 +206,58 @@ def is_pattern(path: Path) -> bool:
     return has_magic(str(path)) and not path.exists()
 
 
-def root_of(pattern: Path) -> Path:
+def root_of(pattern: Location) -> Location:
     """Return the folder that a pattern searches: its leading parts without wildcards."""
-    parts = pattern._key.split("/") if isinstance(pattern, RemotePath) else pattern.parts
-    plain = list(takewhile(lambda part: not has_magic(part), parts[:-1]))
-    return pattern.at("/".join(plain)) if isinstance(pattern, RemotePath) else Path(*plain)
+    if isinstance(pattern, RemotePath):
+        return pattern.at("/".join(_plain(pattern.key.split("/"))))
+    return Path(*plain_parts(pattern))
 
 
-def below(file: Path, root: Path) -> str:
+def plain_parts(pattern: Path) -> list[str]:
+    """Return the leading parts of a pattern without wildcards."""
+    return _plain(pattern.parts)
+
+
+def _plain(parts: Sequence[str]) -> list[str]:
+    return list(takewhile(lambda part: not has_magic(part), parts[:-1]))
+
+
+def below(file: Location, root: Location) -> str:
     """Return the path of a file relative to a folder, with slashes."""
-    if isinstance(file, RemotePath) and isinstance(root, RemotePath):
-        return file.shown[len(root.shown) :].lstrip("/")
+    if isinstance(file, RemotePath) or isinstance(root, RemotePath):
+        return str(file)[len(str(root)) :].lstrip("/")
     return file.relative_to(root).as_posix()
 
 
-def files_of(place: Path) -> list[Path]:
+def files_of(place: Location) -> list[Location]:
     """Return all files of a folder or pattern, sorted by path; a folder that matches contributes
     all of its files.
 
     Names that begin with `.` or `_` below the folder are skipped: they are not data.
     """
     root = root_of(place) if is_pattern(place) else place
-    paths: set[Path] = set()
-    if isinstance(place, RemotePath):
-        paths.update(file for file, *_ in _stored_files(place))
-    else:
-        for path in root.glob(str(place.relative_to(root))) if is_pattern(place) else [place]:
-            inside = (Path(parent, name) for parent, _, names in os.walk(path) for name in names)
-            paths.update([path] if path.is_file() else filter(Path.is_file, inside))
+    paths: list[Location] = (
+        [file for file, *_ in _stored_files(place)]
+        if isinstance(place, RemotePath)
+        else [*local_files(place)]
+    )
     names = {below(file, root): file for file in paths}
     return [
         names[name]
         for name in sorted(names)
         if not any(part.startswith((".", "_")) for part in name.split("/"))
     ]
+
+
+def local_files(place: Path) -> set[Path]:
+    """Return all files of a local folder or pattern."""
+    pattern = is_pattern(place)
+    root = Path(*plain_parts(place)) if pattern else place
+    paths = set[Path]()
+    for path in root.glob(str(place.relative_to(root))) if pattern else [place]:
+        inside = (Path(parent, name) for parent, _, names in os.walk(path) for name in names)
+        paths.update([path] if path.is_file() else filter(Path.is_file, inside))
+    return paths
 
 
 def _stored_files(place: RemotePath) -> list[tuple[RemotePath, int, int]]:
@@ -339,7 +330,8 @@ def is_failure_of_store(error: BaseException) -> bool:
     return any(re.search(pattern, f"{type(error).__name__} {error}") for pattern, *_ in _ERRORS)
 
 
-def _checked(url: str) -> str:
+def _refuse(url: str) -> None:
+    """Raise UsageError for a URL with a password or unknown options."""
     match = _URL.fullmatch(url)
     if not match:
         raise UsageError("not a valid URL", hint="use for example s3://bucket/notes/*.parquet")
@@ -353,7 +345,6 @@ def _checked(url: str) -> str:
             where=f"{match[1]}://…",
             hint=f"supported: {', '.join(sorted(_OPTIONS))}; no secrets",
         )
-    return url
 
 
 def _options(query: str) -> dict[str, str]:

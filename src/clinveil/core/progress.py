@@ -24,34 +24,29 @@ class Showing(Protocol):
     ) -> AbstractContextManager[Callable[[int], None]]:
         """Return a function that takes the number of items done so far."""
 
-    def stage(
-        self, name: str, number: int, n_stages: int, seconds: float | None = None
-    ) -> AbstractContextManager[object]:
-        """Show a stage while it runs: its number (from 1) of all stages, and the seconds that it
-        should take.
-        """
+    def stage(self, name: str, number: int, n_stages: int) -> AbstractContextManager[object]:
+        """Show a stage while it runs, with its number (from 1) of all stages."""
+
+
+def rough(seconds: float) -> str:
+    """Return seconds, minutes or hours as text: `90 s`, `75 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 class Countdown:
-    """Estimate the remaining time of a piece of work from its progress.
-
-    The expected time counts down at first. As items are done, the measured time per item gets a
-    growing weight: the share of items done. Work that overruns its estimate has no remaining time
-    until more items are done.
+    """Estimate the remaining time of a piece of work from the items done.
 
     Args:
-        total: number of items, if known. seconds: expected time, if known. clock: returns seconds.
+        total: number of items, if known. clock: returns seconds.
     """
 
     def __init__(
-        self,
-        total: int | None = None,
-        seconds: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, total: int | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.total = total
         self.done = 0
-        self._seconds = seconds
         self._clock = clock
         self._start = self._changed = clock()
 
@@ -66,10 +61,6 @@ class Countdown:
             self.done = done
             self._changed = self._clock()
 
-    def forget(self) -> None:
-        """Drop the expected time, for example when the counted part of the work is done."""
-        self._seconds = None
-
     @property
     def rate(self) -> float | None:
         """Items per second up to the last update."""
@@ -79,12 +70,9 @@ class Countdown:
     @property
     def left(self) -> float | None:
         """Remaining seconds; None if unknown or if the estimate is exceeded."""
-        expected = self._seconds
-        if self.total and self.rate:
-            by_rate = self.total / self.rate
-            share = min(1.0, self.done / self.total)
-            expected = by_rate if expected is None else share * by_rate + (1 - share) * expected
-        remaining = 0.0 if expected is None else expected - self.elapsed
+        if not self.total or not self.rate:
+            return None
+        remaining = self.total / self.rate - self.elapsed
         return remaining if remaining > 0 else None
 
 

@@ -36,7 +36,14 @@ from clinveil.core.files import (
     sha256,
 )
 from clinveil.core.keys import Key
-from clinveil.core.locations import RemotePath, files_of, is_pattern, listing, root_of
+from clinveil.core.locations import (
+    Location,
+    RemotePath,
+    is_pattern,
+    listing,
+    local_files,
+    plain_parts,
+)
 from clinveil.core.settings import Settings
 
 Status = Literal["running", "finished", "refused"]
@@ -50,7 +57,7 @@ FREE = frozenset({"workers", "on", "address", "tasks", "quiet", "force"})
 _HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part")  # left by a killed run, see `atomic.workplace`
 
 
-def fingerprint(path: Path, over: Callable[..., Iterable[str]] = map) -> str:
+def fingerprint(path: Location, over: Callable[..., Iterable[str]] = map) -> str:
     """Return the SHA-256 of a file, or of the names and hashes of a folder's or pattern's files; ""
     if it is missing.
 
@@ -60,7 +67,7 @@ def fingerprint(path: Path, over: Callable[..., Iterable[str]] = map) -> str:
     if isinstance(path, RemotePath):
         return hashlib.sha256("\n".join(listing(path)).encode()).hexdigest()
     if is_pattern(path):
-        return _hashed(root_of(path), files_of(path), over)
+        return _hashed(Path(*plain_parts(path)), local_files(path), over)
     if not path.is_dir():
         return sha256(path) if path.exists() else ""
     return _hashed(path, path.rglob("*"), over)
@@ -84,7 +91,9 @@ def code_version() -> str:
     )
 
 
-def run_hash(settings: Settings, *inputs: Path | str | None, free: Collection[str] = FREE) -> str:
+def run_hash(
+    settings: Settings, *inputs: Location | str | None, free: Collection[str] = FREE
+) -> str:
     """Hash everything that determines a run's output: the code, the relevant settings and the
     inputs (64 hex digits).
 
@@ -93,7 +102,7 @@ def run_hash(settings: Settings, *inputs: Path | str | None, free: Collection[st
         free: settings to leave out, because they do not change the output or are among the inputs.
     """
     values = settings.flat(free)
-    hashed = [fingerprint(given) if isinstance(given, Path) else given for given in inputs]
+    hashed = [fingerprint(given) if isinstance(given, Location) else given for given in inputs]
     return hashlib.sha256(
         json.dumps([code_version(), values, hashed], sort_keys=True).encode()
     ).hexdigest()

@@ -126,9 +126,13 @@ class Settings(BaseModel):
         """
         return {name: value for name, value in _values(self, "json") if name not in without}
 
+    def named_values(self) -> Iterator[tuple[str, Any]]:
+        """Yield each setting's name and Python value; a table is one value."""
+        yield from _values(self, "python")
+
     def but(self, **changed: Any) -> Self:
         """Return a copy with some settings changed, by name."""
-        return type(self).model_validate(dict(_values(self, "python")) | changed)
+        return type(self).model_validate(dict(self.named_values()) | changed)
 
     @classmethod
     def refuse_given(cls, given: Mapping[str, str], values: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, UsageError
+from clinveil.core.locations import Location
 from clinveil.core.registry import Registry
 from clinveil.corpus.streams import ROW_BYTES
 
@@ -86,7 +87,7 @@ class FileFormat:
     """
 
     suffixes: tuple[str, ...]
-    source: Callable[[Path, Reading], Source]
+    source: Callable[[Location, Reading], Source]
     sink: Callable[[Path, pa.Schema, str], Sink]
     folder: bool = False
     agree: Callable[[Sequence[Any], Sequence[str]], None] | None = None
@@ -107,7 +108,7 @@ def folder_suffixes() -> tuple[str, ...]:
     return tuple(suffix for _, kind in formats if kind.folder for suffix in kind.suffixes if suffix)
 
 
-def suffix_of(path: Path) -> str:
+def suffix_of(path: Location) -> str:
     """Return the supported suffix of a file name, in lower case; "" for any other name, which means
     a folder.
     """
@@ -116,7 +117,7 @@ def suffix_of(path: Path) -> str:
 
 
 def open_source(
-    path: Path, encoding: str, row_bytes: int = ROW_BYTES, delimiter: str = "auto"
+    path: Location, encoding: str, row_bytes: int = ROW_BYTES, delimiter: str = "auto"
 ) -> tuple[Source, str]:
     """Open a path; return its source and suffix. A folder contains .txt or .xml files, or our own
     `notes.parquet`.
@@ -126,20 +127,24 @@ def open_source(
     """
     if not path.exists():
         raise InputError("no such file or folder", where=path.name, hint="check the path")
-    if path.is_dir() and (path / OWN).is_file() and not any(path.rglob("*.txt")):
+    if isinstance(path, Path) and (path / OWN).is_file() and not any(path.rglob("*.txt")):
         path = path / OWN
     suffix = suffix_of(path)
-    if path.is_dir():  # .txt files take precedence, also in an empty folder
-        txt = any(item.suffix.lower() == ".txt" for item in path.rglob("*"))
-        suffix = (
-            ""
-            if txt
-            else next((kind for kind in folder_suffixes() if any(path.rglob(f"*{kind}"))), "")
-        )
+    if isinstance(path, Path) and path.is_dir():
+        suffix = _suffix_of_folder(path)
     if not suffix and not path.is_dir():
         hint = "use one of " + ", ".join(suffixes()) + ", or a folder"
         raise InputError("unknown file type", where=path.name, hint=hint)
     return format_of(suffix).source(path, Reading(suffix, encoding, row_bytes, delimiter)), suffix
+
+
+def _suffix_of_folder(folder: Path) -> str:
+    """Return the suffix of the notes in a folder; .txt files ("") take precedence, also in an empty
+    folder.
+    """
+    if any(item.suffix.lower() == ".txt" for item in folder.rglob("*")):
+        return ""
+    return next((kind for kind in folder_suffixes() if any(folder.rglob(f"*{kind}"))), "")
 
 
 def format_of(suffix: str) -> FileFormat:

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from clinveil.core.finding import Finding
 from clinveil.core.markup import is_markup, visible_text
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import PATIENT_ID, TEXT, Columns, Corpus, rows
-from clinveil.corpus.estimate import CHARACTERS_PER_WORD, Estimate, estimate
+from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, rows
 from clinveil.corpus.open import OpenedCorpus
 from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
 from clinveil.lexicons.language import is_english
@@ -34,7 +32,6 @@ class Inspection:
             patients.
         exact_duplicates: notes with the same text as an earlier note (empty ones excluded).
         columns: the roles. guessed: roles with a guessed column. preset: the known source, or None.
-        estimate: time and memory of a release.
     """
 
     rows: int
@@ -52,11 +49,10 @@ class Inspection:
     columns: Columns
     guessed: tuple[str, ...]
     preset: str | None
-    estimate: Estimate
 
     def findings(self) -> list[Finding]:
-        """Return the counts as findings of the group `corpus`, with column names and stages in
-        their details.
+        """Return the counts as findings of the group `corpus`, with column names in their
+        details.
         """
         columns = self.columns
         roles = {
@@ -66,7 +62,6 @@ class Inspection:
             "preset": self.preset,
         }
         lists = {"guessed": self.guessed, "kept": columns.keep, "dropped": columns.dropped}
-        cost = self.estimate
 
         def count(
             name: str, value: float, n: int, unit: str = "notes", **detail: str | int | float | None
@@ -103,15 +98,6 @@ class Inspection:
                 fewer_patients_than=RARE_BELOW,
             ),
             count("exact_duplicates", self.exact_duplicates, self.rows),
-            count(
-                "release_seconds",
-                cost.seconds,
-                self.words,
-                "words",
-                workers=cost.workers,
-                **cost.stages,
-            ),
-            count("release_bytes", cost.memory, self.types, unit="types"),
         ]
 
 
@@ -134,12 +120,10 @@ class _Tally:
     marked_up: int = 0
     not_english: int = 0
     words: int = 0
-    characters: int = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         notes = list(rows([batch]))
         self.rows += batch.num_rows
-        self.characters += pc.sum(pc.utf8_length(batch.column(TEXT))).as_py() or 0
         self.null += batch.num_rows - len(notes)
         self.patients.append(hashes(batch.column(PATIENT_ID).to_pylist()))
         texts = [note.text for note in notes if note.text]
@@ -184,7 +168,4 @@ def inspect(corpus: Corpus) -> Inspection:
         columns=corpus.columns,
         guessed=opened.guessed if opened else (),
         preset=opened.preset if opened else None,
-        estimate=estimate(
-            round(tally.characters / CHARACTERS_PER_WORD), types
-        ),  # as in the plan of a release
     )

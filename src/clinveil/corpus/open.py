@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import read_json
-from clinveil.core.locations import RemotePath, place
+from clinveil.core.locations import Location, RemotePath, place
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.columns import no_errors, resolve
 from clinveil.corpus.corpus import (
@@ -318,7 +318,7 @@ OpenedCorpus = NotesCorpus | PartedCorpus
 
 
 def open_corpus(
-    path: str | Path,
+    path: str | Location,
     settings: NotesSettings = AS_GUESSED,
     *,
     label: tuple[str, ...] = (),
@@ -354,7 +354,7 @@ def open_corpus(
     return corpus_of(source, settings, label=label, keep=keep, name=path.name, suffix=suffix)
 
 
-def _of_release(path: Path, settings: NotesSettings) -> tuple[Path, NotesSettings]:
+def _of_release(path: Location, settings: NotesSettings) -> tuple[Location, NotesSettings]:
     """Return the notes of a release folder and their roles, per the manifest; other notes as
     given.
     """

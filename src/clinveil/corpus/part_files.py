@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, InputWarning, MissingExtra
-from clinveil.core.locations import RemotePath, below, files_of, is_pattern, root_of
+from clinveil.core.locations import Location, RemotePath, below, files_of, is_pattern, root_of
 from clinveil.corpus.file_format import OWN, folder_suffixes, suffix_of, suffixes
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -42,14 +42,14 @@ class PartFile:
             columns over time).
     """
 
-    path: Path
+    path: Location
     suffix: str
     name: str
     keys: Mapping[str, str | None]
     fills: Mapping[str, pa.DataType] = field(default_factory=dict)
 
 
-def part_files(path: Path) -> tuple[PartFile, ...]:
+def part_files(path: Location) -> tuple[PartFile, ...]:
     """Return the part files of a folder or a pattern, sorted by path; empty for anything else.
 
     A folder with one file per note (.txt, .xml) has none, and neither has a folder with our own
@@ -86,14 +86,14 @@ def part_files(path: Path) -> tuple[PartFile, ...]:
     return tuple(_parts(known, root, path.name))
 
 
-def is_delta(folder: Path) -> bool:
+def is_delta(folder: Location) -> bool:
     """Return whether a local or remote folder is a Delta table."""
     if isinstance(folder, RemotePath):
         return not folder.pattern and folder.is_dir() and folder.child(DELTA_LOG).is_dir()
     return (folder / DELTA_LOG).is_dir()
 
 
-def _refuse_delta(files: Sequence[Path], root: Path, where: str) -> None:
+def _refuse_delta(files: Sequence[Location], root: Location, where: str) -> None:
     """Raise InputError for files inside a Delta table: only its log tells which ones are
     current.
     """
@@ -112,7 +112,7 @@ def _refuse_delta(files: Sequence[Path], root: Path, where: str) -> None:
         )
 
 
-def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
+def _parts(files: Sequence[Location], root: Location, where: str) -> Iterator[PartFile]:
     kinds = sorted({suffix_of(file) for file in files})
     if len(kinds) > 1:
         hint = "use a pattern that matches one format"
@@ -120,9 +120,7 @@ def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
     times = Counter(file.name for file in files)
     first: list[str] | None = None
     for number, file in enumerate(files, start=1):
-        if file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(
-            os.path.realpath(root)
-        ):
+        if isinstance(file, Path) and isinstance(root, Path) and _leaves(file, root):
             hint = "copy the notes or remove the link"
             raise InputError("a link points outside the folder", where=where, hint=hint)
         name = (
@@ -136,6 +134,13 @@ def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
                 what, where=name, hint="use a pattern with the same folder levels for all parts"
             )
         yield PartFile(file, kinds[0], name, keys)
+
+
+def _leaves(file: Path, root: Path) -> bool:
+    """Return whether a file is a link that points outside the folder."""
+    return file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(
+        os.path.realpath(root)
+    )
 
 
 def _keys(folders: Sequence[str], where: str) -> dict[str, str | None]:
@@ -158,7 +163,7 @@ def decoded(escaped: str) -> str:
     return _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), escaped.encode()).decode()
 
 
-def delta_files(table: Path) -> tuple[PartFile, ...]:
+def delta_files(table: Location) -> tuple[PartFile, ...]:
     """Return the part files of a table's current version, with its partition columns, sorted by
     path.
 
@@ -206,7 +211,7 @@ def delta_files(table: Path) -> tuple[PartFile, ...]:
     return tuple(parts)
 
 
-def _delta_table(table: Path) -> Any:
+def _delta_table(table: Location) -> Any:
     try:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError

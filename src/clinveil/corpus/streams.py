@@ -11,7 +11,7 @@ from typing import Self
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.locations import RemotePath, failure, is_failure_of_store
+from clinveil.core.locations import Location, RemotePath, failure, is_failure_of_store
 
 CHUNK_BYTES = 8 << 20
 # A longer row indicates an unclosed quote or a missing line break; the limit bounds memory.
@@ -67,7 +67,7 @@ class ByteReader:
         UsageError: an unknown encoding.
     """
 
-    def __init__(self, path: Path, encoding: str = "utf-8") -> None:
+    def __init__(self, path: Location, encoding: str = "utf-8") -> None:
         self._path = path
         self._name = path.name
         self._encoding = codec_name(encoding)
@@ -131,7 +131,9 @@ class ByteReader:
         self._file.close()
 
 
-def byte_lines(path: Path, encoding: str = "utf-8", row_bytes: int = ROW_BYTES) -> Iterator[bytes]:
+def byte_lines(
+    path: Location, encoding: str = "utf-8", row_bytes: int = ROW_BYTES
+) -> Iterator[bytes]:
     """Yield the lines of a file in UTF-8, without line ends. Raises InputError like `ByteReader`,
     and for long ones.
     """
@@ -154,13 +156,13 @@ def decoded(data: bytes, where: str) -> str:
         raise wrong_encoding(where, "utf-8") from None
 
 
-def _open(path: Path) -> pa.NativeFile:
+def _open(path: Location) -> pa.NativeFile:
     kind = _COMPRESSION.get(path.suffix.lower())
     file = open_input(path)
     return pa.CompressedInputStream(file, kind) if kind else file
 
 
-def open_input(path: Path) -> pa.NativeFile:
+def open_input(path: Location) -> pa.NativeFile:
     """Open a local or remote file for reading. Raises OSError."""
     return path.opened() if isinstance(path, RemotePath) else pa.OSFile(str(path))
 

@@ -30,6 +30,17 @@ _ENDINGS_BY_LETTER = {
 # Suffixes that short names also have (Nagy is not "naggy"): they apply only to longer stems.
 _OF_NAMES = frozenset(("al", "or", "en", "y", "er", "ers", "ish", "ist", "est"))
 _BEFORE_ES = ("s", "x", "z", "ch", "sh", "o")  # boxes, but not "huhes"
+# Stems of international nonproprietary names (WHO) that hardly any surname ends with.
+_STEMS_OF_MEDICINES = (
+    "coxib|opram|oxetine|c[iy]clovir|tinib|rafenib|metinib|lisib|ciclib|parib|gliptin|gliflozin"
+    "|glutide|glitazone|glinide|lukast|setron|dron(?:ate|ic)|fibrate|xaban|gatran|pril|azepam"
+    "|azolam|barbital|bactam|cycline|floxacin|thromycin|conazole|curonium|curium|profen|fenac"
+    "|oxicam|semide|thiazide|tidine|zosin|terol|tropium|nisolone|cinolone|metasone|sonide|gestrel"
+    "|gesterone|sterone|ximab|zumab|umab|tocept|poetin|platin|rubicin|taxel|tecan|mustine|trexate"
+    "|quine|zolamide|amivir|gravir|navir|buvir|asvir|previr|racetam|gabalin|bamate|peridone|apine"
+    "|piprazole|triptyline|ipramine|faxine|morphine|fentanil|codone|morphone|tadine|domide"
+    "|limus|stigmine|phylline|vaptan|entan|penem|relix|oxane|zepine|dralazine|formin|thyronine"
+)
 # Endings typical of medical and scholarly words and rare in names.
 _LEARNED = re.compile(
     r".{2,}(?:itis|osis|emia|uria|algia|pathy|ectomy|otomy|ostomy|oscopy|plasty|graphy|ology"
@@ -42,8 +53,12 @@ _LEARNED = re.compile(
     r"|plasties|surgery|surgeries|procedure|procedural|atrial|ventricular|vascular|pidem|oxacin"
     r"|dipine|zepam|triptan"
     r"|ously|ization|ativ\w*|iasis|penia|plegia|paresis|esthesia|centesis|phasia|phagia|rrhaphy"
-    r"|tomical|scopic)"
+    r"|tomical|scopic|ometry|odynia|aemia|oedema|rrhoea|phobia"
+    rf"|{_STEMS_OF_MEDICINES})"
 )
+
+
+_VOCABULARY = ("common", "clinical", "icd", "usual", "brands", "medicines", "complaints")
 
 
 @cache
@@ -57,13 +72,13 @@ def word_list(name: str) -> frozenset[str]:
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """Return common, clinical and usual words, words of ICD titles, brands, and Faker's common
-    English words.
+    """Return the words of the lists of words, medicines and brands, and Faker's common English
+    words.
     """
     from faker.providers.lorem.en_US import Provider
 
     usual = {word.lower() for word in Provider.word_list if word.islower()}
-    return frozenset(usual).union(*map(word_list, ("common", "clinical", "icd", "usual", "brands")))
+    return frozenset(usual).union(*map(word_list, _VOCABULARY))
 
 
 @lru_cache(maxsize=1 << 14)

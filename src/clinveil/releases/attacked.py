@@ -25,7 +25,6 @@ from clinveil.corpus.people import read_patients
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.releases.crosswalk import id_maps
-from clinveil.releases.earlier.parent import NewNotes, ParentRelease
 from clinveil.releases.earlier.vault import damaged, read_manifest, settings_of, vault_table
 from clinveil.releases.manifest import NAME
 from clinveil.scale import processes
@@ -62,11 +61,7 @@ def attacked_release(
             "the release was made with known patients", hint="pass --patients FEED again"
         )
     known = read_patients(patients) if patients else {}
-    source = open_corpus(original, settings.notes, keep=settings.keep)
-    added_to = manifest["private"].get("adds_to")
-    corpus: Corpus = (
-        NewNotes(source, ParentRelease.read(Path(added_to["vault"]))) if added_to else source
-    )
+    corpus: Corpus = open_corpus(original, settings.notes, keep=settings.keep)
     deidentifier = Deidentifier.of(
         settings.identifiers, Key.load(vault / "key.bin"), patients=known
     )

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from clinveil.core.keys import Key
-from clinveil.core.progress import Showing
-from clinveil.core.runfolder import KEY
+from clinveil.core.progress import Showing, rough
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.estimate import RATES, duration
 from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.residue import ResidueTally
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.releases.earlier.ledger import Earlier
-from clinveil.releases.outcome import Places
+from clinveil.releases.earlier.reuse import ReusedRun
+from clinveil.releases.outcome import RunPaths
 from clinveil.releases.preflight import PreparedInput
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, threads
@@ -46,12 +45,12 @@ class StageTimer:
     """Time and announce the stages of a run.
 
     Attributes:
-        rows: the stages so far. plan: estimated seconds by stage, in order.
+        rows: the stages so far. plan: names of the planned stages, in order.
     """
 
     say: Say = lambda _: None
     rows: list[StageTime] = field(default_factory=list)
-    plan: Mapping[str, float] = field(default_factory=dict)
+    plan: Sequence[str] = ()
 
     @contextmanager
     def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[dict[str, str]]:
@@ -59,16 +58,13 @@ class StageTimer:
         self.say(f"{name}: {what}")
         result = {"determinism": determinism}
         began = time.perf_counter()
-        planned = RATES[name].stage if name in RATES else name
         with ExitStack() as shown:
-            if isinstance(self.say, Showing) and planned in self.plan:
-                number = [*self.plan].index(planned) + 1
-                shown.enter_context(
-                    self.say.stage(planned, number, len(self.plan), self.plan[planned])
-                )
+            if isinstance(self.say, Showing) and name in self.plan:
+                number = self.plan.index(name) + 1
+                shown.enter_context(self.say.stage(name, number, len(self.plan)))
             yield result
         seconds = time.perf_counter() - began
-        self.say(f"{name}: ended at {time.strftime('%H:%M:%S')} after {duration(seconds)}")
+        self.say(f"{name}: ended at {time.strftime('%H:%M:%S')} after {rough(seconds)}")
         self.rows.append(StageTime(name, result["determinism"], round(seconds, 2)))
 
 
@@ -84,6 +80,8 @@ class ReleaseContext(PreparedInput):
     Attributes:
         held_out: the test patients. source_sha256: hash of the source.
         earlier: releases of the same notes under another key.
+        reused: the run whose key and learned parts this one reuses. nth: number of this release
+            under its key.
         pairs: files of word pairs with human scores. public: public texts about the same patients.
             Both are for the measures only.
         residues: counts of the residues of identifier treatment, once it has run.
@@ -91,13 +89,15 @@ class ReleaseContext(PreparedInput):
             likewise.
     """
 
-    folder: Places
+    folder: RunPaths
     key: Key
     settings: ReleaseSettings
     held_out: HeldOutPatients
     timer: StageTimer = field(default_factory=StageTimer, repr=False)
     source_sha256: str = ""
     earlier: Sequence[Earlier] = ()
+    reused: ReusedRun | None = None
+    nth: int = 1
     pairs: tuple[Path, ...] = ()
     public: Corpus | None = field(default=None, repr=False)
     residues: ResidueTally = field(default_factory=ResidueTally)
@@ -127,22 +127,11 @@ class ReleaseContext(PreparedInput):
         """Words of known patients' names, in lookup form."""
         return word_set(" ".join(patient.name) for patient in self.known.values())
 
-    @property
-    def treatment_key(self) -> Path:
-        """The key file under which identifiers are replaced; for a given model, the one of its
-        training.
-        """
-        source = self.settings.synthetic.source
-        before = source.parent / KEY if source else None
-        return before if before and before.is_file() else self.folder.vault / KEY
-
     def deidentifier(self, index: NameIndex | None = None) -> Deidentifier | None:
         """Return the deidentifier, with an index of names from other notes; None with
         `phi=false`.
         """
         if not self.settings.phi:
             return None
-        own = self.treatment_key.parent == self.folder.vault
-        key = self.key if own else Key.load(self.treatment_key)
-        engine = Deidentifier.of(self.settings.identifiers, key, patients=self.known)
+        engine = Deidentifier.of(self.settings.identifiers, self.key, patients=self.known)
         return engine if index is None else engine.with_finder(engine.finder.with_context(index))

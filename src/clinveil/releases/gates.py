@@ -35,7 +35,6 @@ from clinveil.lm.private.audit import Audit
 from clinveil.lm.vocabulary import Vocabulary
 from clinveil.phi.residue import ResidueTally
 from clinveil.releases.check import OutputCheck
-from clinveil.releases.earlier.parent import LEFT_BEFORE
 from clinveil.releases.synthesis_model import Checked, TrainHoldoutSplit, shared_text
 from clinveil.report.record import Gate
 from clinveil.stats.refusals import ALPHA, fisher_from
@@ -55,9 +54,9 @@ SHARED = (
 )
 UNSEEN = "No gate on copies could detect a copy on these notes."
 SEE = "Hold out more patients (--set test_share), or add patients or longer notes."
-# Rows left out by rule (entered in error, released before, not in English), not because of a
+# Rows left out by rule (entered in error, not in English), not because of a
 # failure.
-PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE, NOT_ENGLISH})
+PLANNED = frozenset({ENTERED_IN_ERROR, NOT_ENGLISH})
 
 
 @cache
@@ -413,12 +412,15 @@ def audit_gate(audit: Audit, epsilon: float) -> Gate:
         " were correct. All correct, as without noise, would show an epsilon of at least"
         f" {highest:.2g}."
     )
-    rest: dict[str, Any] = {
-        "unit": "epsilon (lower bound, 95 %)",
-        "power": power,
-        "blind": highest <= epsilon,
-    }
-    return gate("audit", passed=bound <= epsilon, value=round(bound, 3), threshold=epsilon, **rest)
+    return gate(
+        "audit",
+        passed=bound <= epsilon,
+        value=round(bound, 3),
+        threshold=epsilon,
+        unit="epsilon (lower bound, 95 %)",
+        power=power,
+        blind=highest <= epsilon,
+    )
 
 
 def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:

@@ -29,7 +29,6 @@ from clinveil.report.outward import outward_finding, outward_value
 from clinveil.report.record import Gate, tally
 
 SCHEMA = "clinveil.manifest/2"
-OLDER = ("clinveil.manifest/1", "clinveil.synthesis/1")  # manifests of earlier versions
 # In addition to the value.
 GATE_FIELDS = (
     "name",
@@ -45,14 +44,9 @@ NAME = "manifest.json"
 REPORT = "report.html"
 SIGNATURE = "manifest.sig"
 PUBLIC_KEY = "signing-key.pem"
-# In addition to the notes and, since releases are signed, these:
-COMPANIONS = (
-    CARD,
-    NAME,
-    SUMS,
-    REPORT,
-)
 SIGNED = (SIGNATURE, PUBLIC_KEY)
+COMPANIONS = (CARD, NAME, SUMS, REPORT, *SIGNED)
+"""Files of a release in addition to the notes."""
 
 
 @dataclass(frozen=True)
@@ -244,10 +238,7 @@ def verify(folder: Path, public_key: str | Path | None = None) -> list[Check]:
         raise InputError("is the vault of a release", where=folder.name, hint="pass OUT/release")
     document = read_json(folder / NAME)
     manifest = document if isinstance(document, dict) and document.get("schema") == SCHEMA else None
-    if isinstance(document, dict) and document.get("schema") in OLDER:
-        raise older(folder)
-    signed = SIGNED if manifest and "signing_key" in manifest else ()
-    missing = [name for name in (*COMPANIONS, *signed) if not (folder / name).is_file()]
+    missing = [name for name in COMPANIONS if not (folder / name).is_file()]
     if missing:
         hint = (
             "; pass OUT/release"
@@ -290,16 +281,6 @@ def _fingerprint(public_key: str, folder: Path) -> str:
         ) from None
 
 
-def older(folder: Path) -> InputError:
-    """Return the error for a folder of an earlier version."""
-    what = "was made by an earlier version of clinveil"
-    return InputError(
-        what,
-        where=folder.name,
-        hint="use that version, or create the release again in another folder",
-    )
-
-
 def _file_checks(folder: Path, manifest: dict[str, Any]) -> Iterator[Check]:
     """Compare the set of files, folders and links with the list of sums and with the manifest."""
     lines = (folder / SUMS).read_text(encoding="utf-8")
@@ -309,8 +290,7 @@ def _file_checks(folder: Path, manifest: dict[str, Any]) -> Iterator[Check]:
     _, other = contents(folder)
     found = released_files(folder)
     named: dict[str, str] = manifest["files"]
-    signed = "signing_key" in manifest
-    listed = {*named, NAME, *SIGNED} if signed else {*summed}  # older manifests list the notes only
+    listed = {*named, NAME, *SIGNED}
     wrong = {*(found.keys() ^ listed), *(found.keys() ^ summed.keys()), *other}
     yield Check("the folder contains exactly the listed files", not wrong, _names(sorted(wrong)))
     changed = sorted(n for n in found.keys() & summed.keys() if found[n] != summed[n])
@@ -329,16 +309,13 @@ def _manifest_checks(
     yield Check("the manifest is unchanged", seal == manifest.get("self_sha256"))
     yield _signature(folder, manifest, trusted)
     gates = manifest["gates"]
-    summary = tally(str(g.get("outcome", "passed" if g["passed"] else "failed")) for g in gates)
+    summary = tally(str(g["outcome"]) for g in gates)
     yield Check("all gates passed", bool(gates) and all(g["passed"] for g in gates), summary)
     yield Check("no test seed", not manifest["test_seed"])
 
 
 def _signature(folder: Path, manifest: dict[str, Any], trusted: str | None) -> Check:
     """Check the signature, and whose it is if the fingerprint of a trusted key is given."""
-    if "signing_key" not in manifest:
-        earlier = "not signed: made by an earlier version"
-        return Check("signature", trusted is None, f"{earlier}; only the hashes agree")
     pem = (folder / PUBLIC_KEY).read_bytes()
     fingerprint = fingerprint_of(pem)
     valid = signature_agrees(pem, (folder / SIGNATURE).read_bytes(), (folder / NAME).read_bytes())

@@ -37,45 +37,46 @@ NOTES = frozenset({"original", "released", "entered"})
 
 
 @dataclass(frozen=True)
-class Measured:
+class AttackSample:
     """Input of the attacks on a release.
 
     Attributes:
         context: for most attacks. whole: for attacks that need every note.
-        drawn: size of the sample, as text; "" if `context` is the whole release.
+        description: size of the sample, as text; "" if `context` is the whole release.
     """
 
     context: Context
     whole: Context = field(repr=False)
-    drawn: str = ""
+    description: str = ""
 
-    def of(self, attack: type[Attack]) -> Context:
+    def case_for(self, attack: type[Attack]) -> Context:
         """Return the input of an attack."""
         return self.whole if attack.sees_all else self.context
 
-    def by(self, attack: Attack, rng: Generator) -> list[Finding]:
+    def run(self, attack: Attack, rng: Generator) -> list[Finding]:
         """Run an attack and return its findings."""
         found = [
-            _safe_text(type(attack), finding) for finding in attack(self.of(type(attack)), rng)
+            _safe_text(type(attack), finding)
+            for finding in attack(self.case_for(type(attack)), rng)
         ]
-        if not self.drawn:
+        if not self.description:
             return found
         if attack.sees_all:  # except controls, which search the sampled source notes
             return [
                 replace(f, control_is=f"{f.control_is}, of sampled patients") if f.control_is else f
                 for f in found
             ]
-        return self.marked(found) if attack.needs & NOTES else found
+        return self.labelled(found) if attack.needs & NOTES else found
 
-    def marked(self, findings: Iterable[Finding]) -> list[Finding]:
+    def labelled(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings on the sample with a note on it."""
-        note = {"measured_on": self.drawn} if self.drawn else {}
+        note = {"measured_on": self.description} if self.description else {}
         return [replace(finding, detail={**finding.detail, **note}) for finding in findings]
 
 
-def measured(
+def sample_case(
     whole: Context, vault: Path, words: int, salt: bytes, scratch: Path, over: Map = serial
-) -> Measured:
+) -> AttackSample:
     """Return the input of attacks: the whole release, or a sample of patients copied to `scratch`.
 
     Args:
@@ -90,11 +91,13 @@ def measured(
     if not words or share >= 1:
         notes, patients = id_maps(VaultTable(vault / "crosswalk.parquet").batches())
         all_ = replace(whole, notes=notes, patients=patients)
-        return Measured(all_, all_)
+        return AttackSample(all_, all_)
     return _of_drawn(whole, KeyedShare(share, salt), vault, scratch, over)
 
 
-def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, over: Map) -> Measured:
+def _of_drawn(
+    whole: Context, share: KeyedShare, vault: Path, scratch: Path, over: Map
+) -> AttackSample:
     """Copy all sides of the notes of sampled patients to the scratch folder."""
     remove(scratch)
     place = private_folder(scratch)
@@ -130,7 +133,7 @@ def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, ove
         f"{len(notes):,} of {all_notes:,} notes, those of {len(patients):,} of"
         f" {n_distinct(owners):,} patients sampled with the key"
     )
-    return Measured(
+    return AttackSample(
         some, replace(whole, original=some.original, patients=all_patients or None), size
     )
 
@@ -173,11 +176,11 @@ def _copy(batches: Iterable[pa.RecordBatch], path: Path) -> None:
             table.write(batch)
 
 
-def attacked(seen: Measured, rng: Generator, say: Say = lambda line: None) -> list[Finding]:
+def attacked(sample: AttackSample, rng: Generator, say: Say = lambda line: None) -> list[Finding]:
     """Run all applicable attacks in the order of the report, with one random generator."""
-    tried = [attack for attack in of_release() if seen.of(attack).has(attack.needs)]
+    tried = [attack for attack in of_release() if sample.case_for(attack).has(attack.needs)]
     shown = track(tried, "attacks", say, len(tried))
-    return [finding for attack in shown for finding in seen.by(attack(), rng)]
+    return [finding for attack in shown for finding in sample.run(attack(), rng)]
 
 
 UNITS = frozenset({"notes", "patients", "words", "tokens", "pairs"})
@@ -187,7 +190,7 @@ def _safe_text(attack: type[Attack], finding: Finding) -> Finding:
     """Return the finding; of a third-party attack the numbers only, as its texts might contain
     words of a note.
 
-    Findings are part of the external manifest and report. Raises ValueError for a measure without a
+    Findings are part of the released manifest and report. Raises ValueError for a measure without a
     text of the
     attack: its name would be free text too.
     """
@@ -197,10 +200,17 @@ def _safe_text(attack: type[Attack], finding: Finding) -> Finding:
         raise ValueError("an attack on a release may only return measures listed in its `words`")
     unit = finding.unit if finding.unit in UNITS else ""
     detail = {} if finding.value is not None else {"why": "it was not measured"}
-    texts: dict[str, Any] = dict.fromkeys(
-        ("source", "method", "question", "p_is", "chance_is", "control_is"), ""
+    return replace(
+        finding,
+        unit=unit,
+        detail=detail,
+        source="",
+        method="",
+        question="",
+        p_is="",
+        chance_is="",
+        control_is="",
     )
-    return replace(finding, unit=unit, detail=detail, **texts)
 
 
 NOT_TRIED = (

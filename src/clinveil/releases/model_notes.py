@@ -5,7 +5,6 @@ into both sides.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
@@ -14,7 +13,7 @@ from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import Corpus, MemoryCorpus
 from clinveil.corpus.held_out import TABLE, HeldOutPatients
 from clinveil.corpus.open import open_corpus
-from clinveil.corpus.people import read_patients
+from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
@@ -82,7 +81,7 @@ def _deidentifier(settings: ReleaseSettings, vault: Path) -> Deidentifier:
     missing.
     """
     listed = settings.identifiers.patients
-    known = dict[str, Any]()
+    known = dict[str, Patient]()
     if listed is not None:
         if not listed.exists():
             hint = "put the file back, or pass HELD_OUT"

@@ -8,7 +8,7 @@ in `OUT/vault/work/`, which is removed at exit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clinveil.core.errors import InputError
@@ -27,8 +27,6 @@ RECORD = "record.json"
 REPORT = "report.html"
 SAMPLE = "sample.html"
 FINDINGS = "findings.json"
-EARLIER = "earlier"
-NEW_ALONE = "findings-new.json"
 LEARNT = "learnt.json"  # the parts that vectors or model were trained on
 _MADE: tuple[str, ...] = (
     "vectors",
@@ -47,7 +45,7 @@ _MADE += (
     REPORT,
     SAMPLE,
 )
-_MADE += (TABLE, f"{EARLIER}.parquet", NEW_ALONE, "model", "training.safetensors")
+_MADE += (TABLE, "model", "training.safetensors")
 KIND = Kind(
     what="release run",
     vault="vault",
@@ -58,7 +56,7 @@ KIND = Kind(
 )
 
 
-class Places:
+class RunPaths:
     """Folders of one run.
 
     Attributes:
@@ -83,7 +81,7 @@ class Outcome:
         kind: of release. excerpts: passages of released text; empty if refused.
     """
 
-    folder: Places
+    folder: RunPaths
     gates: tuple[Gate, ...] = field(repr=False)
     findings: tuple[Finding, ...] = field(repr=False)
     kind: str = "obfuscated"
@@ -105,14 +103,14 @@ class Outcome:
                 f"{x:.3g}" if isinstance(x, float) else x for x in (gate.value, gate.threshold)
             )
             yield f"FAILED  {gate.name}: {value} {gate.unit} (allowed: {most}). {gate.hint}"
+        yield f"report   {(self.folder.vault if failed else self.folder.release) / REPORT}"
         if not failed:
             yield f"release  {self.folder.release} ({self.kind})"
-        yield f"report   {self.folder.vault / REPORT}"
         yield f"vault    {self.folder.vault} (must not leave)"
 
 
 def finish(
-    folder: Places,
+    folder: RunPaths,
     account: Account,
     record: ReleaseRecord,
     sample: Sequence[AlignedNote],
@@ -129,9 +127,13 @@ def finish(
         enter: adds the release to the ledger just before it is published.
         over: map that reads the files of the release.
     """
-    outcome = Outcome(folder, tuple(account.gates), tuple(account.findings), account.kind)
-    leaves = () if outcome.refused else record.excerpts
-    outcome = replace(outcome, excerpts=leaves)
+    outcome = Outcome(
+        folder=folder,
+        gates=tuple(account.gates),
+        findings=tuple(account.findings),
+        kind=account.kind,
+        excerpts=() if record.refused else record.excerpts,
+    )
     report = render(record)
     card = release_card(record, account.notes.file)
     files = write_companions(folder.staging, card, report, account, over)
@@ -140,12 +142,10 @@ def finish(
     private_text(folder.vault / REPORT, report)
     if sample:
         private_text(folder.vault / SAMPLE, render_sample(sample, record.run))
+    described = explanations(account.findings)
+    seed = account.entries["seed"]
     write_findings(
-        folder.vault / FINDINGS,
-        "release",
-        account.findings,
-        seed=account.entries["seed"],
-        measures=explanations(account.findings),
+        folder.vault / FINDINGS, "release", account.findings, seed=seed, measures=described
     )
     if not outcome.refused:
         enter()

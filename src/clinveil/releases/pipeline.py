@@ -1,9 +1,8 @@
 """The pipeline of `clinveil release`: from notes to release, vault and report, for every kind of
 release.
 
-A producer makes the notes of one kind; notes that are added to an earlier release have a producer
-of their own. A release of one file and a release of part files differ only in how stages spread
-their work (`treatment`, `writing`).
+A producer makes the notes of one kind. A release of one file and a release of part files differ
+only in how stages spread their work (`treatment`, `writing`).
 """
 
 from __future__ import annotations
@@ -17,28 +16,27 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.attacks.threats import gated_only, not_applicable
-from clinveil.core.errors import GateError, InputError, UsageError
+from clinveil.core.errors import GateError, UsageError
 from clinveil.core.files import owner_only, private_text, read_json, refuse_nested, remove
 from clinveil.core.keys import TEST_SEED, Key, SigningKey
+from clinveil.core.locations import Location
+from clinveil.core.progress import rough
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS, Corpus
-from clinveil.corpus.estimate import duration
-from clinveil.corpus.held_out import TABLE, HeldOutPatients
+from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.part_files import part_files
-from clinveil.corpus.uniqueness import Hashes
 from clinveil.releases.attack_gates import contents_gate, kept_gates
 from clinveil.releases.context import ReleaseContext, StageTimer, hashing
-from clinveil.releases.earlier.ledger import Earlier, Entry, Ledger, entry
-from clinveil.releases.earlier.parent import NewNotes, ParentRelease
+from clinveil.releases.earlier.ledger import Earlier, Ledger, NoteHashes, entry
+from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.gates import residue_gates, seed_gate, variety_gates
-from clinveil.releases.held_out import draw_held_out, draw_independently
+from clinveil.releases.held_out import MOST, draw_held_out, draw_independently
 from clinveil.releases.measured import attacked, skipped
-from clinveil.releases.outcome import KIND, LEARNT, Outcome, Places, finish
+from clinveil.releases.outcome import KIND, LEARNT, Outcome, RunPaths, finish
 from clinveil.releases.preflight import PreparedInput, prepared
 from clinveil.releases.producer import Producer, other_kind, producers
-from clinveil.releases.producers._added import AddedProducer
 from clinveil.releases.record import account_of, record_of
 from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
@@ -50,34 +48,32 @@ _NO_MATTER = FREE | {"again", "ledger", "signing_key"}
 
 
 def dry_run(
-    notes: Path,
+    notes: Location,
     settings: ReleaseSettings,
     *,
     vectors: Path | None = None,
-    base: ParentRelease | None = None,
+    reused: ReusedRun | None = None,
 ) -> Iterator[str]:
-    """Yield the plan of a release with estimated times; write nothing. Arguments as `release`.
+    """Yield the plan of a release ; write nothing. Arguments as `release`.
 
     Raises InputError for invalid notes, patients or kept words.
     """
-    producer, settings = _producer(settings, vectors, base)
+    producer, settings = _producer(settings, vectors, reused)
     with _opened_for_parts(notes, settings) as over:
-        ready = prepared(notes, settings, producer, vectors, over)
+        ready = prepared(notes, settings, producer, vectors, over, reused=reused is not None)
     ready.broken.refuse()
-    yield from _plan_lines(
-        ready, settings, [*producer.plan(ready.found, settings, train=ready.imported is None)]
-    )
+    yield from _plan_lines(ready, settings, producer, _stages(ready, settings, producer, reused))
     if settings.seed is not None:
         yield "TEST SEED: the run will end in vault/refused with exit code 4"
 
 
 def release(
-    notes: Path,
+    notes: Location,
     out: Path,
     settings: ReleaseSettings,
     *,
     vectors: Path | None = None,
-    base: ParentRelease | None = None,
+    reused: ReusedRun | None = None,
     pairs: tuple[Path, ...] = (),
     public: Corpus | None = None,
     say: Say = lambda _: None,
@@ -86,7 +82,7 @@ def release(
 
     Args:
         vectors: pretrained word vectors to use instead of training on the notes.
-        base: the release to add to; only settings that may differ from it are used.
+        reused: an earlier run whose key, vectors, channel and model are reused.
         pairs: files of word pairs with human scores, for a measure of word vectors.
         public: public texts about the same patients, by source patient id, for a measure of
             linkage.
@@ -96,57 +92,103 @@ def release(
             see `Outcome`.
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
-    producer, settings = _producer(settings, vectors, base)
-    ledger = Ledger.at(settings.ledger, base.vault.resolve().parent if base else out)
-    refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder, **(base.places if base else {}))
-    left = base.refuse_unledgered(ledger, out / KIND.vault) if base else None
+    producer, settings = _producer(settings, vectors, reused)
+    first = reused.folder if reused else out
+    ledger = Ledger.at(settings.ledger, first)
+    refuse_nested(
+        OUT=out,
+        NOTES=notes,
+        the_ledger=ledger.folder,
+        the_reused_run=first if reused else None,
+    )
     with _opened_for_parts(notes, settings) as over:
-        ready = prepared(notes, settings, producer, vectors, over, say)
-        stages = [*producer.plan(ready.found, settings, train=ready.imported is None)]
+        ready = prepared(notes, settings, producer, vectors, over, say, reused=reused is not None)
+        if reused is not None:
+            reused.refuse(ledger, ready.found.hashes, again=settings.again)
+        stages = _stages(ready, settings, producer, reused)
         source = fingerprint(notes, hashing(settings, over))
-        # Parts are named, not hashed: a run may go on after a part was corrected.
-        words = settings.channel.keep_words, settings.channel.drop_words
-        people = settings.identifiers.files
-        places = *settings.vectors.places().values(), *settings.synthetic.places
-        read = *people, *words, vectors, *places, *([base.seal] if base else [])
-        asked = run_hash(settings, "\n".join(ready.names) or source, *read, free=_NO_MATTER)
-        for line in _plan_lines(ready, settings, stages):
+        asked = _asked(ready, settings, source, vectors, reused)
+        for line in _plan_lines(ready, settings, producer, stages):
             say(line)
-        with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
-            if base is not None:
-                base.copy_to(run.vault)
+        # What was copied is not costly: a run that is refused leaves no folder.
+        kind = replace(KIND, costly=frozenset()) if reused else KIND
+        with owner_only(), run_folder(out, kind, asked, force=settings.force) as run:
+            if reused is not None:
+                reused.copy_to(run.vault)
             key = run.key(settings.seed)
-            held_out = _held_out(ready, settings, producer, key, run.vault, base, vectors)
+            held_out = _held_out(ready, settings, producer, key, run.vault, vectors)
             say(ledger.description)
+            earlier = _earlier(ledger, ready.found.hashes, key, settings, say)
             job = ReleaseContext(
-                **vars(ready),
-                folder=Places(run),
+                corpus=ready.corpus,
+                found=ready.found,
+                known=ready.known,
+                imported=ready.imported,
+                facts=ready.facts,
+                names=ready.names,
+                broken=ready.broken,
+                over=ready.over,
+                folder=RunPaths(run),
                 key=key,
                 settings=settings.resolved(len(held_out.training)),
                 held_out=held_out,
-                timer=StageTimer(say, plan={stage: seconds for stage, _, seconds in stages}),
+                timer=StageTimer(say, plan=[stage for stage, _ in stages]),
                 source_sha256=source,
-                earlier=_earlier(ledger, ready.found.hashes, key, settings, say),
+                earlier=earlier,
+                reused=reused,
+                nth=reused.entered(ledger).number(run.vault) if reused else 1,
                 pairs=pairs,
                 public=public,
             )
             _announce(job, producer)
-            return _run(job, producer, partial(_enter, job, ledger, left))
+            return _run(job, producer, partial(_enter, job, ledger))
+
+
+def _stages(
+    ready: PreparedInput,
+    settings: ReleaseSettings,
+    producer: Producer,
+    reused: ReusedRun | None,
+) -> list[tuple[str, str]]:
+    """Return name and description of the planned stages."""
+    train = ready.imported is None and reused is None
+    return [*producer.plan(ready.found, settings, train=train)]
+
+
+def _asked(
+    ready: PreparedInput,
+    settings: ReleaseSettings,
+    source: str,
+    vectors: Path | None,
+    reused: ReusedRun | None,
+) -> str:
+    """Return the hash of everything that the run depends on.
+
+    Parts are named, not hashed: a run may go on after a part was corrected.
+    """
+    read = [
+        *settings.identifiers.files,
+        settings.channel.keep_words,
+        settings.channel.drop_words,
+        vectors,
+        *settings.vectors.places().values(),
+        *settings.synthetic.places,
+        *([reused.seal] if reused else []),
+    ]
+    return run_hash(settings, "\n".join(ready.names) or source, *read, free=_NO_MATTER)
 
 
 def _producer(
-    settings: ReleaseSettings, vectors: Path | None, base: ParentRelease | None
+    settings: ReleaseSettings, vectors: Path | None, reused: ReusedRun | None
 ) -> tuple[Producer, ReleaseSettings]:
     """Return the producer and its settings.
 
     Raises UsageError for arguments of other kinds of release, MissingExtra for missing packages.
     """
-    if base and vectors:
-        raise UsageError(
-            "--vectors cannot differ from the release that is added to", hint="omit --vectors"
-        )
-    settings = base.settings_for(settings) if base else settings
-    producer = AddedProducer(base) if base else producers.get(settings.kind)
+    if reused and vectors:
+        raise UsageError("--vectors and --reuse exclude each other", hint="omit one of them")
+    settings = reused.settings_for(settings) if reused else settings
+    producer = producers.get(settings.kind)
     producer.refuse_early(settings)
     if settings.signing_key is not None:
         SigningKey.load(settings.signing_key)
@@ -157,7 +199,7 @@ def _producer(
     return producer, settings
 
 
-def _opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContextManager[Map]:
+def _opened_for_parts(notes: Location, settings: ReleaseSettings) -> AbstractContextManager[Map]:
     """Open one executor for part files; with a single file each stage opens its own."""
     return (
         opened_for(settings.executor, settings.workers)
@@ -172,25 +214,14 @@ def _held_out(
     producer: Producer,
     key: Key,
     vault: Path,
-    base: ParentRelease | None,
     vectors: Path | None,
 ) -> HeldOutPatients:
-    """Draw the test patients, and store them in the vault; those of a reused vault or interrupted
-    run stay.
+    """Draw the test patients, and store them in the vault; those of a reused or interrupted run
+    stay.
 
     Given vectors may have read any notes, except those of a run with the same test patients.
-
-    Raises InputError for a given model without the test patients of its run.
     """
-    source = settings.synthetic.source
     before = HeldOutPatients.read(vault)
-    if before is None and base is not None:
-        before = HeldOutPatients.read(base.vault)
-    if before is None and source is not None:
-        before = HeldOutPatients.read(source.parent)
-        if before is None:
-            hint = "pass OUT/vault/model of a finished run where it is"
-            raise InputError(f"has no {TABLE} next to it", where=source.name, hint=hint)
     salt = key.subkey("test patients")
     if settings.synthetic.epsilon is not None:
         drawn = draw_independently(ready.found.split, settings.test_share, salt, before)
@@ -211,7 +242,10 @@ def _held_out(
 
 
 def _plan_lines(
-    ready: PreparedInput, settings: ReleaseSettings, stages: list[tuple[str, str, float]]
+    ready: PreparedInput,
+    settings: ReleaseSettings,
+    producer: Producer,
+    stages: list[tuple[str, str]],
 ) -> Iterator[str]:
     columns = ready.corpus.columns
     found = ready.found
@@ -222,17 +256,14 @@ def _plan_lines(
     kept = ", ".join(columns.keep) or "none"
     roles = f"text {columns.text}, id {columns.note_id}, patient {columns.patient_id or 'none'}"
     share = f"{settings.test_share:.0%} of the patients"
+    if settings.label and settings.synthetic.epsilon is None and settings.test_share < MOST:
+        share = f"{share} (up to {MOST:.0%} where labels have few patients)"
     yield f"{share} are held out of everything that is learned, to test utility on (test_share)"
     yield f"{roles}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
-    if isinstance(ready.corpus, NewNotes):
-        yield from ready.corpus.summary()
-    yield from (
-        f"  {stage:<17} {what}, about {duration(seconds)}" for stage, what, seconds in stages
-    )
-    yield (
-        f"  in all about {duration(sum(seconds for *_, seconds in stages))} with {settings.workers}"
-        " workers"
-    )
+    yield from (f"  {stage:<15} {description}" for stage, description in stages)
+    seconds = producer.seconds(found, settings)
+    if seconds is not None:
+        yield f"  in all roughly {rough(seconds)} on two cores"
 
 
 def _announce(job: ReleaseContext, producer: Producer) -> None:
@@ -247,6 +278,10 @@ def _announce(job: ReleaseContext, producer: Producer) -> None:
         and (warning := settings.identifiers.policy().warning)
     ):
         job.say(warning)
+    if job.reused is not None:
+        parts = ", ".join(("key", "test patients", *job.reused.parts))
+        job.say(f"reusing of release {job.reused.run}: {parts}")
+        return
     if job.facts and read_json(vault / LEARNT) != {"of": (of := digest_of(job.facts))}:
         for name in producer.learns:
             remove(vault / name)
@@ -256,7 +291,7 @@ def _announce(job: ReleaseContext, producer: Producer) -> None:
 
 
 def _earlier(
-    ledger: Ledger, hashes: Hashes, key: Key, settings: ReleaseSettings, say: Say
+    ledger: Ledger, notes: NoteHashes, key: Key, settings: ReleaseSettings, say: Say
 ) -> list[Earlier]:
     """Return earlier releases of the same notes under another key; raise UsageError for them
     without `--again`.
@@ -265,7 +300,7 @@ def _earlier(
     """
     if key.test_seed is not None:
         return []
-    earlier = ledger.earlier(hashes, key.commitment)
+    earlier = ledger.earlier(notes.letters, key.commitment)
     if not settings.again:
         ledger.refuse(earlier)
     for one in earlier:
@@ -276,29 +311,27 @@ def _earlier(
     return earlier
 
 
-def _enter(job: ReleaseContext, ledger: Ledger, left: Entry | None, run: str) -> None:
-    """Enter a release into the ledger; `left` is the entry of what was released under its key
-    before.
+def _enter(job: ReleaseContext, ledger: Ledger, run: str) -> None:
+    """Enter a release into the ledger.
 
     Raises GateError if the same notes were released while this run was in progress, except if both
     are private: the later one has counted what the other spent.
     """
-    hashes = job.found.hashes
+    notes = job.found.hashes
     vault = job.folder.vault
     commitment = job.key.commitment
-    new = (
-        left.grown(hashes, run, vault)
-        if left
-        else entry(hashes, run, commitment, vault, job.settings.kind)
-    )
     known = {one.entry.commitment for one in job.earlier}
     with ledger.alone():
         own = ledger.of(commitment)
-        now = ledger.earlier(hashes, commitment)
+        now = ledger.earlier(notes.letters, commitment)
         spent = own.spent if own else {}
         new_ones = (one for one in now if one.entry.commitment not in known)
         ledger.refuse([one for one in new_ones if not (spent and one.entry.spent)], GateError)
-        ledger.enter(replace(new, spent=spent), vault)
+        if own is None:
+            ledger.enter(entry(notes, run, commitment, vault, job.settings.kind), vault)
+            return
+        own.refuse(notes, again=job.settings.again, error=GateError)
+        ledger.enter(own.grown(notes, run, vault), vault)
 
 
 def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) -> Outcome:
@@ -307,38 +340,33 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
     rng = np.random.default_rng(seed)
     product = producer.make(job)
     with job.timer.stage("measure", "attacks and utility", f"seed {seed}"):
-        seen = product.measured(replace(product.context(), public=job.public))
-        if seen.drawn:
-            job.say(f"measured on {seen.drawn}")
-        tried = [*attacked(seen, rng, job.say), *product.findings(seen, rng)]
+        sample = product.sample_case(replace(product.context(), public=job.public))
+        if sample.description:
+            job.say(f"measured on {sample.description}")
+        tried = [*attacked(sample, rng, job.say), *product.findings(sample, rng)]
         kind = job.settings.kind
         listed = job.settings.identifiers.patients is not None
         findings = [*gated_only(tried, product.judged, kind), *not_applicable(kind)]
-        tasks = (
-            product.for_utility(seen.context),
+        utility = useful(
+            product.for_utility(sample.context),
             product.columns.labels,
             job.settings.model,
             job.pairs,
         )
-        findings += seen.marked(useful(*tasks))
+        findings += sample.labelled(utility)
         gates = [
             *product.gates(findings),
-            *(
-                kept_gates(findings, job.settings.max_kept)
-                if product.varied and kind != "synthetic"
-                else []
-            ),
-            *(variety_gates(product.check, findings) if product.varied else []),
+            *(kept_gates(findings, job.settings.max_kept) if kind != "synthetic" else []),
+            *variety_gates(product.check, findings),
             contents_gate(job.folder.staging, product.path.name, product.columns),
             *product.accounted(),
             *residue_gates(job.residues, job.settings.identifiers.max_residues),
             seed_gate(product.public_seeds()),
         ]
-        findings, more = product.jointly(findings)
-    account = account_of(product, [*gates, *more], findings)
-    notes = product.sampled(seen.context, rng)
-    shown = excerpts(seen.context.released or product.released, job.key)
+    account = account_of(product, gates, findings)
+    notes = product.sampled(sample.context, rng)
+    shown = excerpts(sample.context.released or product.released, job.key)
     job.say("report")
-    record = record_of(product, account, skipped(seen.context, kind, listed), shown)
+    record = record_of(product, account, skipped(sample.context, kind, listed), shown)
     over = hashing(job.settings, job.over)
     return finish(job.folder, account, record, notes, partial(enter, account.run), over)

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinveil.attacks.text.uniqueness import kept_columns
-from clinveil.core.errors import GateError, InputError, UsageError
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.locations import Location
 from clinveil.core.progress import track
 from clinveil.core.types import Say
-from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.corpus import rows as note_rows
-from clinveil.corpus.estimate import CHARACTERS_PER_WORD
 from clinveil.corpus.open import (
     NotesCorpus,
     OpenedCorpus,
@@ -32,7 +32,7 @@ from clinveil.corpus.people import Patient, read_patients
 from clinveil.corpus.screen import Screened
 from clinveil.corpus.uniqueness import Hashes, hashes, joined, n_distinct
 from clinveil.phi.treatment.columns import check_date_columns
-from clinveil.releases.earlier.ledger import text_hashes
+from clinveil.releases.earlier.ledger import NoteHashes
 from clinveil.releases.held_out import SplitRows
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial
@@ -46,6 +46,8 @@ from clinveil.vectors.table import Vectors
 if TYPE_CHECKING:
     from clinveil.releases.producer import Producer
 
+CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
+
 
 @dataclass
 class Preflight:
@@ -54,7 +56,7 @@ class Preflight:
     Attributes:
         rows: notes read. characters: code points in total.
         skipped: rows left out by the preset of the source, by reason.
-        notes: `text_hashes` of each batch, for the ledger. owners: hashes of the patient ids of
+        notes: hashes of each batch, for the ledger. owners: hashes of the patient ids of
             each batch.
         split: what the draw of test patients needs of each batch.
     """
@@ -62,7 +64,7 @@ class Preflight:
     rows: int = 0
     characters: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
-    notes: list[Hashes] = field(default_factory=list, repr=False)
+    notes: list[NoteHashes] = field(default_factory=list, repr=False)
     owners: list[Hashes] = field(default_factory=list, repr=False)
     split: list[SplitRows] = field(default_factory=list, repr=False)
 
@@ -71,7 +73,8 @@ class Preflight:
         text = batch.column(TEXT)
         self.rows += batch.num_rows
         self.characters += int(pc.sum(pc.utf8_length(text)).as_py() or 0)
-        self.notes.append(text_hashes(text.to_pylist()))
+        ids = batch.column(NOTE_ID).to_pylist()
+        self.notes.append(NoteHashes.of(ids, text.to_pylist()))
         self.owners.append(hashes(batch.column(PATIENT_ID).unique().to_pylist()))
         self.split.append(SplitRows.of(batch, label))
 
@@ -86,9 +89,9 @@ class Preflight:
         return n_distinct(self.owners)
 
     @cached_property
-    def hashes(self) -> Hashes:
-        """`text_hashes` of all notes, (n_notes,)."""
-        return joined(self.notes)
+    def hashes(self) -> NoteHashes:
+        """Hashes of all notes."""
+        return NoteHashes.joined(self.notes)
 
     @property
     def read(self) -> int:
@@ -161,7 +164,7 @@ class PreparedInput:
     """Validated input of a run.
 
     Attributes:
-        corpus: the notes; with `--add` those that were not released before. found: their counts.
+        corpus: the notes. found: their counts.
         known: known patients by id. imported: pretrained vectors.
         facts: facts per readable part file; empty for a single file. names: of all parts.
         broken: unreadable parts; the run stops after identifier detection on the others.
@@ -186,25 +189,26 @@ class PreparedInput:
 
 
 def prepared(
-    notes: Path,
+    notes: Location,
     settings: ReleaseSettings,
     producer: Producer,
     vectors: Path | None,
     over: Map,
     say: Say = lambda _: None,
+    *,
+    reused: bool = False,
 ) -> PreparedInput:
-    """Read and validate the input of a run; `over` is the executor for part files."""
+    """Read and validate the input of a run.
+
+    Args:
+        over: executor for part files. reused: the run reuses what an earlier one learned.
+    """
     settings.vectors.refuse_beside(vectors)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
-    if vectors is None:
+    if vectors is None and not reused:
         need_gensim(settings.vectors.algorithm)
-    keep = settings.identifiers.opened(settings.keep)
-    opened = open_corpus(notes, settings.notes, label=settings.label, keep=keep)
-    opened = opened.screened(settings.identifiers.language)
-    if not producer.keeps_markup:
-        opened = opened.without_markup()
-    _check_dates(opened, settings, over)
-    corpus = producer.notes(opened)
+    corpus = _opened(notes, settings, keeps_markup=producer.keeps_markup)
+    _check_dates(corpus, settings, over)
     broken = Broken()
     facts = tuple[PartFacts, ...]()
     names = tuple[str, ...]()
@@ -216,27 +220,41 @@ def prepared(
     if not found.rows:
         raise InputError("contains no notes", hint="pass a file with at least one row")
     if not broken.errors:
-        producer.refuse_notes(found, settings, corpus)
-    # Gates judge part files and added notes; a test seed never leaves.
-    one_file = corpus is opened and not isinstance(corpus, PartedCorpus)
+        producer.refuse_notes(found, settings, corpus, reused=reused)
+    # Gates judge part files; a test seed never leaves.
+    one_file = not isinstance(corpus, PartedCorpus)
     if one_file and settings.seed is None and settings.kind != "synthetic":
         _refuse_unique(corpus, settings)
         _refuse_strangers(corpus, known)
-    if settings.vectors.more_text and producer.learns:
+    if settings.vectors.more_text and producer.learns and not reused:
         open_text(settings.vectors.more_text)
-    imported = load_vectors(vectors) if vectors else None
-    if imported is not None:
-        refuse_foreign(imported, (note.text for note in note_rows(corpus)))
     return PreparedInput(
         corpus=corpus,
         found=found,
         known=known,
-        imported=imported,
+        imported=_imported(vectors, corpus),
         facts=facts,
         names=names,
         broken=broken,
         over=over,
     )
+
+
+def _opened(notes: Location, settings: ReleaseSettings, *, keeps_markup: bool) -> OpenedCorpus:
+    """Open the notes as the run reads them."""
+    keep = settings.identifiers.opened(settings.keep)
+    opened = open_corpus(notes, settings.notes, label=settings.label, keep=keep)
+    screened = opened.screened(settings.identifiers.language)
+    return screened if keeps_markup else screened.without_markup()
+
+
+def _imported(vectors: Path | None, corpus: Corpus) -> Vectors | None:
+    """Return given vectors. Raises InputError if they are not of words of the notes."""
+    if vectors is None:
+        return None
+    imported = load_vectors(vectors)
+    refuse_foreign(imported, (note.text for note in note_rows(corpus)))
+    return imported
 
 
 def _check_dates(opened: OpenedCorpus, settings: ReleaseSettings, over: Map) -> None:
@@ -255,15 +273,17 @@ def _check_dates(opened: OpenedCorpus, settings: ReleaseSettings, over: Map) -> 
 
 
 def _refuse_unique(corpus: Corpus, settings: ReleaseSettings) -> None:
-    """Raise GateError before the work if too many notes have unique values in kept columns."""
+    """Raise InputError before the work if too many notes have unique values in kept columns."""
     most = settings.max_kept
     unmoved = settings.identifiers.unmoved(corpus.columns.keep)
     for finding in kept_columns(corpus, unmoved) if most < 1 else ():
         if finding.value is not None and finding.value > most:
             what = f"{finding.value:.1%} of the notes have unique kept values (allowed: {most:.1%})"
             accepted = f"--set max_kept={min(1, finding.value + 0.01):.2f}"
-            hint = f"keep fewer or coarser columns, or accept it with {accepted}"
-            raise GateError(what, where=", ".join(corpus.columns.keep), hint=hint)
+            hint = (
+                f"nothing was written: keep fewer or coarser columns, or accept it with {accepted}"
+            )
+            raise InputError(what, where=", ".join(corpus.columns.keep), hint=hint)
 
 
 def _refuse_strangers(corpus: Corpus, known: Mapping[str, Patient]) -> None:

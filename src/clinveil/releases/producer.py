@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clinveil.attacks.threats import TARGETS, Target
@@ -25,17 +24,25 @@ if TYPE_CHECKING:
     from clinveil.attacks.attack import Context
     from clinveil.core.finding import Finding
     from clinveil.corpus.corpus import Accounting, Columns, Corpus
-    from clinveil.corpus.open import OpenedCorpus
     from clinveil.releases.check import OutputCheck
     from clinveil.releases.context import ReleaseContext
-    from clinveil.releases.measured import Measured
+    from clinveil.releases.measured import AttackSample
     from clinveil.releases.preflight import Preflight
     from clinveil.releases.settings import ReleaseSettings
     from clinveil.report.record import AlignedNote, Fact, Gate, TokenRow
 
+# Seconds of a release on two cores, November 2026: in any case, per million words, and per million
+# words of the measured sample.
+FIXED = 60.0
+PER_MILLION = 35.0
+PER_MILLION_MEASURED = 65.0
 TABLES = ("lm", "synthetic")
 OF_KINDS = ("channel", "vectors", "identifiers", *TABLES)
 """Groups and tables of settings that only some kinds use."""
+
+
+MEASURE = ("measure", "attack the release, measure utility")
+"""The last stage of every plan."""
 
 
 class Producer(ABC):
@@ -43,15 +50,11 @@ class Producer(ABC):
 
     Attributes:
         uses: settings and groups of this kind that not all kinds use.
-        defaults: settings that differ from those of `ChannelSettings`.
-        adds: whether notes can be added to an earlier release of this kind (`--add`).
         learns: vault contents that a resumed run reuses. keeps_markup: whether tags of HTML and XML
             are released.
     """
 
     uses: ClassVar[frozenset[str]] = frozenset()
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    adds: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ()
     keeps_markup: ClassVar[bool] = False
 
@@ -63,23 +66,30 @@ class Producer(ABC):
         """Return how many patients of a label must be left for training, where it has as many."""
         return 0
 
-    def notes(self, corpus: OpenedCorpus) -> Corpus:
-        """Return the notes of a source that are released."""
-        return corpus
-
     def refuse_early(self, settings: ReleaseSettings) -> None:  # noqa: B027
         """Raise MissingExtra, UsageError or InputError for errors detectable before reading the
         notes.
         """
 
-    def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:  # noqa: B027
-        """Raise InputError for notes that cannot be released as this kind."""
+    def refuse_notes(  # noqa: B027
+        self, found: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
+    ) -> None:
+        """Raise InputError for notes that cannot be released as this kind.
+
+        reused: the run reuses what an earlier one learned.
+        """
 
     @abstractmethod
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
-    ) -> Iterator[tuple[str, str, float]]:
-        """Yield the stages of a run: name, description, estimated seconds."""
+    ) -> Iterator[tuple[str, str]]:
+        """Yield name and description of the stages of a run."""
+
+    def seconds(self, found: Preflight, settings: ReleaseSettings) -> float | None:
+        """Return a rough duration on two cores; None if it cannot be told."""
+        millions = found.tokens / 1e6
+        measured = min(millions, settings.measure_words / 1e6 or millions)
+        return FIXED + PER_MILLION * millions + PER_MILLION_MEASURED * measured
 
     @abstractmethod
     def make(self, job: ReleaseContext) -> Product:
@@ -97,12 +107,10 @@ class Product(ABC):
         patients: number of patients. found: identifiers detected, by label; None if detection did
             not run.
         digests: SHA-256 of vault contents, by name.
-        judged: targets of adversaries that gates of this kind judge. varied: whether variety is
-            required.
+        judged: targets of adversaries that gates of this kind judge.
     """
 
     judged: ClassVar[Collection[Target]] = TARGETS
-    varied: ClassVar[bool] = True
     job: ReleaseContext
     path: Path
     columns: Columns
@@ -120,10 +128,10 @@ class Product(ABC):
         """Return the input of the attacks."""
 
     @abstractmethod
-    def measured(self, whole: Context) -> Measured:
+    def sample_case(self, whole: Context) -> AttackSample:
         """Return that input, or a keyed sample of patients for a large release."""
 
-    def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
+    def findings(self, seen: AttackSample, rng: Generator) -> list[Finding]:
         """Return findings of this kind in addition to the common attacks."""
         return []
 
@@ -143,16 +151,6 @@ class Product(ABC):
         """Return entries of both manifests."""
         return {}
 
-    def private_entries(self) -> dict[str, Any]:
-        """Return entries of the private part of the vault's manifest."""
-        return {}
-
-    def jointly(self, findings: list[Finding]) -> tuple[list[Finding], list[Gate]]:
-        """Return the findings together with earlier releases under the same key, and the gates on
-        them.
-        """
-        return findings, []
-
     def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
         """Yield warnings for the report."""
         yield from ()
@@ -162,11 +160,6 @@ class Product(ABC):
         vault's `sample.html`.
         """
         return []
-
-    @property
-    def nth(self) -> int:
-        """Number of this release under its key."""
-        return 1
 
     @property
     def about(self) -> str:

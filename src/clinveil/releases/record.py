@@ -18,7 +18,7 @@ from clinveil.corpus.corpus import Columns
 from clinveil.phi.detection.detector import covered as covered_labels
 from clinveil.releases.attack_gates import KEPT_UNIQUE
 from clinveil.releases.context import hashing
-from clinveil.releases.earlier.parent import FILES
+from clinveil.releases.earlier.reuse import FILES
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.producer import Product
 from clinveil.releases.settings import ReleaseSettings
@@ -42,7 +42,6 @@ _PLACES = (
     "drop_words",
     "more_text",
     "init",
-    "source",
     "public",
 )
 # Settings of the call, without effect on the release.
@@ -65,17 +64,26 @@ def account_of(product: Product, gates: Sequence[Gate], findings: Sequence[Findi
     job = product.job
     columns = product.columns
     rows = product.rows
-    roles = columns.text, columns.note_id, columns.patient_id, columns.keep
-    notes = NotesFile(product.path.name, rows.written, *roles)
-    seeds = product.public_seeds()
-    private = _private_entries(product)
-    settings = public_settings(job.settings)
-    given = job.settings.signing_key and SigningKey.load(job.settings.signing_key)
+    signing_key = job.settings.signing_key
     account = Account(
-        *(job.settings.kind, job.key, notes, rows.read, settings, gates, findings, seeds),
-        private_entries=private,
-        nth=product.nth,
-        signing_key=given or None,
+        kind=job.settings.kind,
+        key=job.key,
+        notes=NotesFile(
+            file=product.path.name,
+            rows=rows.written,
+            text=columns.text,
+            id=columns.note_id,
+            patient=columns.patient_id,
+            keep=columns.keep,
+        ),
+        read=rows.read,
+        settings=public_settings(job.settings),
+        gates=gates,
+        findings=findings,
+        public_seeds=product.public_seeds(),
+        private_entries=_private_entries(product),
+        nth=job.nth,
+        signing_key=SigningKey.load(signing_key) if signing_key else None,
     )
     return replace(account, entries={"run": account.run, **_entries(product)})
 
@@ -93,6 +101,7 @@ def _entries(product: Product) -> dict[str, Any]:
         },
         "accounting": {"read": read, "written": rows.written, "skipped": skipped},
         **product.manifest_entries(),
+        **({"reuses": {"run": job.reused.run, "nth": job.nth}} if job.reused else {}),
         "vault_digests": dict(product.digests),
         "seed": job.seeds["measuring"],
         "determinism": {
@@ -119,7 +128,6 @@ def _private_entries(product: Product) -> dict[str, Any]:
         "seeds": dict(job.seeds),
         "seconds": {stage.name: stage.seconds for stage in job.timer.rows},
         "files_sha256": {name: fingerprint(Path(place)) for name, place in places.items()},
-        **product.private_entries(),
     }
     counts = {"read": rows.read, "written": rows.written, "skipped": dict(rows.skipped)}
     return {"accounting": counts, "private": private}
@@ -191,32 +199,6 @@ def record_of(
 ) -> ReleaseRecord:
     """Return the record of the report."""
     job = product.job
-    rows = product.rows
-    lost = rows.read - rows.written - rows.skipped.total()
-    samples = "; ".join(
-        sorted(
-            {str(f.detail["measured_on"]) for f in account.findings if "measured_on" in f.detail}
-        )
-    )
-    facts = CorpusFacts(
-        read=rows.read - min(lost, 0),
-        notes=rows.written,
-        patients=product.patients if job.corpus.columns.patient_id else None,
-        tokens=product.tokens,
-        types=product.types,
-        skipped=dict(rows.skipped + Counter({"unaccounted for": max(lost, 0)})),
-        columns=dispositions(job.settings.kind, job.corpus.columns),
-        more=outward_facts(
-            (
-                *product.facts(),
-                *([Fact("attacks and utility were measured on", samples)] if samples else []),
-                *(
-                    Fact(f"notes with numeric dates, {order}", n, "notes")
-                    for order, n in sorted(job.date_orders.items())
-                ),
-            )
-        ),
-    )
     return ReleaseRecord(
         title=TITLE,
         run=account.run,
@@ -225,7 +207,7 @@ def record_of(
         kind=job.settings.kind,
         about=product.about,
         excerpts=tuple(excerpts),
-        corpus=facts,
+        corpus=_corpus_facts(product, account.findings),
         accounting=product.accounting(),
         gates=tuple(account.gates),
         findings=tuple(account.findings),
@@ -239,8 +221,36 @@ def record_of(
         signing_key=account.signer.fingerprint,
         test_seed=job.key.test_seed is not None,
         risk_threshold=job.settings.risk_threshold,
-        earlier=tuple(
-            f"{one.entry.run} ({one.entry.kind or 'kind unknown'})" for one in job.earlier
+        earlier=tuple(f"{one.entry.run} ({one.entry.kind})" for one in job.earlier),
+    )
+
+
+def _corpus_facts(product: Product, findings: Sequence[Finding]) -> CorpusFacts:
+    """Return the data in numbers."""
+    job = product.job
+    rows = product.rows
+    lost = rows.read - rows.written - rows.skipped.total()
+    samples = "; ".join(
+        sorted({str(f.detail["measured_on"]) for f in findings if "measured_on" in f.detail})
+    )
+    return CorpusFacts(
+        read=rows.read - min(lost, 0),
+        notes=rows.written,
+        patients=product.patients if job.corpus.columns.patient_id else None,
+        tokens=product.tokens,
+        types=product.types,
+        skipped=dict(rows.skipped + Counter({"unaccounted for": max(lost, 0)})),
+        columns=dispositions(job.settings.kind, job.corpus.columns),
+        more=outward_facts(
+            (
+                *product.facts(),
+                *([Fact("reuses the key of release", job.reused.run)] if job.reused else []),
+                *([Fact("attacks and utility were measured on", samples)] if samples else []),
+                *(
+                    Fact(f"notes with numeric dates, {order}", n, "notes")
+                    for order, n in sorted(job.date_orders.items())
+                ),
+            )
         ),
     )
 
@@ -292,12 +302,16 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
             "The notes were not checked for English (language=any). The detectors know English"
             " only: identifiers in notes in other languages remain."
         )
+    if job.reused is not None:
+        lines.append(
+            f"This release has the key of release {job.reused.run}: treat both as one release. All"
+            " figures cover these notes alone."
+        )
     lines += product.warnings(findings)
     for one in job.earlier:
-        kind = f"{one.entry.kind} " if one.entry.kind else ""
         overlap = (
             f"{one.description} of the notes were released before under another key, in"
-            f" {kind}release"
+            f" {one.entry.kind} release"
         )
         lines.append(f"{overlap} {one.entry.run}. {one.disclosed(job.settings.kind)}")
     lines += [] if synthetic else _feed_warnings(findings, product.patients)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import ModelWrapValidatorHandler, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
 from clinveil.channel.policy import Layout
 from clinveil.channel.settings import ChannelSettings
@@ -24,7 +24,6 @@ from clinveil.core.settings import (
     group,
     table,
 )
-from clinveil.corpus.estimate import MEASURE_WORDS
 from clinveil.lm.pretrained import SMOLLM2
 from clinveil.lm.recipe import PRETRAINED, TrainingSettings, language_models
 from clinveil.phi.settings import PhiSettings
@@ -34,16 +33,24 @@ from clinveil.utility.classifiers import classifiers
 from clinveil.vectors.settings import VectorSettings
 
 LABEL_PATIENTS = 5
+MEASURE_WORDS = 2_000_000
 
 
 class ReleaseChannelSettings(ChannelSettings):
-    """Channel settings of a release; each kind of release has its own defaults (`producers/`)."""
+    """Channel settings of a release."""
 
-    layout: Layout = flag(
-        "plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines."
+    background: float = flag(
+        0.6,
+        "Share of words replaced by a random common word instead of a neighbour.",
+        ge=0,
+        le=0.95,
     )
-    min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
-        5, "Never release a word of fewer patients (auto: from their number)."
+    layout: Layout = flag(
+        "sentences", "Words alone, words and sentence ends, or keep ASCII punctuation and lines."
+    )
+    # `resolved` makes it a number.
+    min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]
+        "auto", "Never release a word of fewer patients (auto: from their number)."
     )
 
     @field_validator("min_patients")
@@ -76,9 +83,6 @@ class WritingSettings(Settings):
     init: str | None = flag(
         None, "Public model to train further: a folder of Hugging Face, or smollm2."
     )
-    source: Path | None = flag(
-        None, "Model to write with (OUT/vault/model of an earlier run), instead of training."
-    )
     count: int | None = flag(
         None, "Notes to write (default: as many words as the training notes).", ge=1
     )
@@ -108,7 +112,7 @@ class WritingSettings(Settings):
     @property
     def places(self) -> tuple[Path | None, ...]:
         """Files and folders that the notes depend on."""
-        return self.source, self.public, None if self.init in (None, SMOLLM2) else Path(self.init)
+        return self.public, None if self.init in (None, SMOLLM2) else Path(self.init)
 
     def doubles(self, model: str) -> bool:
         """Return whether a kind of model writes in double precision."""
@@ -184,19 +188,12 @@ class ReleaseSettings(Settings):
     )
     phi: bool = flag(True, "Replace identifiers first.")
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _presets(cls, values: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
-        """Apply the defaults of the kind."""
-        if (
-            not isinstance(values, Mapping)
-            or (kind := values.get("kind", "obfuscated")) not in producers
-        ):
-            return made(values)
-        settings = made({**producers.get(kind).defaults, **values})
-        if settings.synthetic.init is not None and "model" not in settings.lm.model_fields_set:
-            vars(settings)["lm"] = settings.lm.model_copy(update={"model": PRETRAINED})
-        return settings
+    @model_validator(mode="after")
+    def _pretrained(self) -> Self:
+        """Choose the pretrained model if a public model is given and no other one is chosen."""
+        if self.synthetic.init is not None and "model" not in self.lm.model_fields_set:
+            vars(self)["lm"] = self.lm.model_copy(update={"model": PRETRAINED})
+        return self
 
     @classmethod
     def refuse_given(cls, given: Mapping[str, str], values: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from clinveil.core.files import private_folder, remove
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
+from clinveil.core.runfolder import KEY
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.open import AS_BATCHES, PartedCorpus, open_corpus
 from clinveil.corpus.people import Patient
@@ -95,13 +96,13 @@ def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
         open_corpus(path, AS_BATCHES, keep=job.corpus.columns.keep),
         counts.labels,
         counts.skipped,
-        *indexes,
+        indexes[0] if indexes else None,
     )
 
 
 def recipe(job: ReleaseContext) -> Recipe:
     """Return what detection in part files depends on."""
-    return Recipe.of(Deidentifier.of, job.settings.identifiers, job.treatment_key)
+    return Recipe.of(Deidentifier.of, job.settings.identifiers, job.folder.vault / KEY)
 
 
 def _with_placeholders(

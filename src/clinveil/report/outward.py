@@ -18,7 +18,7 @@ PEOPLE = frozenset(
 
 
 def hidden(count: float | None, unit: str) -> bool:
-    """Whether a count of people or notes may not be printed because it is small; zero is printed."""
+    """Whether a count of people or notes is too small to be printed; zero is printed."""
     counted = unit.startswith("own ") or any(word in PEOPLE for word in unit.split())
     return counted and count is not None and 0 < count < SMALL
 

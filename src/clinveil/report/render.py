@@ -83,8 +83,13 @@ def _style() -> tuple[Markup, str]:
 @cache
 def environment() -> Environment:
     """Return the template environment of this package; every value is escaped."""
-    how: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    made = Environment(loader=PackageLoader("clinveil.report"), autoescape=True, **how)
+    made = Environment(
+        loader=PackageLoader("clinveil.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     made.filters |= {
         "num": data_element,
         "count": count,

@@ -7,8 +7,8 @@ from typing import Literal
 
 from clinveil.core.errors import UsageError
 from clinveil.core.settings import Settings, choice, flag, own_settings
-from clinveil.corpus.estimate import TRAIN_WORDS, passes
 from clinveil.vectors.algorithms import OURS, algorithms
+from clinveil.vectors.passes import TRAIN_WORDS, passes
 
 GLOVE_PASSES = 15
 

@@ -1,4 +1,4 @@
-"""`clinveil inspect`: Describe notes and the time and memory that a release would take."""
+"""`clinveil inspect`: Describe notes: counts, columns, language and markup."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from clinveil.cli.options import NotesOrQuery
 from clinveil.cli.progress import say
 from clinveil.core.finding import write_findings
 from clinveil.core.settings import KEEP, LABEL, NotesSettings, Settings, group
-from clinveil.corpus.estimate import duration
 from clinveil.corpus.inspect import RARE_BELOW, Inspection
 from clinveil.corpus.inspect import inspect as count_all
 from clinveil.corpus.open import open_corpus
@@ -31,9 +30,7 @@ class InspectSettings(Settings):
 
 @command("inspect", InspectSettings, flags="keep", findings=True)
 def inspect(run: Run[InspectSettings], notes: NotesOrQuery) -> None:
-    """Describe notes: rows, patients, words, duplicates, columns, and the cost of a release. Writes
-    nothing.
-    """
+    """Describe notes: rows, patients, words, duplicates and columns. Writes nothing."""
     how = run.settings
     corpus = open_corpus(notes, how.notes, label=how.label, keep=how.keep)
     if not corpus.columns.has_patients:
@@ -101,15 +98,3 @@ def _columns(found: Inspection) -> Iterator[Row]:
             yield role, name, "guessed" if role in found.guessed else ""
     yield "kept", str(len(columns.keep)), ", ".join(columns.keep)
     yield "dropped", str(len(columns.dropped)), ", ".join(columns.dropped)
-    cost = found.estimate
-    yield "", "", ""
-    parts = ", ".join(
-        f"{stage} {duration(seconds)}" for stage, seconds in cost.stages.items() if seconds >= 1
-    )
-    how = f"with {cost.workers} workers, half to twice that on other machines: {parts}"
-    yield "a release takes", f"about {duration(cost.seconds)}", how
-    yield (
-        "and memory",
-        f"about {cost.memory / 1e9:.1f} GB",
-        "depends on distinct words, not on the number of notes",
-    )

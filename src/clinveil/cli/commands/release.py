@@ -9,17 +9,15 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import NotesOrQuery, OutOrPlan, VectorsGiven
-from clinveil.core.errors import UsageError
-from clinveil.releases.earlier.parent import ParentRelease
+from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.pipeline import dry_run
 from clinveil.releases.pipeline import release as run_release
 from clinveil.releases.settings import ReleaseSettings
 
-_ADD = "Add NOTES to the release of --vault, with its key and settings."
-_VAULT = "Vault of the release to add to (OUT/vault); read only."
+_REUSE = "Reuse key, vectors, channel and model of an earlier run (its OUT/vault)."
 _FLAGS = {
     "Input": "text id patient label patients staff from_sql uri",
-    "What leaves": "out kind keep shift add vault",
+    "What leaves": "out kind keep shift reuse",
     "Protection": "min_patients vectors more_text again",
     "Running": "config set on workers seed force quiet",
 }
@@ -31,28 +29,19 @@ def release(
     notes: NotesOrQuery,
     out: OutOrPlan = None,
     vectors: VectorsGiven = None,
-    add: Annotated[bool, typer.Option("--add", help=_ADD)] = False,
-    vault: Annotated[Path | None, typer.Option("--vault", help=_VAULT)] = None,
+    reuse: Annotated[Path | None, typer.Option("--reuse", metavar="VAULT", help=_REUSE)] = None,
 ) -> None:
     """Release notes as obfuscated text, codes, de-identified notes or synthetic notes.
 
     Writes the release, a vault of secrets and a report. Without -o, prints the plan and writes
     nothing.
     """
-    if add != (vault is not None):
-        hint = (
-            "pass --vault OUT/vault of the release to add to"
-            if add
-            else "pass --add, or leave --vault out"
-        )
-        given = ("--add", "the vault of the release to add to") if add else ("--vault", "--add")
-        raise UsageError(f"{given[0]} requires {given[1]}", hint=hint)
-    base = ParentRelease.read(vault) if vault else None
+    reused = ReusedRun.read(reuse) if reuse else None
     if out is None:
-        for line in dry_run(notes, run.settings, vectors=vectors, base=base):
+        for line in dry_run(notes, run.settings, vectors=vectors, reused=reused):
             typer.echo(line)
         return
-    outcome = run_release(notes, out, run.settings, vectors=vectors, base=base, say=run.say)
+    outcome = run_release(notes, out, run.settings, vectors=vectors, reused=reused, say=run.say)
     for line in outcome.summary():
         typer.echo(line)
     if outcome.refused:

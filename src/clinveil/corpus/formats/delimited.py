@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from clinveil.core.errors import InputError
+from clinveil.core.locations import Location
 from clinveil.corpus.file_format import PACKED, FileFormat, Reading, formats
 from clinveil.corpus.streams import (
     CHUNK_BYTES,
@@ -97,7 +98,7 @@ class DelimitedSource:
             ragged row, NUL bytes, invalid bytes in the encoding, a row of more than `row_bytes`.
     """
 
-    path: Path
+    path: Location
     delimiter: str = ","
     encoding: str = "utf-8"
     row_bytes: int = ROW_BYTES
@@ -318,7 +319,7 @@ def _delimiter(suffix: str) -> str:
     return "\t" if ".tsv" in suffix else ","
 
 
-def _source(path: Path, how: Reading) -> DelimitedSource:
+def _source(path: Location, how: Reading) -> DelimitedSource:
     return DelimitedSource(path, how.delimiter, how.encoding, how.row_bytes)
 
 

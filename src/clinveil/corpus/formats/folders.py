@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from clinveil.core.errors import InputError
+from clinveil.core.locations import Location
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, NOTE_ID, TEXT
 from clinveil.corpus.file_format import FileFormat, Reading, formats
 from clinveil.corpus.streams import ByteReader, decoded, too_long
@@ -259,4 +260,11 @@ def document(text: str, where: str = "") -> bytes:
     return f"{head}<TEXT><![CDATA[{safe}]]></TEXT>\n<TAGS>\n</TAGS>\n</{_ROOT}>\n".encode()
 
 
-formats.register("folders")(FileFormat(("", ".xml"), FolderSource, FolderSink, folder=True))
+def _source(path: Location, how: Reading) -> FolderSource:
+    if not isinstance(path, Path):
+        hint = "copy the folder to this machine"
+        raise InputError("this format is not read from a store", where=path.name, hint=hint)
+    return FolderSource(path, how)
+
+
+formats.register("folders")(FileFormat(("", ".xml"), _source, FolderSink, folder=True))

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from clinveil.core.errors import InputError
+from clinveil.core.locations import Location
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, JSON_MARK
 from clinveil.corpus.file_format import PACKED, FileFormat, Reading, formats
 from clinveil.corpus.streams import ROW_BYTES, byte_lines, create_bytes, wrong_encoding
@@ -42,7 +43,7 @@ class JsonlSource:
             lone surrogate; invalid bytes in the encoding.
     """
 
-    path: Path
+    path: Location
     encoding: str = "utf-8"
     row_bytes: int = ROW_BYTES
     names: tuple[str, ...] = field(init=False)
@@ -263,7 +264,7 @@ def _spell(value: Any) -> str:
     return str(value)
 
 
-def _source(path: Path, how: Reading) -> JsonlSource:
+def _source(path: Location, how: Reading) -> JsonlSource:
     return JsonlSource(path, how.encoding, how.row_bytes)
 
 

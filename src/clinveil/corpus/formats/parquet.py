@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinveil.core.errors import ClinveilError, InputError
-from clinveil.core.locations import RemotePath, failure, is_failure_of_store
+from clinveil.core.locations import Location, RemotePath, failure, is_failure_of_store
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS
 from clinveil.corpus.file_format import FileFormat, formats
 from clinveil.corpus.streams import open_input
@@ -29,7 +29,7 @@ class ParquetSource:
         InputError: not a Parquet file, a damaged one, or a duplicate column name.
     """
 
-    path: Path
+    path: Location
     names: tuple[str, ...] = field(init=False)
     types: Mapping[str, pa.DataType] = field(init=False, repr=False)
     optional_keys: frozenset[str] = field(init=False, default=frozenset())

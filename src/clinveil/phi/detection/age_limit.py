@@ -22,7 +22,11 @@ _DATE = re.compile(
     rf"(?:,?\s|-)(?P<named>(?:19|20)\d\d))(?!\d|[/.-]\d)",
     re.IGNORECASE,
 )
-_BIRTH = re.compile(r"(?:\bdob|d\.o\.b|birth|\bborn|\bb\.)[^.;\n]{0,16}\Z", re.IGNORECASE)
+_BIRTH = re.compile(
+    r"(?:\bdob|d\.o\.b|\bbirth(?:[_\s]?da(?:te|y))?|\bborn|\bb\.)(?:\s+(?:is|was|on|in|the))*"
+    r"[\W_]{0,12}\Z",
+    re.IGNORECASE,
+)
 _REACH = 32  # characters before a date that may name it a date of birth
 
 

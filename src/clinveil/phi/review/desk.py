@@ -23,7 +23,7 @@ from typing import Any, Literal, Protocol
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import default_vault, read_json
 from clinveil.core.keys import Key
-from clinveil.core.locations import place
+from clinveil.core.locations import Location, place
 from clinveil.core.runfolder import KEY
 from clinveil.core.spans import LABELS, Span
 from clinveil.corpus.corpus import Corpus, Note, rows
@@ -97,7 +97,7 @@ class PastRun:
     """
 
     vault: Path
-    notes: Path
+    notes: Location
     settings: DeidentifySettings
 
     @property

@@ -15,6 +15,7 @@ from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import Maker, locked, refuse_places
 from clinveil.core.keys import Key
+from clinveil.core.locations import Location
 from clinveil.core.runfolder import KEY, LOCK, fingerprint
 from clinveil.core.settings import FORCE, KEEP, LABEL, NotesSettings, Settings, flag, group
 from clinveil.corpus.corpus import TEXT, rows, with_texts
@@ -68,7 +69,7 @@ class Restored:
 
 
 def reidentify(
-    notes: Path, out: Path, vault: Path, reason: str, settings: ReidentifySettings
+    notes: Location, out: Path, vault: Path, reason: str, settings: ReidentifySettings
 ) -> Restored:
     """Write the original text of notes treated by `clinveil deidentify --crosswalk`; log the
     reason.
@@ -152,7 +153,7 @@ def _restored(
     return with_texts(pa.record_batch([*source, *batch.columns[2:]], schema=batch.schema), texts)
 
 
-def _log(vault: Path, key: Key, reason: str, notes: Path, counts: Restored) -> None:
+def _log(vault: Path, key: Key, reason: str, notes: Location, counts: Restored) -> None:
     """Write the audit log before the notes are published."""
     path, before = next_log(vault)
     with atomic(path) as part, part.open("w", encoding="utf-8") as file:

@@ -20,6 +20,7 @@ from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.files import Maker, default_vault, private_text, refuse_places, remove
 from clinveil.core.keys import Key
+from clinveil.core.locations import Location
 from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
@@ -76,7 +77,7 @@ The treated notes are secret too: they still contain the identifiers that the de
 
 
 def deidentify_notes(
-    notes: Path, out: Path, settings: DeidentifySettings, *, say: Say, vault: Path | None = None
+    notes: Location, out: Path, settings: DeidentifySettings, *, say: Say, vault: Path | None = None
 ) -> Counts:
     """Remove, replace or tag identifiers. Missed identifiers remain, so the written notes are
     secret.
@@ -225,7 +226,7 @@ def _renamed(result: Deidentified, new_ids: NewIds | None) -> Deidentified:
 def _write_record(
     secrets: Path,
     key: Key,
-    notes: Path,
+    notes: Location,
     settings: DeidentifySettings,
     counts: Counts,
     kept: Records,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_text, read_json
 from clinveil.core.keys import Key
-from clinveil.core.locations import place
+from clinveil.core.locations import Location, place
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.settings import LabelledNotesSettings
 from clinveil.core.spans import Span
@@ -47,7 +47,7 @@ class Design(NamedTuple):
     """
 
     run: str
-    notes: Path
+    notes: Location
     columns: LabelledNotesSettings
     fingerprint: str
     sizes: Mapping[str, int]
@@ -105,7 +105,7 @@ class SampledRun:
     """A completed `clinveil validate` run, whose sample is judged blind."""
 
     vault: Path
-    notes: Path
+    notes: Location
     design: Design
 
     @property

@@ -1,3 +1,3 @@
-"""Earlier releases: the ledger of all, the vault of one, and the series that new notes are added
-to.
+"""Earlier releases: the ledger of all, the vault of one, and the run whose key and models a new
+release reuses.
 """

@@ -1,10 +1,10 @@
 """The ledger of releases: prevents that the same notes are released twice under two keys by
 accident.
 
-The ledger is a private folder next to OUT, or at `--ledger`, with one file per release, named by
-the commitment of its key. The file contains salted hashes of the source notes. The vault has a
-copy, which can be copied into another ledger. A note is identified by its letters, so new ids,
-dates or line breaks do not make it a new note.
+The ledger is a private folder next to OUT, or at `--ledger`, with one file per key, named by the
+commitment of the key. The file contains salted hashes of the source notes and their ids. The vault
+has a copy, which can be copied into another ledger. A note is identified by its letters, so new
+ids, dates or line breaks do not make it a new note.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from secrets import token_bytes
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 from clinveil.core.files import locked, private_folder, refuse_nameless
-from clinveil.corpus.uniqueness import Hashes
+from clinveil.corpus.uniqueness import Hashes, hashes, joined
 from clinveil.report.numerals import SMALL, SPACE, share
 
 NAME = "clinveil-ledger"
@@ -39,6 +39,7 @@ VARIABLE = "CLINVEIL_LEDGER"
 LOCK = ".lock"
 WAIT = 60.0
 SALT = 32  # bytes
+COLUMNS = ("note", "id", "text")
 DRAWN = "obfuscated"
 READABLE = "deidentified"
 """The kind in which each released word is a random draw for a word of the source, and the kind that
@@ -49,88 +50,162 @@ _LOWER = bytes(range(256)).lower()
 _OTHER = bytes(code for code in range(128) if not chr(code).isalpha())
 
 
-def text_hashes(texts: Sequence[str | None]) -> Hashes:
-    """Return unsalted 64-bit hashes of the letters of notes, (n_notes,); never store them. Skips
-    empty notes.
+@dataclass(frozen=True)
+class NoteHashes:
+    """Unsalted 64-bit hashes of notes; never store them. Notes without letters are left out.
+
+    Attributes:
+        letters: (n,) of the letters of each text. ids: (n,) of the ids.
+        texts: (n,) of id and exact text together.
     """
-    letters_of = (
-        text.encode("utf-8", "surrogatepass").translate(_LOWER, _OTHER) for text in texts if text
-    )
-    made = [blake2b(letters, digest_size=8).digest() for letters in letters_of if letters]
-    return np.frombuffer(b"".join(made), dtype="<u8").astype(np.uint64)
+
+    letters: Hashes = field(repr=False)
+    ids: Hashes = field(repr=False)
+    texts: Hashes = field(repr=False)
+
+    @classmethod
+    def of(cls, ids: Sequence[str], texts: Sequence[str | None]) -> NoteHashes:
+        """Return the hashes of some notes."""
+        letters = list[bytes]()
+        known = list[str]()
+        exact = list[str]()
+        for note, text in zip(ids, texts, strict=True):
+            read = (text or "").encode("utf-8", "surrogatepass").translate(_LOWER, _OTHER)
+            if read:
+                letters.append(blake2b(read, digest_size=8).digest())
+                known.append(note)
+                exact.append(f"{note}\0{text}")
+        return cls(_hashes(letters), hashes(known), hashes(exact))
+
+    @classmethod
+    def joined(cls, batches: Sequence[NoteHashes]) -> NoteHashes:
+        """Return the hashes of all batches."""
+        return cls(
+            joined([one.letters for one in batches]),
+            joined([one.ids for one in batches]),
+            joined([one.texts for one in batches]),
+        )
 
 
-def salted(hashes: Hashes, salt: bytes) -> Hashes:
-    """Return salted hashes of `text_hashes`, (n,), in the same order."""
-    made = (
-        blake2b(value, digest_size=8, key=salt).digest()
-        for value in hashes.astype("<u8").view("V8").tolist()
-    )
-    return np.frombuffer(b"".join(made), dtype="<u8").astype(np.uint64)
+def _hashes(digests: Sequence[bytes]) -> Hashes:
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+def salted(unsalted: Hashes, salt: bytes) -> Hashes:
+    """Return salted hashes of unsalted ones, (n,), in the same order."""
+    values = unsalted.astype("<u8").view("V8").tolist()
+    return _hashes([blake2b(value, digest_size=8, key=salt).digest() for value in values])
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The ledger entry of one release.
+    """The ledger entry of one key.
 
     Attributes:
-        run: its name. commitment: of its key. vault: location of its vault.
-        salt: of the hashes. notes: (n_notes,) sorted salted hashes of its distinct notes.
+        run: name of the latest release under the key. runs: number of releases under it.
+        commitment: of the key. vault: location of the latest vault. kind: of the releases.
+        salt: of the hashes.
+        rows: (n, 3) distinct salted hashes of the notes, in the order of `NoteHashes`.
         spent: deviation of the noise of each differentially private release of them, by keyed
             digest.
-        kind: of the release; "" in an entry of an older version.
     """
 
     run: str
     commitment: str
     vault: Path
+    kind: str
     salt: bytes = field(repr=False)
-    notes: Hashes = field(repr=False)
+    rows: NDArray[np.uint64] = field(repr=False)
+    runs: int = 1
     spent: Mapping[str, float] = field(default_factory=dict, repr=False)
-    kind: str = ""
 
     @property
     def file(self) -> str:
         """Its file name in a ledger."""
         return f"{self.commitment[:16]}.parquet"
 
-    def holds(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """Return a mask of the `text_hashes` that are among its notes, (n,)."""
-        return np.isin(salted(hashes, self.salt), self.notes)
+    @cached_property
+    def notes(self) -> Hashes:
+        """Sorted salted hashes of its distinct texts, by their letters."""
+        return np.unique(self.rows[:, 0])
 
-    def grown(self, hashes: Hashes, run: str, vault: Path) -> Entry:
-        """Return the entry extended by another release under the same key, of notes with these
-        `text_hashes`.
+    def holds(self, letters: Hashes) -> NDArray[np.bool_]:
+        """Return a mask of the texts that are among its notes, (n,)."""
+        return np.isin(salted(letters, self.salt), self.notes)
+
+    def covers(self, other: Entry) -> bool:
+        """Return whether it contains all notes of an earlier state of the same entry."""
+        return self.salt == other.salt and bool(np.isin(other.rows[:, 2], self.rows[:, 2]).all())
+
+    def number(self, vault: Path) -> int:
+        """Return the number of the release of a vault under this key, from 1 on."""
+        return self.runs if self.vault == vault.resolve() else self.runs + 1
+
+    def grown(self, notes: NoteHashes, run: str, vault: Path) -> Entry:
+        """Return the entry extended by another release under the same key."""
+        return replace(
+            self,
+            run=run,
+            runs=self.number(vault),
+            vault=vault.resolve(),
+            rows=np.unique(np.concatenate([self.rows, _salted_rows(notes, self.salt)]), axis=0),
+        )
+
+    def refuse(
+        self, notes: NoteHashes, *, again: bool, error: type[ClinveilError] = UsageError
+    ) -> None:
+        """Raise UsageError, or `error`, for notes that cannot be released under the same key.
+
+        These are notes with an id that was released with another text and, unless `again`, texts
+        that were released under other ids.
         """
-        more = salted(np.unique(hashes), self.salt)
-        return replace(self, run=run, vault=vault.resolve(), notes=np.union1d(self.notes, more))
+        rows = _salted_rows(notes, self.salt)
+        known = np.isin(rows[:, 1], self.rows[:, 1])
+        changed = int((known & ~np.isin(rows[:, 2], self.rows[:, 2])).sum())
+        if changed:
+            what = f"{_some(changed)} have the id of a released note, with another text"
+            hint = "pass notes with new ids, or release all notes under a new key (--again)"
+            raise error(what, where=f"release {self.run}", hint=hint)
+        renamed = rows[:, 0][~known & np.isin(rows[:, 0], self.rows[:, 0])]
+        shared = Earlier(self, np.unique(renamed).size, np.unique(rows[:, 0]).size)
+        if shared.share > SAME and shared.shared >= SMALL and not again:
+            what = f"{shared.description} of these notes were released before under other ids"
+            hint = "pass --id COLUMN with their ids, or remove them; --again releases them again"
+            raise error(what, where=f"release {self.run}", hint=hint)
 
     def write(self, path: Path) -> None:
         """Write the entry atomically, readable by its owner only. Raises OSError."""
-        metadata: dict[str, Any] = {
+        metadata = {
             "schema": SCHEMA,
             "run": self.run,
+            "runs": self.runs,
             "commitment": self.commitment,
-        }
-        metadata |= {
             "vault": str(self.vault),
             "salt": self.salt.hex(),
             "spent": dict(self.spent),
             "kind": self.kind,
         }
-        schema = pa.schema([("note", pa.uint64())], metadata={"clinveil": json.dumps(metadata)})
+        fields = [(name, pa.uint64()) for name in COLUMNS]
+        schema = pa.schema(fields, metadata={"clinveil": json.dumps(metadata)})
+        columns = [pa.array(column) for column in self.rows.T]
         with atomic(path, force=True) as part:
-            pq.write_table(
-                pa.table([pa.array(self.notes)], schema=schema), part, compression="zstd"
-            )
+            pq.write_table(pa.table(columns, schema=schema), part, compression="zstd")
 
 
-def entry(hashes: Hashes, run: str, commitment: str, vault: Path, kind: str = "") -> Entry:
-    """Return a new entry for a release of notes with these `text_hashes`."""
+def entry(notes: NoteHashes, run: str, commitment: str, vault: Path, kind: str) -> Entry:
+    """Return a new entry for a release of these notes."""
     salt = token_bytes(SALT)
-    return Entry(
-        run, commitment, vault.resolve(), salt, np.sort(salted(np.unique(hashes), salt)), kind=kind
-    )
+    rows = np.unique(_salted_rows(notes, salt), axis=0)
+    return Entry(run, commitment, vault.resolve(), kind, salt, rows)
+
+
+def _salted_rows(notes: NoteHashes, salt: bytes) -> NDArray[np.uint64]:
+    columns = (notes.letters, notes.ids, notes.texts)
+    return np.stack([salted(column, salt) for column in columns], axis=1)
+
+
+def _some(notes: int) -> str:
+    return f"fewer than {SMALL} notes" if notes < SMALL else f"{notes:,} notes"
 
 
 def read_entry(path: Path) -> Entry:
@@ -138,14 +213,21 @@ def read_entry(path: Path) -> Entry:
     try:
         table = pq.read_table(path)
         stored = json.loads(table.schema.metadata[b"clinveil"])
-        notes = table["note"].to_numpy().astype(np.uint64, casting="safe")
+        columns = [table[name].to_numpy().astype(np.uint64, casting="safe") for name in COLUMNS]
         salt = bytes.fromhex(stored["salt"])
-        spent = {str(of): float(sigma) for of, sigma in stored.get("spent", {}).items()}
-        run, commitment, kind = (
-            str(stored.get(name, "")) for name in ("run", "commitment", "kind")
+        spent = {str(of): float(sigma) for of, sigma in stored["spent"].items()}
+        made = Entry(
+            run=str(stored["run"]),
+            commitment=str(stored["commitment"]),
+            vault=Path(stored["vault"]),
+            kind=str(stored["kind"]),
+            salt=salt,
+            rows=np.stack(columns, axis=1),
+            runs=int(stored["runs"]),
+            spent=spent,
         )
-        made = Entry(run, commitment, Path(stored["vault"]), salt, notes, spent, kind)
-        known = stored["schema"] == SCHEMA and len(salt) == SALT and bool(run and commitment)
+        known = stored["schema"] == SCHEMA and len(salt) == SALT
+        known = known and bool(made.run and made.commitment and made.kind)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
         known = False
     if not known:
@@ -153,7 +235,9 @@ def read_entry(path: Path) -> Entry:
             "restore the copy in that release's vault, or move the file away if it is not an entry"
         )
         raise InputError(
-            f"{path.name} is damaged or not a ledger entry", where=path.parent.name, hint=hint
+            f"{path.name} is damaged or not a ledger entry",
+            where=str(path.parent.absolute()),
+            hint=hint,
         )
     return made
 
@@ -211,12 +295,7 @@ class Earlier:
                 "With both, an attacker has two draws of each word: see the figures for several"
                 " draws."
             )
-        if self.entry.kind:
-            return "What both disclose about the same notes adds up."
-        return (
-            "The ledger does not state its kind. If it is readable, its holder has known pairs;"
-            " otherwise, what both disclose about the same notes adds up."
-        )
+        return "What both disclose about the same notes adds up."
 
 
 @dataclass(frozen=True)
@@ -241,7 +320,8 @@ class Ledger:
         if folder is None and (site := os.environ.get(VARIABLE)):
             folder = Path(site)
         refuse_nameless(out)
-        place = Path(os.path.expanduser(folder)) if folder else out.with_name(NAME)  # noqa: PTH111  never raises
+        home = os.path.expanduser(folder) if folder else None  # noqa: PTH111  never raises
+        place = Path(home) if home else out.with_name(NAME)
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
         names = [path.name for path in near.iterdir()] if usable and near == place else []
@@ -249,7 +329,9 @@ class Ledger:
         foreign = not all(name.endswith(".parquet") or name.startswith(".") for name in names)
         if not usable or foreign or (place.is_symlink() and not place.exists()):
             hint = "pass another folder with --ledger"
-            raise UsageError("cannot be used as a ledger folder", where=near.name, hint=hint)
+            raise UsageError(
+                "cannot be used as a ledger folder", where=str(near.absolute()), hint=hint
+            )
         if place.exists():
             private_folder(place)  # now, because the entry is written only after hours
         return cls(place, out.parent)
@@ -276,7 +358,7 @@ class Ledger:
                 made = read_entry(path)
                 if made.commitment not in known:
                     other = lost.setdefault(made.commitment, made)
-                    lost[made.commitment] = max(other, made, key=lambda one: one.notes.size)
+                    lost[made.commitment] = max(other, made, key=lambda one: len(one.rows))
         return [*listed, *lost.values()]
 
     def alone(self) -> AbstractContextManager[None]:
@@ -289,15 +371,15 @@ class Ledger:
         made = read_entry(path) if path.exists() else None
         return made if made is not None and made.commitment == commitment else None
 
-    def earlier(self, hashes: Hashes, commitment: str = "") -> list[Earlier]:
+    def earlier(self, letters: Hashes, commitment: str = "") -> list[Earlier]:
         """Return releases under other keys that share more than 1 % of these notes, largest overlap
         first.
 
         Args:
-            hashes: `text_hashes` of the notes. commitment: of this release's key, whose entry is
-                ignored.
+            letters: of `NoteHashes` of the notes. commitment: of this release's key, whose entry
+                is ignored.
         """
-        mine = np.unique(hashes)
+        mine = np.unique(letters)
         earlier = []
         for made in self.entries():
             if made.commitment != commitment:
@@ -321,7 +403,7 @@ class Ledger:
         )
         never = f"if that release never left, delete {first.entry.file} in the ledger and its OUT"
         hint = f"--again releases them again, and the report states what both disclose; {never}"
-        raise error(what, where=self.folder.name, hint=hint)
+        raise error(what, where=str(self.folder.absolute()), hint=hint)
 
     def enter(self, made: Entry, vault: Path) -> None:
         """Write an entry into the ledger and the vault. Raises DiskError if the ledger cannot be
@@ -333,4 +415,4 @@ class Ledger:
         except OSError:
             what = "the ledger of releases cannot be written"
             hint = "make it writable and run the same command again"
-            raise DiskError(what, where=self.folder.name, hint=hint) from None
+            raise DiskError(what, where=str(self.folder.absolute()), hint=hint) from None

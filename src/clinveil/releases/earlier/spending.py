@@ -43,15 +43,15 @@ def spend(job: ReleaseContext, sigma: float, delta: float, question: str) -> Spe
     if job.key.test_seed is not None:
         return Spending((sigma,), delta)
     ledger = Ledger.at(job.settings.ledger, job.folder.run.root)
-    hashes = job.found.hashes
+    notes = job.found.hashes
     commitment = job.key.commitment
     with ledger.alone():
-        others = ledger.earlier(hashes, commitment)
+        others = ledger.earlier(notes.letters, commitment)
         if not job.settings.again:
             ledger.refuse(others)
         run = f"{datetime.now(UTC):%Y-%m-%d}-{commitment[:8]}"
         own = ledger.of(commitment) or entry(
-            hashes, run, commitment, job.folder.vault, job.settings.kind
+            notes, run, commitment, job.folder.vault, job.settings.kind
         )
         name = f"{job.key.digest('private release', question):016x}"
         if name not in own.spent:

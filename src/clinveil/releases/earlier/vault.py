@@ -15,13 +15,12 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import read_json
 from clinveil.core.runfolder import STATE
 from clinveil.releases.crosswalk import CROSSWALK, VaultTable
-from clinveil.releases.manifest import NAME, OLDER, SCHEMA, canonical, older
-from clinveil.releases.outcome import EARLIER, KIND
+from clinveil.releases.manifest import NAME, SCHEMA, canonical
+from clinveil.releases.outcome import KIND
 from clinveil.releases.settings import ReleaseSettings
 
 _HINT = "pass the vault folder of a finished release, OUT/vault"
-EARLIER_SCHEMA = pa.schema([*CROSSWALK, ("run", pa.string())])
-SCHEMAS = {"crosswalk": CROSSWALK, EARLIER: EARLIER_SCHEMA}
+SCHEMAS = {"crosswalk": CROSSWALK}
 
 
 def vault_table(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
@@ -61,8 +60,6 @@ def read_manifest(vault: Path) -> dict[str, Any]:
             )
         if read_json(vault / STATE) is not None and not manifest:
             refuse_unfinished(vault)
-        if manifest.get("schema") in OLDER:
-            raise older(vault)
         deidentified = (vault / "deidentify.json").exists()
         other = (
             "a vault of clinveil deidentify, not of a release"
@@ -93,7 +90,7 @@ def refuse_unfinished(vault: Path) -> None:
         )
     if status != "finished":
         what = "is the vault of an unfinished release"
-        hint = "run its command again to finish it, then add to it"
+        hint = "run its command again to finish it"
         raise InputError(what, where=vault.name, hint=hint)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from numpy.random import Generator
@@ -22,7 +23,6 @@ from clinveil.core.finding import Finding
 from clinveil.core.progress import steps
 from clinveil.core.runfolder import fingerprint
 from clinveil.corpus.corpus import Accounting, Corpus
-from clinveil.corpus.estimate import CHARACTERS_PER_WORD, estimate, types_of
 from clinveil.releases.attack_gates import (
     LINKAGE_WARNED,
     adversary_gates,
@@ -31,11 +31,10 @@ from clinveil.releases.attack_gates import (
     switched_off,
 )
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.earlier.parent import NewNotes
 from clinveil.releases.gates import accounting_gates, output_gates
-from clinveil.releases.measured import Measured
-from clinveil.releases.preflight import Preflight
-from clinveil.releases.producer import Producer
+from clinveil.releases.measured import AttackSample
+from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
+from clinveil.releases.producer import MEASURE, Producer
 from clinveil.releases.producers.deidentified import SourcedProduct
 from clinveil.releases.samples import aligned, sources
 from clinveil.releases.settings import ReleaseSettings
@@ -51,6 +50,7 @@ from clinveil.vectors.train import train
 
 PACKED = frozenset({".gz", ".zst", ".parquet"})
 FEWEST = 50  # paper A: not for small data sets
+MOST_UNKNOWN = 0.05  # share of unknown words above which a new channel is advised
 GIVEN = "given, not trained on these notes"
 LEARNED = ("vectors", "neighbours", "channel")
 
@@ -60,7 +60,6 @@ class ChannelProducer(Producer):
 
     uses = frozenset({"channel", "vectors", "identifiers", "phi", "keep", "label"})
     uses |= {"max_names", "max_linkage", "max_stolen", "max_kept"}
-    adds = True
     learns: ClassVar[tuple[str, ...]] = LEARNED
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
@@ -69,9 +68,13 @@ class ChannelProducer(Producer):
             if file:
                 read_words(file)
 
-    def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:
-        """Raise InputError for fewer than 50 patients (paper A: not for small data sets)."""
-        if found.patients < FEWEST and not settings.channel.allow_small:
+    def refuse_notes(
+        self, found: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
+    ) -> None:
+        """Raise InputError for a channel of fewer than 50 patients (paper A: not for small data
+        sets).
+        """
+        if found.patients < FEWEST and not settings.channel.allow_small and not reused:
             raise InputError(
                 f"{found.patients} patients are too few: replacements would identify them",
                 hint=(
@@ -82,49 +85,24 @@ class ChannelProducer(Producer):
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
-    ) -> Iterator[tuple[str, str, float]]:
-        """Yield the stages of a run: name, description, estimated seconds."""
+    ) -> Iterator[tuple[str, str]]:
+        """Yield name and description of the stages of a run."""
         vectors = settings.vectors
-        more = 0
-        if (place := vectors.more_text) and train:  # by size; compressed files count three times
-            files = (
-                [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place]
-            )
-            sizes = (
-                file.stat().st_size * (3 if file.suffix.lower() in PACKED else 1) for file in files
-            )
-            more = round(sum(sizes) / CHARACTERS_PER_WORD)
+        more = words_of_files(vectors.more_text) if vectors.more_text and train else 0
         learnt = vectors.words_of(found.tokens) + more
-        passes = vectors.passes_over(learnt)
-        descriptions = {
-            "read and count": "count words and the patients who use them",
-            "replace PHI": f"find identifiers, policy {settings.identifiers.policy().name}",
-            "train vectors": (
-                f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes}"
-                f" passes over {learnt:,} words"
-            ),
-            "find neighbours": (
-                f"the {settings.channel.n.high} nearest of about {types_of(found.tokens):,} words"
-            ),
-            "replace words": f"every word, N {settings.channel.n}",
-            "check and report": "read the release back, attack it, measure utility",
-        }
-        stages = estimate(
-            found.tokens,
-            workers=settings.workers,
-            phi=settings.phi,
-            algorithm=vectors.algorithm,
-            window=vectors.window,
-            epochs=passes,
-            dim=vectors.dim,
-            train=train,
-            more_words=more,
-            train_words=vectors.train_words,
-            measure_words=settings.measure_words,
-        ).stages
-        yield from (
-            (name, descriptions[name], seconds) for name, seconds in stages.items() if seconds
-        )
+        if settings.phi:
+            yield "identifiers", f"find identifiers, policy {settings.identifiers.policy().name}"
+        yield "vocabulary", "count words and the patients who use them"
+        if train:
+            yield (
+                "vectors",
+                f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions,"
+                f" {vectors.passes_over(learnt)} passes over {learnt:,} words",
+            )
+        yield "neighbours", f"the {settings.channel.n.high} nearest words of each word"
+        yield "obfuscate", f"replace every word, N {settings.channel.n}"
+        yield "check", "read the release back"
+        yield MEASURE
 
     def make(self, job: ReleaseContext) -> ChannelProduct:
         """Replace identifiers, train vectors, build a channel, draw every word, and read the notes
@@ -142,8 +120,16 @@ class ChannelProducer(Producer):
             job.found.read, check.notes, job.found.skipped + notes.skipped + tally.skipped
         )
         return ChannelProduct(
-            *(job, path, job.corpus.columns, rows, check, opened(path, job.corpus.columns)),
-            *(tally.words, len(counts), job.found.patients, notes.found),
+            job=job,
+            path=path,
+            columns=job.corpus.columns,
+            rows=rows,
+            check=check,
+            released=opened(path, job.corpus.columns),
+            tokens=tally.words,
+            types=len(counts),
+            patients=job.found.patients,
+            found=notes.found,
             entered=notes.corpus,
             counts=counts,
             name_index=notes.name_index,
@@ -171,7 +157,7 @@ class ChannelProduct(SourcedProduct):
         """Return source and released notes, and the channel."""
         return replace(super().context(), channel=self.channel)
 
-    def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
+    def findings(self, seen: AttackSample, rng: Generator) -> list[Finding]:
         """Return findings on names with an output of their own; with `keep_words`, the inversion
         without kept words.
         """
@@ -208,14 +194,16 @@ class ChannelProduct(SourcedProduct):
     def accounting(self) -> tuple[TokenRow, ...]:
         """Return source tokens by class and outcome; white space is not counted."""
         tally = self.tally
-        parts: dict[str, Any] = {"unknown": tally.unknown, "self_replaced": tally.self_replaced}
-        fates: dict[str, Any] = {
-            "replaced": tally.replaced,
-            "dropped": tally.dropped,
-            "kept": tally.kept_words,
-        }
         return (
-            TokenRow("words", tally.words, **fates, **parts),
+            TokenRow(
+                "words",
+                tally.words,
+                replaced=tally.replaced,
+                dropped=tally.dropped,
+                kept=tally.kept_words,
+                unknown=tally.unknown,
+                self_replaced=tally.self_replaced,
+            ),
             TokenRow(
                 "numbers", tally.numbers, masked=tally.masked, dropped=tally.numbers - tally.masked
             ),
@@ -229,6 +217,8 @@ class ChannelProduct(SourcedProduct):
     def origin(self) -> str:
         """Origin of the word vectors."""
         how = self.job.settings.vectors
+        if self.job.reused is not None:
+            return self.job.reused.origin
         if self.job.imported is not None:
             return GIVEN
         more = " and more text" if how.more_text else ""
@@ -240,6 +230,8 @@ class ChannelProduct(SourcedProduct):
         yield Fact("words of too few patients, never released", int((~self.channel.eligible).sum()))
         yield Fact("words without a vector", without_vector(self.vectors, self.counts)[0])
         yield Fact("word vectors", self.origin)
+        if self.job.reused is not None:
+            yield Fact("words that the reused channel does not know", self.tally.unknown)
         if self.job.settings.channel.keep_words:
             yield Fact("words left unchanged", len(self.channel.kept))
 
@@ -256,6 +248,12 @@ class ChannelProduct(SourcedProduct):
         """Yield warnings on shared vectors, repeated draws and kept words."""
         settings = self.job.settings
         yield from self._vector_warnings()
+        unknown = self.tally.unknown / max(1, self.tally.words)
+        if self.job.reused is not None and unknown > MOST_UNKNOWN:
+            yield (
+                f"The reused channel does not know {unknown:.0%} of the words: release all notes"
+                " under a new key to train a new one (--again)."
+            )
         if not settings.phi:
             yield "Identifier replacement was switched off: names are part of the vocabulary."
         yield (
@@ -291,34 +289,40 @@ class ChannelProduct(SourcedProduct):
         return aligned(sample, Obfuscator(self.channel, self.job.key))
 
 
+def words_of_files(text: Path) -> int:
+    """Return about how many words a file or folder has; compressed files count three times."""
+    files = [file for file in text.rglob("*") if file.is_file()] if text.is_dir() else [text]
+    sizes = (file.stat().st_size * (3 if file.suffix.lower() in PACKED else 1) for file in files)
+    return round(sum(sizes) / CHARACTERS_PER_WORD)
+
+
 def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vectors:
     """Train word vectors, or return given ones or those of an interrupted run.
 
     Of given vectors, the rows of the notes' words are stored in the vault with the notes' counts.
     """
-    place = job.folder.vault / "vectors"
+    folder = job.folder.vault / "vectors"
     learning = job.settings.vectors.said_of(counts.n_tokens)
     learning = "use the given ones" if job.imported is not None else learning
-    learning = (
-        "use those of the release that is added to"
-        if isinstance(job.corpus, NewNotes)
-        else learning
-    )
+    learning = "reuse those of the earlier run" if job.reused is not None else learning
     with job.timer.stage("vectors", learning) as row, steps("passes", job.say) as on_epoch:
-        how: Any = {
-            "seed": job.seeds["training"],
-            "workers": job.settings.workers,
-            "scratch": job.folder.work,
-        }
-        how |= {"over": job.over_all, "on_epoch": on_epoch}
-        if not place.exists():
-            made = (
-                train(entered, job.settings.vectors, counts=counts, **how)
-                if job.imported is None
-                else of_notes(job.imported, counts)
+        if not folder.exists():
+            trained = (
+                of_notes(job.imported, counts)
+                if job.imported is not None
+                else train(
+                    entered,
+                    job.settings.vectors,
+                    counts=counts,
+                    seed=job.seeds["training"],
+                    workers=job.settings.workers,
+                    scratch=job.folder.work,
+                    over=job.over_all,
+                    on_epoch=on_epoch,
+                )
             )
-            save_vectors(made, place)
-        vectors = load_vectors(place)
+            save_vectors(trained, folder)
+        vectors = load_vectors(folder)
         if job.imported is None:
             row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
     return vectors

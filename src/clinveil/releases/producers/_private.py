@@ -46,9 +46,9 @@ from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.spending import Spending, spend
 from clinveil.releases.gates import Examined, audit_gate, examine, sound
-from clinveil.releases.measured import Measured
+from clinveil.releases.measured import AttackSample
 from clinveil.releases.preflight import Preflight
-from clinveil.releases.producer import Product
+from clinveil.releases.producer import MEASURE, Product
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_model import STATE, TrainHoldoutSplit, sides_of
 from clinveil.releases.synthesis_rows import LabelColumns
@@ -82,10 +82,6 @@ def refuse_private(settings: ReleaseSettings) -> bool:
             f"synthetic.epsilon does not apply with lm.model {settings.lm.model}",
             hint="use lm.model ngram or unigram",
         )
-    if how.source is not None:
-        raise UsageError(
-            "synthetic.source was trained without noise", hint="omit it, or omit synthetic.epsilon"
-        )
     if not settings.label:
         raise UsageError(
             "synthetic.epsilon requires --label", hint="pass the column that the notes depend on"
@@ -98,11 +94,12 @@ def refuse_private(settings: ReleaseSettings) -> bool:
     return True
 
 
-def private_stages(found: Preflight, settings: ReleaseSettings) -> Iterator[tuple[str, str, float]]:
-    """Yield the stages of a run: name, description, estimated seconds."""
-    yield "private table", "count words by label, add noise", 5.0 + found.tokens / 200_000
-    yield "write notes", "draw notes", 5.0 + (settings.synthetic.count or found.patients) / 20
-    yield "check and report", "search for copies, measure", 5.0 + found.tokens / 10_000
+def private_stages() -> Iterator[tuple[str, str]]:
+    """Yield name and description of the stages of a run."""
+    yield "private table", "count words by label, add noise"
+    yield "write", "draw notes"
+    yield "copies", "search for copies of private notes"
+    yield MEASURE
 
 
 @dataclass(frozen=True)
@@ -164,8 +161,9 @@ class PrivateInput:
 
     def released(self, job: ReleaseContext, training: PlainNotes) -> PrivateRelease:
         """Enter the spending in the ledger, then release a noisy table and draw notes from it."""
-        pairs = zip(training.patients, training.labels, training.texts, strict=True)
-        cells = summed((LabelledNote(*row) for row in pairs), self.public, self.layout)
+        rows = zip(training.patients, training.labels, training.texts, strict=True)
+        notes = (LabelledNote(patient, label, text) for patient, label, text in rows)
+        cells = summed(notes, self.public, self.layout)
         sigma = self.plan.sigma
         question = sha256(repr((self.layout, sigma)).encode() + cells.tobytes()).hexdigest()
         spending = spend(job, sigma, self.plan.delta, question)
@@ -278,9 +276,9 @@ class WrittenProduct(Product):
             executor=self.job.over_all,
         )
 
-    def measured(self, whole: Context) -> Measured:
+    def sample_case(self, whole: Context) -> AttackSample:
         """Return all notes."""
-        return Measured(whole, whole)
+        return AttackSample(whole, whole)
 
     def for_utility(self, seen: Context) -> Context:
         """Return written and real notes, without a crosswalk."""
@@ -294,12 +292,14 @@ class WrittenProduct(Product):
             unread=split.unread,
         )
 
-    def findings(self, seen: Measured, rng: np.random.Generator) -> list[Finding]:
+    def findings(self, seen: AttackSample, rng: np.random.Generator) -> list[Finding]:
         """Return the findings on copies, known names, membership, and the model if there is one."""
-        context = seen.context
-        sides = (self.sides.training, self.sides.held_out)
         membership = membership_of_release(
-            read_notes(self.released, layout=True), *sides, rng, model=context.model
+            read_notes(self.released, layout=True),
+            self.sides.training,
+            self.sides.held_out,
+            rng,
+            model=seen.context.model,
         )
         return [*self.examined.findings, *membership]
 

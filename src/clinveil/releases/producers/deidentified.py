@@ -15,14 +15,13 @@ from clinveil.attacks.attack import Context
 from clinveil.attacks.threats import Target
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Accounting, Corpus
-from clinveil.corpus.estimate import estimate
 from clinveil.phi.name_index import NameIndex
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.gates import sound
-from clinveil.releases.measured import Measured, measured
+from clinveil.releases.measured import AttackSample, sample_case
 from clinveil.releases.preflight import Preflight
-from clinveil.releases.producer import Producer, Product, producers
+from clinveil.releases.producer import MEASURE, Producer, Product, producers
 from clinveil.releases.samples import as_treated, sources
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.treatment import counted, treated
@@ -31,7 +30,6 @@ from clinveil.report.record import AlignedNote, Gate
 from clinveil.vectors.count import WordCounts
 
 OWN_IDENTIFIERS: Target = "own identifiers"
-STAGES = ("read and count", "replace PHI", "check and report")
 
 
 class Deidentified(Producer):
@@ -42,19 +40,12 @@ class Deidentified(Producer):
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
-    ) -> Iterator[tuple[str, str, float]]:
-        """Yield the stages of a run: name, description, estimated seconds."""
-        removal = f"find identifiers, policy {settings.identifiers.policy().name}"
-        what = "read the notes", removal, "read the release back, attack it, measure utility"
-        guess = estimate(
-            found.tokens,
-            workers=settings.workers,
-            train=False,
-            measure_words=settings.measure_words,
-        )
-        yield from (
-            (name, text, guess.stages[name]) for name, text in zip(STAGES, what, strict=True)
-        )
+    ) -> Iterator[tuple[str, str]]:
+        """Yield name and description of the stages of a run."""
+        yield "identifiers", f"find identifiers, policy {settings.identifiers.policy().name}"
+        yield "vocabulary", "count words and the patients who use them"
+        yield "write", "new ids, keyed order; read the release back"
+        yield MEASURE
 
     def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, write the notes with new ids, and read them back."""
@@ -63,8 +54,16 @@ class Deidentified(Producer):
         _, check, path = write_notes(job, notes.corpus, None)
         rows = Accounting(job.found.read, check.notes, job.found.skipped + notes.skipped)
         return SourcedProduct(
-            *(job, path, job.corpus.columns, rows, check, opened(path, job.corpus.columns)),
-            *(counts.n_tokens, len(counts), job.found.patients, notes.found),
+            job=job,
+            path=path,
+            columns=job.corpus.columns,
+            rows=rows,
+            check=check,
+            released=opened(path, job.corpus.columns),
+            tokens=counts.n_tokens,
+            types=len(counts),
+            patients=job.found.patients,
+            found=notes.found,
             entered=notes.corpus,
             counts=counts,
             name_index=notes.name_index,
@@ -102,15 +101,17 @@ class SourcedProduct(Product):
             unread=self.job.held_out.unread,
         )
 
-    def measured(self, whole: Context) -> Measured:
+    def sample_case(self, whole: Context) -> AttackSample:
         """Return all notes, or a keyed sample of patients."""
         job = self.job
-        how = (
-            job.settings.measure_words,
-            job.key.subkey("measured patients"),
-            job.folder.work / "measured",
+        return sample_case(
+            whole,
+            job.folder.vault,
+            words=job.settings.measure_words,
+            salt=job.key.subkey("measured patients"),
+            scratch=job.folder.work / "measured",
+            over=job.over_parts,
         )
-        return measured(whole, job.folder.vault, *how, job.over_parts)
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates that the notes are unchanged after treatment, without patients' own

@@ -5,7 +5,6 @@ floor).
 from __future__ import annotations
 
 from math import ceil, sqrt
-from types import MappingProxyType
 
 from clinveil.releases.producer import producers
 from clinveil.releases.producers._channel import ChannelProducer
@@ -15,15 +14,6 @@ FEWEST = 5
 
 class Obfuscated(ChannelProducer):
     """Running text in source order with sentence ends; the default kind."""
-
-    defaults = MappingProxyType(
-        {
-            "n": "3-14",
-            "background": 0.6,
-            "layout": "sentences",
-            "min_patients": "auto",
-        }
-    )
 
     def floor(self, patients: int) -> int:
         """Return how many patients must use a word before it may be released, given the number of

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from clinveil.attacks.models._memory import remembered
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import remove
 from clinveil.core.finding import Finding
+from clinveil.core.keys import Key
 from clinveil.core.neural import device_named, need_torch
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.tokens import words
@@ -34,7 +34,7 @@ from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.gates import Examined, examine, memory_gate
 from clinveil.releases.preflight import Preflight
-from clinveil.releases.producer import Producer, Product, producers
+from clinveil.releases.producer import MEASURE, Producer, Product, producers
 from clinveil.releases.producers._private import (
     PrivateInput,
     WrittenProduct,
@@ -68,16 +68,12 @@ FEWEST_SHARING = 5
 PATIENTS_PER_SHARING = 60
 # of a model that counts each label; at 0 contexts of several labels blur what a note is about
 BIAS = 0.5
-# Of one pass over 100,000 words, one core, or of writing as many: a guess for the plan.
-PASS_SECONDS = {"unigram": 4.0, "ngram": 4.0, PRETRAINED: 600.0}
-NETWORK_SECONDS = 40.0  # size small
 
 
 class Synthetic(Producer):
     """Notes that describe no real person, searched for copies of real notes."""
 
     uses = frozenset({"lm", "synthetic", "identifiers", "phi", "min_patients", "label", "keep"})
-    defaults = MappingProxyType({"min_patients": "auto"})
     learns = (MODEL, STATE)
 
     def floor(self, patients: int) -> int:
@@ -99,9 +95,7 @@ class Synthetic(Producer):
                 hint="identifiers are kept",
             )
         private = refuse_private(settings)
-        if written.source is not None:
-            _refuse_unused(settings, "synthetic.source", {"device"}, set())
-        elif private:
+        if private:
             _refuse_unused(
                 settings, f"synthetic.epsilon and lm.model {how.model}", {"model"}, _OF_MODELS
             )
@@ -111,7 +105,9 @@ class Synthetic(Producer):
             if how.device != "cpu":
                 device_named(how.device)
 
-    def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:
+    def refuse_notes(
+        self, found: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
+    ) -> None:
         """Raise InputError for too few patients to split, or for a private release that would be
         noise.
         """
@@ -128,78 +124,77 @@ class Synthetic(Producer):
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
-    ) -> Iterator[tuple[str, str, float]]:
-        """Yield the stages of a run: name, description, estimated seconds."""
+    ) -> Iterator[tuple[str, str]]:
+        """Yield name and description of the stages of a run."""
         how = settings.lm
-        hundred = found.tokens / 100_000
         if settings.synthetic.epsilon is not None:
-            yield from private_stages(found, settings)
+            yield from private_stages()
             return
+        if settings.phi:
+            yield "identifiers", f"find identifiers, policy {settings.identifiers.policy().name}"
         passes = how.recipe().epochs if how.neural else 1
-        seconds = PASS_SECONDS.get(how.model, NETWORK_SECONDS)
-        if settings.synthetic.source is None:
-            yield "train model", f"{how.model}, {passes} passes", seconds * hundred * passes
-        share = (settings.synthetic.count or found.rows) / found.rows
-        yield "write notes", "draw notes word by word", seconds * hundred * share
-        yield "check and report", "search for copies, measure", 5.0 + 10.0 * hundred
+        if train:
+            yield "language model", f"{how.model}, {passes} passes"
+        yield "held-out notes", "perplexity"
+        yield "write", "draw notes word by word"
+        yield "copies", "search for copies of training notes"
+        yield MEASURE
+
+    def seconds(self, found: Preflight, settings: ReleaseSettings) -> float | None:
+        """Return a rough duration on two cores; None for networks and private releases."""
+        if settings.lm.neural or settings.synthetic.epsilon is not None:
+            return None
+        return super().seconds(found, settings)
 
     def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, train or load a language model, write notes, and read them back."""
         if job.settings.synthetic.epsilon is not None:
             return make_private(job)
-        how = job.settings.synthetic
-        vault = job.folder.vault
-        timer = job.timer
         labels = LabelColumns.read(
             job.corpus, job.settings.channel.label_floor, apart=job.held_out.patients
         )
         entered = treated(job, placeholders=True)
         notes = labels.notes(entered.corpus, placeholders=job.settings.phi)
         seed = training_seed(job)
-        findings: list[Finding] = []
-        with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
-            public = PublicModel.open(how.init) if how.init is not None else None
-            if public is not None and (feed := job.settings.identifiers.patients) is not None:
-                findings.append(public_names(public, feed, np.random.default_rng([seed, 2])))
-            trained = _trained(job, notes, seed, public, labels)
-            del public
-        training = trained.sides.training
-        held_out = trained.sides.held_out
-        with timer.stage("held-out notes", "perplexity"), trained.model.ready(threads=how.threads):
-            fit = fit_of(trained.model, encode(held_out.texts, trained.model.vocabulary))
-            encoded = encoded_training(training, trained.model.vocabulary, job.settings)
-            # Models of counts have shared sequences only.
-            memory = (
-                remembered(trained.model, encoded, training, held_out)
-                if trained.recipe is not None
-                else None
-            )
-        findings += [
-            *perplexity_findings(trained.model, fit, held_out, "held out"),
-            *([memory] if memory else []),
-        ]
+        with job.timer.stage("language model", job.settings.lm.model, "statistical"):
+            trained, public_findings = _model(job, notes, seed, labels)
+        with job.timer.stage("held-out notes", "perplexity"):
+            perplexity, memory = _held_out_fit(job, trained)
         path = job.folder.staging / f"notes{job.corpus.suffix}"
-        columns = job.corpus.columns
-        with timer.stage("write", "draw notes word by word", "keyed"):
+        with job.timer.stage("write", "draw notes word by word", "keyed"):
             counts, checked = _written(job, trained, path, labels)
-        remove(vault / STATE)
-        written = read_notes(released := opened(path, columns), layout=True)
-        with timer.stage("copies", "search for copies of training notes"):
-            rng = np.random.default_rng([seed, 1])
-            feed = job.settings.identifiers.patients
-            how_read = trained.sides, trained.model.vocabulary, rng
+        remove(job.folder.vault / STATE)
+        released = opened(path, job.corpus.columns)
+        written = read_notes(released, layout=True)
+        with job.timer.stage("copies", "search for copies of training notes"):
             examined = examine(
-                written, counts.notes, *how_read, span=how.span, feed=feed, checked=checked
+                written,
+                counts.notes,
+                trained.sides,
+                trained.model.vocabulary,
+                np.random.default_rng([seed, 1]),
+                span=job.settings.synthetic.span,
+                feed=job.settings.identifiers.patients,
+                checked=checked,
             )
         job.say(
             f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} truncated at the"
             " maximum length"
         )
         outputs = Counter(word for text in written.texts for word in words(text))
-        check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
+        findings = [*public_findings, *perplexity, *([memory] if memory else [])]
+        model = job.folder.vault / MODEL
         return SyntheticProduct(
-            *(job, path, columns, Accounting(counts.notes, counts.notes), check, released),
-            *(outputs.total(), len(outputs), len(set(written.patients)), entered.found),
+            job=job,
+            path=path,
+            columns=job.corpus.columns,
+            rows=Accounting(counts.notes, counts.notes),
+            check=OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs),
+            released=released,
+            tokens=outputs.total(),
+            types=len(outputs),
+            patients=len(set(written.patients)),
+            found=entered.found,
             left_out=entered.skipped,
             trained=trained,
             counts=counts,
@@ -208,8 +203,37 @@ class Synthetic(Producer):
                 [*examined.gates, memory_gate(memory)],
                 [*findings, _truncated(counts), *examined.findings],
             ),
-            digests={MODEL: fingerprint(vault / MODEL)} if (vault / MODEL).exists() else {},
+            digests={MODEL: fingerprint(model)} if model.exists() else {},
         )
+
+
+def _model(
+    job: ReleaseContext, notes: PlainNotes, seed: int, labels: LabelColumns
+) -> tuple[Trained, list[Finding]]:
+    """Return the model, and findings on the public model that it starts from, if there is one."""
+    init = job.settings.synthetic.init
+    feed = job.settings.identifiers.patients
+    public = PublicModel.open(init) if init is not None else None
+    findings = list[Finding]()
+    if public is not None and feed is not None:
+        findings.append(public_names(public, feed, np.random.default_rng([seed, 2])))
+    return _trained(job, notes, seed, public, labels), findings
+
+
+def _held_out_fit(job: ReleaseContext, trained: Trained) -> tuple[list[Finding], Finding | None]:
+    """Return the perplexity on notes of test patients, and what the model remembers of others.
+
+    Models of counts have shared sequences only, so they are not asked what they remember.
+    """
+    training = trained.sides.training
+    held_out = trained.sides.held_out
+    with trained.model.ready(threads=job.settings.synthetic.threads):
+        fit = fit_of(trained.model, encode(held_out.texts, trained.model.vocabulary))
+        memory = None
+        if trained.recipe is not None:
+            encoded = encoded_training(training, trained.model.vocabulary, job.settings)
+            memory = remembered(trained.model, encoded, training, held_out)
+    return perplexity_findings(trained.model, fit, held_out, "held out"), memory
 
 
 _OF_MODELS = frozenset({"temperature", "exact"})  # settings of drawing from a model
@@ -276,11 +300,7 @@ def refuse_init(settings: ReleaseSettings) -> None:
     """Raise UsageError or InputError for a public model that cannot be used."""
     init = settings.synthetic.init
     model = settings.lm.model
-    if init is not None and settings.synthetic.source is not None:
-        raise UsageError(
-            "synthetic.init and synthetic.source exclude each other", hint="omit one of them"
-        )
-    if settings.synthetic.source is None and (init is not None) != (model == PRETRAINED):
+    if (init is not None) != (model == PRETRAINED):
         hint = (
             f"pass both --set lm.model={PRETRAINED} and --set synthetic.init=FOLDER (or {SMOLLM2})"
         )
@@ -313,15 +333,19 @@ def public_names(public: PublicModel, feed: Path, rng: np.random.Generator) -> F
     likelier = int((bits[:, 0] > bits[:, 1]).sum())
     low, high = wilson(likelier, len(both))
     detail = {"bits": float(-bits[:, 0].mean()), "bits_invented": float(-bits[:, 1].mean())}
-    more: dict[str, Any] = {
-        "unit": unit,
-        "count": likelier,
-        "chance": 0.5,
-        "method": "Wilson, 95 %",
-    }
-    more |= {"chance_is": "a model that knows no patient"}
     return Finding(
-        measure, likelier / len(both), len(both), "lower", low, high, detail=detail, **more
+        measure,
+        likelier / len(both),
+        len(both),
+        "lower",
+        low,
+        high,
+        chance=0.5,
+        detail=detail,
+        unit=unit,
+        count=likelier,
+        method="Wilson, 95 %",
+        chance_is="a model that knows no patient",
     )
 
 
@@ -332,13 +356,11 @@ def _trained(
     public: PublicModel | None,
     labels: LabelColumns,
 ) -> Trained:
-    """Return the given model, that of an interrupted run, or a new one."""
-    source = job.settings.synthetic.source
-    place = job.folder.vault / MODEL
-    if source is not None:
-        return load_trained(source, notes, job.settings, labels, before=True)
-    if (place / "model.json").exists():
-        return load_trained(place, notes, job.settings, labels, before=False)
+    """Return the model of a reused or interrupted run, or a new one."""
+    folder = job.folder.vault / MODEL
+    if (folder / "model.json").exists():
+        before = job.reused is not None
+        return load_trained(folder, notes, job.settings, labels, before=before)
     sides = sides_of(notes, job.held_out, seed, validate=job.settings.lm.neural)
     return train_new(sides, job.settings, seed, job.folder.vault, job.say, labels, public)
 
@@ -346,8 +368,12 @@ def _trained(
 def _written(
     job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns
 ) -> tuple[Counts, Checked]:
-    """Write the notes; return their counts, and what the gates need."""
+    """Write the notes; return their counts, and what the gates need.
+
+    A further release under the same key has other draws.
+    """
     how = job.settings.synthetic
+    key = job.key if job.nth == 1 else Key(job.key.subkey(f"release {job.nth}"))
     counts = Counts()
     training = trained.sides.training
     size = batch_size_for(how.count or len(training), how.batch)
@@ -363,11 +389,11 @@ def _written(
 
     plan = LabelSequences.of(
         training.patients, training.labels, job.settings.channel.label_floor
-    ).plan(job.key)
+    ).plan(key)
     checked = Checked()
     notes = draw_notes(
         trained.model,
-        job.key,
+        key,
         drawing,
         enough,
         counts,
@@ -392,9 +418,17 @@ def _truncated(counts: Counts) -> Finding:
     low, high = wilson(counts.truncated, counts.notes)
     share = counts.truncated / max(1, counts.notes)
     detail = {"without_a_word": counts.empty}
-    more: dict[str, Any] = {"unit": "notes", "count": counts.truncated, "method": "Wilson, 95 %"}
     return Finding(
-        "release.truncated_notes", share, counts.notes, "lower", low, high, detail=detail, **more
+        "release.truncated_notes",
+        share,
+        counts.notes,
+        "lower",
+        low,
+        high,
+        detail=detail,
+        unit="notes",
+        count=counts.truncated,
+        method="Wilson, 95 %",
     )
 
 
@@ -427,11 +461,12 @@ class SyntheticProduct(WrittenProduct):
     def manifest_entries(self) -> dict[str, Any]:
         """Return model and counts."""
         trained = self.trained
-        model: dict[str, Any] = {
+        model = {
             "kind": trained.model.kind,
             "trained": "before" if trained.before else "in this run",
+            "vocabulary": trained.model.vocabulary.kind,
+            "recipe": trained.recipe,
         }
-        model |= {"vocabulary": trained.model.vocabulary.kind, "recipe": trained.recipe}
         return {
             "model": model,
             "public_seeds": list(self.public_seeds()),

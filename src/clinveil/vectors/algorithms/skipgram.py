@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Floats, Ints
-from clinveil.corpus.estimate import passes
 from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
 from clinveil.vectors.algorithms._steps import (
     Model,
@@ -29,6 +28,7 @@ from clinveil.vectors.algorithms._steps import (
     subsample_lines,
     train_rounds,
 )
+from clinveil.vectors.passes import passes
 from clinveil.vectors.sentences import END, IdFile, Ids, encoded_file, words_in
 from clinveil.vectors.table import Vectors
 

@@ -69,11 +69,11 @@ _CLAUSE_END = re.compile(
 # Wards, homes and times after `born in` and `is from`.
 _NO_ORIGINS = words(
     "january february march april may june july august september october november december spring"
-    " summer autumn winter monday tuesday wednesday thursday friday saturday sunday hospital clinic tele"
-    " rehab rehabilitation hospice recovery medicine surgery icu ccu ward unit room floor home"
-    " house facility shelter nursing skilled assisted section apartment emergency er ed prison jail"
-    " theatre or breech vertex labor labour outpatient inpatient pediatrics oncology cardiology"
-    " neurology psychiatry orthopedics radiology dialysis work school church clinics our day"
+    " summer autumn winter monday tuesday wednesday thursday friday saturday sunday hospital tele"
+    " clinic rehab rehabilitation hospice recovery medicine surgery icu ccu ward unit room floor"
+    " home house facility shelter nursing skilled assisted section apartment emergency er ed prison"
+    " jail theatre or breech vertex labor labour outpatient inpatient pediatrics oncology"
+    " cardiology neurology psychiatry orthopedics radiology dialysis work school church clinics our"
 )
 _I = re.IGNORECASE
 _COMPASS = r"(?:[NSEW]|NE|NW|SE|SW)"

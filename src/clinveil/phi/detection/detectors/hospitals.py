@@ -272,8 +272,16 @@ def _named(piece: str) -> bool:
     )
 
 
+_INSTRUMENT = re.compile(
+    r"(?:\s+[A-Z][\w-]+){0,3}\s+(?:[Ss]cale|[Ss]core|[Ii]nventory|[Tt]est|[Cc]riteria|[Ii]ndex"
+    r"|[Cc]lassification|[Pp]rotocol|[Qq]uestionnaire|[Aa]ssessment)\b"
+)
+
+
 def _not_eponym(match: re.Match[str], note: NoteView) -> bool:
     tail = re.match(r"\s+([a-z]+)", note.plain[match.end("phi") : match.end("phi") + 20])
+    if _INSTRUMENT.match(note.plain, match.end("phi")):
+        return False  # `the Stanford Sleepiness Scale`
     return not (tail and tail[1] in word_list("eponym_nouns"))
 
 

@@ -38,6 +38,8 @@ def names_of(note: NoteView) -> tuple[NameState, list[fields.NameSpan]]:
         state.add(*fields.word_run(note, span.start, span.end), 0.9, span.why)
     for start, end in fields.headers(state):
         state.add(start, end, 0.85, "header")
+    for start, end in fields.people_with_dates(state):
+        state.add(start, end, 0.85, "dates of a life")
     for cue in sorted(set(cues(note)), key=lambda cue: (-cue.trust, cue.word, cue.why)):
         by_cue.take(cue)
     for index in credentials(note):

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from clinveil.core.errors import UsageError
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.words import word_list
+from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.detector import Detector, all_detectors, detectors, words
 from clinveil.phi.detection.names import cue_words
-from clinveil.phi.detection.names.kinds import is_phrase, is_term, label_of
+from clinveil.phi.detection.names.kinds import fills_section, is_phrase, is_term, label_of
 from clinveil.phi.detection.names.mentions import SAYS
 from clinveil.phi.detection.names.state import NameState
 from clinveil.phi.detection.note import NoteView, Word
@@ -48,6 +48,7 @@ _SHORTEST = 3
 _PAIR = 2  # words: a verb and a preposition
 _DETERMINERS = words("the a an two three french modified standard")
 _NUMBER_BEFORE = re.compile(r"\d[ ]?\Z")
+_PLURAL_VERB = re.compile(r"[ ](?:are|were|have)\b")
 _STATE_OF_THING = re.compile(r"[ ](?:is|was|were|are)\b")
 _STREET_KIND = re.compile(
     r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive|Dr|Court|Ct|Boulevard|Blvd|Way|Place|Pl|Terrace"
@@ -58,6 +59,8 @@ _ADDRESS = 60  # characters before the kind of a street
 _INITIAL_ENDS = re.compile(r"[A-Z]\.[ ]{2,}(?P<next>[A-Z]\w*)")
 _CLOSE = re.compile(r"\.?[ \t]*[,:(/\"']?[ \t]?")
 _PREPOSITIONS = words("with by from of and or to per d w")
+_SPOKEN = cue_words.SPOKEN | cue_words.MET | cue_words.TALKED
+_POSSESSIVES = words("his her their my our your its")
 _STRONG_CUES = (
     (
         cue_words.TITLES
@@ -73,7 +76,7 @@ _STRONG_CUES = (
 _CUES_BEFORE = _STRONG_CUES | _PREPOSITIONS
 _TERMS = word_list("brands") | words(
     "gran nan nana grandad mum mummy mumma dad daddy poppa nanna gerd elisa timi alisa cabg aspen"
-    " salina"
+    " salina christ buddha allah krishna jehovah"
 )
 _CUES_AFTER = dict.fromkeys(cue_words.PEOPLE, (",", "(")) | dict.fromkeys(
     words("md rn np lpn crna pharmd phd msw lcsw dpt anp hca facs jr sr"), ("", ",", "(")
@@ -105,6 +108,10 @@ class TaggerDetector:
         labels = frozenset({"NAME"}) if self.model is None else _read(self.model).labels
         return labels | {"CITY", "HOSPITAL"} if "NAME" in labels else labels
 
+    def tagger(self) -> Tagger:
+        """Return the model, loaded on first use."""
+        return _read(self.model)
+
     def suspect(self, note: NoteView) -> Iterator[Span]:
         """Yield also spans with a low probability, as candidates for manual review."""
         return self.find(note, _LOW_THRESHOLD)
@@ -115,7 +122,7 @@ class TaggerDetector:
         Args:
             threshold: None for the model's, without parts of medical codes.
         """
-        hits = [_trimmed(note, hit) for hit in _read(self.model).hits(note.tokens, threshold)]
+        hits = [_trimmed(note, hit) for hit in self.tagger().hits(note.tokens, threshold)]
         state = NameState(note)
         gaps = [_FAR, *(note.plain[last.end : hit.start] for last, hit in pairwise(hits)), _FAR]
         for hit, *beside in zip(hits, gaps, gaps[1:], strict=False):
@@ -165,12 +172,38 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
     if not any(word.capital for word in run) and not state.mostly_small:
         # In a text with capitals, only a usual first name.
         given = any(word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary for word in run)
-        return hit.probability < _CERTAIN or not given
+        return hit.probability < _CERTAIN or not given or _is_small_word(state, first, run[0])
     if is_term(state, first, end):
+        return True
+    if len(run) == 1 and _is_word_in_context(state, first, run[0]):
         return True
     if _has_cue(state, first, end):
         return hit.probability < _least_after(state, first, run)
     return _is_doubtful(state, first, run, hit.probability)
+
+
+def _is_word_in_context(state: NameState, index: int, word: Word) -> bool:
+    """Return whether one word is an abbreviation, a thing that somebody owns, the entry of a
+    section, or a plural: `with IDA`, `in her Honda`, `Surgery: Mone.`, `Winters are`.
+    """
+    words = state.words
+    last = words.lowers[index - 1] if index else ""
+    spoken = last in _PREPOSITIONS and index > 1 and words.lowers[index - 2] in _SPOKEN
+    usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
+    if state.abbreviated(index):
+        return not (spoken and usual and not word.ordinary)
+    if word.classes & LexicalClass.USUAL_GIVEN:
+        return False
+    if last in _POSSESSIVES or fills_section(state, index):
+        return True
+    return last not in ("and", "or") and _PLURAL_VERB.match(state.text, word.end) is not None
+
+
+def _is_small_word(state: NameState, index: int, word: Word) -> bool:
+    """Return whether a word in lower case is an inflected word or the verb after `to`: `misty`."""
+    words = state.words
+    verb = index > 1 and words.lowers[index - 1] == "to"
+    return is_word(word.lower) or (verb and words.lowers[index - 2] not in _SPOKEN)
 
 
 def _is_code(state: NameState, hit: Hit) -> bool:
@@ -194,6 +227,10 @@ def _is_surely_term(state: NameState, hit: Hit, first: int, end: int) -> bool:
         if initial and hit.probability < _MOST_UNLISTED:
             return True  # `A. General Practitioner`
         return hit.probability < _CERTAIN and state.before_noun(end - 1)
+    if run[0].text.islower() and not run[0].listed and state.words.texts[first - 1] == "Dear":
+        return True  # `Dear colleage`
+    if not run[0].capital and is_word(run[0].lower) and _PLURAL_VERB.match(state.text, run[0].end):
+        return True  # `per the patient, winters are worst`
     if run[0].lower in _TERMS or state.in_region(first) or run[0].lower in cue_words.NAMED:
         return True
     if run[0].lower in _STRONG_CUES and hit.probability < _SURE:
@@ -223,11 +260,7 @@ def _least_after(state: NameState, first: int, run: list[Word]) -> float:
         "to",
         "per",
     )
-    if (
-        sent
-        or before in cue_words.SPOKEN | cue_words.MET | cue_words.TALKED
-        or (run[0].listed and not run[0].ordinary)
-    ):
+    if sent or before in _SPOKEN or (run[0].listed and not run[0].ordinary):
         return _MOST_UNLISTED / 2
     if kinds[first - 2] & LexicalClass.FUNCTION or lowers[first - 1] == "by":
         return _MOST_UNLISTED

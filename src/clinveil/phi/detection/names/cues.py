@@ -229,7 +229,6 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
             continue
         following = bisect_left(words.starts, match.end(), index + 1)
         if following < len(words.starts) and words.starts[following] == match.end():
-            baby = lower in ("boy", "girl") and index and words.lowers[index - 1] == "baby"
             if lower in _LABELS_WITH and not _labelled(note, index, lower):
                 continue
             if why == "speaker" and not _QUOTED.search(
@@ -243,6 +242,8 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
                 and _ANY.match(words.lowers[index - 1])
             ):
                 continue  # `helped a friend move`
+            if why in ("relative", "named") and _misspelt(note, index, following):
+                continue
             if why == "born" and text[words.starts[index] - 1 : words.starts[index]] != "(":
                 continue
             if (
@@ -254,11 +255,26 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
                 continue  # milliseconds
             if lower in _ELEMENTS and note.aligned.markup is None:
                 continue  # `Family: supportive` of a note without markup
-            if lower == "as" and words.classes[following] & LexicalClass.WORD:
+            word = words.classes[following] & LexicalClass.WORD
+            if word and (lower == "as" or why == "service"):
                 continue
-            if why == "service" and words.classes[following] & LexicalClass.WORD:
-                continue
-            yield Cue(following, Trust.CALLED if baby else trust, why)
+            yield Cue(following, Trust.CALLED if _is_baby(note, index) else trust, why)
+
+
+def _is_baby(note: NoteView, index: int) -> bool:
+    """Return whether a word ends `baby boy` or `baby girl`."""
+    lowers = note.words.lowers
+    return index > 0 and lowers[index] in ("boy", "girl") and lowers[index - 1] == "baby"
+
+
+def _misspelt(note: NoteView, index: int, following: int) -> bool:
+    """Return whether an unlisted word in lower case follows a capitalised cue: `Dear colleage`,
+    `Dr. Foster performmed`.
+    """
+    cue = note.words.texts[index]
+    small = begins_small(note.words.texts[following])
+    capital = not cue.islower() and not cue.isupper()
+    return capital and small and not note.words.classes[following] & LexicalClass.NAME
 
 
 def _labelled(note: NoteView, index: int, lower: str) -> bool:

@@ -40,6 +40,7 @@ _NO_SURNAMES = words(
 )
 _GIVEN_ONLY = LexicalClass.USUAL_GIVEN | LexicalClass.WORD | LexicalClass.EPONYM
 _SMALL_OR_SURNAME = LexicalClass.FUNCTION | LexicalClass.FAMILY
+_LOWER_NEXT = re.compile(r"[ ]{1,2}[a-z]")
 _FIELD_END = re.compile(r"\.?[ \t]*(?:[;\r\n]|$)")
 _IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
 
@@ -77,8 +78,13 @@ class Extent(Pairs):
             and AFTER_INITIAL.fullmatch(gap)
             and (last.text.isupper() or gap[:1] == ".")
         ):
+            if "(" in gap and self.text[word.end : word.end + 1] != ")":
+                return False
             if len(word.text) == 1:
-                return word.text.isupper() and not (word.text in "AI" and "  " in gap)
+                begins = word.text in "AI" and (
+                    "  " in gap or _LOWER_NEXT.match(self.text, word.end) is not None
+                )
+                return word.text.isupper() and not begins  # not `Dr. X. I saw her`
             if is_particle(word):
                 return self.state.name_ahead(index + 1)
             return (self.state.family_like(word) or not word.ordinary) and not self._labels(index)

@@ -13,11 +13,22 @@ from typing import NamedTuple
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import CREDENTIALS, NO_NAMES
+from clinveil.phi.detection.names.cues import capitals
 from clinveil.phi.detection.names.state import NameState, is_particle
 from clinveil.phi.detection.note import NoteView, look_up
 from clinveil.phi.matching.anchors import Anchor
 from clinveil.phi.matching.matcher import matcher
 from clinveil.phi.matching.wordtable import mark
+
+_SHORTEST_LIFE = 15  # years
+_LIFE = matcher(
+    re.compile(
+        r"\((?:(?:born|n[eé]e|DOB|dob)\b"
+        r"|(?:\d{1,2}[ ])?[A-Z][a-z]{2,8}[ ](?:\d{1,2},[ ])?(?P<first>1[6-9]\d\d|20\d\d)[ ]?-[ ]?"
+        r"(?:\d{1,2}[ ])?[A-Z][a-z]{2,8}[ ](?:\d{1,2},[ ])?(?P<last>1[6-9]\d\d|20\d\d)\))"
+    ),
+    Anchor(signs="(", first="[(]"),
+)
 
 
 class NameSpan(NamedTuple):
@@ -179,6 +190,24 @@ def headers(state: NameState) -> Iterator[tuple[int, int]]:
         )
         if _named(state, start, end) and not any(map(str.isdigit, beside)):  # not `BRCA1, CYP2D6`
             yield start, end
+
+
+def people_with_dates(state: NameState) -> Iterator[tuple[int, int]]:
+    """Yield capitalised words before a date of birth or the dates of a life in brackets: `Hope Bell
+    (born 3/4/1950)`.
+    """
+    texts = state.words.texts
+    for match in _LIFE.matches(state.note):
+        first, last = match.group("first", "last")
+        if first and int(last) - int(first) < _SHORTEST_LIFE:
+            continue  # `Stroke Unit (May 4, 2019 - June 7, 2019)`
+        end = bisect_left(state.words.starts, match.start())
+        run = list(capitals(state.note, end - 1))
+        if not end:
+            continue
+        beside = state.text[state.words[end - 1].end : match.start()].strip() in ("", '"', "'")
+        if beside and len(run) > 1 and texts[run[0]].isupper() == texts[end - 1].isupper():
+            yield run[0], end
 
 
 def _named(state: NameState, start: int, end: int) -> bool:

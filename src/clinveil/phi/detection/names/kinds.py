@@ -52,8 +52,34 @@ _USED = re.compile(
     re.I,
 )
 _MODEL = re.compile(
-    r"[ -]?[A-Z]{1,3}-?\d|-?\d|[ -]?\d[\d.]*[ -]?(?:mm|cm|Fr|French|gauge|inch)\b|[\xae\u2122]|["
-    r" ]?#\d"
+    r",?[ ](?:s/n|S/N|serial|model|lot|ref|plate)\b|[ -]?[A-Z]{1,3}-?\d|-?\d"
+    r"|[ -]?\d[\d.]*[ -]?(?:mm|cm|Fr|French|gauge|inch)\b|[\xae\u2122]|[ ]?#\d"
+)
+# Authors and presidents: `as described by Rowland`, `Rowland et al.`, `the president (Grant)`.
+_CITED = re.compile(
+    r"\bas[ ](?:[a-z]+ly[ ])?(?:described|defined|popularized|popularised|proposed|modified)"
+    r"(?:[ ]by)?[ ]\Z"
+    r"|\b[Pp]resident(?:s|ial)?[a-z ]{0,40}(?:[(:\"]|[ ]as|[ ]is|[ ]was)[ ]?\"?"
+    r"(?:[A-Z][a-z]+,[ ](?:and[ ])?){0,5}\Z"
+)
+_ET_AL = re.compile(r",?[ ]et\.?[ ]al\b")
+_INSURED_BY = re.compile(
+    r"\b(?:plan|insurance|insurer|payer|payor|carrier|coverage|policy)[ ]?[:#=][ ,]*\Z", re.I
+)
+_SECTION = re.compile(
+    r"\b(?:history|histories|allerg(?:y|ies)|medications?|meds|anesthesia|anaesthesia|diet"
+    r"|diagnos[ie]s|procedures?|findings?|impression|assessment|plan|labs?|imaging|exam|examination"
+    r"|complications?|drains?|specimens?|habits|immunizations?|implants?|condition|surgery"
+    r"|surgeries|psh|pmh)[ ]?:[ ,]*\Z",
+    re.I,
+)
+_ENTRY_ENDS = re.compile(r"[ ]?(?:[.,;\n]|\Z)")
+_LABEL_REACH = 32  # characters
+_THINGS_VERB = re.compile(
+    r"[ ](?:(?:has|have|had)[ ]taken[ ]effect|took[ ]the[ ]edge|made[ ]no[ ]difference"
+    r"|agree[sd]?[ ]with[ ](?:him|her|them)\b"
+    r"|(?:was|were)[ ](?:stopped|discontinued|added|titrated|tapered|refilled|tolerated)\b"
+    r"(?![ ](?:on|from|by))|(?:showed|shows|revealed|reveals)[ ](?!me\b|us\b|him\b|her\b))"
 )
 _ARTICLE = re.compile(r"\b(?:an?|two|three|four|another|second|modified|standard|\d+)[ ]\Z", re.I)
 _TITLED = re.compile(r"(?:Dr|Mr|Ms|Mrs)\.\s*\Z")
@@ -94,6 +120,19 @@ _EPONYMOUS = frozenset(
         "indigo carmine",
         "pink eye",
         "scottie dog",
+        "blue cross",
+        "blue shield",
+        "pred forte",
+        "boston sci",
+        "boston scientific",
+        "playboy bunny",
+        "jesus christ",
+        "virgin mary",
+        "our lady of guadalupe",
+        "santa claus",
+        "mickey mouse",
+        "marilyn monroe",
+        "elvis presley",
         "von willebrand",
         "henoch schonlein",
     )
@@ -190,12 +229,16 @@ def is_term(state: NameState, first: int, end: int) -> bool:
     after = text[run[-1].end : run[-1].end + _AFTER]
     if is_phrase(state, first, end) or _THING_BEFORE.search(before):
         return True
+    if _CITED.search(before) or _ET_AL.match(after) or _INSURED_BY.search(before):
+        return True
     alone = (
         _is_word_term(state, first, before, after)
         if len(run) == 1
         else _is_run_term(state, run, before)
     )
     given = any(word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary for word in run)
+    if unknown(single) and len(run) == 1 and _THINGS_VERB.match(after):
+        return True
     lower = single.lower if len(run) == 1 else ""
     if alone or _is_medicine(lower, before, after, given=given, odd=unknown(single)):
         return True
@@ -264,17 +307,27 @@ def is_phrase(state: NameState, first: int, end: int) -> bool:
         word.classes & LexicalClass.FUNCTION or len(word.text) == 1 or word.lower.endswith("n't")
         for word in state.words[first:end]
     )
-    return (small and end - first > 1) or _within_phrase(state, first, end)
+    return (small and end - first > 1) or is_within_phrase(state, first, end)
 
 
-def _within_phrase(state: NameState, first: int, end: int) -> bool:
+def is_within_phrase(state: NameState, first: int, end: int) -> bool:
     """Return whether a run is part of an eponym or a brand of several words."""
     lowers = state.words.lowers
     for start in range(max(0, end - _LONGEST_PHRASE), first + 1):
         for stop in range(max(end, start + 2), min(len(lowers), start + _LONGEST_PHRASE) + 1):
             if " ".join(lowers[start:stop]) in _EPONYMOUS:
                 return True
+        for stop in range(first + 1, end):  # `Boston Sci Quantum`
+            if start < first and " ".join(lowers[start:stop]) in _EPONYMOUS:
+                return True
     return False
+
+
+def fills_section(state: NameState, index: int) -> bool:
+    """Return whether a word is all that a section of the note contains: `Surgery: Mone.`"""
+    word = state.words[index]
+    label = _SECTION.search(state.text, max(0, word.start - _LABEL_REACH), word.start)
+    return label is not None and _ENTRY_ENDS.match(state.text, word.end) is not None
 
 
 def _owns_term(after: str) -> bool:

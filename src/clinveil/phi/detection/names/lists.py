@@ -7,7 +7,7 @@ import re
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
 from clinveil.phi.detection.names.cue_words import DOES, LIVES, OF_PERSONS, SAYS
 from clinveil.phi.detection.names.extent import MAX_WORDS
-from clinveil.phi.detection.names.kinds import MONTHS, is_term
+from clinveil.phi.detection.names.kinds import MONTHS, fills_section, is_term
 from clinveil.phi.detection.names.runs import CueRuns
 from clinveil.phi.detection.names.state import (
     AFTER_INITIAL,
@@ -25,6 +25,9 @@ _LINE_START = re.compile(
     r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(?:(?:signed|by|note by)[: ]+)?\Z|;[ \t]*\Z"
 )
 _ADJACENT = PARTICLES | {"jr", "sr"}
+_FIGURES = frozenset(("christ", "buddha", "allah", "krishna", "jehovah"))
+_POSSESSIVES = frozenset(("his", "her", "their", "my", "our", "your", "its"))
+_PLURAL_VERB = re.compile(r"[ ](?:are|were|have)\b")
 _ARTICLES = frozenset(("the", "a", "an", "two", "three", "french"))
 _ADVERBS = frozenset(
     [
@@ -317,6 +320,15 @@ class ListRuns:
         middle = first & LexicalClass.USUAL_GIVEN and (order or self._within_sentence(start))
         return named and not small and (bool(middle) or self._said_of_person(end))
 
+    def _owned(self, index: int) -> bool:
+        """Return whether a possessive pronoun precedes a word: `in her Honda`."""
+        return index > 0 and self.words.lowers[index - 1] in _POSSESSIVES
+
+    def _plural(self, index: int) -> bool:
+        """Return whether a verb in the plural follows one word: `Winters are the worst`."""
+        joined = index > 0 and self.words.lowers[index - 1] in ("and", "or")
+        return not joined and _PLURAL_VERB.match(self.text, self.words[index].end) is not None
+
     def _within_sentence(self, index: int) -> bool:
         """Return whether a word in lower case precedes a word, so that its capital says
         something.
@@ -337,7 +349,12 @@ class ListRuns:
         elsewhere in
         the note.
         """
-        if len(word.text) < 3 or word.classes & LexicalClass.EPONYM:
+        if len(word.text) < 3 or word.classes & LexicalClass.EPONYM or word.lower in _FIGURES:
+            return False
+        usual_given = word.classes & LexicalClass.USUAL_GIVEN
+        if not usual_given and (
+            self._owned(index) or self._plural(index) or fills_section(self.state, index)
+        ):
             return False
         if word.ordinary:  # `Yesterday Rose was better.`
             usual = (

@@ -6,8 +6,10 @@ import re
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
 from clinveil.lexicons.names import name_form
+from clinveil.lexicons.words import word_list
+from clinveil.phi.detection.names.kinds import is_within_phrase
 from clinveil.phi.detection.names.state import NameState
-from clinveil.phi.detection.note import Word, look_up
+from clinveil.phi.detection.note import Word, begins_small, look_up
 from clinveil.phi.matching.wordtable import mark
 
 _STOPS = ".!?:\n"
@@ -37,11 +39,17 @@ class Mentions:
         self.words = state.words
         self.text = state.text
         self.exact: set[str] = set()
+        self.full: set[str] = set()  # family names of full names
 
     def take(self) -> None:
         """Add all mentions in the note."""
         forms = self._forms()
         self.exact = {self.words.texts[i] for i in self.state.taken}
+        self.full = {
+            self.words.lowers[run.end - 1]
+            for run in self.state.runs
+            if run.score > _GUESS and run.end - run.start > 1
+        }
         if not forms:
             return
         odd = {self.words.lowers[index] for index in self.words.marked(_ODD)}
@@ -100,12 +108,22 @@ class Mentions:
         return {name_form(part) for part in parts} - PARTICLES
 
     def _other_mention(self, index: int, word: Word) -> bool:
-        if self.state.before_noun(index + 1):
+        if is_within_phrase(self.state, index, index + 1):
             return False
-        if not word.ordinary or ("-" in word.text and word.capital):
+        full = word.lower in self.full and not word.classes & LexicalClass.EPONYM
+        if not full and self.state.before_noun(index + 1):
+            return False
+        other = self.state.abbreviated(index) and word.text not in self.exact
+        if other and (word.ordinary or word.lower in word_list("shorthand")):
+            return False  # GERD, of a Mrs. Gerd
+        double = "-" in word.text and all(
+            not begins_small(part) for part in word.text.split("-") if part
+        )
+        if not word.ordinary or double:
             return word.capital or len(word.text) > 3
-        short = self.state.abbreviated(index) and word.text not in self.exact
-        if not word.capital or short or word.classes & LexicalClass.FUNCTION:
+        if word.shouted and word.text not in self.exact:
+            return False  # `FAMILY HISTORY`, of a Mr. Family
+        if not word.capital or other or word.classes & LexicalClass.FUNCTION:
             return False
         before = self.text[: word.start].rstrip(" \t")[-1:]
         if before not in _STOPS and before != "":

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import LexicalClass
+from clinveil.lexicons.words import is_word
 from clinveil.phi.detection.names.cue_words import BASE_VERBS, COMPOUNDS, DOES, NO_NAMES, SAYS
 from clinveil.phi.detection.names.cues import OWNS_KIN, PERSONS, Cue, Trust
 from clinveil.phi.detection.names.extent import Extent
@@ -24,6 +25,7 @@ _COMMA_INITIAL = re.compile(r",[ \t]*[A-Za-z]\.?[ \t]*(?:[;\r\n]|$)")
 _KIN_NEXT = re.compile(r"'s?[ ]", re.I)
 _THEN = re.compile(r"[ \t](?:who|and|about|regarding|re)\b|,")
 _SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+", re.I)
+_SHORTEST = 3  # letters of a name in capitals among other words: not `given by NG`
 _SCORES = {
     Trust.LIST: 0.9,
     Trust.TITLE: 0.95,
@@ -107,7 +109,9 @@ class FirstWord(Extent):
             return bool(word.classes & (LexicalClass.NAME if named else LexicalClass.FAMILIAR))
         if trust >= Trust.FIELD:
             return bool(word.classes & LexicalClass.FAMILIAR) and self.state.closed(index + 1)
-        if self.state.abbreviated(index) and not word.classes & LexicalClass.FAMILIAR:
+        if self.state.abbreviated(index) and (
+            len(word.text) < _SHORTEST or not word.classes & LexicalClass.FAMILIAR
+        ):
             return False
         if trust is Trust.CALLED:
             return bool(word.classes & LexicalClass.FAMILIAR) and word.lower not in COMPOUNDS
@@ -144,7 +148,8 @@ class FirstWord(Extent):
                 (related or not word.ordinary) and bool(word.classes & LexicalClass.GIVEN)
             )
         usual = LexicalClass.USUAL_FAMILY | LexicalClass.USUAL_GIVEN
-        sure = not word.ordinary and word.classes & usual and not word.classes & LexicalClass.EPONYM
+        sure = not is_word(word.lower) and word.classes & usual
+        sure = sure and not word.classes & LexicalClass.EPONYM
         return bool(sure and len(word.text) > 3) or self._small_pair(index)
 
     def _small_person(self, index: int, word: Word) -> bool:
