@@ -101,14 +101,13 @@ def context_of(
 ) -> Context:
     """Return notes obfuscated under a key, and what attacks and utility tasks need of them."""
     channel, _ = build_channel(vectors, settings, threads=2, counts=counts)
-    made = [Obfuscator(channel, key, align=True)(batch) for batch in corpus.batches()]
+    made = [Obfuscator(channel, key)(batch) for batch in corpus.batches()]
     return Context(
         channel=channel,
         counts=counts,
         original=corpus,
         entered=corpus,
         released=MemoryCorpus(tuple(one.batch for one in made)),
-        alignment=lambda: iter([one.alignment for one in made if one.alignment is not None]),
         scratch=scratch,
         workers=2,
     )

@@ -29,7 +29,7 @@ from functools import cache, partial
 import numpy as np
 
 from clinveil.attacks.models.membership import written
-from clinveil.attacks.text._full_names import NameIndex, own_names
+from clinveil.attacks.text._full_names import FullNameIndex, own_names
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo.notes import many_notes
 from clinveil.lexicons.names import all_given_names, surnames
@@ -207,7 +207,7 @@ def _leaks(patients: int, leaked: int, others: float, seed: int) -> bool:
     rng = np.random.default_rng([seed, patients, leaked])
     pools = [sorted(pool) for pool in (all_given_names(), surnames())]
     people = [tuple(pool[rng.integers(len(pool))] for pool in pools) for _ in range(patients)]
-    index = NameIndex(people, rng, replicates=1)
+    index = FullNameIndex(people, rng, replicates=1)
     texts = [["seen", "today"] for _ in range(patients)]
     for i in range(patients):
         said = [i] if i < leaked else []

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from clinveil import Key
-from clinveil.attacks.text.linkage import OWN, WITH, WITHOUT, Assets, Own, Sides, View
+from clinveil.attacks.text.linkage import OWN, WITH, WITHOUT, Assets, LinkageSides, Own, View
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
@@ -78,10 +78,10 @@ class Case:
     keep: Path
 
     @property
-    def sides(self) -> Sides:
+    def sides(self) -> LinkageSides:
         """Unprotected notes beside the articles."""
         rows = np.arange(len(self.notes))
-        return Sides(self.notes, self.known, rows, rows)
+        return LinkageSides(self.notes, self.known, rows, rows)
 
 
 def trained(case: Case, whose: str, texts: Sequence[str], how: VectorSettings) -> Vectors:

@@ -1,8 +1,9 @@
 """Neighbour tables: exact search compared with faiss flat search, and at the size of paper A.
 
-    python benchmarks/neighbours.py exact        100,000 x 100, all against all, both in one run, in
-    turn python benchmarks/neighbours.py large        2.6 million words against 350,000, Zipf
-    counts; --share 0.1 for a part
+    python benchmarks/neighbours.py exact        100,000 x 100, all against all, in turn with faiss
+                                                 (pip install faiss-cpu)
+    python benchmarks/neighbours.py large        2.6 million words against 350,000, Zipf counts;
+                                                 --share 0.1 for a part
 
 Vectors are trained on public text next to the project (CLINVEIL_DATA) and jittered up to size: each
 copy of a word lies at a cosine of about 0.9 from its origin. Keep other work off the machine, or

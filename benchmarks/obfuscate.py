@@ -137,7 +137,7 @@ def obfuscate(folder: Path) -> dict[str, float]:
     """Parquet to Parquet with two workers; best of three."""
     from clinveil.channel.apply import Obfuscator
     from clinveil.channel.files import load_channel
-    from clinveil.channel.tally import Tally
+    from clinveil.channel.tally import TokenTally
     from clinveil.core.keys import Key
     from clinveil.corpus.open import open_corpus
     from clinveil.corpus.write import write_corpus
@@ -150,11 +150,11 @@ def obfuscate(folder: Path) -> dict[str, float]:
     start = time.perf_counter()
     obfuscator(next(corpus.batches()).slice(0, 1))
     compile_s = time.perf_counter() - start
-    tally = Tally()
+    tally = TokenTally()
 
     def once() -> None:
         nonlocal tally
-        tally = Tally()
+        tally = TokenTally()
 
         def written() -> Iterator[pa.RecordBatch]:
             nonlocal tally

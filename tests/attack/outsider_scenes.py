@@ -36,9 +36,7 @@ def near_words(notes, n_words, k):
     return np.argsort(-cosines, axis=1, kind="stable")[:, :k]
 
 
-def class_scene(
-    seed=0, *, n_classes=12, size=4, notes=20, others=150, length=60, pairs=0, policy=None, window=0
-):
+def class_scene(seed=0, *, n_classes=12, size=4, notes=20, others=150, length=60, pairs=0):
     """Notes of classes, obfuscated by the k nearest of the source; the shadow channel by those of
     the other notes.
     """
@@ -46,30 +44,14 @@ def class_scene(
     after = classes(n_classes, size, rng)
     k = size - 1
     n_words = n_classes * size
-
-    def made(texts):
-        return channel_of(near_words(texts, n_words, k), **({"policy": policy} if policy else {}))
-
-    def order():
-        starts = range(0, length, window) if window else ()
-        return (
-            np.concatenate([s + rng.permutation(min(window, length - s)) for s in starts])
-            if window
-            else None
-        )
-
     plain = [written(after, length, rng) for _ in range(notes)]
-    channel = made(plain * 3)
-    there = [seen(channel, note, i // 2, rng, order=order()) for i, note in enumerate(plain)]
-    held = [
-        seen(channel, written(after, length, rng), 1000 + i, rng, order=order())
-        for i in range(pairs)
-    ]
+    channel = channel_of(near_words(plain * 3, n_words, k))
+    there = [seen(channel, note, i // 2, rng) for i, note in enumerate(plain)]
+    held = [seen(channel, written(after, length, rng), 1000 + i, rng) for i in range(pairs)]
     theirs = [written(after, length, rng) for _ in range(others)]
     released = [note.outputs for note in (*there, *held)]
-    shadow = made(theirs).matrix()[
-        :n_words
-    ]  # in place of vectors that are trained on the other notes
+    # In place of vectors that are trained on the other notes.
+    shadow = channel_of(near_words(theirs, n_words, k)).matrix()[:n_words]
     return AdversaryView(
         channel, there, released, theirs, held, cache={("shadow", id(theirs)): shadow}
     )

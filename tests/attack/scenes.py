@@ -4,7 +4,7 @@ neighbours.
 
 import numpy as np
 
-from clinveil.attacks.adversary import AdversaryView, AlignedNote
+from clinveil.attacks.adversary import AdversaryView, NoteRows
 from clinveil.channel.channel import Channel
 
 
@@ -51,42 +51,23 @@ def written(after, length, rng):
     return np.array(note)
 
 
-def seen(channel, note, patient, rng, *, order=None):
-    """A note as the channel releases it, with fresh draws; `order`: (n,) the places in their
-    released order.
-    """
+def seen(channel, note, patient, rng):
+    """A note as the channel releases it, with fresh draws."""
     drawn = np.array(
         [rng.choice(channel.row(x)[0], p=channel.row(x)[1]) for x in note.tolist()], dtype=np.int64
     )
-    places = np.arange(note.size) if order is None else np.asarray(order)
-    return AlignedNote(drawn[places], note[places], places, patient)
+    return NoteRows(drawn, note, patient)
 
 
-def view(
-    seed=0, *, n_words=40, k=4, notes=12, others=60, length=40, window=0, pairs=0, policy=None
-):
-    """Notes of one language, two a patient; with `window` the words stand shuffled in windows of so
-    many.
-    """
+def view(seed=0, *, n_words=40, k=4, notes=12, others=60, length=40, pairs=0):
+    """Notes of one language, two a patient."""
     rng = np.random.default_rng(seed)
-    channel = random_channel(n_words, k, rng, **({"policy": policy} if policy else {}))
+    channel = random_channel(n_words, k, rng)
     after = language(n_words, rng)
-
-    def order():
-        starts = range(0, length, window) if window else ()
-        return (
-            np.concatenate([s + rng.permutation(min(window, length - s)) for s in starts])
-            if window
-            else None
-        )
-
     plain = [written(after, length, rng) for _ in range(notes)]
-    there = [seen(channel, note, i // 2, rng, order=order()) for i, note in enumerate(plain)]
+    there = [seen(channel, note, i // 2, rng) for i, note in enumerate(plain)]
     theirs = [written(after, length, rng) for _ in range(others)]
-    held = [
-        seen(channel, written(after, length, rng), 1000 + i, rng, order=order())
-        for i in range(pairs)
-    ]
+    held = [seen(channel, written(after, length, rng), 1000 + i, rng) for i in range(pairs)]
     counts = np.bincount(np.concatenate(plain), minlength=n_words)
     released = [note.outputs for note in (*there, *held)]
     return AdversaryView(channel, there, released, theirs, held, counts)

@@ -173,7 +173,7 @@ def test_an_unprotected_release_is_recovered_by_all_and_refused(tmp_path):
     plain = memory_corpus(
         [(n.note_id, n.patient_id, n.text.replace(".", "")) for n in rows(case.entered)]
     )
-    got = attacked(replace(case, channel=same, released=plain, alignment=None))
+    got = attacked(replace(case, channel=same, released=plain))
     assert by_reader(got, "names")["own-vectors"].value > 0.9
     assert not any(gate.passed for gate in adversary_gates(got, 0.05, 0.05))
 

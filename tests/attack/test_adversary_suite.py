@@ -61,14 +61,11 @@ def context(tmp_path, seed=0, patients=12, k=4):
     entered = memory_corpus(language(rng, patients))
     counts = count_words(entered, tmp_path)
     channel = channel_over(list(counts.words), rng, k)
-    made = [
-        Obfuscator(channel, Key.from_seed(seed), align=True)(batch) for batch in entered.batches()
-    ]
+    made = [Obfuscator(channel, Key.from_seed(seed))(batch) for batch in entered.batches()]
     released = MemoryCorpus(tuple(one.batch for one in made))
     known = {
         "entered": entered,
         "original": entered,
-        "alignment": lambda: iter([one.alignment for one in made]),
     }
     return Context(channel=channel, counts=counts, released=released, **known)
 
@@ -168,7 +165,7 @@ def test_what_does_not_belong_together_is_refused(case, tmp_path):
     with pytest.raises(InputError, match="cannot come from"):
         found(replace(case, channel=other.channel))
     with pytest.raises(InputError, match="cannot be aligned"):
-        found(replace(case, alignment=lambda: iter([]), entered=shorter(case.entered)))
+        found(replace(case, entered=shorter(case.entered)))
     single = context(tmp_path / "one", patients=1) if (tmp_path / "one").mkdir() is None else None
     with pytest.raises(InputError, match="fewer than two patients"):
         found(single)

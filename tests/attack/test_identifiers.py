@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attacks.text._full_names import NameIndex
+from clinveil.attacks.text._full_names import FullNameIndex
 from clinveil.attacks.text.identifiers import KEPT, ReleasedText, digits_of, identifiers
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
@@ -279,7 +279,7 @@ def test_the_crosswalk_leads_back_to_the_patient():
 )
 def test_the_index_finds_what_ten_plain_lines_find(notes):
     names = [("Ann", "Lee"), ("Bo", "Ray", "Lee"), ("Ann", "Ann"), ("Ray",), ("Bo", "Ann Lee")]
-    found = NameIndex(names, np.random.default_rng(1), replicates=0).find(notes)
+    found = FullNameIndex(names, np.random.default_rng(1), replicates=0).find(notes)
     expected = set()
     for row, name in enumerate(names):
         whole = words(" ".join(name))

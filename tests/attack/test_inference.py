@@ -12,8 +12,8 @@ from clinveil.attacks.attack import Context
 from clinveil.attacks.text.inference import (
     PLAIN,
     RELEASED,
+    AttributePredictions,
     Inference,
-    Predictions,
     _balanced,
     predict,
     read_labelled,
@@ -69,7 +69,8 @@ def test_of_two_values_one_who_is_mostly_wrong_names_the_other():
     wrong = np.eye(2)[1 - notes.labels]
     wrong[:6] = 1 - wrong[:6]
     turned, usual = (
-        Predictions(notes, p, p).finding({}, np.random.default_rng(1)) for p in (wrong, 1 - wrong)
+        AttributePredictions(notes, p, p).finding({}, np.random.default_rng(1))
+        for p in (wrong, 1 - wrong)
     )
     assert turned.detail["turned"] and turned.value == pytest.approx(usual.value)
     assert (turned.low, turned.high) == pytest.approx(

@@ -9,7 +9,7 @@ from outsider_scenes import blind, class_scene, scattered
 from scenes import channel_of, language, right, seen, view, written
 
 from clinveil.attacks.adversaries.known_pairs import count_draws
-from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries
+from clinveil.attacks.adversary import AdversaryView, NoteRows, adversaries
 
 known_pairs = adversaries.get("known-pairs")
 rng = np.random.default_rng
@@ -17,9 +17,9 @@ rng = np.random.default_rng
 
 def test_draws_of_known_words_are_counted():
     notes = [
-        AlignedNote(np.array([7, 7, 8]), np.array([1, 1, 2]), np.arange(3), 0),
-        AlignedNote(np.array([7, 9]), np.array([1, 10]), np.arange(2), 0),
-        AlignedNote(np.array([7]), np.array([1]), np.arange(1), 1),
+        NoteRows(np.array([7, 7, 8]), np.array([1, 1, 2]), 0),
+        NoteRows(np.array([7, 9]), np.array([1, 10]), 0),
+        NoteRows(np.array([7]), np.array([1]), 1),
     ]
     found = count_draws(notes, 10)  # 10 is no word of the channel
     assert (found.inputs.tolist(), found.outputs.tolist()) == ([1, 2], [7, 8])

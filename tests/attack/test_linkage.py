@@ -12,7 +12,7 @@ import pytest
 from scenes import channel_of, random_channel, seen
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.text.linkage import Assets, Linkage, Sides, View, other_notes, paired
+from clinveil.attacks.text.linkage import Assets, Linkage, LinkageSides, View, other_notes, paired
 from clinveil.attacks.text.linkage.figures import Linked, combined, halves, standardised
 from clinveil.attacks.text.linkage.matchers import (
     SLIP,
@@ -117,7 +117,7 @@ def test_vectors_of_ones_own_find_what_ones_own_channel_made(tmp_path):
         " ".join(rng.choice(topics[t] + topics[(t + d) % 10], 80))
         for t, d in product(range(10), (1, 2, 3))
     ]
-    sides = Sides(texts, texts, np.arange(30), np.arange(30))
+    sides = LinkageSides(texts, texts, np.arange(30), np.arange(30))
     settings = ChannelSettings(n=3, min_patients=1, allow_small=True)
     how = {"vectors": VectorSettings(dim=10, epochs=20), "channels": (settings,)}
     (channel,) = Own.of(sides, np.random.default_rng(1), tmp_path, **how).channels
@@ -135,7 +135,7 @@ def test_vectors_of_ones_own_find_what_ones_own_channel_made(tmp_path):
 
 def sides_of(released, known, **more):
     truth = np.arange(len(released))
-    return Sides(released, known, truth, truth, **more)
+    return LinkageSides(released, known, truth, truth, **more)
 
 
 def test_tfidf_by_hand():
@@ -229,7 +229,7 @@ def test_a_fragment_in_order_equals_brute_force():
 
 
 def test_fragments_are_runs_of_the_right_text():
-    sides = Sides(["x", "y", "z"], ["a b c d", "e f"], np.array([0, 0, 1]), np.array([0, 0, 1]))
+    sides = LinkageSides(["x", "y", "z"], ["a b c d", "e f"], np.array([0, 0, 1]), np.array([0, 0, 1]))
     made = sides.fragments(3, np.random.default_rng(0))
     assert made.known[0] in ("a b c", "b c d") and made.known[1] == "e f"
     assert (
@@ -352,7 +352,7 @@ def test_the_tenth_with_the_rarest_words_is_told_apart():
         f"{common} {'zebra' if i == 3 else 'quokka' if i == 7 else 'cough'}" for i in range(20)
     ]
     people = np.arange(20)
-    sides = Sides(known, known, people, people)
+    sides = LinkageSides(known, known, people, people)
     assert np.flatnonzero(sides.rarest).tolist() == [3, 7]
     scores = np.where(sides.rarest[:, None], np.eye(20), -np.eye(20))
     found = Linked(scores, people, people, {}, sides.rarest).findings(

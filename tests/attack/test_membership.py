@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attacks.models.membership import Scored, blind_membership, membership
+from clinveil.attacks.models.membership import ScoredNotes, blind_membership, membership
 from clinveil.core.errors import InputError
 
 NAMES = "abcdefghijklmnopqrstuvwxyz"
@@ -40,7 +40,9 @@ def scored(gap, n=300, reference=False, seed=0, each=3):
     tokens = rng.integers(50, 200, size=members.size)
     hard = rng.normal(-4, 1, size=members.size)
     totals = tokens * (hard + gap * members + rng.normal(0, 0.05, members.size))
-    return Scored(patients.tolist(), members, totals, tokens, tokens * hard if reference else None)
+    return ScoredNotes(
+        patients.tolist(), members, totals, tokens, tokens * hard if reference else None
+    )
 
 
 def areas(findings):
@@ -78,7 +80,7 @@ def test_a_patient_is_one_unit_however_many_notes():
 
 
 def test_scores_are_the_mean_over_all_tokens_of_a_patient():
-    rows = Scored(
+    rows = ScoredNotes(
         ["a", "a", "b"],
         np.array([True, True, False]),
         np.array([-10.0, -2.0, -5.0]),
@@ -161,7 +163,7 @@ def test_sides_that_differ_by_themselves_are_warned_of():
     texts = [text + " zq zq zq" * int(member) for text, member in zip(texts, members, strict=True)]
     blind = blind_membership(texts, patients, members, rng)
     assert blind.value > 0.9
-    rows = Scored(patients, members, rng.normal(size=120), np.ones(120, dtype=np.int64))
+    rows = ScoredNotes(patients, members, rng.normal(size=120), np.ones(120, dtype=np.int64))
     found = membership(rows, blind=blind, detail={"attacked": "model"})[0]
     assert "warning" in found.detail
     assert (found.control, found.control_kind, found.unit) == (blind.value, "negative", "patients")
@@ -189,4 +191,4 @@ def rows(**changes):
 )
 def test_rows_that_do_not_fit_are_refused(changes, message):
     with pytest.raises(InputError if "split" in message else ValueError, match=message):
-        Scored(**rows(**changes))
+        ScoredNotes(**rows(**changes))

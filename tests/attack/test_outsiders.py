@@ -57,10 +57,7 @@ def test_no_reader_of_ours_looks_at_what_is_secret(view):
     other = replace(
         view.channel, indices=np.roll(view.channel.indices, 7), parameters={"low": 3, "high": 3}
     )
-    notes = [
-        replace(n, truth=np.zeros_like(n.truth), positions=np.zeros_like(n.positions))
-        for n in view.notes
-    ]
+    notes = [replace(n, truth=np.zeros_like(n.truth)) for n in view.notes]
     hidden = replace(view, notes=notes, channel=other, pairs=(), counts=None)
     for name in OUTSIDERS:
         one, two = (

@@ -10,9 +10,9 @@ import pytest
 from scenes import channel_of, right, view
 
 from clinveil.attacks.adversaries import bigram
-from clinveil.attacks.adversaries._sequence import Counts, candidates
+from clinveil.attacks.adversaries._sequence import BigramCounts, candidates
 from clinveil.attacks.adversaries.bigram import Bigram
-from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries, entries
+from clinveil.attacks.adversary import AdversaryView, NoteRows, adversaries, entries
 from clinveil.channel.channel import identity_channel
 
 WITH_CHANNEL = ("bigram",)
@@ -103,13 +103,13 @@ def dense_pairs(pairs):
 
 def test_pair_probabilities_sum_to_one():
     case = view()
-    pairs = Counts.of([*case.others, np.array([0, 40, 1])], 40).tables
+    pairs = BigramCounts.of([*case.others, np.array([0, 40, 1])], 40).tables
     assert np.allclose(dense_pairs(pairs).sum(axis=1), 1) and np.isclose(pairs.unigram.sum(), 1)
 
 
 def test_forward_backward_equals_enumeration():
     case = view(3, n_words=30, k=6, notes=4, others=40, length=5)
-    pairs = Counts.of(case.others, 30).tables
+    pairs = BigramCounts.of(case.others, 30).tables
     for reading, note in zip(read("bigram", case), case.notes, strict=True):
         for t, place in enumerate(enumerated(case, note, pairs)):
             got = slice(reading.starts[t], reading.starts[t + 1])
@@ -120,7 +120,7 @@ def test_forward_backward_equals_enumeration():
 
 def test_places_without_an_input_break_the_chain():
     channel = channel_of([[2], [2], [3], [3]])
-    note = AlignedNote(np.array([2, 0, 3]), np.array([0, 4, 2]), np.arange(3), 0)
+    note = NoteRows(np.array([2, 0, 3]), np.array([0, 4, 2]), 0)
     (reading,) = read("bigram", AdversaryView(channel, [note], others=[np.array([0, 1, 2])]))
     assert np.diff(reading.starts).tolist() == [2, 0, 2]
     assert np.isclose(reading.chances[:2].sum(), 1)

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from clinveil.attacks.adversary import AlignedNote, Recovery
+from clinveil.attacks.adversary import NoteRows, Recovery
 from clinveil.attacks.channel import adversary_suite
 from clinveil.attacks.channel.adversary_suite import scored, scores_by_kind
 
 
 def seen(truth, patient=0):
     truth = np.array(truth)
-    return AlignedNote(np.zeros_like(truth), truth, np.arange(truth.size), patient)
+    return NoteRows(np.zeros_like(truth), truth, patient)
 
 
 def reading(*places):

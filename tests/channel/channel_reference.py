@@ -21,36 +21,23 @@ _V3 = 0x7465646279746573
 _MASK = (1 << 64) - 1
 
 
-Place = tuple[int, int]
-
-
 class Piece(NamedTuple):
-    """What is written of a token: the gap before it, its kind, the place in the source, the number
-    of its sentence.
-    """
+    """What is written of a token: the gap before it, its kind, the number of its sentence."""
 
     gap: str
     written: str
     kind: Kind
-    place: Place
     sentence: int
 
 
 def obfuscate_text_reference(text: str, note: str, channel: Channel, key: Key) -> str:
-    """One note as `Obfuscator` releases it: `release_reference`, its text."""
-    return release_reference(text, note, channel, key)[0]
-
-
-def release_reference(text: str, note: str, channel: Channel, key: Key) -> tuple[str, list[Place]]:
-    """One note as `Obfuscator` releases it, and where the source of each released word stands.
+    """One note as `Obfuscator` releases it.
 
     Args:
         text: the note. note: its id.
         channel, key: as for `Obfuscator`.
     """
-    pieces = list(_pieces(text, note, channel, key))
-    places = [piece.place for piece in pieces if piece.kind == Kind.WORD]
-    return _join(pieces, channel.policy.layout), places
+    return _join(list(_pieces(text, note, channel, key)), channel.policy.layout)
 
 
 def _secret(key: Key, note: str) -> bytes:
@@ -80,7 +67,7 @@ def _pieces(text: str, note: str, channel: Channel, key: Key) -> Iterator[Piece]
             ends = before in (".", "!", "?")
             sentence += breaks or ends
             if policy.layout == "sentences" and is_open and (ends or raw.count("\n") > 1):
-                yield Piece("", ".", Kind.PUNCT, (token.start, token.start), sentence)
+                yield Piece("", ".", Kind.PUNCT, sentence)
                 is_open = False
         elif token.kind == Kind.NUMBER and policy.numbers == "mask":
             written = ["#" * len(raw)]
@@ -93,11 +80,11 @@ def _pieces(text: str, note: str, channel: Channel, key: Key) -> Iterator[Piece]
             position += 1
         before = raw
         for one in written:
-            yield Piece(gap, one, token.kind, (token.start, token.end), sentence)
+            yield Piece(gap, one, token.kind, sentence)
             gap = ""
             is_open = True
     if policy.layout == "sentences" and is_open:
-        yield Piece("", ".", Kind.PUNCT, (len(text), len(text)), sentence)
+        yield Piece("", ".", Kind.PUNCT, sentence)
 
 
 _COIN = 0x9E3779B97F4A7C15

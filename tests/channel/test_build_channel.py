@@ -88,7 +88,7 @@ def test_dropped_words_are_not_written_unless_they_are_kept_too(tmp_path):
     keep.write_text(spelled(3))
     drop.write_text(f"{spelled(3)}\n{spelled(4)}\n")
     channel, _ = built(ChannelSettings(keep_words=keep, drop_words=drop))
-    assert np.flatnonzero(~channel.speaks).tolist() == [4]
+    assert np.flatnonzero(~channel.has_output).tolist() == [4]
     assert channel.row(3)[0].tolist() == [3]
 
 

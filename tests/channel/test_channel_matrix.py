@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.policy import Policy
+from clinveil.channel.policy import WritingPolicy
 
 
 def small(**changes: object) -> Channel:
@@ -36,7 +36,7 @@ def test_figures_by_hand():
     channel = small()
     tokens = np.array([4, 2, 2, 9])  # unknown words are dropped
     assert channel.outputs(tokens).tolist() == channel.outputs(tokens[:3]).tolist() == [2, 1, 5]
-    assert channel.speaks.tolist() == [True, True, True, False]
+    assert channel.has_output.tolist() == [True, True, True, False]
     assert channel.rows.tolist() == [0, 0, 1, 2]
     assert channel.unchanged.tolist() == [0, 0, 0]
     assert channel.keeping(["b"]).unchanged.tolist() == [0, 1, 0]
@@ -60,7 +60,7 @@ def test_figures_are_those_of_the_whole_joint_distribution(tokens):
 
 def test_the_policy_stands_with_the_channel():
     channel = circle().under(numbers="mask").under(layout="keep")
-    assert channel.policy == Policy(layout="keep", numbers="mask")
+    assert channel.policy == WritingPolicy(layout="keep", numbers="mask")
     assert channel.keeping(["pain"]).policy == channel.policy
 
 
@@ -152,9 +152,9 @@ def test_keeping_twice_is_keeping_both(one, other):
 def test_dropped_words_have_empty_rows():
     channel = circle()
     dropped = channel.keeping(["b"]).dropping(["pain", "b", "not there"])
-    assert [WORDS[row] for row in np.flatnonzero(~dropped.speaks)] == ["pain", "b"]
+    assert [WORDS[row] for row in np.flatnonzero(~dropped.has_output)] == ["pain", "b"]
     assert dropped.kept == frozenset()
-    for row in np.flatnonzero(dropped.speaks):
+    for row in np.flatnonzero(dropped.has_output):
         assert [part.tolist() for part in dropped.row(row)] == [
             part.tolist() for part in channel.row(row)
         ]

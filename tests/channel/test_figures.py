@@ -30,10 +30,10 @@ def channels(draw):
         probabilities=np.array([p for _, chances in rows for p in chances], dtype=np.float64),
         eligible=np.ones(n, dtype=bool),
     ).keeping(draw(st.sets(st.sampled_from([f"w{i}" for i in range(n)]), max_size=2)))
-    spoken = np.flatnonzero(channel.speaks)
+    spoken = np.flatnonzero(channel.has_output)
     prior = st.lists(st.integers(0, 20), min_size=n + 1, max_size=n + 1)
     prior = prior.map(np.array).filter(lambda tokens: spoken.size == 0 or tokens[spoken].any())
-    return channel, draw(prior) * channel.speaks
+    return channel, draw(prior) * channel.has_output
 
 
 @given(channels())

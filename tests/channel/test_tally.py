@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clinveil.channel import kernel
 from clinveil.channel.apply import BROKEN_TEXT, NULL_TEXT, Obfuscator
 from clinveil.channel.channel import identity_channel
-from clinveil.channel.tally import Tally
+from clinveil.channel.tally import TokenTally
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, tokenize
 
@@ -23,13 +23,13 @@ CHANNEL = circle()
 MIXED = "Smith's pain: 12.5 mg — José, zebra\x00 in 2024!"
 
 
-def tally_of(text: str | None, channel=CHANNEL, **how: str) -> Tally:
+def tally_of(text: str | None, channel=CHANNEL, **how: str) -> TokenTally:
     return Obfuscator(channel.under(**how), KEY)(batch_of(("n", "p", text))).tally
 
 
 def test_every_token_by_hand():
     # smith s pain mg josé zebra in; 12 5 2024; ' : . — , !; one control character
-    expected = Tally(
+    expected = TokenTally(
         notes=1,
         words=7,
         known=4,
@@ -96,7 +96,7 @@ def test_null_text_is_not_written_and_counted():
 
 def test_empty_text_is_written_and_counted():
     result = Obfuscator(CHANNEL, KEY)(batch_of(("n1", "p", ""), ("n2", "p", "")))
-    assert (texts_of(result.batch), result.tally) == (["", ""], Tally(notes=2))
+    assert (texts_of(result.batch), result.tally) == (["", ""], TokenTally(notes=2))
 
 
 def test_broken_text_is_not_written_and_counted():
@@ -113,7 +113,7 @@ def test_broken_text_is_not_written_and_counted():
 
 def test_tallies_add_up():
     parts = [tally_of(MIXED), tally_of(None), tally_of("pain")]
-    total = sum(parts, Tally())
+    total = sum(parts, TokenTally())
     assert (total.notes, total.read, total.words) == (2, 3, 8)
     assert total.skipped == Counter({NULL_TEXT: 1})
     assert (

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from channel_cases import WORDS, batch_of, circle, texts_of
-from channel_reference import release_reference
+from channel_reference import obfuscate_text_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
@@ -30,7 +30,7 @@ CHANNELS = [
     circle().under(background=0.5),
     circle().keeping(["fever"]).dropping(["cough"]).under(background=0.9, layout="keep"),
 ]
-OBFUSCATORS = [Obfuscator(channel, KEY, align=True) for channel in CHANNELS]
+OBFUSCATORS = [Obfuscator(channel, KEY) for channel in CHANNELS]
 UNLIKELY = 1e-4
 SENTENCES = st.lists(
     st.sampled_from([*WORDS[:9], "12", ".", ". ", "!\n", "? ", "\u2028", " ", ", "]), max_size=30
@@ -41,23 +41,13 @@ def released(channel: Channel, *notes: tuple[str, str, str | None], key: Key = K
     return texts_of(Obfuscator(channel, key)(batch_of(*notes)).batch)
 
 
-def expected(
-    channel: Channel, *notes: tuple[str, str, str]
-) -> list[tuple[str, list[tuple[int, int]]]]:
-    return [release_reference(text, note, channel, KEY) for note, _, text in notes]
+def expected(channel: Channel, *notes: tuple[str, str, str]) -> list[str]:
+    return [obfuscate_text_reference(text, note, channel, KEY) for note, _, text in notes]
 
 
-def with_places(
-    obfuscator: Obfuscator, *batches: pa.RecordBatch, workers: int = 1
-) -> list[tuple[str, list]]:
-    found = []
-    for result in threads(workers)(obfuscator, batches):
-        rows = result.alignment.to_pydict()
-        places = [
-            list(zip(*pair, strict=True)) for pair in zip(rows["start"], rows["end"], strict=True)
-        ]
-        found += zip(texts_of(result.batch), places, strict=True)
-    return found
+def drawn(obfuscator: Obfuscator, *batches: pa.RecordBatch, workers: int = 1) -> list[str]:
+    results = threads(workers)(obfuscator, batches)
+    return [text for result in results for text in texts_of(result.batch)]
 
 
 @given(
@@ -67,7 +57,7 @@ def with_places(
 @settings(deadline=None, max_examples=200)
 def test_equals_the_slow_reference(texts, which):
     notes = [(f"note {i}", f"patient {i // 2}", text) for i, text in enumerate(texts)]
-    assert with_places(OBFUSCATORS[which], batch_of(*notes)) == expected(CHANNELS[which], *notes)
+    assert drawn(OBFUSCATORS[which], batch_of(*notes)) == expected(CHANNELS[which], *notes)
     assert OBFUSCATORS[which](batch_of(*notes)).tally.balanced
 
 
@@ -77,17 +67,18 @@ def test_batches_workers_and_order_of_notes_change_nothing(which):
     right = expected(CHANNELS[which], *CORPUS)
     for rows, workers in ((7, 3), (60, 1)):
         batches = [batch_of(*CORPUS[i : i + rows]) for i in range(0, 60, rows)]
-        assert with_places(obfuscator, *batches, workers=workers) == right
-    assert with_places(obfuscator, batch_of(*CORPUS[::-1])) == right[::-1]
+        assert drawn(obfuscator, *batches, workers=workers) == right
+    assert drawn(obfuscator, batch_of(*CORPUS[::-1])) == right[::-1]
 
 
 @given(SENTENCES.map("".join), st.sampled_from(range(len(CHANNELS))))
 @settings(deadline=None, max_examples=150)
-def test_places_name_the_source_of_each_released_word(text, which):
-    """On the identity every released word is the word that stands at its place."""
-    channel = identity_channel(WORDS).under(**vars(CHANNELS[which].policy) | {"background": 0.0})
-    ((out, places),) = with_places(Obfuscator(channel, KEY, align=True), batch_of(("n", "p", text)))
-    assert words(out) == [text[start:end] for start, end in places]
+def test_released_spans_are_those_of_the_released_words(text, which):
+    """On the identity every released word is the word at its span."""
+    policy = CHANNELS[which].policy
+    channel = identity_channel(WORDS[:9]).under(layout=policy.layout, numbers=policy.numbers)
+    (out,) = drawn(Obfuscator(channel, KEY), batch_of(("n", "p", text)))
+    assert words(out) == [text[start:end] for start, end in channel.released_spans(text)]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.8])

@@ -191,7 +191,6 @@ COMMANDS = {
     "deidentify": ("deidentify",),
     "deidentified": ("release", "--as", "deidentified"),
     "obfuscated": ("release", "--as", "obfuscated"),
-    "coded": ("release", "--as", "coded"),
     "synthetic": ("release", "--as", "synthetic"),
 }
 SPANISH = list(FOREIGN.values())[:4]

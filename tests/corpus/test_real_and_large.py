@@ -1,6 +1,4 @@
-"""Real files, files larger than memory should notice, and the grammar against Python's own
-reader.
-"""
+"""Real files, files larger than memory should notice, and rows as Python's own reader sees them."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from hypothesis import strategies as st
 from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
-from clinveil.corpus.formats.delimited import Grammar
+from clinveil.corpus.formats.delimited import DelimitedSource
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import Writer, write_corpus
 
@@ -86,52 +84,29 @@ def test_a_real_file_with_ids_that_stand_twice(real_data: Callable[[str], Path])
         list(corpus.batches())
 
 
-# --- the grammar
-# -----------------------------------------------------------------------------------------------------
-
-COMMA = Grammar(b",")
-
-
-def python_rows(data: bytes) -> list[list[str]]:
-    return [row for row in csv.reader(io.StringIO(data.decode(), newline=""), strict=True) if row]
+# --- rows
+# ------------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=400, deadline=None, database=None)
 @given(st.text(st.sampled_from('a,"\n\r '), max_size=14))
-def test_the_grammar_agrees_with_pythons_strict_reader(text: str) -> None:
-    """Wherever Python's strict reader takes a text, so does the grammar, and sees the same rows and
-    fields.
-    """
-    data = text.encode() + b"\n"
-    whole = COMMA.complete(data) == len(data)
+def test_rows_and_fields_are_those_of_pythons_strict_reader(text: str) -> None:
+    """Pyarrow converts the rows; a text that the strict reader refuses is refused."""
+    data = "h,i\n" + text + "\n"
     try:
-        expected = python_rows(data)
+        rows = [row for row in csv.reader(io.StringIO(data, newline=""), strict=True) if row]
     except csv.Error:
-        assert not whole, "an unclosed quote, or text after a closed one"
-        return
-    assert whole
-    assert [[f.decode() for f in COMMA.fields(row)] for row in COMMA.rows(data)] == expected
-
-
-@settings(max_examples=200, deadline=None, database=None)
-@given(
-    st.lists(
-        st.lists(st.text(st.sampled_from('a,"\n\r é'), max_size=6), min_size=2, max_size=3),
-        max_size=4,
-    )
-)
-def test_every_beginning_of_good_text_may_go_on(rows: list[list[str]]) -> None:
-    buffer = io.StringIO(newline="")
-    csv.writer(buffer).writerows(rows)
-    data = buffer.getvalue().encode()
-    for cut in range(len(data)):
-        end = COMMA.complete(data[:cut])
-        assert COMMA.may_go_on(data[end:cut])
-
-
-@pytest.mark.parametrize("bad", [b'"a"b', b'x,"a" ,y', b'"a"b"', b'x,"a"b\ny'])
-def test_a_quote_out_of_place_may_not_go_on(bad: bytes) -> None:
-    assert not COMMA.may_go_on(bad)
+        rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.csv"
+        path.write_text(data, encoding="utf-8", newline="")
+        if any(len(row) != 2 for row in rows) or not rows:
+            with pytest.raises(InputError, match=r"a quote is|fields for 2 columns"):
+                list(DelimitedSource(path).read(["h", "i"]))
+            return
+        batches = list(DelimitedSource(path).read(["h", "i"]))
+    read = [list(row.values()) for batch in batches for row in batch.to_pylist()]
+    assert [[value or "" for value in row] for row in read] == rows[1:]
 
 
 @settings(max_examples=40, deadline=None)

@@ -56,12 +56,11 @@ def alone(dealt, vectors):
 
 
 def made(out):
-    """The bytes of the released parts, of crosswalk and alignment, and of the channel."""
+    """The bytes of the released parts, of the crosswalk, and of the channel."""
     vault = out / "vault"
     places = [
         vault / "refused/notes",
         vault / "crosswalk.parquet",
-        vault / "alignment.parquet",
         vault / "channel",
     ]
     return {

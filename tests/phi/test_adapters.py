@@ -124,8 +124,7 @@ class TestAnyAdapter:
     [
         ("nothing", UsageError, "unknown adapter"),
         ("hf", UsageError, "needs a folder"),
-        ("spacy", UsageError, "needs a folder"),
-        ("spacy:en_core_web_sm", InputError, "no such folder"),
+        ("presidio:en_core_web_sm", InputError, "no such folder"),
         ("hf:bert-base-cased", InputError, "no such folder"),
     ],
 )
@@ -134,9 +133,7 @@ def test_what_does_not_fit_is_one_line(spec, error, said):
         adapter_detector(spec)
 
 
-@pytest.mark.parametrize(
-    ("kind", "library"), [("spacy", "spacy"), ("hf", "transformers"), ("presidio", "spacy")]
-)
+@pytest.mark.parametrize(("kind", "library"), [("hf", "transformers"), ("presidio", "spacy")])
 def test_a_missing_library_is_a_missing_extra(kind, library, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setitem(sys.modules, "presidio_analyzer", None)
@@ -147,7 +144,7 @@ def test_a_missing_library_is_a_missing_extra(kind, library, monkeypatch, tmp_pa
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory):
     """A real spaCy pipeline on disk: entities by pattern."""
-    spacy = pytest.importorskip("spacy", reason="extra [spacy] is not installed")
+    spacy = pytest.importorskip("spacy", reason="extra [presidio] is not installed")
     language = spacy.blank("en")
     ruler = language.add_pipe("entity_ruler")
     patterns = {"PERSON": "Zwiyemi", "GPE": "Xanth", "DATE": "daily", "GADGET": "gizmo"}
@@ -155,22 +152,6 @@ def pipeline(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pipelines") / "site"
     language.to_disk(folder)
     return folder
-
-
-class TestSpacy:
-    def test_a_pipeline_from_disk(self, pipeline):
-        text = "Told Zwiyemi of\u200b Xanth daily; a gizmo."
-        detector = adapter_detector(f"spacy:{pipeline}")
-        assert found(detector, text) == [("Zwiyemi", "NAME"), ("Xanth", "CITY")]
-        assert detector.unknown == ["GADGET"]
-
-    def test_a_worker_loads_it_too(self, pipeline):
-        again = pickle.loads(pickle.dumps(adapter_detector(f"spacy:{pipeline}")))
-        assert found(again, "Zwiyemi") == [("Zwiyemi", "NAME")]
-
-    def test_a_folder_that_is_no_pipeline(self, tmp_path, pipeline):
-        with pytest.raises(InputError, match="cannot load a spaCy pipeline"):
-            adapter_detector(f"spacy:{tmp_path}")
 
 
 @pytest.fixture
@@ -197,7 +178,15 @@ class TestPresidio:
 
     def test_with_a_pipeline_it_finds_names(self, pipeline, detector):
         both = adapter_detector(f"presidio:{pipeline}")
-        assert ("Zwiyemi", "NAME") in found(both, "Told Zwiyemi.")
+        assert ("Zwiyemi", "NAME") in found(both, "Told\u200b Zwiyemi.")
+
+    def test_a_worker_loads_it_too(self, pipeline, detector):
+        again = pickle.loads(pickle.dumps(adapter_detector(f"presidio:{pipeline}")))
+        assert ("Zwiyemi", "NAME") in found(again, "Zwiyemi")
+
+    def test_a_folder_that_is_no_pipeline(self, tmp_path, detector):
+        with pytest.raises(InputError, match="cannot load a spaCy pipeline"):
+            adapter_detector(f"presidio:{tmp_path}")
 
     def test_it_works_in_a_corpus(self, detector):
         engine = Deidentifier.of(PhiSettings(also=("presidio",), mode="tag"), Key.from_seed(1))

@@ -426,7 +426,7 @@ def test_known_patients_without_a_note_are_counted(notes, tmp_path, capsys):
         (("--set", "propagate=none"), 0),
         (("--set", "propagate=most"), 2),
         (("--set", "also=nothing"), 2),
-        (("--set", "also=spacy:there_is_none"), 3),
+        (("--set", "also=presidio:there_is_none"), 3),
     ],
 )
 def test_how_finds_are_combined(notes, tmp_path, flags, code):

@@ -10,17 +10,16 @@ from clinveil.core.errors import InputError
 from clinveil.releases.earlier.vault import vault_table
 
 
-@pytest.mark.parametrize("name", ["crosswalk", "alignment"])
 @pytest.mark.parametrize("damage", [
     lambda path: path.unlink(),
     lambda path: path.write_bytes(path.read_bytes()[:40]),
     lambda path: pq.write_table(pq.read_table(path).drop_columns(["start"]), path),
 ])  # fmt: skip
-def test_a_damaged_crosswalk_or_alignment_is_none(tmp_path, name, damage):
-    path = tmp_path / f"{name}.parquet"
+def test_a_damaged_crosswalk_is_none(tmp_path, damage):
+    path = tmp_path / "crosswalk.parquet"
     pq.write_table(pa.table({"note_id": ["n"], "start": [[0]]}), path)
     damage(path)
     with pytest.raises(
-        InputError, match=f"{tmp_path.name}: the vault is damaged: {name} cannot be read"
+        InputError, match=f"{tmp_path.name}: the vault is damaged: crosswalk cannot be read"
     ):
-        list(vault_table(tmp_path, name))
+        list(vault_table(tmp_path, "crosswalk"))

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clinveil.attacks.text._full_names import NameIndex, own_names
-from clinveil.channel.tally import Tally
+from clinveil.attacks.text._full_names import FullNameIndex, own_names
+from clinveil.channel.tally import TokenTally
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Accounting
 from clinveil.releases.attack_gates import patient_gates
@@ -36,7 +36,7 @@ CLEAN = OutputCheck(
     unmatched=0,
     unaligned=0,
 )
-TALLY = Tally(notes=100, words=900, known=900, replaced=900, released=900)
+TALLY = TokenTally(notes=100, words=900, known=900, replaced=900, released=900)
 ROWS = Accounting(101, 100, Counter({"null text": 1}))
 
 
@@ -159,7 +159,7 @@ def scanned(n, leaks, *, others=()):
     patients = np.arange(n)
     for patient, name in [*((i, i) for i in range(leaks)), *others]:
         notes[patient] += [*NAMES[name], "and"]
-    index = NameIndex(NAMES[:n], rng, replicates=1)
+    index = FullNameIndex(NAMES[:n], rng, replicates=1)
     return own_names(index, patients, [index.search(patients, notes)], rng)
 
 

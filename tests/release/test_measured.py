@@ -17,14 +17,13 @@ from clinveil.attacks.channel.inversion import Inversion
 from clinveil.attacks.text.identifiers import Identifiers
 from clinveil.attacks.text.linkage import Linkage
 from clinveil.attacks.text.uniqueness import Uniqueness
-from clinveil.channel.apply import ALIGNMENT
 from clinveil.channel.channel import Channel
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import memory_corpus, rows
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.releases.attack_gates import patient_gates
-from clinveil.releases.crosswalk import CROSSWALK, TableWriter, VaultTable
+from clinveil.releases.crosswalk import CROSSWALK, TableWriter
 from clinveil.releases.measured import measured
 from clinveil.stats.findings import clustered_share
 from clinveil.vectors.count import count_words
@@ -37,14 +36,13 @@ WORDS = np.array([f"{a}{b}o" for a in "bcdfghjklm" for b in "aeiouyrlst"])
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
-    """Notes of which some released ones share a run with their source, their ids, and places; not
-    yet measured.
+    """Notes of which some released ones share a run with their source, their ids, not yet
+    measured.
     """
     rng = np.random.default_rng(11)
     source = []
     released = []
     walk = []
-    places = []
     for patient in range(PATIENTS):
         shared = int(rng.integers(0, 12))
         for note in range(NOTES):
@@ -55,9 +53,7 @@ def case(tmp_path_factory):
             source.append((old, f"p{patient}", " ".join(words)))
             released.append((new, f"q{patient}", " ".join(drawn)))
             walk.append((old, f"p{patient}", new, f"q{patient}"))
-            places.append((old, list(range(LENGTH)), list(range(1, LENGTH + 1))))
     crosswalk = pa.record_batch(list(map(list, zip(*walk, strict=True))), schema=CROSSWALK)
-    alignment = pa.record_batch(list(map(list, zip(*places, strict=True))), schema=ALIGNMENT)
     original = memory_corpus(source)
     counts = count_words(original, tmp_path_factory.mktemp("counts"))
     order = np.random.default_rng(1).permutation(len(released))
@@ -67,12 +63,9 @@ def case(tmp_path_factory):
         "released": memory_corpus([released[i] for i in order]),
     }
     vault = tmp_path_factory.mktemp("vault")
-    for name, table in (("crosswalk", crosswalk), ("alignment", alignment)):
-        with TableWriter(vault / f"{name}.parquet") as file:
-            file.write(table)
-    return Context(
-        **sides, counts=counts, alignment=VaultTable(vault / "alignment.parquet").batches
-    ), vault
+    with TableWriter(vault / "crosswalk.parquet") as file:
+        file.write(crosswalk)
+    return Context(**sides, counts=counts), vault
 
 
 def drawn(case, tmp_path, words=PATIENTS * NOTES * LENGTH // 4, salt=b"salt", **more):
@@ -132,9 +125,6 @@ def test_all_sides_hold_the_same_whole_patients(case, tmp_path):
     some = seen.context
     assert ids(some.released) == set(some.notes)
     assert ids(some.original) == ids(some.entered) == set(some.notes.values())
-    assert {i for batch in some.alignment() for i in batch.column("note_id").to_pylist()} == set(
-        some.notes.values()
-    )
     assert len(some.notes) == NOTES * len(some.patients)
     assert 10 < len(some.patients) < 60
     notes = f"{len(some.notes)} of {PATIENTS * NOTES}"
@@ -155,20 +145,19 @@ def test_part_files_are_copied_where_they_are_read(case, tmp_path):
         for part in range(3):
             pq.write_table(table.slice(120 * part, 120), tmp_path / side / f"{part}.parquet")
         parts[side] = open_corpus(tmp_path / side)
-    for name in ("crosswalk", "alignment"):
-        (tmp_path / f"{name}.parquet").mkdir()
-        table = pq.read_table(vault / f"{name}.parquet")
-        for part in range(3):
-            pq.write_table(
-                table.slice(120 * part, 120), tmp_path / f"{name}.parquet" / f"part-{part}.parquet"
-            )
+    (tmp_path / "crosswalk.parquet").mkdir()
+    table = pq.read_table(vault / "crosswalk.parquet")
+    for part in range(3):
+        pq.write_table(
+            table.slice(120 * part, 120), tmp_path / "crosswalk.parquet" / f"part-{part}.parquet"
+        )
 
     def over(function, items):
         sent.append(list(items))
         return map(function, sent[-1])
 
     seen = measured(replace(whole, **parts), tmp_path, 2700, b"salt", tmp_path / "some", over)
-    assert list(map(len, sent)) == [3] * 5
+    assert list(map(len, sent)) == [3] * 4
     one = drawn(case, tmp_path).context
     other = seen.context
     assert (one.notes, one.patients, drawn(case, tmp_path).drawn) == (
@@ -178,7 +167,6 @@ def test_part_files_are_copied_where_they_are_read(case, tmp_path):
     )
     for side in ("original", "entered", "released"):
         assert sorted(rows(getattr(one, side))) == sorted(rows(getattr(other, side)))
-    assert pa.Table.from_batches(one.alignment()) == pa.Table.from_batches(other.alignment())
 
 
 def test_the_key_decides_who_is_drawn(case, tmp_path):

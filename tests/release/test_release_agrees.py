@@ -62,17 +62,8 @@ def sides(desk):
         desk / "out/release", desk / "out/vault", desk / "demo/notes.parquet", patients=people
     )
     entered = {note.note_id: note.text for note in rows(both.entered)}
-    places = {}
-    for batch in both.alignment():
-        for note_id, *at in zip(
-            *(batch.column(name).to_pylist() for name in ("note_id", "start", "end")), strict=True
-        ):
-            places[note_id] = list(zip(*at, strict=True))
     ids = {note.note_id: both.notes[note.note_id] for note in rows(both.released)}
-    notes = [
-        (words(note.text), entered[ids[note.note_id]], places[ids[note.note_id]])
-        for note in rows(both.released)
-    ]
+    notes = [(words(note.text), entered[ids[note.note_id]]) for note in rows(both.released)]
     return told, both.channel, notes
 
 
@@ -90,8 +81,9 @@ def test_the_page_and_the_manifest_name_the_policy_of_the_channel(desk, sides):
 def test_every_released_word_is_an_output_of_the_channel_for_its_word(sides):
     _, channel, notes = sides
     pairs = Counter()
-    for released, entered, places in notes:
-        pairs.update(zip((lookup_form(entered[a:b]) for a, b in places), released, strict=True))
+    for released, entered in notes:
+        spans = channel.released_spans(entered)
+        pairs.update(zip((lookup_form(entered[a:b]) for a, b in spans), released, strict=True))
     inputs = [channel.ids.get(word, channel.unknown) for word, _ in pairs]
     outputs = [channel.ids[word] for _, word in pairs]
     possible = np.asarray(channel.matrix()[inputs, outputs]).ravel() > 0
@@ -103,7 +95,7 @@ def test_words_stand_beside_their_own_source():
     """On the identity each word stands beside itself."""
     text = "The patient, Mary Jones, has pain. No fever in 12 days."
     notes = [samples.Source(f"n{i}", "p", [(text, text, False)]) for i in range(3)]
-    obfuscator = Obfuscator(identity_channel(words(text)), Key.from_seed(1), align=True)
+    obfuscator = Obfuscator(identity_channel(words(text)), Key.from_seed(1))
     for note in samples.aligned(notes, obfuscator):
         shown = [(token.source.lower(), token.released) for token in note.tokens]
         assert [pair for pair in shown if pair[1]] == [(word, word) for word in words(text)]

@@ -56,7 +56,6 @@ def test_two_trees(desk):
         "neighbours",
         "channel",
         "crosswalk.parquet",
-        "alignment.parquet",
         "report.html",
     } <= {p.name for p in vault.iterdir()}
     assert not (vault / "work").exists()
@@ -110,11 +109,6 @@ def test_released_text_is_plain_words_of_enough_patients(desk):
     # enough users.
     rare = {w for w, patients in users.items() if len(patients) < 3}
     assert len(rare) < 0.05 * len(channel)
-
-
-def test_one_draw_a_patient_and_word(desk):
-    source = pq.read_table(desk / "out/vault/alignment.parquet")
-    assert source.num_rows == pq.read_table(desk / "out/release/notes.parquet").num_rows
 
 
 def test_findings_and_manifests_agree(desk):

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from clinveil.channel.apply import ALIGNMENT
-from clinveil.core.tokens import word_spans
+from clinveil.channel.channel import identity_channel
+from clinveil.core.tokens import word_spans, words
 from clinveil.corpus.corpus import MemoryCorpus
 from clinveil.utility.evaluations.transfer import useful
 from clinveil.utility.labelled import WrongNotes
@@ -54,14 +54,14 @@ def corpus(rows, label="label"):
     )
 
 
-def measured(real, released, labels=("label",), paired=True, alignment=None):
+def measured(real, released, labels=("label",), paired=True, channel=None):
     ids = {row[0]: row[0] for row in released} if paired else None
     sides = Sides(
         corpus(real),
         corpus(released),
         entered=corpus(real),
         notes=ids,
-        alignment=alignment,
+        channel=channel,
         workers=1,
     )
     return {finding.measure: finding for finding in useful(sides, labels, ("lr",))}
@@ -86,10 +86,9 @@ def held_out_findings(real, released, tested, paired=True, labels=("label",), un
 TESTED = [f"p{i}" for i in range(0, 100, 4)]
 
 
-def aligned(rows):
-    """The alignment of a release that writes one word for each word of the source, in order."""
-    spans = [(n, *map(list, zip(*word_spans(text), strict=True))) for n, _, text, _ in rows]
-    return pa.record_batch(list(map(list, zip(*spans, strict=True))), schema=ALIGNMENT)
+def word_by_word(rows):
+    """A channel that writes one word for each word of the source."""
+    return identity_channel(sorted({form for _, _, text, _ in rows for form in words(text)}))
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +129,7 @@ def test_words_drawn_per_label_have_a_share_of_about_zero(same):
     )
     assert [len(text.split()) for text in drawn] == [len(text.split()) for text in texts]
     released = list(zip(ids, patients, drawn, labels, strict=True))
-    found = measured(rows, released, alignment=lambda: iter([aligned(rows)]))
+    found = measured(rows, released, channel=word_by_word(rows))
     for name in ("utility.sequence", "utility.language_model"):
         assert found[name].value < 0.15, name
     transfer = found["utility.transfer"]
@@ -149,20 +148,20 @@ def test_labels_at_random_have_no_share():
         )
 
 
-def test_the_alignment_carries_labels_to_words_that_no_rule_knows():
+def test_source_words_carry_labels_to_words_that_no_rule_knows():
     rows = notes()
     coded = [
         (n, p, " ".join(text[a:b][::-1] + "q" for a, b in word_spans(text)), label)
         for n, p, text, label in rows
     ]
-    batch = aligned(rows)
+    channel = word_by_word(rows)
     by_rules = measured(rows, coded, labels=())["utility.sequence"]
     assert by_rules.value is None and "negated words" in by_rules.detail["why"]
-    carried = measured(rows, coded, labels=(), alignment=lambda: iter([batch]))["utility.sequence"]
+    carried = measured(rows, coded, labels=(), channel=channel)["utility.sequence"]
     assert (
-        carried.detail["labels_by_alignment"] and carried.detail["score"] < 0.75
+        carried.detail["labels_of_source"] and carried.detail["score"] < 0.75
     )  # other words teach nothing
-    unchanged = measured(rows, rows, labels=(), alignment=lambda: iter([batch]))["utility.sequence"]
+    unchanged = measured(rows, rows, labels=(), channel=channel)["utility.sequence"]
     assert unchanged.value == pytest.approx(1, abs=0.05)
 
 

@@ -112,7 +112,7 @@ def columns(table):
 
 
 def test_threads_change_nothing(monkeypatch):
-    monkeypatch.setattr("clinveil.vectors.search._QUERIES", 300)
+    monkeypatch.setattr("clinveil.vectors.search._PRODUCTS", 225_000)  # blocks of 300
     rng = np.random.default_rng(3)
     matrix = np.round(rng.standard_normal((1500, 12)), 1)
     eligible = rng.random(1500) < 0.5

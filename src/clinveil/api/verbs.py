@@ -74,9 +74,9 @@ def release(
             channel and settings.
         say: receives the lines that the command prints to stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores:
-            `patients`, `label`, `n`, `epochs`, …; tables of the TOML file as dictionaries
-            (`lm={"model": "lstm"}`). `workers` is 1 here; with more, a script needs `if __name__ ==
-            "__main__":`.
+            `patients`, `label`, `n`, `epochs`, `background`, …; tables of the TOML file as
+            dictionaries (`lm={"model": "lstm"}`). `workers` is 1 here; with more, a script needs
+            `if __name__ == "__main__":`.
 
     Returns:
         `refused`, `gates` and `findings`, and the paths `folder.release` and `folder.vault`.

@@ -43,7 +43,7 @@ every finding.
 
 
 @dataclass(frozen=True, eq=False)
-class AlignedNote:
+class NoteRows:
     """One released note with the source word of each released word; words without a known source
     are left out.
 
@@ -51,13 +51,11 @@ class AlignedNote:
         outputs: (n,) rows of `channel.words`, in released order.
         truth: (n,) rows of the source words; `channel.unknown` for a word outside the vocabulary.
             Secret: adversaries may use it in `AdversaryView.pairs` only.
-        positions: (n,) word offsets in the source note. Secret.
         patient: number of the patient.
     """
 
     outputs: Ints
     truth: Ints
-    positions: Ints
     patient: int
 
     def __len__(self) -> int:
@@ -84,10 +82,10 @@ class AdversaryView:
     """
 
     channel: Channel
-    notes: Sequence[AlignedNote]
+    notes: Sequence[NoteRows]
     released: Sequence[Ints] = ()
     others: Sequence[Ints] = ()
-    pairs: Sequence[AlignedNote] = ()
+    pairs: Sequence[NoteRows] = ()
     counts: Ints | None = None
     threads: int = 1
     scratch: Path | None = None

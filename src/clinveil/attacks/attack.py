@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from inspect import getdoc
@@ -27,7 +27,6 @@ from clinveil.core.words import MeasureText, first_paragraph, read_words
 from clinveil.scale import Map, serial
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.random import Generator
 
     from clinveil.channel.channel import Channel
@@ -48,9 +47,7 @@ class Context:
         original, released: notes before and after protection. entered: notes as they entered the
             channel.
         others: plain-text notes of other patients that the attacker has.
-        public: public texts about the same patients that the attacker has. alignment: for each
-            source note, the positions of the words behind its released ones
-            (`channel.apply.ALIGNMENT`).
+        public: public texts about the same patients that the attacker has.
         notes, patients: released id -> source id. known: patients of the feed, by id.
         vectors: word vector models to be released. names: full names, first name first.
         codes: code -> words of its description.
@@ -59,8 +56,8 @@ class Context:
         test_patients: patients of `original` that utility is tested on. unread: whether it is known
             that no model of the release has read their notes.
         keep: columns released unchanged. scratch: private folder for temporary text, such as the
-            vault; None: the system's temporary folder. workers: threads. over: map for attacks that
-            read all notes. No finding depends on them. say: receives progress lines.
+            vault; None: the system's temporary folder. workers: threads. executor: map for attacks
+            that read all notes. No finding depends on them. say: receives progress lines.
     """
 
     channel: Channel | None = None
@@ -70,7 +67,6 @@ class Context:
     entered: Corpus | None = None
     others: Corpus | None = None
     public: Corpus | None = None
-    alignment: Callable[[], Iterator[pa.RecordBatch]] | None = field(default=None, repr=False)
     notes: Mapping[str, str] | None = field(default=None, repr=False)
     patients: Mapping[str, str] | None = field(default=None, repr=False)
     known: Mapping[str, Patient] | None = field(default=None, repr=False)
@@ -86,7 +82,7 @@ class Context:
     keep: tuple[str, ...] = ()
     scratch: Path | None = field(default=None, repr=False)
     workers: int = 2
-    over: Map = field(default=serial, repr=False)
+    executor: Map = field(default=serial, repr=False)
     say: Say = lambda line: None
 
     @cached_property

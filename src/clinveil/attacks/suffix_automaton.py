@@ -187,7 +187,9 @@ class SuffixAutomaton:
         table = np.full(1 << int(6 * n + 4).bit_length(), -1, dtype=np.int32)
         edges = np.zeros((3 * n + 2, 4), dtype=np.int32)
         prefix = np.zeros(ids.size, dtype=np.int32)
-        head, length, link = (np.full(2 * n + 1, value, dtype=np.int32) for value in (-1, 0, 0))
+        head = np.full(2 * n + 1, -1, dtype=np.int32)
+        length = np.full(2 * n + 1, 0, dtype=np.int32)
+        link = np.full(2 * n + 1, 0, dtype=np.int32)
         link[0] = _NONE
         states = _build(ids, _Graph(table, edges, head, length, link, prefix))
         self._graph = _Graph(

@@ -1,1 +1,1 @@
-"""Token mechanisms: each compiles to one `Channel`; `apply.py` is the hot loop."""
+"""Replace words by draws from a `Channel`; `apply.py` is the hot loop."""

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.channel.arrays import Notes, Options, Places, Released, Tables, Words64
+from clinveil.channel.arrays import NoteArrays, Options, Words64
 from clinveil.channel.channel import Channel
 from clinveil.channel.kernel import obfuscate_texts
 from clinveil.channel.tables import SipKey, key_words, siphash_strings, string_buffers, tables_of
-from clinveil.channel.tally import Tally, tally_of
+from clinveil.channel.tally import TokenTally, tally_of
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize
@@ -28,57 +28,36 @@ from clinveil.corpus.corpus import NOTE_ID, TEXT
 
 NULL_TEXT = "null text"
 BROKEN_TEXT = "not valid UTF-8"
-ALIGNMENT = pa.schema(
-    [(NOTE_ID, pa.string()), ("start", pa.list_(pa.int32())), ("end", pa.list_(pa.int32()))]
-)
 
 
 @dataclass(frozen=True)
-class Obfuscated:
+class ObfuscatedBatch:
     """One batch of released notes.
 
     Attributes:
         batch: the written rows, with the columns of the input.
         tally: counts of tokens and notes by outcome.
-        alignment: for the vault: one row per note with the code points [start, end) of the source
-            word of each released word, in the order of `tokens.words` of the released text; None
-            unless requested.
     """
 
     batch: pa.RecordBatch = field(repr=False)
-    tally: Tally
-    alignment: pa.RecordBatch | None = field(default=None, repr=False)
-
-    def aligned_texts(self) -> Iterator[tuple[str, list[int], list[int]]]:
-        """Yield each released text with starts and ends of its source words. Raises ValueError
-        without alignment.
-        """
-        if self.alignment is None:
-            raise ValueError("the notes were not aligned")
-        columns = (
-            self.batch.column(TEXT),
-            self.alignment.column("start"),
-            self.alignment.column("end"),
-        )
-        return zip(*(column.to_pylist() for column in columns), strict=True)
+    tally: TokenTally
 
 
 class Obfuscator:
     """Replace every word of a batch of notes by a draw from a channel; thread-safe.
 
     Args:
-        channel: the compiled mechanism with its policy.
+        channel: the channel with its policy.
         key: the secret key of all draws.
-        align: also return the alignment.
 
     Raises:
         InputError: an output is not a single word in lookup form, or background draws have no pool.
     """
 
-    def __init__(self, channel: Channel, key: Key, *, align: bool = False) -> None:
+    def __init__(self, channel: Channel, key: Key) -> None:
         self.channel = channel
         policy = channel.policy
-        if policy.background > 0 and not channel.speaks[channel.unknown]:
+        if policy.background > 0 and not channel.has_output[channel.unknown]:
             raise InputError(
                 "background draws need a pool of common words", hint="use --unknown pool"
             )
@@ -91,47 +70,32 @@ class Obfuscator:
             keep_layout=policy.layout == "keep",
             end_sentences=policy.layout == "sentences",
             mask_numbers=policy.numbers == "mask",
-            align=align,
             background=float(policy.background),
         )
 
-    def __call__(self, batch: pa.RecordBatch) -> Obfuscated:
+    def __call__(self, batch: pa.RecordBatch) -> ObfuscatedBatch:
         """Obfuscate a batch with the columns of a corpus. Raises InputError for a null note id."""
         batch, skipped = readable(batch)
         texts = _strings(batch, TEXT)
         data, offsets = string_buffers(texts)
         rows = non_ascii_rows(texts, self.channel.ids)
-        notes = Notes(data=data, offsets=offsets, keys=self._keys(batch), rows=rows)
-        out = _obfuscate(notes, self._tables, self._options)
+        notes = NoteArrays(data=data, offsets=offsets, keys=self._keys(batch), rows=rows)
+        text_bytes, ends, counts = obfuscate_texts(notes, self._tables, self._options)
         text = pa.LargeStringArray.from_buffers(
-            len(texts), pa.py_buffer(out.offsets), pa.py_buffer(out.data)
+            len(texts), pa.py_buffer(ends), pa.py_buffer(text_bytes)
         )
         field = batch.schema.field(TEXT).with_type(pa.large_string())
         released = batch.set_column(batch.schema.get_field_index(TEXT), field, text)
-        alignment = _alignment(batch.column(NOTE_ID), out) if self._options.align else None
-        return Obfuscated(
-            released, tally_of(out.counts.tolist(), batch.num_rows, skipped), alignment
-        )
+        return ObfuscatedBatch(released, tally_of(counts.tolist(), batch.num_rows, skipped))
 
     def _keys(self, batch: pa.RecordBatch) -> Words64:
-        """Return `Notes.keys`: keyed hashes of the note ids."""
+        """Return `NoteArrays.keys`: keyed hashes of the note ids."""
         ids = _strings(batch, NOTE_ID)
         if ids.null_count:
             raise InputError("a note has no id", hint="every row needs a value in the id column")
         data, offsets = string_buffers(ids)
         halves = [siphash_strings(secret, data, offsets) for secret in self._secrets]
         return np.stack(halves, axis=1)
-
-
-def _obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
-    """Obfuscate a batch of valid UTF-8."""
-    n_notes = notes.offsets.size - 1
-    # Words are separated, so there are at most (bytes + notes) / 2 of them.
-    most = int(notes.offsets[-1] - notes.offsets[0] + n_notes) // 2
-    size = most if how.align else 0
-    places = Places(np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32))
-    data, offsets, aligned, counts = obfuscate_texts(notes, tables, how, places)
-    return Released(data, offsets, places, aligned, counts)
 
 
 def _secret(key: Key, purpose: str) -> SipKey:
@@ -168,20 +132,11 @@ def _decodes(raw: bytes) -> bool:
     return True
 
 
-def _alignment(ids: pa.Array, out: Released) -> pa.RecordBatch:
-    places = pa.array(out.aligned.astype(np.int32))
-    lists = [
-        pa.ListArray.from_arrays(places, pa.array(points[: out.aligned[-1]]))
-        for points in out.places
-    ]
-    return pa.record_batch([ids.cast(pa.string()), *lists], schema=ALIGNMENT)
-
-
 _CACHED = 64  # characters of the longest piece of text with cached words
 
 
 def non_ascii_rows(texts: pa.LargeStringArray, ids: Mapping[str, int]) -> Ints:
-    """Return the rows (-1 if unknown) of the non-ASCII words in order: `Notes.rows`.
+    """Return the rows (-1 if unknown) of the non-ASCII words in order: `NoteArrays.rows`.
 
     Their lookup form needs Unicode normalisation and case folding, which the compiled loop does not
     have.

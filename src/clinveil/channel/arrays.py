@@ -15,7 +15,7 @@ Bytes = NDArray[np.uint8]
 Words64 = NDArray[np.uint64]
 
 
-class Notes(NamedTuple):
+class NoteArrays(NamedTuple):
     """A batch of notes.
 
     Attributes:
@@ -30,7 +30,7 @@ class Notes(NamedTuple):
     rows: Ints
 
 
-class Tables(NamedTuple):
+class ChannelTables(NamedTuple):
     """Lookup tables of a channel.
 
     Attributes:
@@ -62,39 +62,10 @@ class Options(NamedTuple):
     Attributes:
         keep_layout, end_sentences: `Policy.layout` is "keep" or "sentences". mask_numbers: write
             one `#` per digit.
-        align: return source offsets of words. background: as in `Policy`.
+        background: as in `WritingPolicy`.
     """
 
     keep_layout: bool
     end_sentences: bool
     mask_numbers: bool
-    align: bool
     background: float
-
-
-class Places(NamedTuple):
-    """Offsets of each released word, (n,) up to `Released.aligned[-1]`; empty unless requested.
-
-    Attributes:
-        starts, ends: int32, code points of its source word.
-    """
-
-    starts: SmallInts
-    ends: SmallInts
-
-
-class Released(NamedTuple):
-    """Result of the token loop.
-
-    Attributes:
-        data, offsets: uint8 and (n + 1,) int64, the released texts.
-        places: of the released words. aligned: (n + 1,) int64, offsets of the notes in these
-            arrays.
-        counts: (COUNTERS,) int64, tokens by outcome (`tally.py`).
-    """
-
-    data: Bytes
-    offsets: Ints
-    places: Places
-    aligned: Ints
-    counts: Ints

@@ -1,6 +1,4 @@
-"""Build a channel from word vectors: floor, neighbours, mechanism, policy, kept and dropped
-words.
-"""
+"""Build a channel from word vectors: floor, neighbours, policy, kept and dropped words."""
 
 from __future__ import annotations
 

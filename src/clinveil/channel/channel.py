@@ -1,4 +1,4 @@
-"""`Channel`, P(output | input) over a vocabulary: the result of every token mechanism."""
+"""`Channel`, P(output | input) over a vocabulary: how words are replaced."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
-from clinveil.channel.policy import PLAIN, Policy
+from clinveil.channel.policy import PLAIN, WritingPolicy
+from clinveil.core.tokens import lookup_form, word_spans
 from clinveil.core.tokens import words as words_of
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
 
@@ -110,7 +111,7 @@ class Channel:
     mechanism: str = "neighbours"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     kept: frozenset[str] = field(default=frozenset(), repr=False)
-    policy: Policy = PLAIN
+    policy: WritingPolicy = PLAIN
 
     def __post_init__(self) -> None:
         n_words = len(self.words)
@@ -164,8 +165,8 @@ class Channel:
         return read_only_view(np.repeat(np.arange(len(self.words) + 1), np.diff(self.indptr)))
 
     @cached_property
-    def speaks(self) -> Mask:
-        """Rows with at least one output, (n_words + 1,) bool."""
+    def has_output(self) -> Mask:
+        """Rows with at least one output, (n_words + 1,) bool; tokens of other rows are dropped."""
         return read_only_view(np.diff(self.indptr) > 0)
 
     @cached_property
@@ -195,6 +196,16 @@ class Channel:
         """
         return bool(usable([self.words[i] for i in np.unique(self.indices).tolist()]).all())
 
+    def released_spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the spans of the words of a text that are released, in order: one per released
+        word.
+        """
+        return [
+            (start, end)
+            for start, end in word_spans(text)
+            if self.has_output[self.ids.get(lookup_form(text[start:end]), self.unknown)]
+        ]
+
     def outputs(self, prior: NDArray[Any]) -> Doubles:
         """Return the expected frequency of each output, (n_words,), for a prior of (n_words,) or
         (n_words + 1,).
@@ -204,7 +215,7 @@ class Channel:
         mass = self._over_rows(prior)
         share = self.policy.background
         own = np.asarray(self.matrix().T @ mass, dtype=np.float64)
-        return (1.0 - share) * own + share * (mass @ self.speaks) * self.pool if share else own
+        return (1.0 - share) * own + share * (mass @ self.has_output) * self.pool if share else own
 
     def _over_rows(self, prior: NDArray[Any]) -> Doubles:
         return np.pad(prior.astype(np.float64), (0, len(self.words) + 1 - len(prior)))
@@ -275,7 +286,7 @@ class Channel:
         return mixed
 
     def under(self, **policy: Any) -> Channel:
-        """Return the channel with some fields of its `Policy` replaced."""
+        """Return the channel with some fields of its `WritingPolicy` replaced."""
         return replace(self, policy=replace(self.policy, **policy))
 
     def keeping(self, words: Iterable[str]) -> Channel:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.policy import Policy
+from clinveil.channel.policy import WritingPolicy
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder, save_array
@@ -34,7 +34,7 @@ def save_channel(channel: Channel, path: Path) -> None:
         (folder / "meta.json").write_text(json.dumps(_meta(channel), indent=1), encoding="utf-8")
 
 
-def load_channel(path: Path, policy: Policy | None = None) -> Channel:
+def load_channel(path: Path, policy: WritingPolicy | None = None) -> Channel:
     """Read a channel; its policy is not stored and is passed separately.
 
     Raises InputError if the folder does not contain a valid channel.
@@ -52,7 +52,7 @@ def load_channel(path: Path, policy: Policy | None = None) -> Channel:
             mechanism=meta["mechanism"],
             parameters=meta["parameters"],
             kept=frozenset(meta["kept"]),
-            policy=policy or Policy(),
+            policy=policy or WritingPolicy(),
         )
     except (OSError, ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
         # Messages of `Channel`, and of NumPy about shapes; others may contain a word.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clinveil.channel.arrays import Bytes, Notes, Options, Places, Tables, Words64
+from clinveil.channel.arrays import Bytes, ChannelTables, NoteArrays, Options, Words64
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Ints, SmallInts
 
@@ -24,14 +24,14 @@ _NUMBER = 2
 _SPACE = 3
 _PUNCT = 4
 _IGNORABLE = 5
-# Indices of counters: the fields of `Tally` from `words` to `released`, in order.
+# Indices of counters: the fields of `TokenTally` from `words` to `released`, in order.
 WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED = range(
     12
 )
 RELEASED = 12
 COUNTERS = 13
-# State of the loop: token counts, then bytes written, words released, non-ASCII words read.
-WRITTEN, ALIGNED, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 4)
+# State of the loop: token counts, then bytes written, non-ASCII words read.
+WRITTEN, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 3)
 # XORed with the input of background draws.
 _COIN = np.uint64(0x9E3779B97F4A7C15)
 _MIXED = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -47,9 +47,15 @@ _BLANK = 1
 _LINE = 2
 _FNV_START = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
-_8, _11, _13, _16, _17, _21, _32, _56, _64 = (
-    np.uint64(bits) for bits in (8, 11, 13, 16, 17, 21, 32, 56, 64)
-)
+_8 = np.uint64(8)
+_11 = np.uint64(11)
+_13 = np.uint64(13)
+_16 = np.uint64(16)
+_17 = np.uint64(17)
+_21 = np.uint64(21)
+_32 = np.uint64(32)
+_56 = np.uint64(56)
+_64 = np.uint64(64)
 _UNIT = 2.0**-53
 _LOW = np.uint64(0xFFFFFFFF)
 _V0 = np.uint64(0x736F6D6570736575)
@@ -219,7 +225,7 @@ def _slot(value: np.uint64, slots: SmallInts) -> np.int64:
 
 
 @helper
-def _find(tables: Tables, text: Bytes, start: int, end: int, value: np.uint64) -> int:
+def _find(tables: ChannelTables, text: Bytes, start: int, end: int, value: np.uint64) -> int:
     """Return the row of the ASCII word text[start:end] with table hash `value`; -1 if unknown."""
     slot = _slot(value, tables.slots)
     while tables.slots[slot] != 0:
@@ -237,7 +243,7 @@ def _find(tables: Tables, text: Bytes, start: int, end: int, value: np.uint64) -
 
 
 @helper
-def _look_up(notes: Notes, tables: Tables, token: Token, state: Ints) -> int:
+def _look_up(notes: NoteArrays, tables: ChannelTables, token: Token, state: Ints) -> int:
     """Return a word's row, -1 if unknown."""
     start, end, is_ascii, value = token
     if is_ascii:
@@ -247,7 +253,7 @@ def _look_up(notes: Notes, tables: Tables, token: Token, state: Ints) -> int:
 
 
 @helper
-def _draw(tables: Tables, row: int, bits: np.uint64) -> int:
+def _draw(tables: ChannelTables, row: int, bits: np.uint64) -> int:
     """Draw an output from a row with 64 random bits; -1 if the row is empty."""
     first = tables.indptr[row]
     size = np.uint64(tables.indptr[row + 1] - tables.indptr[row])
@@ -264,7 +270,7 @@ def _draw(tables: Tables, row: int, bits: np.uint64) -> int:
 
 @helper
 def _draw_mixed(
-    tables: Tables, row: int, share: float, k0: np.uint64, k1: np.uint64, position: np.uint64
+    tables: ChannelTables, row: int, share: float, k0: np.uint64, k1: np.uint64, position: np.uint64
 ) -> int:
     """Draw an output for a word: with probability `share` from the pool, unless that is the word
     itself.
@@ -287,7 +293,13 @@ def _draw_mixed(
 
 @helper
 def _draw_word(
-    notes: Notes, note: int, tables: Tables, how: Options, token: Token, position: int, state: Ints
+    notes: NoteArrays,
+    note: int,
+    tables: ChannelTables,
+    options: Options,
+    token: Token,
+    position: int,
+    state: Ints,
 ) -> int:
     """Return the output of a word, -1 if not written; update the counts."""
     row = _look_up(notes, tables, token, state)
@@ -296,7 +308,7 @@ def _draw_word(
     row = tables.offsets.size - 1 if row < 0 else row
     k0 = notes.keys[note, 0]
     k1 = notes.keys[note, 1]
-    drawn = _draw_mixed(tables, row, how.background, k0, k1, np.uint64(position))
+    drawn = _draw_mixed(tables, row, options.background, k0, k1, np.uint64(position))
     is_kept = drawn == row and tables.kept[drawn]
     state[DROPPED if drawn < 0 else KEPT if is_kept else REPLACED] += 1
     state[SELF] += drawn == row and not is_kept
@@ -305,7 +317,7 @@ def _draw_word(
 
 @helper
 def _read(
-    text: Bytes, i: int, end: int, tables: Tables
+    text: Bytes, i: int, end: int, tables: ChannelTables
 ) -> tuple[np.int64, int, int, bool, np.uint64]:
     """Return the token at byte i: kind, end, number of code points, a flag, and the table hash of
     an ASCII word.
@@ -324,21 +336,12 @@ def _read(
 
 
 @helper
-def _align(places: Places, how: Options, state: Ints, start: int, end: int) -> None:
-    """Record the source offsets of a released word; update the counts."""
-    if how.align:
-        places.starts[state[ALIGNED]] = start
-        places.ends[state[ALIGNED]] = end
-    state[ALIGNED] += 1
-
-
-@helper
-def _mark(kind: np.int64, is_ascii: bool, how: Options, state: Ints) -> tuple[bool, bool]:
+def _mark(kind: np.int64, is_ascii: bool, options: Options, state: Ints) -> tuple[bool, bool]:
     """Return whether a token that is not a word is masked, and whether it is copied; update the
     counts.
     """
-    masked = how.mask_numbers and kind == _NUMBER
-    copied = how.keep_layout and kind == _PUNCT and is_ascii
+    masked = options.mask_numbers and kind == _NUMBER
+    copied = options.keep_layout and kind == _PUNCT and is_ascii
     state[NUMBERS if kind == _NUMBER else PUNCT if kind == _PUNCT else OTHER] += 1
     state[MASKED] += masked
     state[COPIED] += copied
@@ -373,7 +376,7 @@ def _stop(
 
 @helper
 def _obfuscate_note(
-    notes: Notes, note: int, tables: Tables, how: Options, data: Bytes, places: Places, state: Ints
+    notes: NoteArrays, note: int, tables: ChannelTables, options: Options, data: Bytes, state: Ints
 ) -> bool:
     """Write one note into `data` from `state[WRITTEN]` on; return whether it fits."""
     i = notes.offsets[note]
@@ -382,7 +385,6 @@ def _obfuscate_note(
     last = np.int64(_NOTHING)
     gap = 0
     position = 0
-    point = 0
     at_stop = False
     is_open = False
     while i < end:
@@ -391,13 +393,12 @@ def _obfuscate_note(
         masked = False
         copied = False
         kind, i, points, flag, value = _read(notes.data, i, end, tables)
-        point += points
         if kind == _SPACE:
             gap = max(gap, _LINE if flag else _BLANK)
-            stopped = (
-                _stop(notes.data, start, i, at_stop, data, written, state) if is_open else written
-            )
-            written, is_open = stopped, is_open and stopped == written
+            if is_open:
+                text_end = _stop(notes.data, start, i, at_stop, data, written, state)
+                is_open = text_end == written
+                written = text_end
             at_stop = False
             continue
         at_stop = kind == _PUNCT and notes.data[start] in (
@@ -407,10 +408,10 @@ def _obfuscate_note(
         )
         if kind == _WORD:
             token = (start, i, flag, value)
-            drawn = _draw_word(notes, note, tables, how, token, position, state)
+            drawn = _draw_word(notes, note, tables, options, token, position, state)
             position += 1
         else:
-            masked, copied = _mark(kind, flag, how, state)
+            masked, copied = _mark(kind, flag, options, state)
         if drawn < 0 and not masked and not copied:
             continue
         source = notes.data
@@ -422,14 +423,12 @@ def _obfuscate_note(
             length = tables.offsets[drawn + 1] - first
         if written + length + 2 > data.size:  # one space before, one stop after
             return False
-        if not how.keep_layout or (gap == 0 and last == kind and not copied):
+        if not options.keep_layout or (gap == 0 and last == kind and not copied):
             gap = _BLANK  # otherwise two words or two masks would merge
         written = _space(data, written, gap if last != _NOTHING else 0)
         for j in range(length):
             data[written + j] = _MASK_SIGN if masked else source[first + j]
-        is_open = how.end_sentences
-        if drawn >= 0:
-            _align(places, how, state, point - points, point)
+        is_open = options.end_sentences
         written = written + length
         last = kind
         gap = 0
@@ -442,21 +441,19 @@ def _obfuscate_note(
 
 @kernel
 def obfuscate_texts(
-    notes: Notes, tables: Tables, how: Options, places: Places
-) -> tuple[Bytes, Ints, Ints, Ints]:
-    """Return the texts, their offsets, the offsets of notes in `places`, and the counts."""
+    notes: NoteArrays, tables: ChannelTables, options: Options
+) -> tuple[Bytes, Ints, Ints]:
+    """Return the texts, their offsets, and the counts."""
     n_notes = notes.offsets.size - 1
     n_bytes = notes.offsets[n_notes] - notes.offsets[0]
     data = np.empty(n_bytes + n_bytes // 4 + 4096, dtype=np.uint8)
     offsets = np.zeros(n_notes + 1, dtype=np.int64)
-    aligned = np.zeros(n_notes + 1, dtype=np.int64)
     state = np.zeros(_STATE, dtype=np.int64)
     before = np.zeros(_STATE, dtype=np.int64)
     for note in range(n_notes):
         before[:] = state
-        while not _obfuscate_note(notes, note, tables, how, data, places, state):
+        while not _obfuscate_note(notes, note, tables, options, data, state):
             data = np.append(data, np.empty_like(data))
             state[:] = before
         offsets[note + 1] = state[WRITTEN]
-        aligned[note + 1] = state[ALIGNED]
-    return data[: state[WRITTEN]], offsets, aligned, state[:COUNTERS]
+    return data[: state[WRITTEN]], offsets, state[:COUNTERS]

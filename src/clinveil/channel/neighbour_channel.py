@@ -1,4 +1,4 @@
-"""The channel of paper A, Algorithm 1: replace a word with one of its N nearest words, never itself.
+"""Paper A, Algorithm 1: replace a word with one of its N nearest words, never with itself.
 
 It has no epsilon: two words with different neighbours can be distinguished with certainty. What an
 attacker recovers is measured (`attacks/channel`), not guaranteed.

@@ -1,4 +1,4 @@
-"""`Policy`: how notes are written with a channel."""
+"""`WritingPolicy`: how notes are written with a channel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Numbers = Literal["drop", "mask"]
 
 
 @dataclass(frozen=True)
-class Policy:
+class WritingPolicy:
     """How notes are written with a channel.
 
     Attributes:
@@ -31,5 +31,5 @@ class Policy:
     background: float = 0.0
 
 
-PLAIN = Policy()
+PLAIN = WritingPolicy()
 """The policy of paper A: independent draws."""

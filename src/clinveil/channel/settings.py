@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from clinveil.channel.policy import Layout, Numbers, Policy
+from clinveil.channel.policy import Layout, Numbers, WritingPolicy
 from clinveil.core.settings import Settings, flag
 
 
@@ -76,9 +76,9 @@ class ChannelSettings(Settings):
     )
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> WritingPolicy:
         """How to write notes with the channel."""
-        return Policy(layout=self.layout, numbers=self.numbers, background=self.background)
+        return WritingPolicy(layout=self.layout, numbers=self.numbers, background=self.background)
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:

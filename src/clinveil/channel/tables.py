@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clinveil.channel.arrays import Bytes, Tables, Words64
+from clinveil.channel.arrays import Bytes, ChannelTables, Words64
 from clinveil.channel.channel import Channel
 from clinveil.channel.kernel import hash_strings
 from clinveil.core.compiled import kernel
@@ -25,7 +25,7 @@ _FULL = np.uint64((1 << 64) - 1)
 _SCALE = 2.0**64
 
 
-def tables_of(channel: Channel) -> Tables:
+def tables_of(channel: Channel) -> ChannelTables:
     """Return the tables of a channel."""
     n_words = len(channel.words)
     data, offsets = string_buffers(pa.array(channel.words, type=pa.large_string()))
@@ -34,7 +34,7 @@ def tables_of(channel: Channel) -> Tables:
     kept = np.zeros(n_words, dtype=np.bool_)
     kept[[channel.ids[word] for word in channel.kept]] = True
     limits, others = alias_tables(channel)
-    return Tables(
+    return ChannelTables(
         kinds=readonly(character_classes()),
         lower=readonly(ascii_lower()),
         data=readonly(data),
@@ -110,11 +110,12 @@ def key_words(secret: bytes) -> SipKey:
 
 def siphash_strings(key: SipKey, data: Bytes, offsets: Ints) -> Words64:
     """Return SipHash-2-4 of each string of an Arrow string array's buffers, (n_strings,)."""
-    return hash_strings(*key, data, offsets, np.arange(256, dtype=np.uint8))
+    left, right = key
+    return hash_strings(left, right, data, offsets, np.arange(256, dtype=np.uint8))
 
 
 def alias_tables(channel: Channel) -> tuple[Words64, SmallInts]:
-    """Return `Tables.limits` and `Tables.others` of a channel, with an error below 2^-48.
+    """Return `limits` and `others` of the `ChannelTables` of a channel, with an error below 2^-48.
 
     Source: Walker's alias method; Vose, A linear algorithm for generating random numbers with a
     given distribution (IEEE TSE 17, 1991).

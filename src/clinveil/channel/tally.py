@@ -1,4 +1,4 @@
-"""`Tally`: counts of tokens by outcome, for the report and the accounting gate."""
+"""`TokenTally`: counts of tokens by outcome, for the report and the accounting gate."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from clinveil.channel import kernel
+
 
 @dataclass
-class Tally:
+class TokenTally:
     """Counts of tokens by outcome; additive, and balanced.
 
     Attributes:
@@ -61,9 +63,23 @@ class Tally:
         )
         return read and written and released and parts
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+    def __add__(self, other: TokenTally) -> TokenTally:
+        return TokenTally(
+            notes=self.notes + other.notes,
+            words=self.words + other.words,
+            known=self.known + other.known,
+            unknown=self.unknown + other.unknown,
+            numbers=self.numbers + other.numbers,
+            punct=self.punct + other.punct,
+            other=self.other + other.other,
+            replaced=self.replaced + other.replaced,
+            dropped=self.dropped + other.dropped,
+            self_replaced=self.self_replaced + other.self_replaced,
+            kept_words=self.kept_words + other.kept_words,
+            masked=self.masked + other.masked,
+            copied=self.copied + other.copied,
+            released=self.released + other.released,
+            skipped=self.skipped + other.skipped,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -73,14 +89,43 @@ class Tally:
         }
 
 
-def tally_of(counts: list[int], notes: int, skipped: Counter[str]) -> Tally:
-    """Return the tally of one batch from the counts of the token loop, in the order of the
-    fields.
-    """
-    names = [f.name for f in fields(Tally)][1:-1]
-    return Tally(notes=notes, **dict(zip(names, counts, strict=True)), skipped=skipped)
+def tally_of(counts: list[int], notes: int, skipped: Counter[str]) -> TokenTally:
+    """Return the tally of one batch from the counts of the token loop."""
+    return TokenTally(
+        notes=notes,
+        words=counts[kernel.WORDS],
+        known=counts[kernel.KNOWN],
+        unknown=counts[kernel.UNKNOWN],
+        numbers=counts[kernel.NUMBERS],
+        punct=counts[kernel.PUNCT],
+        other=counts[kernel.OTHER],
+        replaced=counts[kernel.REPLACED],
+        dropped=counts[kernel.DROPPED],
+        self_replaced=counts[kernel.SELF],
+        kept_words=counts[kernel.KEPT],
+        masked=counts[kernel.MASKED],
+        copied=counts[kernel.COPIED],
+        released=counts[kernel.RELEASED],
+        skipped=skipped,
+    )
 
 
-def tally_from(counts: Mapping[str, Any]) -> Tally:
+def tally_from(counts: Mapping[str, Any]) -> TokenTally:
     """Return the tally of a dictionary from `as_dict`."""
-    return Tally(**{**counts, "skipped": Counter(counts["skipped"])})
+    return TokenTally(
+        notes=counts["notes"],
+        words=counts["words"],
+        known=counts["known"],
+        unknown=counts["unknown"],
+        numbers=counts["numbers"],
+        punct=counts["punct"],
+        other=counts["other"],
+        replaced=counts["replaced"],
+        dropped=counts["dropped"],
+        self_replaced=counts["self_replaced"],
+        kept_words=counts["kept_words"],
+        masked=counts["masked"],
+        copied=counts["copied"],
+        released=counts["released"],
+        skipped=Counter(counts["skipped"]),
+    )

@@ -43,7 +43,7 @@ class PhiSettings(Settings):
     )
     also: tuple[str, ...] = flag(
         (),
-        "Add an external detector: presidio, spacy:FOLDER or hf:FOLDER; repeatable.",
+        "Add an external detector: presidio, presidio:FOLDER or hf:FOLDER; repeatable.",
     )
     engine: str | None = flag(None, "Detect with this external detector only (values as for also).")
     propagate: Literal["patient", "note", "none"] = flag(

@@ -86,7 +86,6 @@ def attacked_release(
         released=notes,
         entered=entered,
         others=None if others is None else open_corpus(others, NotesSettings()),
-        alignment=lambda: vault_table(vault, "alignment"),
         notes=walk,
         patients=ids,
         known=known or None,

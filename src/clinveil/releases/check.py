@@ -13,17 +13,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.policy import PLAIN, Layout, Numbers, Policy
+from clinveil.channel.policy import PLAIN, Layout, Numbers, WritingPolicy
 from clinveil.core.tokens import Kind, lookup_form, tokenize, word_spans, words
-from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, TEXT
 from clinveil.scale import Map, serial
 
 PIECE = 2000  # notes per task
-SIDES = ["source", "output", "start", "end"]
+SIDES = ["source", "output"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +83,16 @@ class Allowed:
 
     Attributes:
         known: words of the channel. written: possible outputs. kept: words left unchanged.
-        policy: how notes are written.
+        dropped: known words without an output. drops_unknown: whether words outside the channel
+            are dropped. policy: how notes are written.
     """
 
     known: frozenset[str] = field(repr=False)
     written: frozenset[str] = field(repr=False)
     kept: frozenset[str] = field(repr=False)
-    policy: Policy = PLAIN
+    dropped: frozenset[str] = field(default=frozenset(), repr=False)
+    drops_unknown: bool = False
+    policy: WritingPolicy = PLAIN
 
     @classmethod
     def by(cls, channel: Channel) -> Allowed:
@@ -99,7 +100,21 @@ class Allowed:
         written = {
             w for w, ok in zip(channel.words, channel.eligible.tolist(), strict=True) if ok
         } | channel.kept
-        return cls(frozenset(channel.words), frozenset(written), channel.kept, channel.policy)
+        lengths = np.diff(channel.indptr)
+        return cls(
+            frozenset(channel.words),
+            frozenset(written),
+            channel.kept,
+            dropped=frozenset(
+                channel.words[row] for row in np.flatnonzero(lengths[:-1] == 0).tolist()
+            ),
+            drops_unknown=bool(lengths[-1] == 0),
+            policy=channel.policy,
+        )
+
+    def is_written(self, word: str) -> bool:
+        """Return whether a source word has a released word."""
+        return word not in self.dropped and not (self.drops_unknown and word not in self.known)
 
 
 def check_output(
@@ -107,7 +122,6 @@ def check_output(
     crosswalk: Iterable[pa.RecordBatch],
     released: Iterable[pa.RecordBatch],
     channel: Channel | None,
-    alignment: Iterable[pa.RecordBatch] = (),
     over: Map = serial,
 ) -> OutputCheck:
     """Compare released notes with the notes that entered the channel, row by row; all streams are
@@ -119,13 +133,10 @@ def check_output(
         released: notes of the release, under released ids.
         channel: the channel that they were drawn from; None for notes that should be copies of
             those that entered.
-        alignment: one row per written note with the offsets of its source words; needed if words
-            were dropped.
         over: executor; does not change the counts.
     """
     sources = _ById(entered, TEXT)
     outputs = _ById(released, TEXT)
-    places = _ById(alignment, "start", "end")
 
     def pieces() -> Iterator[
         pa.RecordBatch
@@ -136,9 +147,7 @@ def check_output(
                 ids, new = (
                     piece.column(name).to_pylist() for name in ("source_note_id", "note_id")
                 )
-                yield pa.record_batch(
-                    [*sources.find(ids), *outputs.find(new), *places.find(ids)], names=SIDES
-                )
+                yield pa.record_batch([*sources.find(ids), *outputs.find(new)], names=SIDES)
 
     found = sum(over(partial(checked, Allowed.by(channel) if channel else None), pieces()), NOTHING)
     return replace(found, unmatched=found.unmatched + outputs.passed + outputs.rest())
@@ -212,37 +221,22 @@ def checked(allowed: Allowed | None, sides: pa.RecordBatch) -> OutputCheck:
     """
     count = Counter[str]()
     outputs = Counter[str]()
-    texts = (sides.column(name).to_pylist() for name in SIDES[:2])
-    places = zip(*(_lists(sides.column(name)) for name in SIDES[2:]), strict=True)
-    for source, output, (start, end) in zip(*texts, places, strict=True):
+    texts = (sides.column(name).to_pylist() for name in SIDES)
+    for source, output in zip(*texts, strict=True):
         if source is None or output is None:
             count["unmatched"] += 1
         else:
-            place = None if start is None or end is None else np.stack([start, end], axis=1)
-            _note(count, outputs, (source, output, place), allowed)
+            _note(count, outputs, source, output, allowed)
     return OutputCheck.of(count, outputs)
-
-
-def _lists(column: pa.Array) -> Iterator[Ints | None]:
-    """Yield the numbers of each row of a list column."""
-    if pa.types.is_null(column.type):
-        return iter([None] * len(column))
-    flat = column.flatten().to_numpy()
-    ends = np.cumsum(pc.fill_null(pc.list_value_length(column), 0).to_numpy())
-    parts = np.split(flat.astype(np.int64), ends[:-1]) if len(column) else []
-    return (
-        part if there else None
-        for part, there in zip(parts, column.is_valid().to_pylist(), strict=True)
-    )
 
 
 def _note(
     count: Counter[str],
     seen: Counter[str],
-    note: tuple[str, str, Ints | None],
+    source: str,
+    text: str,
     allowed: Allowed | None,
 ) -> None:
-    source, text, place = note
     outputs = words(text)
     seen.update(outputs)
     count["notes"] += 1
@@ -259,32 +253,13 @@ def _note(
     count["stray"] += (
         sum(t.end - t.start for t in tokenize(rest) if t.kind != Kind.WORD) if rest else 0
     )
-    inputs = _inputs(source, len(outputs), place)
-    if inputs is None:
+    inputs = list(filter(allowed.is_written, source_words(source)))
+    if len(inputs) != len(outputs):
         count["unaligned"] += 1
         return
     count["compared"] += len(outputs)
     for before in compress(inputs, map(eq, inputs, outputs)):
         count["kept" if before in allowed.kept else "self_replaced"] += 1
-
-
-def _inputs(source: str, n_outputs: int, place: Ints | None) -> list[str] | None:
-    """Return the source word of each released word, or None if it cannot be determined.
-
-    An alignment is accepted only if it refers to source words, each at most once.
-    """
-    inputs = source_words(source)
-    if len(inputs) <= n_outputs or place is None:
-        return inputs if len(inputs) == n_outputs else None
-    if len(place) != n_outputs:
-        return None
-    spans = np.array([*word_spans(source)], dtype=np.int64).reshape(-1, 2)
-    if not n_outputs or not len(spans):
-        return None if n_outputs else []
-    at = np.minimum(np.searchsorted(spans[:, 0], place[:, 0]), len(spans) - 1)
-    if (spans[at] != place).any() or np.bincount(at).max() > 1:
-        return None
-    return [inputs[i] for i in at.tolist()]
 
 
 def source_words(text: str) -> list[str]:

@@ -69,9 +69,7 @@ class TableWriter:
 
 @dataclass(frozen=True)
 class VaultTable:
-    """The file of `crosswalk` or `alignment` in a vault, or a folder with one file per part, in
-    source order.
-    """
+    """The crosswalk in a vault: a file, or a folder with one file per part; in source order."""
 
     path: Path
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.text._full_names import NameIndex
+from clinveil.attacks.text._full_names import FullNameIndex
 from clinveil.attacks.text.copies import copies
-from clinveil.channel.tally import Tally
+from clinveil.channel.tally import TokenTally
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Accounting
@@ -80,7 +80,7 @@ def sound(of: str, faults: int, **more: Any) -> Gate:
     )
 
 
-def output_gates(check: OutputCheck, tally: Tally) -> list[Gate]:
+def output_gates(check: OutputCheck, tally: TokenTally) -> list[Gate]:
     """Return the gates on the released words, read back from the release."""
     itself = check.self_replaced == 0 and tally.self_replaced == 0
     return [
@@ -426,7 +426,7 @@ def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
     the same parts.
     """
     names = [person.name for person in read_patients(feed).values()]
-    index = NameIndex(names, rng)
+    index = FullNameIndex(names, rng)
     hits = index.find([words(text) for text in written.texts])
     # Shuffled pairs can be real names, often so with few names; counting these would hide the worst
     # leak.

@@ -33,7 +33,7 @@ from clinveil.scale import Map, serial
 from clinveil.scale.pieces import each_batch
 
 FEWEST = 50  # patients that a sample has on average at least
-NOTES = frozenset({"original", "released", "entered", "alignment"})
+NOTES = frozenset({"original", "released", "entered"})
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,7 @@ def measured(
 
     Args:
         whole: source and released notes, channel and counts, without id maps.
-        vault: with the crosswalk, and the alignment if there is one. words: approximate maximum; 0:
-            all.
+        vault: with the crosswalk. words: approximate maximum; 0: all.
         salt: secret of the sampling. scratch: folder in the vault; replaced. over: map that reads
             part files.
     """
@@ -111,7 +110,7 @@ def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, ove
         drawn.append(drawn_of)
         all_patients |= ids_of
     notes, patients = id_maps(iter(drawn))
-    own, theirs = (pa.array(list(ids), pa.string()) for ids in (patients, notes.values()))
+    own = pa.array(list(patients), pa.string())
     of_share = partial(_of_share, share)
     takes = {
         "original": of_share,
@@ -126,10 +125,6 @@ def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, ove
         copies[name] = open_corpus(
             path, AS_BATCHES, label=corpus.columns.labels, keep=corpus.columns.keep
         )
-    if whole.alignment:
-        source, copy = (VaultTable(folder / "alignment.parquet") for folder in (vault, place))
-        _copy(each_batch(over, partial(_of_ids, NOTE_ID, theirs), source), copy.path)
-        copies["alignment"] = copy.batches
     some = replace(whole, **copies, notes=notes, patients=patients)
     size = (
         f"{len(notes):,} of {all_notes:,} notes, those of {len(patients):,} of"

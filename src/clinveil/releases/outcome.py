@@ -35,7 +35,6 @@ _MADE: tuple[str, ...] = (
     "neighbours",
     "channel",
     "crosswalk.parquet",
-    "alignment.parquet",
     "manifest.json",
 )
 _MADE += (

@@ -14,7 +14,7 @@ from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
-from clinveil.corpus.corpus import Corpus, Note, memory_corpus, rows
+from clinveil.corpus.corpus import TEXT, Corpus, Note, memory_corpus, rows
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
 
@@ -74,8 +74,9 @@ def aligned(notes: Sequence[Source], obfuscator: Obfuscator) -> list[AlignedNote
     if not notes:
         return []
     batch = next(memory_corpus([(n.note_id, n.patient_id, n.entered) for n in notes]).batches())
-    sides = zip(notes, obfuscator(batch).aligned_texts(), strict=True)
-    return _numbered(_tokens(note, *side, obfuscator.channel) for note, side in sides)
+    texts = obfuscator(batch).batch.column(TEXT).to_pylist()
+    sides = zip(notes, texts, strict=True)
+    return _numbered(_tokens(note, text, obfuscator.channel) for note, text in sides)
 
 
 def as_treated(notes: Sequence[Source]) -> list[AlignedNote]:
@@ -104,17 +105,13 @@ def _treated(note: Source) -> Iterator[AlignedToken]:
         shown += len(source)
 
 
-def _tokens(
-    note: Source, released: str, starts: list[int], ends: list[int], channel: Channel
-) -> Iterator[AlignedToken]:
+def _tokens(note: Source, released: str, channel: Channel) -> Iterator[AlignedToken]:
     """Yield the source tokens in order, each with its released text; an identifier is one token.
 
-    A long note is cut only after treatment, so that the shown text is what was released. Reordered
-    words are shown at their source; a word written twice is shown twice.
+    A long note is cut only after treatment, so that the shown text is what was released.
     """
-    written: dict[int, str] = {}
-    for start, word in zip(starts, words(released), strict=True):
-        written[start] = f"{written[start]} {word}" if start in written else word
+    spans = channel.released_spans(note.entered)
+    written = {start: word for (start, _), word in zip(spans, words(released), strict=True)}
     position = 0
     for source, entered, identifier in note.pieces:
         if position >= LONGEST:

@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from clinveil.channel.apply import Obfuscated, Obfuscator
+from clinveil.channel.apply import ObfuscatedBatch, Obfuscator
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import channel_digest, load_channel
-from clinveil.channel.policy import PLAIN, Policy
-from clinveil.channel.tally import Tally, tally_from
+from clinveil.channel.policy import PLAIN, WritingPolicy
+from clinveil.channel.tally import TokenTally, tally_from
 from clinveil.core.files import private_folder, remove
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
@@ -52,15 +52,15 @@ from clinveil.scale.tasks import Store, name_of, perform
 
 T = TypeVar("T")
 NOTES = "notes"
-TABLES = ("crosswalk", "alignment")
+CROSSWALK = "crosswalk.parquet"
 
 
 @dataclass(frozen=True)
 class Target:
-    """Output location of released notes, crosswalk and alignment.
+    """Output location of released notes and crosswalk.
 
     Attributes:
-        path: of the notes. vault: folder of crosswalk and alignment. work: scratch folder.
+        path: of the notes. vault: folder of the crosswalk. work: scratch folder.
         columns, suffix: of source and release.
     """
 
@@ -70,23 +70,19 @@ class Target:
     columns: Columns
     suffix: str
 
-    def write(self, results: Iterator[Obfuscated], key: Key) -> Tally:
+    def write(self, results: Iterator[ObfuscatedBatch], key: Key) -> TokenTally:
         """Write the notes with new ids; return the token counts."""
         rename = Renamer(key, patients=self.columns.patient_id is not None)
-        tally = Tally()
+        tally = TokenTally()
         with ExitStack() as stack:
-            tables = [
-                stack.enter_context(TableWriter(self.vault / f"{name}.parquet")) for name in TABLES
-            ]
+            table = stack.enter_context(TableWriter(self.vault / CROSSWALK))
 
             def renamed() -> Iterator[pa.RecordBatch]:
                 nonlocal tally
                 for result in results:
                     tally += result.tally
                     batch, crosswalk = rename(result.batch)
-                    for table, rows in zip(tables, (crosswalk, result.alignment), strict=True):
-                        if rows is not None:
-                            table.write(rows)
+                    table.write(crosswalk)
                     yield batch
 
             notes = stack.enter_context(Writer(self.path, self.columns, self.suffix))
@@ -100,23 +96,19 @@ class Target:
         """Read the written notes back and compare them with the notes that entered the channel, if
         there is one.
         """
-        crosswalk, alignment = (
-            VaultTable(self.vault / f"{name}.parquet").batches() for name in TABLES
-        )
+        crosswalk = VaultTable(self.vault / CROSSWALK)
         if self.path.is_dir():
             released = self._by_name()
         else:
-            ranks = by_source(VaultTable(self.vault / "crosswalk.parquet").batches())
+            ranks = by_source(crosswalk.batches())
             notes = opened(self.path, self.columns)
             released = reordered(notes.batches(), ranks, self.work / "read back")
-        return check_output(
-            entered.batches(), crosswalk, released, channel, alignment if channel else (), over
-        )
+        return check_output(entered.batches(), crosswalk.batches(), released, channel, over)
 
     def _by_name(self) -> Iterator[pa.RecordBatch]:
         """Yield the notes of a .txt folder in source order."""
         left = {file.stem for file in self.path.iterdir()}
-        for batch in VaultTable(self.vault / "crosswalk.parquet").batches():
+        for batch in VaultTable(self.vault / CROSSWALK).batches():
             ids = [i for i in batch.column("note_id").to_pylist() if i in left]
             left.difference_update(ids)
             texts = [(self.path / f"{i}.txt").read_bytes().decode("utf-8") for i in ids]
@@ -136,7 +128,7 @@ def opened(path: Path, columns: Columns) -> Corpus:
 
 def write_notes(
     job: ReleaseContext, entered: Corpus, channel: Channel | None
-) -> tuple[Tally, OutputCheck, Path]:
+) -> tuple[TokenTally, OutputCheck, Path]:
     """Write every note into staging, drawn through the channel if there is one, and read the notes
     back.
     """
@@ -150,7 +142,7 @@ def write_notes(
         suffix = job.corpus.suffix
         path = folder.staging / f"{NOTES}{suffix}"
         target = Target(path, folder.vault, folder.work, columns, suffix)
-        obfuscator = None if channel is None else Obfuscator(channel, job.key, align=True)
+        obfuscator = None if channel is None else Obfuscator(channel, job.key)
         with opened_for(job.settings.executor, job.settings.workers, threaded=True) as over:
             results = track(
                 _results(entered, obfuscator, over),
@@ -172,10 +164,12 @@ def write_notes(
 
 def _results(
     entered: Corpus, obfuscator: Obfuscator | None, over: Map = serial
-) -> Iterator[Obfuscated]:
+) -> Iterator[ObfuscatedBatch]:
     """Yield the notes as they are released; unchanged without an obfuscator."""
     if obfuscator is None:
-        return (Obfuscated(batch, Tally(notes=batch.num_rows)) for batch in entered.batches())
+        return (
+            ObfuscatedBatch(batch, TokenTally(notes=batch.num_rows)) for batch in entered.batches()
+        )
     return over(obfuscator, entered.batches())
 
 
@@ -196,7 +190,7 @@ class WritePart:
     entered: str
     vault: Path
     channel: str
-    policy: Policy
+    policy: WritingPolicy
     commitment: str
     scratch: Path
     columns: Columns
@@ -218,7 +212,7 @@ class WritePart:
         return {**drawn, "columns": asdict(self.columns), "suffix": self.suffix}
 
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
-        """Write notes, crosswalk and alignment; return token counts and the output check."""
+        """Write notes and crosswalk; return token counts and the output check."""
         drawn_from = self.vault, self.policy, self.channel, self.commitment
         obfuscator = _obfuscator(*drawn_from) if self.channel else None
         work = private_folder(self.scratch / name_of(self))
@@ -234,15 +228,15 @@ class WritePart:
 
 
 @lru_cache(maxsize=1)
-def _obfuscator(vault: Path, policy: Policy, channel: str, commitment: str) -> Obfuscator:
+def _obfuscator(vault: Path, policy: WritingPolicy, channel: str, commitment: str) -> Obfuscator:
     """Load the obfuscator once per process; the digests are part of the cache key."""
-    return Obfuscator(load_channel(vault / "channel", policy), Key.load(vault / KEY), align=True)
+    return Obfuscator(load_channel(vault / "channel", policy), Key.load(vault / KEY))
 
 
 def _write_parts(
     job: ReleaseContext, entered: Corpus, channel: Channel | None
-) -> tuple[Tally, OutputCheck, Path]:
-    """Write every part: notes to staging, crosswalk and alignment to the vault, one file per
+) -> tuple[TokenTally, OutputCheck, Path]:
+    """Write every part: notes to staging, the crosswalk to the vault, one file per
     part.
     """
     assert isinstance(entered, PartedCorpus)
@@ -257,7 +251,7 @@ def _write_parts(
     )
     how = job.folder.vault, drawn_from, policy, job.key.commitment, job.folder.work
     works = list[WritePart]()
-    tally = Tally()
+    tally = TokenTally()
     check = NOTHING
     for part, facts in zip(entered.parts, job.facts, strict=True):
         digest = hashlib.sha256((facts.digest + of).encode()).hexdigest()
@@ -272,9 +266,8 @@ def _write_parts(
     for number, (work, facts) in enumerate(zip(works, job.facts, strict=True)):
         written = store.folder(work)
         name = f"part-{number:05d}"
-        for table in TABLES:
-            if (file := written / f"{table}.parquet").exists():
-                _link(file, private_folder(vault / file.name) / f"{name}.parquet")
+        if (file := written / CROSSWALK).exists():
+            _link(file, private_folder(vault / CROSSWALK) / f"{name}.parquet")
         # Hides source name and order.
         hidden = job.key.digest("part name", facts.name, facts.digest)
         _link(written / f"{NOTES}{work.suffix}", place / f"part-{hidden:016x}{work.suffix}")

@@ -56,7 +56,7 @@ def threads(workers: int) -> Map:
 
 
 def processes(workers: int, *, ahead: int | None = None) -> Map:
-    """Return a map over spawned processes (forked children hang after faiss, torch or numba were
+    """Return a map over spawned processes (forked children hang after torch or numba were
     used).
 
     The items of a killed process are retried. Raises LostWorkers if that happens repeatedly.

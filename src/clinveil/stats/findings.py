@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
-from clinveil.core.finding import Finding
+from clinveil.core.finding import Better, ControlKind, Finding
 from clinveil.core.types import Ints
 from clinveil.stats.intervals import clopper_pearson, share_by_patient, share_method
 
+NO_DETAIL: Mapping[str, Any] = MappingProxyType({})
 NO_EVIDENCE = "no evidence"
 """How the reason for a missing value begins where cases are too few, or the score is not above
 chance.
@@ -22,38 +24,136 @@ def is_no_evidence(finding: Finding) -> bool:
     return finding.value is None and str(finding.detail["why"]).startswith(NO_EVIDENCE)
 
 
-def proportion(measure: str, count: int, n: int, *, over: str, **more: Any) -> Finding:
-    """Return the share `count / n` of independent cases with its exact 95 % interval; lower is
-    better.
+def proportion(
+    measure: str,
+    count: int,
+    n: int,
+    *,
+    over: str,
+    unit: str | None = None,
+    better: Better | None = "lower",
+    method: str | None = None,
+    chance: float | None = None,
+    chance_is: str = "",
+    control: float | None = None,
+    control_is: str = "",
+    control_kind: ControlKind | None = None,
+    p: float | None = None,
+    p_is: str = "",
+    question: str = "",
+    source: str = "",
+    detail: Mapping[str, Any] = NO_DETAIL,
+) -> Finding:
+    """Return the share `count / n` of independent cases with its exact 95 % interval.
 
     Args:
-        over: name of the cases. more: other fields of the finding; the default unit is `over`.
+        over: name of the cases, and the unit unless one is given. The others are fields of the
+            finding.
     """
-    method = f"exact over {over} (Clopper-Pearson), 95 %"
-    own = {"better": "lower", "unit": over, "method": method, **more}
     low, high = clopper_pearson(count, n)
-    return Finding(measure, count / n, n, low=low, high=high, count=count, **own)
+    return Finding(
+        measure,
+        count / n,
+        n,
+        better=better,
+        low=low,
+        high=high,
+        chance=chance,
+        control=control,
+        source=source,
+        detail=detail,
+        unit=over if unit is None else unit,
+        count=count,
+        p=p,
+        p_is=p_is,
+        method=f"exact over {over} (Clopper-Pearson), 95 %" if method is None else method,
+        chance_is=chance_is,
+        control_is=control_is,
+        control_kind=control_kind,
+        question=question,
+    )
 
 
-def clustered_share(measure: str, counts: Ints, *, over: str, **more: Any) -> Finding:
-    """Return a share of clustered cases, with the 95 % interval of `share_by_patient`; lower is
-    better.
+def clustered_share(
+    measure: str,
+    counts: Ints,
+    *,
+    over: str,
+    unit: str = "",
+    better: Better | None = "lower",
+    chance: float | None = None,
+    chance_is: str = "",
+    control: float | None = None,
+    control_is: str = "",
+    control_kind: ControlKind | None = None,
+    p: float | None = None,
+    p_is: str = "",
+    source: str = "",
+    detail: Mapping[str, Any] = NO_DETAIL,
+) -> Finding:
+    """Return a share of clustered cases, with the 95 % interval of `share_by_patient`.
 
     Args:
         counts: (n_clusters, 2) hits and cases of each cluster. over: name of the clusters
-            ("patients").
-        more: other fields of the finding.
+            ("patients"). The others are fields of the finding.
     """
     count, n = counts.sum(axis=0).tolist()
     low, high = share_by_patient(counts)
-    own = {"better": "lower", "count": count, "method": share_method(counts, over), **more}
-    return Finding(measure, count / n, n, low=low, high=high, **own)
+    return Finding(
+        measure,
+        count / n,
+        n,
+        better=better,
+        low=low,
+        high=high,
+        chance=chance,
+        control=control,
+        source=source,
+        detail=detail,
+        unit=unit,
+        count=count,
+        p=p,
+        p_is=p_is,
+        method=share_method(counts, over),
+        chance_is=chance_is,
+        control_is=control_is,
+        control_kind=control_kind,
+    )
 
 
 def unmeasured(
-    measure: str, why: str, n: int = 0, *, detail: Mapping[str, Any] | None = None, **more: Any
+    measure: str,
+    why: str,
+    n: int = 0,
+    *,
+    unit: str = "",
+    better: Better | None = "lower",
+    chance: float | None = None,
+    chance_is: str = "",
+    control: float | None = None,
+    control_is: str = "",
+    control_kind: ControlKind | None = None,
+    p: float | None = None,
+    p_is: str = "",
+    question: str = "",
+    source: str = "",
+    detail: Mapping[str, Any] = NO_DETAIL,
 ) -> Finding:
-    """Return a finding without value and the reason for it; lower would be better."""
+    """Return a finding without value and the reason for it; the others are its fields."""
     return Finding(
-        measure, None, n, **{"better": "lower", "detail": {**(detail or {}), "why": why}, **more}
+        measure,
+        None,
+        n,
+        better=better,
+        chance=chance,
+        control=control,
+        source=source,
+        detail={**detail, "why": why},
+        unit=unit,
+        p=p,
+        p_is=p_is,
+        chance_is=chance_is,
+        control_is=control_is,
+        control_kind=control_kind,
+        question=question,
     )

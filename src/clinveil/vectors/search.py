@@ -1,8 +1,7 @@
-"""Search nearest words: faiss selects candidates in float32, and float64 scores decide.
+"""Search nearest words: products in float32 select candidates, and float64 scores decide.
 
 Results do not depend on block sizes or threads: every candidate that may be among the best within
-the error of float32 gets an exact score, and ties go to the lower row. A list of faiss that may be
-too short for this is widened.
+the error of float32 gets an exact score, and ties go to the lower row.
 """
 
 from __future__ import annotations
@@ -10,28 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from clinveil.core.types import Doubles, Floats, Ints, Mask, SmallInts
+from clinveil.core.types import Doubles, Floats, Ints, SmallInts
 from clinveil.scale.local import threads as in_threads
 
-_QUERIES = 512
-_SPARE = 8  # candidates beyond k that are requested at first
-_NUMBERS = 1 << 23  # numbers in memory for exact scores
-# Candidates per list that the centroids are fitted to; rounds of k-means.
-_TRAINED_ON = 100
-_ROUNDS = 10
-
-# Numbers of queries (n,) and of targets (n, width) -> exact scores (n, width); -inf for excluded
-# targets.
-Exact = Callable[[Ints, Ints], NDArray[Any]]
-T = TypeVar("T")
-R = TypeVar("R")
+_PRODUCTS = 1 << 24  # in memory, per thread
+_GROUPS = 32  # of targets, per neighbour
 
 
 @dataclass(frozen=True)
@@ -59,13 +47,13 @@ class Space:
         return np.asarray(self.matrix[rows] * self.scale[rows, None], dtype=np.float32)
 
     def cosines(self, queries: SmallInts, others: SmallInts) -> Floats:
-        """Return exact cosines of rows (n,) with others (n, width), rounded to float32; -inf of a
-        row with itself.
+        """Return exact cosines of rows (n,) with others (n,), rounded to float32; -inf of a row
+        with itself.
         """
         products = dots(self.matrix[queries], self.matrix[others]) * (
-            self.scale[queries, None] * self.scale[others]
+            self.scale[queries] * self.scale[others]
         )
-        return np.where(others == queries[:, None], -np.inf, products + 0.0).astype(np.float32)
+        return np.where(others == queries, -np.inf, products + 0.0).astype(np.float32)
 
     @property
     def slack(self) -> float:
@@ -73,50 +61,11 @@ class Space:
         return 2.0 * (self.matrix.shape[1] + 8) * float(np.finfo(np.float32).eps)
 
 
-def dots(one: Floats, others: Floats) -> Doubles:
-    """Return dot products of each vector (n, d) with its others (n, width, d), summed in float64 in
-    a fixed order.
+def dots(vectors: Floats, others: Floats) -> Doubles:
+    """Return dot products of vectors (n, d) with others (n, d), summed in float64 in a fixed
+    order.
     """
-    return np.asarray((one[:, None].astype(np.float64) * others).sum(axis=2))
-
-
-def best(
-    queries: Floats, targets: Floats, k: int, exact: Exact, slack: float
-) -> tuple[Ints, Doubles]:
-    """Return the k best targets of each query by exact score, ties by the lower number.
-
-    Args:
-        queries: (n, d) float32. targets: (m, d) float32; their float32 products with queries select
-            candidates.
-        exact: exact scores, which differ from these products by at most `slack`.
-
-    Returns:
-        Numbers of targets (n, k), -1 where there is none, and scores (n, k).
-    """
-    import faiss
-
-    n = len(queries)
-    n_targets = len(targets)
-    width = min(k + _SPARE, n_targets)
-    numbers = np.full((n, k), -1, np.int64)
-    scores = np.full((n, k), -np.inf, np.float64)
-    left = np.arange(n)
-    while left.size:
-        step = max(1, _NUMBERS // (width * queries.shape[1]))
-        again = []
-        for some in np.split(left, range(step, left.size, step)):
-            products, near = faiss.knn(
-                queries[some], targets, width, metric=faiss.METRIC_INNER_PRODUCT
-            )
-            score = exact(some, near)
-            order = np.lexsort((near, -score), axis=-1)[:, :k]
-            numbers[some, : order.shape[1]] = np.take_along_axis(near, order, axis=1)
-            scores[some, : order.shape[1]] = np.take_along_axis(score, order, axis=1)
-            if width < n_targets:
-                again.append(some[scores[some, -1] <= products[:, -1] + slack])
-        left = np.concatenate([*again, left[:0]])
-        width = min(4 * width, n_targets)
-    return np.where(np.isneginf(scores), -1, numbers), scores
+    return np.asarray((vectors.astype(np.float64) * others).sum(axis=1))
 
 
 def exact_search(
@@ -135,25 +84,54 @@ def exact_search(
         Rows (n, k) int32 and cosines (n, k) float32, descending, ties by the lower row.
     """
     targets = space.unit(candidates)
+    dim = space.matrix.shape[1]
 
     def block(rows: SmallInts) -> tuple[SmallInts, Floats]:
-        def exact(at: Ints, near: Ints) -> Floats:
-            return space.cosines(rows[at], candidates[near])
+        of_query, of_target = _possible(space.unit(rows), targets, k, space.slack)
+        near = candidates[of_target]
+        pieces = np.array_split(np.arange(near.size), 1 + near.size * dim // _PRODUCTS)
+        cosines = np.concatenate(
+            [space.cosines(rows[of_query[piece]], near[piece]) for piece in pieces]
+        )
+        order = np.lexsort((near, -cosines, of_query))
+        # The first k of each query; the query itself is the last of its targets.
+        begins = np.searchsorted(of_query, np.arange(len(rows)))
+        chosen = order[begins[:, None] + np.arange(k)]
+        return near[chosen], cosines[chosen]
 
-        numbers, cosines = best(space.unit(rows), targets, k, exact, space.slack)
-        return np.where(numbers < 0, -1, candidates[numbers]), cosines.astype(np.float32)
-
-    blocks = list(by_block(block, queries, threads))
+    blocks = list(by_block(block, queries, len(candidates), threads))
     return np.concatenate([ids for ids, _ in blocks]), np.concatenate(
         [cosines for _, cosines in blocks]
     )
 
 
-def by_block(work: Callable[[SmallInts], Any], rows: SmallInts, threads: int) -> Iterator[Any]:
+def _possible(queries: Floats, targets: Floats, k: int, slack: float) -> tuple[Ints, Ints]:
+    """Return the pairs of query and target, (n_pairs,) each, by query, that may be among the k best
+    of the query apart from one target.
+
+    Args:
+        queries: (n, d). targets: (m, d), more than k. slack: largest error of their products.
+    """
+    products = queries @ targets.T
+    # The targets are divided into groups: k + 1 of them have at least the product of the k + 1
+    # greatest groups. A target that is worse by more than twice the error is worse than all these.
+    n_groups = min(len(targets), _GROUPS * (k + 1))
+    size = len(targets) // n_groups
+    grouped = products[:, : size * n_groups].reshape(len(queries), size, n_groups)
+    greatest = grouped.max(axis=1)
+    least = np.partition(greatest, -min(k + 1, n_groups), axis=1)[:, -min(k + 1, n_groups)]
+    query, target = np.nonzero(products >= (least - 2 * slack)[:, None])
+    return query, target
+
+
+def by_block(
+    work: Callable[[SmallInts], Any], rows: SmallInts, n_targets: int, threads: int
+) -> Iterator[Any]:
     """Yield the results of `work` on blocks of rows, in order, computed in clinveil's threads."""
-    parts = np.array_split(rows, max(1, -(-len(rows) // _QUERIES)))
+    size = max(1, _PRODUCTS // n_targets)
+    parts = np.array_split(rows, max(1, -(-len(rows) // size)))
     with one_thread_each():
-        yield from in_threads(threads)(partial(alone, work), parts)
+        yield from in_threads(threads)(work, parts)
 
 
 @contextmanager
@@ -161,38 +139,3 @@ def one_thread_each() -> Iterator[None]:
     """Limit BLAS to one thread per call, so that sums do not depend on the number of threads."""
     with threadpool_limits(1, user_api="blas"):
         yield
-
-
-def alone(work: Callable[[T], R], some: T) -> R:
-    """Run `work` with faiss limited to the calling thread."""
-    import faiss
-
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    try:
-        return work(some)
-    finally:
-        faiss.omp_set_num_threads(before)
-
-
-def topics(units: Floats, fitted: Mask, n: int, seed: int) -> Ints:
-    """Return the nearest of n centroids of each unit vector, (n_words,).
-
-    The centroids come from spherical k-means of the vectors in `fitted`, in one thread.
-    """
-    import faiss
-
-    def nearest(units: Floats) -> Ints:
-        limits = {"max_points_per_centroid": _TRAINED_ON, "min_points_per_centroid": 1}
-        means = faiss.Kmeans(
-            units.shape[1], n, niter=_ROUNDS, spherical=True, seed=seed % 2**31, **limits
-        )
-        means.train(units[fitted])
-        centroids = np.asarray(means.centroids, dtype=np.float32)
-        found: tuple[Floats, Ints] = faiss.knn(
-            units, centroids, 1, metric=faiss.METRIC_INNER_PRODUCT
-        )
-        return found[1][:, 0]
-
-    with one_thread_each():
-        return alone(nearest, units)

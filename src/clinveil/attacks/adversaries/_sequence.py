@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix
 
-from clinveil.attacks.adversary import AdversaryView, AlignedNote, Recovery, entries, from_table
+from clinveil.attacks.adversary import AdversaryView, NoteRows, Recovery, entries, from_table
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.scale import threads
@@ -148,7 +148,7 @@ DISCOUNT = 0.75
 LEAST = 0.1  # occurrences assumed for a word that never occurs
 
 
-class Pairs(NamedTuple):
+class BigramTable(NamedTuple):
     """P(x | w) = pairs[w, x] + backoff[w] · unigram[x].
 
     Attributes:
@@ -164,7 +164,7 @@ class Pairs(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class BigramCounts:
     """Unigram and bigram counts.
 
     Attributes:
@@ -175,7 +175,7 @@ class Counts:
     pairs: csr_matrix
 
     @classmethod
-    def of(cls, notes: Iterable[Ints], n_words: int) -> Counts:
+    def of(cls, notes: Iterable[Ints], n_words: int) -> BigramCounts:
         """Count notes given as rows; rows from n_words on are unknown words, which interrupt the
         sequence.
         """
@@ -187,13 +187,13 @@ class Counts:
         return cls(np.bincount(flat, minlength=n_words + 1)[:n_words].astype(np.float64), pairs)
 
     @cached_property
-    def tables(self) -> Pairs:
+    def tables(self) -> BigramTable:
         """Return the probabilities."""
         unigram = (self.single + LEAST) / (self.single + LEAST).sum()
         backoff, discounted = _discounted(self.pairs.data, self.pairs.indptr.astype(np.int64))
         indptr = self.pairs.indptr.astype(np.int64)
         indices = self.pairs.indices.astype(np.int32)
-        return Pairs(unigram, backoff, indptr, indices, discounted)
+        return BigramTable(unigram, backoff, indptr, indices, discounted)
 
 
 def _discounted(counts: Doubles, indptr: Ints) -> tuple[Doubles, Doubles]:
@@ -234,7 +234,7 @@ def find_row(rows: SmallInts, low: int, high: int, wanted: int) -> int:
 
 
 @kernel
-def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
+def links(begin: Ints, rows: Ints, pairs: BigramTable) -> Links:
     """Return the observed pairs between candidates of adjacent positions.
 
     Args:
@@ -299,7 +299,7 @@ def _normalize(values: Doubles, low: int, high: int) -> None:
 
 @helper
 def _forward(
-    begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: Links, forward: Doubles
+    begin: Ints, rows: Ints, weights: Doubles, pairs: BigramTable, linked: Links, forward: Doubles
 ) -> None:
     starts, left, right, share = linked
     for t in range(begin.size - 1):
@@ -320,7 +320,7 @@ def _forward(
 
 @helper
 def _backward(
-    begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: Links, backward: Doubles
+    begin: Ints, rows: Ints, weights: Doubles, pairs: BigramTable, linked: Links, backward: Doubles
 ) -> None:
     starts, left, right, share = linked
     for t in range(begin.size - 2, 0, -1):
@@ -338,7 +338,9 @@ def _backward(
 
 
 @kernel
-def marginals(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: Links) -> Doubles:
+def marginals(
+    begin: Ints, rows: Ints, weights: Doubles, pairs: BigramTable, linked: Links
+) -> Doubles:
     """Return P(candidate | all outputs of the note); a position without candidates breaks the
     chain.
 
@@ -357,17 +359,17 @@ def marginals(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: L
     return forward
 
 
-def in_context(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs) -> Doubles:
+def in_context(begin: Ints, rows: Ints, weights: Doubles, pairs: BigramTable) -> Doubles:
     """Return P(word | all outputs of the note) of the candidates of each position; arguments as in
     `marginals`.
     """
     return np.asarray(marginals(begin, rows, weights, pairs, links(begin, rows, pairs)))
 
 
-def recovered(view: AdversaryView, pairs: Pairs, candidates: Candidates) -> list[Recovery]:
+def recovered(view: AdversaryView, pairs: BigramTable, candidates: Candidates) -> list[Recovery]:
     """Return candidates weighed by all words of a note, without those of negligible probability."""
 
-    def one(note: AlignedNote) -> Recovery:
+    def one(note: NoteRows) -> Recovery:
         begin, indices = entries(candidates.starts, note.outputs)
         chances = in_context(begin, candidates.rows[indices], candidates.weights[indices], pairs)
         keep = chances > 1e-12

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.adversaries._sequence import TINY, Counts, candidates, in_context
+from clinveil.attacks.adversaries._sequence import TINY, BigramCounts, candidates, in_context
 from clinveil.attacks.adversary import (
     Adversary,
     AdversaryView,
-    AlignedNote,
+    NoteRows,
     Recovery,
     adversaries,
     entries,
@@ -34,9 +34,9 @@ class Bigram(Adversary):
     def recover(self, view: AdversaryView, rng: Generator) -> Iterator[Recovery]:
         """Run forward-backward (Baum et al. 1970) over the most probable inputs; deterministic."""
         table = candidates(view)
-        pairs = Counts.of(view.others, len(view.channel.words)).tables
+        pairs = BigramCounts.of(view.others, len(view.channel.words)).tables
 
-        def attack(note: AlignedNote) -> Recovery:
+        def attack(note: NoteRows) -> Recovery:
             begin, indices = entries(table.starts, note.outputs)
             rows = table.rows[indices]
             weighed = table.weighed[indices]

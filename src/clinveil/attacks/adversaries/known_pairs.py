@@ -10,9 +10,9 @@ from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
 from clinveil.attacks.adversaries._sequence import (
+    BigramCounts,
+    BigramTable,
     Candidates,
-    Counts,
-    Pairs,
     frequency,
     recovered,
     table_of,
@@ -21,8 +21,8 @@ from clinveil.attacks.adversaries.own_vectors import shadow_matrix
 from clinveil.attacks.adversary import (
     Adversary,
     AdversaryView,
-    AlignedNote,
     Knowledge,
+    NoteRows,
     Recovery,
     adversaries,
 )
@@ -85,22 +85,19 @@ class KnownPlaintext(Adversary):
         table, pairs = view.cached(name, lambda: self._tables(view, rng))
         return recovered(view, pairs, table)
 
-    def _tables(self, view: AdversaryView, rng: Generator) -> tuple[Candidates, Pairs]:
+    def _tables(self, view: AdversaryView, rng: Generator) -> tuple[Candidates, BigramTable]:
         """Return candidates with P(output | input) up to a factor, and the word pairs of plain
         notes.
         """
         known = view.pairs[: self.notes]
         n_words = len(view.channel.words)
-        in_own_order = (
-            note.truth[np.unique(note.positions, return_index=True)[1]] for note in known
-        )
-        plain = [*view.others, *in_own_order]
+        plain = [*view.others, *(note.truth for note in known)]
         prior = frequency(plain, n_words)
         outputs = frequency(view.released, n_words)
         shadow = shadow_matrix(view, rng)
         draws = count_draws(known, n_words)
         table = pairs_table(draws, prior, outputs, shadow)
-        return table.inverse(prior), Counts.of(plain, n_words).tables
+        return table.inverse(prior), BigramCounts.of(plain, n_words).tables
 
 
 def pairs_table(
@@ -168,7 +165,7 @@ class DrawCounts(NamedTuple):
     counts: Doubles
 
 
-def count_draws(notes: Sequence[AlignedNote], n_words: int) -> DrawCounts:
+def count_draws(notes: Sequence[NoteRows], n_words: int) -> DrawCounts:
     """Count draws in some notes; unknown words are ignored."""
     truth = np.concatenate([note.truth for note in notes])
     outputs = np.concatenate([note.outputs for note in notes])

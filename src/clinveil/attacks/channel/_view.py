@@ -13,15 +13,14 @@ discarded.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.attacks.adversary import AdversaryView, AlignedNote
+from clinveil.attacks.adversary import AdversaryView, NoteRows
 from clinveil.attacks.attack import Context, source_id
 from clinveil.attacks.channel.inversion import channel_and_counts
 from clinveil.channel.apply import Obfuscator
@@ -30,7 +29,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import lookup_form, word_spans, words
 from clinveil.core.types import Ints, Mask
-from clinveil.corpus.corpus import NOTE_ID, Corpus, memory_corpus, rows
+from clinveil.corpus.corpus import TEXT, Corpus, memory_corpus, rows
 
 NOT_ALIGNED = "not aligned with its source"
 OUTSIDE = "outside the channel's vocabulary"
@@ -47,12 +46,11 @@ _MAX_IMPOSSIBLE = 0.01  # share of words that the channel cannot have produced
 
 @dataclass(frozen=True)
 class NotePair:
-    """One note before and after the channel, with the source positions of its released words."""
+    """One note before and after the channel."""
 
     patient: int
     entered: str = field(repr=False)
     released: str = field(repr=False)
-    positions: tuple[Sequence[int], Sequence[int]] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +104,10 @@ def halves(context: Context, tokens: int, others: int, rng: Generator) -> Halves
         in_all = in_all + lengths[patient]
         in_half[number % 2] = in_half[number % 2] + lengths[patient]
     found = _collected(context, chosen)
-    one, two = ([held[i] for i in rng.permutation(len(held))[:PAIRS]] for held in found.held)
-    return replace(found, pairs=(one, two))
+    first, second = found.held
+    first_pairs = [first[i] for i in rng.permutation(len(first))[:PAIRS]]
+    second_pairs = [second[i] for i in rng.permutation(len(second))[:PAIRS]]
+    return replace(found, pairs=(first_pairs, second_pairs))
 
 
 def _collected(context: Context, chosen: Mapping[str, tuple[int, bool]]) -> Halves:
@@ -118,13 +118,12 @@ def _collected(context: Context, chosen: Mapping[str, tuple[int, bool]]) -> Halv
         source = source_id(note.note_id, context.notes)
         if source in chosen:
             released[source] = note.text
-    positions = _places(context.alignment, chosen)
     found = Halves(([], []), ([], []))
     for note in rows(context.entered):
         if note.note_id not in released:
             continue
         number, attacked = chosen[note.note_id]
-        both = NotePair(number, note.text, released.pop(note.note_id), positions.get(note.note_id))
+        both = NotePair(number, note.text, released.pop(note.note_id))
         found.held[number % 2].append(both)
         if attacked:
             found.attacked[number % 2].append(both)
@@ -132,45 +131,16 @@ def _collected(context: Context, chosen: Mapping[str, tuple[int, bool]]) -> Halv
     return found
 
 
-Alignment = Callable[[], Iterator[pa.RecordBatch]]
-
-
-def _places(
-    alignment: Alignment | None, chosen: Mapping[str, object]
-) -> dict[str, tuple[list[int], list[int]]]:
-    found = {}
-    for batch in alignment() if alignment else ():
-        for row, note_id in enumerate(batch.column(NOTE_ID).to_pylist()):
-            if note_id in chosen:
-                found[note_id] = (
-                    batch.column("start")[row].as_py(),
-                    batch.column("end")[row].as_py(),
-                )
-    return found
-
-
-def aligned(note: NotePair, channel: Channel) -> AlignedNote | None:
+def aligned(note: NotePair, channel: Channel) -> NoteRows | None:
     """Align a released note with its source; None if the two cannot be aligned."""
-    outputs = words(note.released)
-    starts = word_starts(note.entered)
-    if note.positions is None:
-        starts_of_words = starts
-        ends = np.array([end for _, end in word_spans(note.entered)], dtype=np.int64)
-    else:
-        starts_of_words = np.array(note.positions[0], dtype=np.int64)
-        ends = np.array(note.positions[1], dtype=np.int64)
-    if len(outputs) != starts_of_words.size:
+    outputs = rows_of(note.released, channel)
+    spans = channel.released_spans(note.entered)
+    if outputs.size != len(spans):
         return None
-    sources = [
-        lookup_form(note.entered[a:b])
-        for a, b in zip(starts_of_words.tolist(), ends.tolist(), strict=True)
-    ]
-    output_rows = [channel.ids.get(word, -1) for word in outputs]
-    unknown = channel.unknown
-    truth = np.array([channel.ids.get(word, unknown) for word in sources], dtype=np.int64)
-    known = np.array(output_rows, dtype=np.int64)
-    index = np.searchsorted(starts, starts_of_words)
-    return AlignedNote(known[known >= 0], truth[known >= 0], index[known >= 0], note.patient)
+    forms = (lookup_form(note.entered[start:end]) for start, end in spans)
+    truth = np.array([channel.ids.get(form, channel.unknown) for form in forms], dtype=np.int64)
+    known = outputs < channel.unknown
+    return NoteRows(outputs[known], truth[known], note.patient)
 
 
 def obfuscated(notes: Sequence[NotePair], channel: Channel, key: Key) -> list[NotePair]:
@@ -178,14 +148,13 @@ def obfuscated(notes: Sequence[NotePair], channel: Channel, key: Key) -> list[No
     if not notes:
         return []
     texts = [(str(i), str(note.patient), note.entered) for i, note in enumerate(notes)]
-    obfuscate = Obfuscator(channel, key, align=True)
-    texts_out = [
-        one for batch in memory_corpus(texts).batches() for one in obfuscate(batch).aligned_texts()
+    obfuscate = Obfuscator(channel, key)
+    released = [
+        text
+        for batch in memory_corpus(texts).batches()
+        for text in obfuscate(batch).batch.column(TEXT).to_pylist()
     ]
-    return [
-        replace(note, released=text, positions=(a, b))
-        for note, (text, a, b) in zip(notes, texts_out, strict=True)
-    ]
+    return [replace(note, released=text) for note, text in zip(notes, released, strict=True)]
 
 
 def word_starts(text: str) -> Ints:
@@ -234,7 +203,7 @@ def adversary_views(context: Context, found: Halves) -> list[AdversaryView]:
 
 def _all_aligned(
     notes: Sequence[NotePair], channel: Channel, left_out: Counter[str]
-) -> list[AlignedNote]:
+) -> list[NoteRows]:
     found = [aligned(note, channel) for note in notes]
     left_out[NOT_ALIGNED] += found.count(None)
     return [one for one in found if one is not None and len(one)]
@@ -246,7 +215,7 @@ def _released(notes: Sequence[NotePair], channel: Channel) -> list[Ints]:
     ]
 
 
-def _check_match(notes: Sequence[AlignedNote], channel: Channel, found: Halves) -> None:
+def _check_match(notes: Sequence[NoteRows], channel: Channel, found: Halves) -> None:
     """Raise InputError if few notes can be aligned, or many aligned words are impossible."""
     hint = "pass the release, its own vault (OUT/vault) and its source notes"
     if not notes or found.left_out[NOT_ALIGNED] > len(notes):
@@ -334,11 +303,11 @@ def _planted(
     return replace(view, notes=[one for one, _ in shown], released=released), where
 
 
-def _near(note: AlignedNote, row: int) -> AlignedNote:
+def _near(note: NoteRows, row: int) -> NoteRows:
     """Keep the context of a planted name; more distant words carry no information and cost time."""
     distance = np.abs(np.arange(len(note))[:, None] - np.flatnonzero(note.truth == row))
     near = distance.min(axis=1) <= _AROUND
-    return AlignedNote(note.outputs[near], note.truth[near], note.positions[near], note.patient)
+    return NoteRows(note.outputs[near], note.truth[near], note.patient)
 
 
 def _with_name(notes: Sequence[NotePair], name: str, rng: Generator) -> list[NotePair]:

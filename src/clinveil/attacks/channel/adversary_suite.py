@@ -24,7 +24,7 @@ from clinveil.attacks.adversary import (
     KNOWLEDGE,
     Adversary,
     AdversaryView,
-    AlignedNote,
+    NoteRows,
     Recovery,
     adversaries,
 )
@@ -174,14 +174,16 @@ class _AdversaryRun:
         )
         control = self._scores([_permuted(view, rng) for view in sample], rng)
         for stratum, among in self.strata.items():
-            scores, others = (side.get(stratum, side["all"]) for side in (read, control))
-            one, other = (side.at(among[side.truth]) for side in (scores, others))
+            scores = read.get(stratum, read["all"])
+            others = control.get(stratum, control["all"])
+            one = scores.at(among[scores.truth])
+            other = others.at(among[others.truth])
             yield _with_cell(self._finding(stratum, one, other), self.reader)
         if canaries and all(self.reader.is_applicable(view) for view, _ in canaries):
             yield _with_cell(self._canaries(canaries, rng), self.reader)
         yield self._positive(rng)
 
-    def _scores(self, views: Sequence[AdversaryView], rng: Generator) -> dict[str, Scored]:
+    def _scores(self, views: Sequence[AdversaryView], rng: Generator) -> dict[str, ScoredWords]:
         """Score the recovered words; kinds in `KIND_KNOWN` by an attacker who knows the kind.
 
         Without a candidate of the kind, they name its most frequent word in their own notes.
@@ -194,7 +196,7 @@ class _AdversaryRun:
             kinds[kind] = among, most_frequent if among[:-1].any() else -1
         return scores_by_kind((note for view in views for note in view.notes), recoveries, kinds)
 
-    def _finding(self, stratum: str, scores: Scored, control: Scored) -> Finding:
+    def _finding(self, stratum: str, scores: ScoredWords, control: ScoredWords) -> Finding:
         detail = {**_identity(self.name, self.reader), "stratum": stratum, **self.about}
         if not scores.truth.size:
             return unmeasured(
@@ -295,9 +297,9 @@ def _unprotected(view: AdversaryView) -> AdversaryView:
     """Return the view of a release that leaves every known word unchanged."""
     plain = replace(identity_channel(view.channel.words), policy=view.channel.policy)
 
-    def known(note: AlignedNote) -> AlignedNote:
+    def known(note: NoteRows) -> NoteRows:
         kept = note.truth < plain.unknown
-        return AlignedNote(note.truth[kept], note.truth[kept], note.positions[kept], note.patient)
+        return NoteRows(note.truth[kept], note.truth[kept], note.patient)
 
     sides = (view.notes, view.pairs)
     notes, pairs = (
@@ -308,7 +310,7 @@ def _unprotected(view: AdversaryView) -> AdversaryView:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredWords:
     """The true word, the patient, and the first candidate of every attacked word, (n,); -1 without
     a candidate.
     """
@@ -322,9 +324,9 @@ class Scored:
         """Return whether the first candidate is right, (n,)."""
         return np.asarray(self.named == self.truth)
 
-    def at(self, mask: Mask) -> Scored:
+    def at(self, mask: Mask) -> ScoredWords:
         """Select words by a mask (n,)."""
-        return Scored(self.truth[mask], self.patient[mask], self.named[mask])
+        return ScoredWords(self.truth[mask], self.patient[mask], self.named[mask])
 
     @property
     def by_patient(self) -> Ints:
@@ -341,11 +343,11 @@ class Scored:
 
 
 def scored(
-    notes: Sequence[AlignedNote],
+    notes: Sequence[NoteRows],
     recoveries: Sequence[Recovery],
     among: Mask | None = None,
     fallback: int = -1,
-) -> Scored:
+) -> ScoredWords:
     """Score recovered words; of candidates with equal probabilities the first row counts.
 
     Args:
@@ -371,14 +373,14 @@ def scored(
         best = np.repeat(np.maximum.reduceat(chances, first), np.diff(first, append=place.size))
         likeliest = np.where(chances == best, rows, np.iinfo(np.int64).max)
         named[place[first]] = np.minimum.reduceat(likeliest, first)
-    return Scored(truth, patient, named)
+    return ScoredWords(truth, patient, named)
 
 
 def _blocks(
-    notes: Iterable[AlignedNote], recoveries: Iterable[Recovery]
-) -> Iterator[tuple[list[AlignedNote], list[Recovery]]]:
-    """Yield batches of notes and recoveries; clusters have thousands of candidates per word."""
-    block = list[tuple[AlignedNote, Recovery]]()
+    notes: Iterable[NoteRows], recoveries: Iterable[Recovery]
+) -> Iterator[tuple[list[NoteRows], list[Recovery]]]:
+    """Yield batches of notes and recoveries; a word may have many candidates."""
+    block = list[tuple[NoteRows, Recovery]]()
     size = 0
     for pair in zip(notes, recoveries, strict=True):
         if block and size + pair[1].rows.size > BATCH:
@@ -392,10 +394,10 @@ def _blocks(
 
 
 def scores_by_kind(
-    notes: Iterable[AlignedNote],
+    notes: Iterable[NoteRows],
     recoveries: Iterable[Recovery],
     kinds: Mapping[str, tuple[Mask | None, int]],
-) -> dict[str, Scored]:
+) -> dict[str, ScoredWords]:
     """Score recoveries as they arrive, so that they need not be stored.
 
     Args:
@@ -404,12 +406,14 @@ def scores_by_kind(
 
     Returns: scores of every word, by an attacker who knows the kind.
     """
-    parts: dict[str, list[Scored]] = {kind: [] for kind in kinds}
+    parts: dict[str, list[ScoredWords]] = {kind: [] for kind in kinds}
     for block in _blocks(notes, recoveries):
         for kind, (among, fallback) in kinds.items():
             parts[kind].append(scored(*block, among, fallback))
-    columns = [field.name for field in fields(Scored)]
+    columns = [field.name for field in fields(ScoredWords)]
     return {
-        kind: Scored(*(np.concatenate([getattr(part, name) for part in own]) for name in columns))
+        kind: ScoredWords(
+            *(np.concatenate([getattr(part, name) for part in own]) for name in columns)
+        )
         for kind, own in parts.items()
     }

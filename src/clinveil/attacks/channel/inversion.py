@@ -187,10 +187,14 @@ class Inputs:
         unknown ones.
         """
         unknown_counts = self.unknown[unknown]
-        speaks = self.channel.speaks
-        mass = np.append(np.where(known, self.counts, 0), unknown_counts.sum()) * speaks
-        won = np.append(np.where(known, self.counts, 0), unknown_counts.max(initial=0)) * speaks
-        return Band(self.channel, mass.astype(np.float64), won.astype(np.float64))
+        mass = np.append(np.where(known, self.counts, 0), unknown_counts.sum())
+        won = np.append(np.where(known, self.counts, 0), unknown_counts.max(initial=0))
+        has_output = self.channel.has_output
+        return Band(
+            self.channel,
+            (mass * has_output).astype(np.float64),
+            (won * has_output).astype(np.float64),
+        )
 
     def below(self, limit: float) -> Band:
         """The words of fewer than `limit` occurrences that have an output."""

@@ -41,7 +41,8 @@ def remembered(
         notes: the encoded training notes, with patients (`Conditions`).
     """
     reference = train_ngram(notes, model.vocabulary)
-    trained, held = (_scores(model, reference, side) for side in (training, held_out))
+    trained = _scores(model, reference, training)
+    held = _scores(model, reference, held_out)
     factor = float(student.ppf(1 - LEVEL / trained.size, held.size - 1)) * sqrt(1 + 1 / held.size)
     limit = max(LEAST, factor * float(held.std(ddof=1)))
     above = trained - np.median(trained)

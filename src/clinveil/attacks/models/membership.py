@@ -118,7 +118,8 @@ def infer_membership(
         InputError: a patient on two sides (sampled or not), or too few patients.
     """
     _refuse_shared(training, held_out, reference)
-    training, held_out = (_sample(side, most, rng) for side in (training, held_out))
+    training = _sample(training, most, rng)
+    held_out = _sample(held_out, most, rng)
     scored = _score_notes(model, training, held_out, reference, rng)
     if blind is None:
         blind = blind_membership(
@@ -165,7 +166,8 @@ def membership_of_release(
             )
         ]
     _refuse_shared(training, held_out, None)
-    training, held_out = (_sample(side, most, rng) for side in (training, held_out))
+    training = _sample(training, most, rng)
+    held_out = _sample(held_out, most, rng)
     members = as_words(training)
     others = as_words(held_out)
     text = model_of_text(as_words(released))
@@ -211,7 +213,7 @@ def _score_notes(
     held_out: PlainNotes,
     reference: PlainNotes | None,
     rng: Generator,
-) -> Scored:
+) -> ScoredNotes:
     """Score the notes of both sides under the model, and under n-grams of the reference."""
     encoded = _encoded(training, held_out, model.vocabulary)
     if reference is None:
@@ -220,7 +222,7 @@ def _score_notes(
         other = _totals(model_of_text(reference, model.vocabulary), encoded)
     patients = training.patients + held_out.patients
     members = np.arange(len(patients)) < len(training)
-    return Scored(patients, members, _totals(model, encoded), encoded.lengths, other)
+    return ScoredNotes(patients, members, _totals(model, encoded), encoded.lengths, other)
 
 
 def _encoded(training: PlainNotes, held_out: PlainNotes, vocabulary: Vocabulary) -> EncodedNotes:
@@ -280,7 +282,7 @@ def _sample(notes: PlainNotes, most: int, rng: Generator) -> PlainNotes:
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredNotes:
     """Log-probabilities of the notes of members and non-members, one row per note.
 
     Raises:
@@ -316,7 +318,7 @@ class Scored:
 
 
 def membership(
-    scored: Scored, *, blind: Finding | None = None, detail: Mapping[str, Any] | None = None
+    scored: ScoredNotes, *, blind: Finding | None = None, detail: Mapping[str, Any] | None = None
 ) -> list[Finding]:
     """Return AUC, and TPR at an FPR of 1 % and 0.1 %, of the loss threshold and, with a reference,
     calibrated.

@@ -48,7 +48,7 @@ class NameCodes(NamedTuple):
     ends_words: NDArray[np.int16]
 
 
-class Hits(NamedTuple):
+class NameHits(NamedTuple):
     """Names found in a batch of notes."""
 
     note: Ints  # index of the note in its batch
@@ -57,7 +57,7 @@ class Hits(NamedTuple):
     code: Codes
 
 
-class NameIndex:
+class FullNameIndex:
     """The names of n patients and `replicates` sets of shuffled names, prepared for search.
 
     A shuffled set combines the same first names with other last names: shuffled within each
@@ -118,7 +118,7 @@ class NameIndex:
             code_sets.append((_summed(codes, lengths), rows, replicate))
         return code_sets
 
-    def find(self, notes: Iterable[Sequence[str]]) -> Hits:
+    def find(self, notes: Iterable[Sequence[str]]) -> NameHits:
         """Return all names in these notes (each a list of lookup forms)."""
         get = self.ids.get
         ids: list[int] = []
@@ -134,9 +134,9 @@ class NameIndex:
         ]
         none = np.zeros(0, dtype=np.int64)
         found.append(
-            Hits(none, none.astype(np.int32), none.astype(np.int16), none.astype(np.uint64))
+            NameHits(none, none.astype(np.int32), none.astype(np.int16), none.astype(np.uint64))
         )
-        return Hits(*(np.concatenate(column) for column in zip(*found, strict=True)))
+        return NameHits(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
     def search(self, own: Ints, notes: Sequence[Sequence[str]]) -> NamesFound:
         """Search a batch: each note's lookup forms, and the row of its patient or -1."""
@@ -184,7 +184,7 @@ def _tables(code_sets: list[tuple[NameCodes, Ints, int]]) -> dict[int, _Table]:
     return tables
 
 
-def _windows(ids: Ints, codes: Codes, size: int, table: _Table, note_of: Ints) -> Hits:
+def _windows(ids: Ints, codes: Codes, size: int, table: _Table, note_of: Ints) -> NameHits:
     """Return the names of `size` words among the windows of `size` adjacent name words."""
     if ids.size < size:
         ids = np.append(ids, np.zeros(size, dtype=np.int64))
@@ -197,7 +197,7 @@ def _windows(ids: Ints, codes: Codes, size: int, table: _Table, note_of: Ints) -
     positions = np.repeat(low - np.cumsum(n_matches) + n_matches, n_matches) + np.arange(
         n_matches.sum()
     )
-    return Hits(
+    return NameHits(
         np.repeat(note_of[starts], n_matches),
         rows[positions],
         replicates[positions],
@@ -214,7 +214,7 @@ class NamesFound(NamedTuple):
 
 
 def own_names(
-    index: NameIndex,
+    index: FullNameIndex,
     present: Ints,
     found: Sequence[NamesFound],
     rng: Generator,
@@ -254,7 +254,7 @@ def own_names(
     )
 
 
-def other_names(index: NameIndex, found: Sequence[NamesFound], notes: Ints) -> Finding:
+def other_names(index: FullNameIndex, found: Sequence[NamesFound], notes: Ints) -> Finding:
     """Return the finding on other patients' full names against shuffled ones.
 
     `notes`: (n, 2) notes of each patient, and those with the name of another patient.

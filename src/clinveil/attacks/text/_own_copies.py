@@ -44,7 +44,7 @@ P_IS = "Fisher's exact test against held-out patients, one-sided"
 
 
 @dataclass(frozen=True)
-class Notes:
+class MatchedNotes:
     """The notes of one side, concatenated."""
 
     ids: SmallInts  # (n_words,)
@@ -92,7 +92,7 @@ class OwnWords:
 
 
 def _both_sides(
-    training: Notes, held_out: Notes, phrase: int = MIN_PHRASE
+    training: MatchedNotes, held_out: MatchedNotes, phrase: int = MIN_PHRASE
 ) -> tuple[OwnWords, OwnWords]:
     """Compute both sides. `piece`: minimum words of a stock phrase."""
     sides = (training, held_out)
@@ -155,7 +155,7 @@ def stock_phrases(keys: list[NDArray[np.uint64]], owners: list[Ints]) -> list[Ma
     ]
 
 
-def _own_words(notes: Notes, is_stock: Mask, is_shared: Mask, phrase: int) -> OwnWords:
+def _own_words(notes: MatchedNotes, is_stock: Mask, is_shared: Mask, phrase: int) -> OwnWords:
     own = ~in_runs(np.where(is_stock, phrase, 0).astype(np.int32), phrase)
     cumulative = np.concatenate([[0], np.cumsum(own)])
     ends = np.arange(1, own.size + 1)
@@ -180,7 +180,7 @@ def _maximum(owners: Ints, values: Ints, patients: int) -> Ints:
 
 
 def own_findings(
-    training: Notes, held_out: Notes, spans: Sequence[int], detail: dict[str, Any]
+    training: MatchedNotes, held_out: MatchedNotes, spans: Sequence[int], detail: dict[str, Any]
 ) -> Iterator[Finding]:
     """Yield `attack.copies_own` by span and `attack.copies_whole`; control: held-out patients.
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, in_runs, separated
 from clinveil.attacks.text._own_copies import (
-    Notes,
+    MatchedNotes,
     own_findings,
     patients_finding,
     phrase_hashes,
@@ -54,7 +54,10 @@ Hashes = NDArray[np.uint64]
 
 
 def near_copies(
-    training: Notes, held_out: Notes, synthetic: Sequence[SmallInts], detail: dict[str, Any]
+    training: MatchedNotes,
+    held_out: MatchedNotes,
+    synthetic: Sequence[SmallInts],
+    detail: dict[str, Any],
 ) -> Finding:
     """Return `attack.copies_near`: training patients with a near copy; control: held-out
     patients.
@@ -74,10 +77,8 @@ def near_copies(
         own.append(np.bincount(phrases[1], minlength=side.patients))
     # Where most patients are copied, their median is no measure of coincidence.
     middle = min(float(np.median(np.concatenate(counts))), float(counts[1].max()))
-    limit, upper = (
-        ceil(middle + deviations * sqrt(middle + 1) + least)
-        for least, deviations in ((LEAST, DEVIATIONS), (UPPER_LEAST, UPPER_DEVIATIONS))
-    )
+    limit = ceil(middle + DEVIATIONS * sqrt(middle + 1) + LEAST)
+    upper = ceil(middle + UPPER_DEVIATIONS * sqrt(middle + 1) + UPPER_LEAST)
     copied = [
         (n >= upper) | ((n >= limit) & (n >= SHARE * all_own))
         for n, all_own in zip(counts, own, strict=True)
@@ -108,7 +109,8 @@ def _most_in_one(
     phrases: tuple[Hashes, Ints], written: tuple[Hashes, Ints], notes: int, patients: int
 ) -> Ints:
     """Return the largest number of a patient's own phrases in one synthetic note, (n_patients,)."""
-    first, last = (np.searchsorted(written[0], phrases[0], side) for side in ("left", "right"))
+    first = np.searchsorted(written[0], phrases[0], "left")
+    last = np.searchsorted(written[0], phrases[0], "right")
     n = last - first
     at = np.arange(n.sum()) + np.repeat(first - np.cumsum(n) + n, n)
     pairs, counts = np.unique(np.repeat(phrases[1], n) * notes + written[1][at], return_counts=True)
@@ -198,7 +200,8 @@ def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
     """Raise InputError if a patient is on both sides; checked before the scan, which takes
     longer.
     """
-    trained, held_ids = ({note.patient_id for note in rows(side)} for side in (training, held_out))
+    trained = {note.patient_id for note in rows(training)}
+    held_ids = {note.patient_id for note in rows(held_out)}
     if shared := len(trained & held_ids):
         raise InputError(
             f"{shared} patients are on both sides", hint="split by patient before training"
@@ -225,9 +228,8 @@ def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator)
         vocabulary.unk = int(vocabulary.ids(words(UNKNOWN))[0])
         number = vocabulary.ids
     automaton = SuffixAutomaton(separated(notes))
-    trained, held = (
-        _side(automaton.fresh(), number, synthetic_keys, side) for side in (training, held_out)
-    )
+    trained = _side(automaton.fresh(), number, synthetic_keys, training)
+    held = _side(automaton.fresh(), number, synthetic_keys, held_out)
     for side, name in ((trained, "training"), (held, "held-out")):
         if not side.ids.size:
             raise InputError(f"the {name} notes contain no words")
@@ -252,7 +254,7 @@ def _side(
     number: Callable[[Sequence[str]], SmallInts],
     synthetic_keys: AbstractSet[int],
     corpus: Corpus,
-) -> Notes:
+) -> MatchedNotes:
     """Stream one side through the automaton of the synthetic notes."""
     numbers_of: dict[str, int] = {}
     ids = [np.zeros(0, dtype=np.int32)]
@@ -268,7 +270,7 @@ def _side(
         )
     columns = np.array(columns_of, dtype=np.uint64).reshape(-1, 5).T
     lengths, owners, numbers, same = columns[:4].astype(np.int64)
-    return Notes(
+    return MatchedNotes(
         np.concatenate(ids),
         np.concatenate(matches),
         automaton.runs(),
@@ -281,7 +283,7 @@ def _side(
     )
 
 
-def _matched_sample(trained: Notes, held: Notes, rng: Generator) -> Mask:
+def _matched_sample(trained: MatchedNotes, held: MatchedNotes, rng: Generator) -> Mask:
     """Return a mask of random training patients with about as many words as the held-out ones,
     (n_patients,).
     """
@@ -298,8 +300,8 @@ class _Scan:
     held-out side.
     """
 
-    trained: Notes
-    held: Notes
+    trained: MatchedNotes
+    held: MatchedNotes
     matched: SmallInts  # (n_synthetic_words,)
     notes: Sequence[SmallInts]  # synthetic
     lengths: Ints  # words of each synthetic note
@@ -312,9 +314,9 @@ class _Scan:
         by_note = np.maximum.reduceat(
             self.trained.runs, np.cumsum(self.lengths + 1) - self.lengths - 1
         )
-        longest, matched, held = (
-            float(runs.max()) for runs in (self.trained.runs, self.matched, self.held.runs)
-        )
+        longest = float(self.trained.runs.max())
+        matched = float(self.matched.max())
+        held = float(self.held.runs.max())
         name = "attack.copies_longest"
         n = int(self.lengths.sum())
         no_interval = {**self.detail, "why": "no interval is available for a maximum"}
@@ -347,10 +349,9 @@ class _Scan:
 
     def text(self, span: int) -> Iterator[Finding]:
         """Yield the share of synthetic words in runs of `span`, for the same two."""
-        trained, matched, held = (
-            self._by_note(in_runs(runs, span))
-            for runs in (self.trained.runs, self.matched, self.held.runs)
-        )
+        trained = self._by_note(in_runs(self.trained.runs, span))
+        matched = self._by_note(in_runs(self.matched, span))
+        held = self._by_note(in_runs(self.held.runs, span))
         detail = {**self.detail, "span": span}
         yield clustered_share(
             "attack.copies",
@@ -428,8 +429,9 @@ def _difference(trained: Ints, held: Ints, rng: Generator) -> tuple[float, Inter
     draws = _shares(permuted) - _shares(shared.sum(axis=0) - permuted)
     if _extreme(trained, held):
         # For shares of 0 or 1 only one end of each exact interval is uncertain, 2.5 % each.
-        (low, high), (least, most) = share_by_patient(trained), share_by_patient(held)
-        ends = Interval(low - most, high - least)
+        low, high = share_by_patient(trained)
+        held_low, held_high = share_by_patient(held)
+        ends = Interval(low - held_high, high - held_low)
     else:
         ends = bootstrap_clusters(marked, gap, rng)
     return gap(marked), ends, permutation_p(gap(marked), draws)

@@ -26,7 +26,7 @@ from clinveil.attacks.attack import Attack, Context, attacks, not_in_crosswalk
 from clinveil.attacks.text._full_names import (
     PERMUTATIONS,
     REPLICATES,
-    NameIndex,
+    FullNameIndex,
     NamesFound,
     other_names,
     own_names,
@@ -75,7 +75,7 @@ class Identifiers(Attack):
             rng,
             crosswalk=context.patients,
             keep=context.keep,
-            over=context.over,
+            over=context.executor,
             scratch=context.scratch,
         )
         found = [
@@ -84,7 +84,7 @@ class Identifiers(Attack):
         if context.original is None:
             return found
         of_source = identifiers(
-            context.original, context.known, rng, over=context.over, scratch=context.scratch
+            context.original, context.known, rng, over=context.executor, scratch=context.scratch
         )
         in_source = {f.measure: f.value for f in of_source}
         controls = [
@@ -176,7 +176,7 @@ class Sought:
     """
 
     patients: Mapping[str, Patient] = field(repr=False)
-    names: NameIndex = field(repr=False)
+    names: FullNameIndex = field(repr=False)
     other: Ints
     ids: Hashes
     rows: Ints
@@ -193,7 +193,7 @@ class Sought:
         """Return what is searched for, with `n` sets of shuffled names; `crosswalk` as in
         `identifiers`.
         """
-        names = NameIndex([patient.name for patient in patients.values()], rng, replicates=n)
+        names = FullNameIndex([patient.name for patient in patients.values()], rng, replicates=n)
         order = rng.permutation(len(patients))
         feed = hashes(patients)
         by_id = np.argsort(feed)
@@ -261,7 +261,7 @@ def _occurs(note: ReleasedText, kind: int, value: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Found:
+class IdentifierMatches:
     """Matches in a batch of notes.
 
     Attributes:
@@ -282,12 +282,15 @@ class Found:
     kept: tuple[int, int]
 
 
-def search_batch(sought: Callable[[], Sought], keep: Sequence[str], batch: pa.RecordBatch) -> Found:
+def search_batch(
+    sought: Callable[[], Sought], keep: Sequence[str], batch: pa.RecordBatch
+) -> IdentifierMatches:
     """Search a batch of released notes. Raises InputError if a patient is not in the crosswalk."""
     search = sought()
     notes = [*rows([batch])]
     hashed = hashes(note.patient_id for note in notes)
-    feed, (first, number) = search.rows_of(hashed), _by_first(hashed)
+    feed = search.rows_of(hashed)
+    first, number = _by_first(hashed)
     known = feed[first][feed[first] >= 0]
     both = zip(search.people(known), search.people(search.other[known]), strict=True)
     own = {row: _OwnSearch(*pair) for row, pair in zip(known.tolist(), both, strict=True)}
@@ -306,7 +309,7 @@ def search_batch(sought: Callable[[], Sought], keep: Sequence[str], batch: pa.Re
         [np.bincount(some, minlength=first.size) for some in (number, number[names.others])], axis=1
     )
     kept = _kept(search, keep, batch) if keep else (0, 0)
-    return Found(hashed[first], feed[first], of_notes, counts, hits, names, kept)
+    return IdentifierMatches(hashed[first], feed[first], of_notes, counts, hits, names, kept)
 
 
 def _by_first(values: Hashes) -> tuple[Ints, Ints]:
@@ -342,13 +345,13 @@ def _kept(search: Sought, keep: Sequence[str], batch: pa.RecordBatch) -> tuple[i
 
 
 def _findings(
-    search: Sought, batches: Sequence[Found], rng: Generator, permutations: int
+    search: Sought, batches: Sequence[IdentifierMatches], rng: Generator, permutations: int
 ) -> Iterator[Finding]:
     """Yield the findings on all batches, which are in the order of the notes."""
-    owners, rows, notes, counts = (
-        np.concatenate([getattr(batch, name) for batch in batches])
-        for name in ("owners", "rows", "notes", "counts")
-    )
+    owners = np.concatenate([batch.owners for batch in batches])
+    rows = np.concatenate([batch.rows for batch in batches])
+    notes = np.concatenate([batch.notes for batch in batches])
+    counts = np.concatenate([batch.counts for batch in batches])
     first, number = _by_first(owners)
     totals = np.zeros((first.size, 2), dtype=np.int64)
     np.add.at(totals, number, notes)

@@ -86,7 +86,7 @@ class Inference(Attack):
 
 
 @dataclass(frozen=True, eq=False)
-class Notes:
+class AttributeNotes:
     """Notes with an attribute of their patients.
 
     Attributes:
@@ -120,7 +120,7 @@ def _labelled_words(note: Note, label: str) -> tuple[str, list[str], str]:
 
 def read_labelled(
     corpus: Corpus, column: str, rng: Generator, *, most: int, names: Sequence[str] | None = None
-) -> Notes:
+) -> AttributeNotes:
     """Sample notes with a label in `names`, or is one of the most frequent with at least ten
     patients.
     """
@@ -140,7 +140,7 @@ def read_labelled(
         np.array([one[0] for one in kept.values()], dtype=object), return_inverse=True
     )[1]
     labels = np.array([number_of[one[2]] for one in kept.values()], dtype=np.int64)
-    return Notes(
+    return AttributeNotes(
         [*kept],
         [one[1] for one in kept.values()],
         labels,
@@ -151,7 +151,7 @@ def read_labelled(
 
 
 def _plain(
-    notes: Notes, context: Context, column: str, rng: Generator, most: int
+    notes: AttributeNotes, context: Context, column: str, rng: Generator, most: int
 ) -> TrainingSource | None:
     """Return the plain training notes: external ones with the attribute, or the source notes of the
     training fold.
@@ -180,7 +180,9 @@ def _plain(
     return plain.training_set
 
 
-def predict(notes: Notes, training_of: TrainingSource, rng: Generator) -> Predictions:
+def predict(
+    notes: AttributeNotes, training_of: TrainingSource, rng: Generator
+) -> AttributePredictions:
     """Predict each note's label from other patients, in three folds, and once more with shuffled
     training labels.
 
@@ -188,7 +190,8 @@ def predict(notes: Notes, training_of: TrainingSource, rng: Generator) -> Predic
         training_of: returns training words and labels for a mask of rows.
     """
     folds = rng.permutation(np.arange(int(notes.people.max()) + 1) % FOLDS)[notes.people]
-    chances, shuffled = (np.zeros((len(notes.labels), notes.classes)) for _ in range(2))
+    chances = np.zeros((len(notes.labels), notes.classes))
+    shuffled = np.zeros((len(notes.labels), notes.classes))
     for fold in range(FOLDS):
         test = folds == fold
         texts, labels = training_of(~test)
@@ -197,7 +200,7 @@ def predict(notes: Notes, training_of: TrainingSource, rng: Generator) -> Predic
             chances[test], shuffled[test] = _predicted(
                 texts, (labels, rng.permutation(labels)), new, notes.classes
             )
-    return Predictions(notes, chances, shuffled)
+    return AttributePredictions(notes, chances, shuffled)
 
 
 def _predicted(
@@ -229,12 +232,12 @@ def _predicted(
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
+class AttributePredictions:
     """Label probabilities of each note, (n, classes), and the same with shuffled training
     labels.
     """
 
-    notes: Notes
+    notes: AttributeNotes
     chances: Doubles
     shuffled: Doubles
 
@@ -247,9 +250,8 @@ class Predictions:
         labels = self.notes.labels
         people = self.notes.people
         even = np.ones(len(self.notes.labels))
-        value, control = (
-            _balanced(labels, chances, even) for chances in (self.chances, self.shuffled)
-        )
+        value = _balanced(labels, self.chances, even)
+        control = _balanced(labels, self.shuffled, even)
 
         def of_drawn(weights: Ints) -> float:
             return _balanced(labels, self.chances, weights[people].astype(np.float64))

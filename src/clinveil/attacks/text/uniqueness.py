@@ -37,7 +37,7 @@ class Uniqueness(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack; deterministic."""
         assert context.released is not None
-        findings = kept_columns(context.released, context.keep, context.over)
+        findings = kept_columns(context.released, context.keep, context.executor)
         return [tagged(f, "recipient", "kept columns", gated=False) for f in findings]
 
 
@@ -52,7 +52,8 @@ def kept_columns(released: Corpus, keep: Sequence[str], over: Map = serial) -> l
     if not keep:
         return []
     batches = list(each_batch(over, partial(kept_values_of, keep), released))
-    keys, people = (joined([batch[i] for batch in batches]) for i in (0, 1))
+    keys = joined([batch[0] for batch in batches])
+    people = joined([batch[1] for batch in batches])
     sizes, owners = _owners(keys, people)
     more = {"combinations": int(sizes.size), "smallest": int(owners.min())} if sizes.size else {}
     n_unique = int(sizes[owners == 1].sum())
@@ -71,9 +72,8 @@ def kept_values_of(keep: Sequence[str], batch: pa.RecordBatch) -> tuple[Hashes, 
 def _owners(keys: Hashes, people: Hashes) -> tuple[Ints, Ints]:
     """Return the number of notes and of patients for each key."""
     order = np.lexsort((people, keys))
-    new_key, new_one = (
-        np.diff(values[order], prepend=~values[order][:1]) != 0 for values in (keys, people)
-    )
+    new_key = np.diff(keys[order], prepend=~keys[order][:1]) != 0
+    new_one = np.diff(people[order], prepend=~people[order][:1]) != 0
     group = np.cumsum(new_key) - 1
     return np.bincount(group), np.bincount(group[new_key | new_one])
 

@@ -34,7 +34,7 @@ METRICS: tuple[Metric, ...] = ("cosine", "cityblock", "euclidean")
 _AT_ONCE = 1 << 22  # distances computed in one block
 
 
-class Pairs(NamedTuple):
+class NamePairs(NamedTuple):
     """Pairs of rows, nearest first: int32 rows, first < second, and float32 distances, (k,)
     each.
     """
@@ -44,7 +44,7 @@ class Pairs(NamedTuple):
     distances: Floats
 
 
-def closest_pairs(matrix: Floats, k: int, metric: Metric) -> Pairs:
+def closest_pairs(matrix: Floats, k: int, metric: Metric) -> NamePairs:
     """Return the first k of all unordered pairs of rows, by distance (fewer if there are fewer
     pairs); exact.
 
@@ -67,7 +67,7 @@ def closest_pairs(matrix: Floats, k: int, metric: Metric) -> Pairs:
         raise ValueError(f"k must be at least 1, not {k}")
     points = matrix.astype(np.float64)
     n = len(matrix)
-    found = Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
+    found = NamePairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
     step = max(1, _AT_ONCE // max(n, 1))
     with one_thread_each():
         for start in range(0, n - 1, step):
@@ -75,23 +75,26 @@ def closest_pairs(matrix: Floats, k: int, metric: Metric) -> Pairs:
                 np.float32
             )
             limit = found.distances[-1] if len(found.first) == k else np.inf
-            one, other = np.nonzero(distances <= limit)
-            one, other = one[one < other], other[one < other]
-            first = np.concatenate([found.first, (one + start).astype(np.int32)])
-            second = np.concatenate([found.second, (other + start).astype(np.int32)])
-            found = _first(
-                Pairs(first, second, np.concatenate([found.distances, distances[one, other]])), k
+            rows, columns = np.nonzero(distances <= limit)
+            upper = rows < columns  # each pair once
+            rows = rows[upper]
+            columns = columns[upper]
+            pairs = NamePairs(
+                np.concatenate([found.first, (rows + start).astype(np.int32)]),
+                np.concatenate([found.second, (columns + start).astype(np.int32)]),
+                np.concatenate([found.distances, distances[rows, columns]]),
             )
+            found = _first(pairs, k)
     return found
 
 
-def _first(pairs: Pairs, k: int) -> Pairs:
+def _first(pairs: NamePairs, k: int) -> NamePairs:
     """Return the first k pairs in order; only pairs within the k-th distance are sorted."""
     keep = np.arange(pairs.first.size)
     if keep.size > k:
         keep = np.flatnonzero(pairs.distances <= np.partition(pairs.distances, k - 1)[k - 1])
     order = keep[np.lexsort((pairs.second[keep], pairs.first[keep], pairs.distances[keep]))][:k]
-    return Pairs(pairs.first[order], pairs.second[order], pairs.distances[order])
+    return NamePairs(pairs.first[order], pairs.second[order], pairs.distances[order])
 
 
 def _distances(rows: Doubles, others: Doubles, metric: Metric) -> Doubles:
@@ -114,7 +117,7 @@ Name = Sequence[str]
 
 
 @dataclass(frozen=True)
-class Group:
+class NameGroup:
     """Names of one shape: the same number of parts (letters left out), and of tokens in each.
 
     Attributes:
@@ -167,9 +170,9 @@ class NameTokens:
 
     def _group(
         self, parts_of: Sequence[list[list[str]]], rows: list[int], shape: tuple[int, ...]
-    ) -> Group:
+    ) -> NameGroup:
         tokens = [[self._ids[form] for part in parts_of[row] for form in part] for row in rows]
-        return Group(np.array(rows, dtype=np.int64), np.array(tokens, dtype=np.int64), shape)
+        return NameGroup(np.array(rows, dtype=np.int64), np.array(tokens, dtype=np.int64), shape)
 
     @cached_property
     def others(self) -> NameTokens:
@@ -192,7 +195,8 @@ class NameTokens:
         with itself.
         """
         columns = list(combinations(range(tokens.shape[1]), 2))
-        first, second = (tokens[:, [pair[side] for pair in columns]] for side in (0, 1))
+        first = tokens[:, [pair[0] for pair in columns]]
+        second = tokens[:, [pair[1] for pair in columns]]
         return np.where(
             first == second, -1, self.code(np.minimum(first, second), np.maximum(first, second))
         )
@@ -411,7 +415,7 @@ def _all(names: NameTokens) -> Iterator[list[Ints]]:
         ]
 
 
-def _permuted(group: Group, orders: Sequence[Ints]) -> Ints:
+def _permuted(group: NameGroup, orders: Sequence[Ints]) -> Ints:
     """Return a group's tokens with every part except the first in a new order."""
     tokens = group.tokens.copy()
     for columns, order in zip(group.columns()[1:], orders, strict=True):

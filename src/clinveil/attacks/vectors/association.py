@@ -137,7 +137,7 @@ class Association(Attack):
         parts = strata(tested.sizes, tested.frequency)
         swap = permuted(parts, rng)
         for metric in self.metric:
-            model = _Model(
+            model = _ModelDistances(
                 tested, distance_matrix(tested.names, tested.diagnoses, metric), parts, swap, metric
             )
             swapped = permute_names(model.distances, tested.has, parts, self.permutations, rng)
@@ -152,7 +152,7 @@ class Association(Attack):
 
 
 @dataclass(frozen=True)
-class _Model:
+class _ModelDistances:
     """Distances of the tested patients' names under one metric, strata, and one permutation as the
     control.
     """
@@ -242,7 +242,7 @@ def _coverage(found: Groups, tested: Groups) -> Finding:
     )
 
 
-def _means(model: _Model, swapped: NamePermutations, rng: Generator) -> Iterable[Finding]:
+def _means(model: _ModelDistances, swapped: NamePermutations, rng: Generator) -> Iterable[Finding]:
     signed = (model.own, model.control, swapped.means, swapped.expected)
     absolute = (
         np.abs(model.own),
@@ -281,7 +281,7 @@ def _two_sided(observed: float, null: Doubles, centre: float) -> float:
     return float((np.count_nonzero(np.abs(null - centre) >= limit) + 1) / (null.size + 1))
 
 
-def _wilcoxon(model: _Model, rng: Generator) -> Finding:
+def _wilcoxon(model: _ModelDistances, rng: Generator) -> Finding:
     orders = [permuted(model.parts, rng) for _ in range(WILCOXON_CONTROLS)]
     others = [differences(model.distances[order], model.groups.has) for order in orders]
     rejection_rate = float(np.mean([wilcoxon_p(other) <= LEVEL for other in others]))
@@ -307,7 +307,7 @@ def _wilcoxon(model: _Model, rng: Generator) -> Finding:
     )
 
 
-def _curve(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Finding]:
+def _curve(model: _ModelDistances, swapped: NamePermutations, rng: Generator) -> list[Finding]:
     """Return in - out of the names below each frequency threshold (Figure 3); the last point is all
     names.
     """
@@ -420,7 +420,8 @@ class PatientTests:
         n = len(self.distances)
         p = test(self.distances)
         control_p = test(self.distances[self.swap])
-        count, control = (int((adjust(values) <= LEVEL).sum()) for values in (p, control_p))
+        count = int((adjust(p) <= LEVEL).sum())
+        control = int((adjust(control_p) <= LEVEL).sum())
         detail: dict[str, Any] = {
             "metric": self.metric,
             "series": series,

@@ -1,9 +1,9 @@
 """CSV and TSV, plain or compressed: rows of any length, all values read as text.
 
-The grammar is RFC 4180 with two unambiguous extensions: rows may end in LF, CRLF or CR, and an
-unquoted field may contain quotes after its first character (5" needle). A closing quote must be
-followed by a delimiter or the row's end:
-anything else indicates a missing quote, and a lenient parser would merge two notes.
+`csv.reader` in strict mode finds the rows and refuses misplaced quotes, and every row must have the
+fields of the header: a lenient parser would merge two notes after a missing quote. Pyarrow converts
+the values, because it distinguishes an unquoted empty field from `""`. Rows may end in LF, CRLF or
+CR, and an unquoted field may contain quotes after its first character (5" needle).
 
 The delimiter is a comma, semicolon, tab or vertical bar: the one that splits the first rows into
 the same number of fields as the header. Files are written with the usual one of their suffix.
@@ -11,10 +11,10 @@ the same number of fields as the header. Files are written with the usual one of
 
 from __future__ import annotations
 
-import re
+import csv
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,59 +32,14 @@ from clinveil.corpus.streams import (
     wrong_encoding,
 )
 
-_END = rb"(?:\r\n|\n|\r)"
-_QUOTED_OPEN = rb'"[^"]*+(?:""[^"]*+)*+'
-
-
-@dataclass(frozen=True)
-class Grammar:
-    """Patterns for one delimiter (one ASCII byte). All repeats are possessive, so matching takes
-    linear time.
-    """
-
-    delimiter: bytes
-    _field: re.Pattern[bytes] = field(init=False, repr=False)
-    _row: re.Pattern[bytes] = field(init=False, repr=False)
-    _rows: re.Pattern[bytes] = field(init=False, repr=False)
-    _partial: re.Pattern[bytes] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        mark = re.escape(self.delimiter)
-        value = rb'(?:%b"|[^"%b\r\n][^%b\r\n]*+|)' % (_QUOTED_OPEN, mark, mark)
-        fields = rb"%b(?:%b%b)*+" % (value, mark, value)
-        patterns = {
-            "_field": rb"(%b)(?:%b|%b)" % (value, mark, _END),
-            "_row": fields + _END,
-            "_rows": rb"(?:%b%b)*+" % (fields, _END),
-            "_partial": rb"%b(?:%b)?\Z" % (fields, _QUOTED_OPEN),
-        }
-        for name, pattern in patterns.items():
-            object.__setattr__(self, name, re.compile(pattern))
-
-    def complete(self, data: bytes) -> int:
-        """Return the end of the last complete row of `data`; 0 if there is none."""
-        match = self._rows.match(data)
-        return match.end() if match else 0
-
-    def may_go_on(self, data: bytes) -> bool:
-        """Return whether `data` can be the beginning of a row; if not, a quote is misplaced."""
-        return self._partial.match(data) is not None
-
-    def rows(self, data: bytes) -> Iterator[bytes]:
-        """Yield the complete rows at the beginning of `data`, without empty lines."""
-        for match in self._row.finditer(data, 0, self.complete(data)):
-            if (row := match.group()).strip(b"\r\n"):
-                yield row
-
-    def fields(self, row: bytes) -> list[bytes]:
-        """Return the fields of one complete row, unquoted."""
-        raw = [match.group(1) for match in self._field.finditer(row)]
-        return [f[1:-1].replace(b'""', b'"') if f.startswith(b'"') else f for f in raw]
-
-
+# Bytes as text of one character each, so that rows are found before the encoding is known to be
+# valid.
+_BYTES = "latin-1"
 _DELIMITERS = (",", ";", "\t", "|")
 _SAMPLE_BYTES = 1 << 18
 _SAMPLE_ROWS = 20
+# The limit of `csv` holds for the process. `_Pass` limits whole rows, which are at least as long.
+csv.field_size_limit(max(csv.field_size_limit(), ROW_BYTES))
 
 
 def sniffed(data: bytes, usual: str) -> str:
@@ -93,21 +48,40 @@ def sniffed(data: bytes, usual: str) -> str:
     Args:
         data: the beginning of the file.
     """
+    complete = data[: _end_of_lines(data)].decode(_BYTES)
     best = (0.0, 1, False)
     delimiter = usual
     for sign in _DELIMITERS:
-        grammar = Grammar(sign.encode())
-        rows = [
-            grammar.fields(row) for row in islice(grammar.rows(data.lstrip(b"\r\n")), _SAMPLE_ROWS)
-        ]
-        if not rows or len(rows[0]) < 2:
+        lengths = _row_lengths(complete, sign)
+        if not lengths or lengths[0] < 2:
             continue
-        regular = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
-        rank = (regular, len(rows[0]), sign == usual)
+        regular = lengths.count(lengths[0]) / len(lengths)
+        rank = (regular, lengths[0], sign == usual)
         if rank > best:
             best = rank
             delimiter = sign
     return delimiter
+
+
+def _end_of_lines(data: bytes) -> int:
+    """Return the end of the last complete line; a CR at the end of the data may have a LF after
+    it.
+    """
+    return max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
+
+
+def _row_lengths(text: str, delimiter: str) -> list[int]:
+    """Return the numbers of fields of the first rows, up to the first misplaced quote."""
+    lengths: list[int] = []
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
+            if row:
+                lengths.append(len(row))
+            if len(lengths) == _SAMPLE_ROWS:
+                break
+    except csv.Error:
+        """The rows before it count."""
+    return lengths
 
 
 @dataclass(frozen=True)
@@ -134,8 +108,9 @@ class DelimitedSource:
         if self.delimiter == "auto":
             with ByteReader(self.path, self.encoding) as reader:
                 data = reader.read(_SAMPLE_BYTES)
-                whole = len(data) < _SAMPLE_BYTES and not reader.read(1)
-            data += b"\n" * whole
+                is_whole = len(data) < _SAMPLE_BYTES and not reader.read(1)
+            if is_whole:
+                data += b"\n"
             object.__setattr__(self, "delimiter", sniffed(data, _delimiter(self.path.name.lower())))
         with _Pass(self) as reading:
             next(reading.chunks(), None)
@@ -146,56 +121,60 @@ class DelimitedSource:
     ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the given columns, as strings."""
         with _Pass(self) as reading:
-            for chunk in reading.chunks():
-                yield reading.parse(chunk, list(dict.fromkeys((*ids, *texts, *kept))))
+            for chunk, n in reading.chunks():
+                yield reading.parse(chunk, n, list(dict.fromkeys((*ids, *texts, *kept))))
 
 
 class _Pass(ByteReader):
-    """One pass over the file: splits the stream into complete rows, parses them and tracks the row
-    number.
-    """
+    """One pass over the file: splits it into chunks of complete rows, and converts them."""
 
     def __init__(self, source: DelimitedSource) -> None:
         super().__init__(source.path, source.encoding)
         self._where = source.path.name
         self._row_bytes = source.row_bytes
-        self._grammar = Grammar(source.delimiter.encode())
         self._parse = pa_csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=True)
+        self._delimiter = source.delimiter
+        self._data = b""  # complete lines after the last chunk
+        self._size = 0  # of those that the reader of rows has taken
+        self._row_size = 0  # of those in the row in progress
         self.names: tuple[str, ...] = ()
-        self.rows = 0
+        self.rows = 0  # complete rows, without the header
 
-    def chunks(self) -> Iterator[bytes]:
-        """Yield chunks of complete rows, a few MB each, or more for a longer row; the header is
-        removed.
+    def chunks(self) -> Iterator[tuple[bytes, int]]:
+        """Yield chunks of complete rows with their number, a few MB each, or more for a longer
+        row; the header is removed.
+
+        Raises InputError for a misplaced quote, or a row with more or fewer fields than the header.
         """
-        rest = b""
-        more = True
-        while more:
-            data = self.read(min(max(CHUNK_BYTES, len(rest)), self._row_bytes))
-            more = bool(data)
-            if (position := data.find(b"\0")) >= 0:
-                before = sum(1 for _ in self._grammar.rows(rest + data[:position]))
-                hint = "use a text file, or pass its encoding, for example --set encoding=utf-16-le"
-                raise InputError("contains a NUL byte", where=self._at(before), hint=hint)
-            rest += data if more else b"\n" * bool(rest)
-            end = self._grammar.complete(rest)
-            whole = rest[:end]
-            rest = rest[end:]
-            if not self.names:
-                whole = self._take_header(whole)
-            if whole:
-                yield whole
-            if len(rest) > self._row_bytes:
-                raise too_long("a row", self._row_bytes, self._at(0))
-            if rest:
-                self._refuse_bad_quote(rest, more)
+        rows = csv.reader(self._read_lines(), delimiter=self._delimiter, strict=True)
+        n = 0
+        try:
+            for row in rows:
+                self._row_size = 0
+                if not row:
+                    continue
+                if not self.names:
+                    self._take_header(row)
+                    continue
+                if len(row) != len(self.names):
+                    what = f"{len(row)} fields for {len(self.names)} columns"
+                    raise InputError(what, where=self._at(), hint="correct or quote the fields")
+                self.rows += 1
+                n += 1
+                if self._size >= CHUNK_BYTES:
+                    yield self._taken(), n
+                    n = 0
+        except csv.Error as error:
+            raise self._bad_quote(error) from None
         if not self.names:
             raise InputError(
                 "the file is empty", where=self._where, hint="use a file with a header and notes"
             )
+        if n:
+            yield self._taken(), n
 
-    def parse(self, chunk: bytes, wanted: list[str]) -> pa.RecordBatch:
-        """Parse complete rows; return the `wanted` columns."""
+    def parse(self, chunk: bytes, n: int, wanted: list[str]) -> pa.RecordBatch:
+        """Convert a chunk of n rows; return the `wanted` columns."""
         convert = pa_csv.ConvertOptions(
             # As bytes, because pyarrow's message on invalid UTF-8 has no row number.
             column_types=dict.fromkeys(wanted, pa.large_binary()),
@@ -207,15 +186,58 @@ class _Pass(ByteReader):
         read = pa_csv.ReadOptions(
             column_names=self.names, block_size=len(chunk) + 1, use_threads=False
         )
+        first = self.rows - n + 1
         try:
             table = pa_csv.read_csv(pa.BufferReader(chunk), read, self._parse, convert)
         except pa.ArrowInvalid:
-            raise self._ragged(chunk) from None
-        arrays = [self._text(column) for column in table.combine_chunks().columns]
-        self.rows += table.num_rows
+            table = None
+        if table is None or table.num_rows != n:  # the two parsers disagree
+            raise InputError(
+                "the rows cannot be parsed",
+                where=f"{self._where}, rows {first} to {self.rows}",
+                hint="convert the file to Parquet or JSONL",
+            )
+        arrays = [self._text(column, first) for column in table.combine_chunks().columns]
         return pa.record_batch(arrays, names=wanted)
 
-    def _text(self, column: pa.ChunkedArray) -> pa.Array:
+    def _read_lines(self) -> Iterator[str]:
+        """Yield lines with their ends. Raises InputError for a NUL byte, and for a row that is too
+        long.
+        """
+        rest = b""
+        more = True
+        while more:
+            data = self.read(min(max(CHUNK_BYTES, len(rest)), self._row_bytes))
+            more = bool(data)
+            rest += data
+            end = _end_of_lines(rest) if more else len(rest)
+            yield from self._lines_of(rest[:end])
+            rest = rest[end:]
+            if self._row_size + len(rest) > self._row_bytes:
+                raise too_long("a row", self._row_bytes, self._at())
+
+    def _lines_of(self, data: bytes) -> Iterator[str]:
+        """Yield the lines of complete lines."""
+        self._data += data
+        has_nul = b"\0" in data
+        for line in io.TextIOWrapper(io.BytesIO(data), encoding=_BYTES, newline=""):
+            self._row_size += len(line)
+            if self._row_size > self._row_bytes:
+                raise too_long("a row", self._row_bytes, self._at())
+            if has_nul and "\0" in line:
+                hint = "use a text file, or pass its encoding, for example --set encoding=utf-16-le"
+                raise InputError("contains a NUL byte", where=self._at(), hint=hint)
+            self._size += len(line)
+            yield line
+
+    def _taken(self) -> bytes:
+        """Return the lines since the last chunk, and forget them."""
+        chunk = self._data[: self._size]
+        self._data = self._data[self._size :]
+        self._size = 0
+        return chunk
+
+    def _text(self, column: pa.ChunkedArray, first: int) -> pa.Array:
         array = column.chunk(0) if column.num_chunks else pa.array([], pa.large_binary())
         try:
             return pc.cast(array, pa.large_string())
@@ -226,42 +248,28 @@ class _Pass(ByteReader):
                 for i, value in values
                 if value and value.decode(errors="ignore").encode() != value
             )
-            raise wrong_encoding(self._at(row), "utf-8") from None
+            raise wrong_encoding(f"{self._where}, row {first + row}", "utf-8") from None
 
-    def _take_header(self, whole: bytes) -> bytes:
-        start = len(whole) - len(whole.lstrip(b"\r\n"))
-        row = next(self._grammar.rows(whole[start:]), b"")
+    def _take_header(self, row: list[str]) -> None:
+        self._taken()
         try:
-            self.names = tuple(name.decode() for name in self._grammar.fields(row)) if row else ()
+            self.names = tuple(name.encode(_BYTES).decode() for name in row)
         except UnicodeDecodeError:
             raise wrong_encoding(f"{self._where}, header", "utf-8") from None
         if len(set(self.names)) < len(self.names):
             raise InputError(
                 "duplicate column name", where=f"{self._where}, header", hint="rename one"
             )
-        return whole[start + len(row) :]
 
-    def _refuse_bad_quote(self, rest: bytes, more: bool) -> None:
-        if not self._grammar.may_go_on(rest):
-            what = "a quote is not closed, or closed too early"
-            raise InputError(what, where=self._at(0), hint='write quotes inside a field as ""')
-        if not more:
-            raise InputError("a quote is never closed", where=self._at(0), hint="close it")
+    def _bad_quote(self, error: csv.Error) -> InputError:
+        if "unexpected end" in str(error):
+            return InputError("a quote is never closed", where=self._at(), hint="close it")
+        what = "a quote is not closed, or closed too early"
+        return InputError(what, where=self._at(), hint='write quotes inside a field as ""')
 
-    def _ragged(self, chunk: bytes) -> InputError:
-        for offset, row in enumerate(self._grammar.rows(chunk)):
-            if (n := len(self._grammar.fields(row))) != len(self.names):
-                what = f"{n} fields for {len(self.names)} columns"
-                return InputError(what, where=self._at(offset), hint="correct or quote the fields")
-        return InputError(
-            "the row cannot be parsed",
-            where=self._at(0),
-            hint="convert the file to Parquet or JSONL",
-        )
-
-    def _at(self, offset: int) -> str:
-        row = self.rows + offset + bool(self.names)
-        return f"{self._where}, row {row}" if row else f"{self._where}, header"
+    def _at(self) -> str:
+        """Return the place of the row in progress."""
+        return f"{self._where}, row {self.rows + 1}" if self.names else f"{self._where}, header"
 
 
 class DelimitedSink:

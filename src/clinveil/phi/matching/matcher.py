@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import ahocorasick
 import numpy as np
+from ahocorasick_rs import AhoCorasick, Implementation
 from numpy.typing import NDArray
 
 from clinveil.core.compiled import kernel
@@ -75,19 +75,17 @@ class AnchorTables:
         for number, anchor in enumerate(anchors):
             for text in anchor.strings:
                 strings.setdefault(text, []).append(number)
-        self._folded = _automaton(
-            (text, number) for number, text in enumerate(strings) if text == text.lower()
-        )
-        self._exact = _automaton(
-            (text, number) for number, text in enumerate(strings) if text != text.lower()
-        )
-        # From the end of a string to its first letter; the searched text has an additional edge
-        # before it.
-        self._back = np.array([len(text) - (text[0] == EDGE) for text in strings], np.int32)
-        self._sizes = np.array([len(numbers) for numbers in strings.values()], np.int32)
-        self._owners = np.array(
-            [number for numbers in strings.values() for number in numbers], np.int32
-        )
+        exact = [text for text in strings if text != text.lower()]
+        folded = [text for text in strings if text == text.lower()]
+        self._exact = _automaton(exact)
+        self._folded = _automaton(folded)
+        self._n_exact = len(exact)
+        ordered = [*exact, *folded]
+        # From the begin of a string to its first letter in the note; the searched text has an
+        # additional edge before it.
+        self._shifts = np.array([(text[0] == EDGE) - 1 for text in ordered], np.int32)
+        self._sizes = np.array([len(strings[text]) for text in ordered], np.int32)
+        self._owners = np.array([number for text in ordered for number in strings[text]], np.int32)
         self._begins = np.cumsum(self._sizes) - self._sizes
         self._first = _member_table(_members(anchor.first) for anchor in anchors)
         self._after = _member_table(_members(anchor.after) for anchor in anchors)
@@ -112,15 +110,16 @@ class AnchorTables:
     def _of_strings(self, text: str) -> Ints:
         """Return the strings of a text: anchor, first offset and last offset of each, by offset."""
         letters = f"{EDGE}{_NOT_ASCII.sub(EDGE, text.translate(_LETTERS))}{EDGE}"
-        hits = [*self._exact.iter(letters), *self._folded.iter(letters.lower())]
-        ends_and_strings = np.fromiter(chain.from_iterable(hits), np.int32, 2 * len(hits))
-        ends, strings = ends_and_strings.reshape(-1, 2).T
-        offsets = ends - self._back[strings]
+        exact = _matches(self._exact, letters)
+        folded = _matches(self._folded, letters.lower())
+        folded[:, 0] += self._n_exact
+        numbers, begins, _ = np.concatenate([exact, folded]).T
+        offsets = begins + self._shifts[numbers]
         order = np.argsort(offsets, kind="stable")
-        strings = strings[order]
-        sizes = self._sizes[strings]
+        numbers = numbers[order]
+        sizes = self._sizes[numbers]
         steps = np.arange(sizes.sum()) - np.repeat(
-            np.cumsum(sizes) - sizes - self._begins[strings], sizes
+            np.cumsum(sizes) - sizes - self._begins[numbers], sizes
         )
         offsets = np.repeat(offsets[order], sizes)
         return np.array((self._owners[steps], offsets, offsets), np.int32)
@@ -181,19 +180,16 @@ def _offsets(
     return owners[:count], offsets[:count]
 
 
-def _automaton(strings: Iterable[tuple[str, int]]) -> Any:
-    """Return an Aho-Corasick automaton that yields the end and the number of each string in a
-    text.
-    """
-    automaton = ahocorasick.Automaton(ahocorasick.STORE_INTS)
-    # NUL occurs in no searched text; an empty automaton raises an error.
-    for text, number in (
-        *strings,
-        ("\0", 0),
-    ):
-        automaton.add_word(text, number)
-    automaton.make_automaton()
-    return automaton
+def _automaton(strings: list[str]) -> AhoCorasick:
+    """Return an automaton that finds all strings in a text, those that overlap included."""
+    return AhoCorasick(strings, store_patterns=False, implementation=Implementation.DFA)
+
+
+def _matches(automaton: AhoCorasick, text: str) -> Ints:
+    """Return the number, the begin and the end of each string in a text, (n, 3)."""
+    matches = automaton.find_matches_as_indexes(text, overlapping=True)
+    flat = np.fromiter(chain.from_iterable(matches), np.int32, 3 * len(matches))
+    return flat.reshape(-1, 3)
 
 
 def _members(character_class: str) -> frozenset[int]:

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 from pydantic import ValidationError
 
-from clinveil.channel.apply import ALIGNMENT
 from clinveil.core.errors import InputError
 from clinveil.core.files import read_json
 from clinveil.core.runfolder import STATE
@@ -22,7 +21,7 @@ from clinveil.releases.settings import ReleaseSettings
 
 _HINT = "pass the vault folder of a finished release, OUT/vault"
 EARLIER_SCHEMA = pa.schema([*CROSSWALK, ("run", pa.string())])
-SCHEMAS = {"crosswalk": CROSSWALK, "alignment": ALIGNMENT, EARLIER: EARLIER_SCHEMA}
+SCHEMAS = {"crosswalk": CROSSWALK, EARLIER: EARLIER_SCHEMA}
 
 
 def vault_table(vault: Path, name: str) -> Iterator[pa.RecordBatch]:

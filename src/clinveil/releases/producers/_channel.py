@@ -15,7 +15,7 @@ from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
-from clinveil.channel.tally import Tally
+from clinveil.channel.tally import TokenTally
 from clinveil.core.errors import InputError
 from clinveil.core.files import remove
 from clinveil.core.finding import Finding
@@ -31,7 +31,6 @@ from clinveil.releases.attack_gates import (
     switched_off,
 )
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.crosswalk import VaultTable
 from clinveil.releases.earlier.parent import NewNotes
 from clinveil.releases.gates import accounting_gates, output_gates
 from clinveil.releases.measured import Measured
@@ -162,16 +161,15 @@ class ChannelProduct(SourcedProduct):
     judged: ClassVar[Collection[Target]] = TARGETS
     vectors: Vectors = field(repr=False)
     channel: Channel = field(repr=False)
-    tally: Tally
+    tally: TokenTally
 
     def accounted(self) -> list[Gate]:
         """Return the gates that every note and every token is accounted for."""
         return accounting_gates(self.rows, self.check, balanced=self.tally.balanced)
 
     def context(self) -> Context:
-        """Return source and released notes, channel and alignment."""
-        alignment = VaultTable(self.job.folder.vault / "alignment.parquet")
-        return replace(super().context(), channel=self.channel, alignment=alignment.batches)
+        """Return source and released notes, and the channel."""
+        return replace(super().context(), channel=self.channel)
 
     def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
         """Return findings on names with an output of their own; with `keep_words`, the inversion
@@ -290,7 +288,7 @@ class ChannelProduct(SourcedProduct):
         sample = sources(
             seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index)
         )
-        return aligned(sample, Obfuscator(self.channel, self.job.key, align=True))
+        return aligned(sample, Obfuscator(self.channel, self.job.key))
 
 
 def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vectors:

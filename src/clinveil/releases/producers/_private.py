@@ -275,7 +275,7 @@ class WrittenProduct(Product):
             held_out=self.sides.held_out.as_corpus(),
             scratch=self.job.folder.work,
             workers=self.job.settings.workers,
-            over=self.job.over_all,
+            executor=self.job.over_all,
         )
 
     def measured(self, whole: Context) -> Measured:

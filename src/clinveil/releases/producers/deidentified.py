@@ -97,7 +97,7 @@ class SourcedProduct(Product):
             keep=self.job.settings.identifiers.unmoved(self.released.columns.keep),
             scratch=self.job.folder.work,
             workers=self.job.settings.workers,
-            over=self.job.over_all,
+            executor=self.job.over_all,
             test_patients=self.job.held_out.patients,
             unread=self.job.held_out.unread,
         )

@@ -10,7 +10,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout import Audit, Compared, audit_of, compare, pdtp, train_audits
+from clinveil.attacks.models.leaveout import (
+    Compared,
+    LeaveOutAudit,
+    audit_of,
+    compare,
+    pdtp,
+    train_audits,
+)
 from clinveil.attacks.models.leaveout.data import (
     AuditData,
     LeaveOutSettings,
@@ -49,10 +56,10 @@ from clinveil.study.inputs import File, Source, Train
 from clinveil.study.tables import Paper, Row, Spec, Study, Table, run, shown
 from clinveil.vectors.settings import VectorSettings
 
-Models = Mapping[tuple[Mode, float], Audit]  # by mode and dropout
+Models = Mapping[tuple[Mode, float], LeaveOutAudit]  # by mode and dropout
 
 
-def audits_of(store: Store, parts: Parts, own: StudySettings) -> tuple[Models, Audit]:
+def audits_of(store: Store, parts: Parts, own: StudySettings) -> tuple[Models, LeaveOutAudit]:
     """Return the audits of the settings, and that of a unigram of the same patients; write their
     data to the store.
     """
@@ -67,7 +74,7 @@ def audits_of(store: Store, parts: Parts, own: StudySettings) -> tuple[Models, A
     return models, audit_of(models["exact", first].data, unigram, seed=own.seed, name=UNIGRAM)
 
 
-def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings) -> Audit:
+def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings) -> LeaveOutAudit:
     notes, valid = (parts.load(store, part) for part in ("train", "valid"))
     words = parts.vocabulary(store)  # of all parts, as in paper C
     rng = np.random.default_rng([own.seed, 2])
@@ -85,7 +92,9 @@ def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings
 Privacy = tuple[list[Finding], dict[str, str], dict[str, dict[str, Any]]]
 
 
-def privacy_of(store: Store, models: Models, unigram_audit: Audit, own: StudySettings) -> Privacy:
+def privacy_of(
+    store: Store, models: Models, unigram_audit: LeaveOutAudit, own: StudySettings
+) -> Privacy:
     """Compare the finished models.
 
     Returns findings, CSV files with one row per unit by name, and the counts of section 4.4 by
@@ -121,7 +130,7 @@ def privacy_of(store: Store, models: Models, unigram_audit: Audit, own: StudySet
     return findings, files, rarity
 
 
-def _compared(store: Store, audit: Audit, seed: int, *, text: bool = False) -> Compared:
+def _compared(store: Store, audit: LeaveOutAudit, seed: int, *, text: bool = False) -> Compared:
     return compare(store, audit, np.random.default_rng([seed, 3]), text=text)
 
 

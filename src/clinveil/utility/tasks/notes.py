@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.random import Generator
 
+from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 from clinveil.core.types import Ints, Mask
-from clinveil.corpus.corpus import NOTE_ID, Corpus, rows
+from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.utility.labelled import by_source
 from clinveil.utility.split import splits
@@ -33,7 +33,7 @@ class Sides:
         original, released: the notes of both sides. entered: the real notes as the mechanism
             received them.
         notes: released id -> real id; None where released notes describe no note of the original.
-        alignment: yields `channel.apply.ALIGNMENT` batches; None where words do not correspond.
+        channel: how words were replaced, in order; None where words do not correspond.
         scratch: a private folder; None for the system's. workers: threads.
         test_patients: patients of `original` to test on; None: cross-validation over all patients.
         unread: whether it is known that no model of the release has read their notes.
@@ -43,7 +43,7 @@ class Sides:
     released: Corpus
     entered: Corpus | None = None
     notes: Mapping[str, str] | None = field(default=None, repr=False)
-    alignment: Callable[[], Iterator[pa.RecordBatch]] | None = field(default=None, repr=False)
+    channel: Channel | None = field(default=None, repr=False)
     scratch: Path | None = field(default=None, repr=False)
     workers: int = 2
     test_patients: frozenset[str] | None = field(default=None, repr=False)
@@ -182,23 +182,11 @@ def _sample(corpus: Corpus, rng: Generator) -> dict[str, tuple[str, str]]:
     return {note: sample.values[note] for note in order[:kept]}
 
 
-def with_sources(
-    release: Sides, texts: Texts
-) -> tuple[list[str], list[tuple[list[int], list[int]] | None]]:
-    """Return the texts that the mechanism received, and the source spans of each released word
-    (None: unknown).
-    """
+def texts_entered(release: Sides, texts: Texts) -> list[str]:
+    """Return the texts that the mechanism received."""
     row = {note: i for i, note in enumerate(texts.ids)}
     entered: list[str] = list(texts.real)
-    spans: list[tuple[list[int], list[int]] | None] = [None] * len(row)
     for note in rows(release.entered) if release.entered else ():
         if note.note_id in row:
             entered[row[note.note_id]] = note.text
-    for batch in release.alignment() if release.alignment else ():
-        for at, note_id in enumerate(batch.column(NOTE_ID).to_pylist()):
-            if note_id in row:
-                spans[row[note_id]] = (
-                    batch.column("start")[at].as_py(),
-                    batch.column("end")[at].as_py(),
-                )
-    return entered, spans
+    return entered

@@ -1,11 +1,11 @@
 """Sequence task: predict whether a content word is negated, which depends on the words around it.
 
-Rules similar to NegEx label the words of the real notes, and the alignment transfers the labels to
-the released words. Without an alignment the rules label the released text; then even random words
-teach the rules, so only a share with an alignment shows that word order is kept. A logistic
-regression on words and word pairs in a window is trained on released windows and tested on real
-windows of other patients. Ceiling: trained on real windows. Floor: trained on released windows with
-words and their labels shuffled within the note.
+Rules similar to NegEx label the words of the real notes. Where each released word replaces one word
+of its source, in order, it gets the label of that word. Otherwise the rules label the released
+text; then even random words teach the rules, so only a share with labels of the source shows that
+word order is kept. A logistic regression on words and word pairs in a window is trained on released
+windows and tested on real windows of other patients. Ceiling: trained on real windows. Floor:
+trained on released windows with words and their labels shuffled within the note.
 
 Source of the rules: Chapman, Bridewell, Hanbury, Cooper & Buchanan 2001, J. Biomed. Inform. 34:301.
 Scope: five words, within the sentence, up to a conjunction.
@@ -30,7 +30,7 @@ from clinveil.core.types import Ints
 from clinveil.stats.findings import unmeasured
 from clinveil.utility.scores import by_patient, f1_sums, macro_f1, permuted_f1
 from clinveil.utility.shares import bootstrap_arms, share_finding
-from clinveil.utility.tasks.notes import Sides, Texts, with_sources
+from clinveil.utility.tasks.notes import Sides, Texts, texts_entered
 
 WINDOW = 6
 FEATURES = 1 << 18
@@ -70,7 +70,7 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
         "label": "negated words",
         "model": "lr",
         "metric": "macro-F1",
-        "labels_by_alignment": carried,
+        "labels_of_source": carried,
     }
     few = {"real": sum(int((note.labels == NEGATED).sum()) for note in real)}
     few["released"] = sum(int((note.labels == NEGATED).sum()) for note in released)
@@ -123,21 +123,24 @@ def _numbered(numbers: dict[str, int], forms: Sequence[str], labels: NDArray[np.
 
 
 def _released(release: Sides, texts: Texts, numbers: dict[str, int]) -> tuple[list[Labelled], bool]:
-    """Return the released notes with labels, and whether the labels come from the alignment."""
-    if not (release.paired and release.alignment):
+    """Return the released notes with labels, and whether the labels come from the source words."""
+    if not (release.paired and release.channel):
         by_rules = (negation_labels(text) for text in texts.released)
         return [_numbered(numbers, forms, labels) for forms, _, labels in by_rules], False
-    entered, places = with_sources(release, texts)
-    made = []
-    for text, source, place in zip(texts.released, entered, places, strict=True):
-        forms, (_, spans, labels) = words(text), negation_labels(source)
-        if place is None or len(place[0]) != len(forms):
-            made.append(_numbered(numbers, [], np.zeros(0, dtype=np.int8)))
+    labelled = []
+    for text, source in zip(texts.released, texts_entered(release, texts), strict=True):
+        forms = words(text)
+        spans = release.channel.released_spans(source)
+        if len(spans) != len(forms):
+            labelled.append(_numbered(numbers, [], np.zeros(0, dtype=np.int8)))
             continue
-        at = {start: label for (start, _), label in zip(spans, labels.tolist(), strict=True)}
-        carried = [at.get(start, NEITHER) for start in place[0]]
-        made.append(_numbered(numbers, forms, np.array(carried, dtype=np.int8)))
-    return made, True
+        _, source_spans, labels = negation_labels(source)
+        label_at = {
+            start: label for (start, _), label in zip(source_spans, labels.tolist(), strict=True)
+        }
+        carried = [label_at.get(start, NEITHER) for start, _ in spans]
+        labelled.append(_numbered(numbers, forms, np.array(carried, dtype=np.int8)))
+    return labelled, True
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def load_logs(
 
 
 @dataclass(frozen=True)
-class Audit:
+class LeaveOutAudit:
     """All models of one audit."""
 
     data: Path
@@ -200,7 +200,7 @@ def audit_of(
     words: int = 0,
     name: str = "",
     keep: bool = False,
-) -> Audit:
+) -> LeaveOutAudit:
     """Return the models that an audit needs.
 
     Args:
@@ -220,15 +220,21 @@ def audit_of(
     )
     left_out = tuple(replace(full, left_out=unit) for unit in units)
     if recipe is None:
-        return Audit(folder, full, (), left_out, name)
+        return LeaveOutAudit(folder, full, (), left_out, name)
     reseeded = tuple(replace(full, seed=seed + OTHER_SEEDS + i) for i in range(settings.reseeds))
     others = (seed + OTHER_SEEDS + i for i in range(settings.seeds - 1))
     other_seeds = tuple(tuple(replace(one, seed=other) for one in left_out) for other in others)
-    return Audit(folder, replace(full, keep=keep), reseeded, left_out, name, other_seeds)
+    return LeaveOutAudit(folder, replace(full, keep=keep), reseeded, left_out, name, other_seeds)
 
 
 def train_audits(
-    store: Store, audits: Sequence[Audit], over: Map, say: Say, *, workers: int, most_hours: float
+    store: Store,
+    audits: Sequence[LeaveOutAudit],
+    over: Map,
+    say: Say,
+    *,
+    workers: int,
+    most_hours: float,
 ) -> None:
     """Train all models not yet trained; reports the estimated hours. Raises UsageError if they
     exceed the limit.
@@ -335,7 +341,7 @@ class Compared:
     table: str = field(repr=False)  # one row per unit, numbers only
 
 
-def compare(store: Store, audit: Audit, rng: Generator, *, text: bool = False) -> Compared:
+def compare(store: Store, audit: LeaveOutAudit, rng: Generator, *, text: bool = False) -> Compared:
     """Compare the finished models of an audit; with `text`, by n-grams of each model's synthetic
     notes.
     """

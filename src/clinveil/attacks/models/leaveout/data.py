@@ -45,10 +45,10 @@ _TABLES = ("units-model.csv", "units-text.csv")
 ADDED = ("from_text", "reseeds", "seeds")  # may change: the models of an earlier run are used again
 SECRET = """SECRET: all of this folder. It must not leave.
 
-tasks/ contains the encoded notes with their vocabulary, the left-out units, the log-probability that each of the
-language models gives every word of the audited patients and, with from_text, notes that the models generated.
-findings.json and units-*.csv (one row per unit) contain only numbers, but they show how well the attack works on these
-notes. run.json contains settings and hashes.
+tasks/ contains the encoded notes with their vocabulary, the left-out units, the log-probability
+that each of the language models gives every word of the audited patients and, with from_text, notes
+that the models generated. findings.json and units-*.csv (one row per unit) contain only numbers,
+but they show how well the attack works on these notes. run.json contains settings and hashes.
 """
 Mode = Literal["exact", "compat", "unigram"]
 

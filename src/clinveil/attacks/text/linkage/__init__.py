@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from numpy.random import Generator
 
@@ -31,7 +30,7 @@ from clinveil.attacks.text.linkage.matchers import (
     mean_vector,
     tfidf,
 )
-from clinveil.attacks.text.linkage.sides import Own, Sides, other_notes, paired, unsampled
+from clinveil.attacks.text.linkage.sides import LinkageSides, Own, other_notes, paired, unsampled
 from clinveil.attacks.threats import Holding, Target, tagged
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
@@ -142,15 +141,16 @@ class Linkage(Attack):
         return views
 
 
-def _shadow(sides: Sides, rng: Generator, context: Context) -> Own | None:
+def _shadow(sides: LinkageSides, rng: Generator, context: Context) -> Own | None:
     """Train shadow vectors and channels; None if the texts have too few words.
 
     For a release they are trained on source notes that are not attacked, in place of similar public
     notes; for a release of fewer than twice `NOTES` notes, and otherwise, on the known texts
     themselves.
     """
-    release = context.entered is not None and context.original is not None
-    texts = unsampled(context.original, sides, TRAINED_ON, rng) if release else []  # type: ignore[arg-type]
+    texts = list[str]()
+    if context.entered is not None and context.original is not None:
+        texts = unsampled(context.original, sides, TRAINED_ON, rng)
     with (
         tempfile.TemporaryDirectory(prefix=".clinveil-linkage", dir=context.scratch) as scratch,
         suppress(InputError),
@@ -184,7 +184,7 @@ class View:
     """
 
     known: str
-    sides: Sides = field(repr=False)
+    sides: LinkageSides = field(repr=False)
     fragment: bool = False
     target: Target | None = None
 
@@ -274,7 +274,7 @@ class View:
         return scores
 
 
-def _plain_matchers(sides: Sides, *, fragment: bool) -> dict[str, Doubles]:
+def _plain_matchers(sides: LinkageSides, *, fragment: bool) -> dict[str, Doubles]:
     """Return the matchers that need no channel."""
     found = {
         "words": tfidf(sides),
@@ -284,4 +284,4 @@ def _plain_matchers(sides: Sides, *, fragment: bool) -> dict[str, Doubles]:
     return found if fragment else {**found, "length and layout": length(sides)}
 
 
-__all__ = ["Linkage", "Own", "Sides", "View", "other_notes", "paired"]
+__all__ = ["Linkage", "LinkageSides", "Own", "View", "other_notes", "paired"]

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.sparse import csr_matrix, diags, vstack
 
-from clinveil.attacks.text.linkage.sides import Sides
+from clinveil.attacks.text.linkage.sides import LinkageSides
 from clinveil.channel.channel import Channel
 from clinveil.core.tokens import WordIds
 from clinveil.core.types import Doubles, Ints
@@ -48,7 +48,7 @@ def counts(texts: Sequence[Sequence[str]], ids: WordIds) -> csr_matrix:
     return matrix
 
 
-def both(sides: Sides, *, pairs: bool = False) -> tuple[csr_matrix, csr_matrix]:
+def both(sides: LinkageSides, *, pairs: bool = False) -> tuple[csr_matrix, csr_matrix]:
     """Return counts of both sides over the words (or pairs of adjacent words) of both."""
     texts = [
         [_pairs(text) for text in side] if pairs else side
@@ -71,7 +71,7 @@ def rarity(*sides: csr_matrix) -> Doubles:
     return np.asarray(np.log((1 + n) / (1 + seen)) + 1)
 
 
-def tfidf(sides: Sides, *, pairs: bool = False) -> Doubles:
+def tfidf(sides: LinkageSides, *, pairs: bool = False) -> Doubles:
     """Return the cosine of TF-IDF with 1 + log of counts, over words or pairs of adjacent words."""
     from sklearn.feature_extraction.text import TfidfTransformer  # slow import
 
@@ -85,7 +85,7 @@ def logged(matrix: csr_matrix) -> csr_matrix:
     return csr_matrix((1 + np.log(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def bm25(sides: Sides, *, known_as_query: bool = False) -> Doubles:
+def bm25(sides: LinkageSides, *, known_as_query: bool = False) -> Doubles:
     """Return Okapi BM25 of known texts for the words of released notes, or (`asked_by_known`) the
     reverse.
 
@@ -106,7 +106,7 @@ def bm25(sides: Sides, *, known_as_query: bool = False) -> Doubles:
     return np.asarray(scores if known_as_query else scores.T)
 
 
-def length(sides: Sides) -> Doubles:
+def length(sides: LinkageSides) -> Doubles:
     """Return minus the log differences in the number of released words, numbers, marks and
     lines.
     """
@@ -130,14 +130,14 @@ def _shape(text: str, words: Sequence[str]) -> tuple[int, int, int, int]:
     )
 
 
-def mean_vector(sides: Sides, vectors: Vectors) -> Doubles:
+def mean_vector(sides: LinkageSides, vectors: Vectors) -> Doubles:
     """Return the cosine of mean word vectors, weighted by rarity and centred."""
     ids = WordIds(dict(zip(vectors.words, range(len(vectors.words)), strict=True)), 0)
-    released, known = (counts(side, ids) for side in (sides.released_words, sides.known_words))
+    released = counts(sides.released_words, ids)
+    known = counts(sides.known_words, ids)
     rare = diags(rarity(released, known))
-    left, right = (
-        _centred(np.asarray(logged(side) @ rare @ vectors.matrix)) for side in (released, known)
-    )
+    left = _centred(np.asarray(logged(released) @ rare @ vectors.matrix))
+    right = _centred(np.asarray(logged(known) @ rare @ vectors.matrix))
     return np.asarray(left @ right.T)
 
 
@@ -163,12 +163,13 @@ class Likelihood:
     ratio: csr_matrix
 
     @classmethod
-    def of(cls, sides: Sides, channel: Channel) -> Likelihood:
+    def of(cls, sides: LinkageSides, channel: Channel) -> Likelihood:
         """Build from both sides; output frequencies are those of the released notes, plus 0.5
         occurrences each.
         """
         ids = WordIds(channel.ids, 0)
-        released, known = (counts(side, ids) for side in (sides.released_words, sides.known_words))
+        released = counts(sides.released_words, ids)
+        known = counts(sides.known_words, ids)
         output_counts = np.asarray(released.sum(axis=0)).ravel() + 0.5
         return cls(
             released,
@@ -215,7 +216,7 @@ class Likelihood:
         return np.asarray((found @ self.known[:, used].T).toarray())
 
 
-def in_order(sides: Sides, channel: Channel) -> Doubles:
+def in_order(sides: LinkageSides, channel: Channel) -> Doubles:
     """Score the best position of each known fragment in each released note: max_s sum_k log C(y_s+k
     | w_k) / q.
 

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -36,13 +37,14 @@ from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
+T = TypeVar("T")
 CHARACTERS = 200_000
 _LETTER = re.compile(r"[^\W\d_]")
 CHANNEL = ChannelSettings(min_patients=1, allow_small=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class LinkageSides:
     """Released notes, known texts, and which of them belong together.
 
     Attributes:
@@ -95,7 +97,7 @@ class Sides:
         tenth = present[np.argsort(-of_people[present], kind="stable")[: -(-len(present) // 10)]]
         return np.isin(self.people, tenth)
 
-    def fragments(self, length: int, rng: Generator) -> Sides:
+    def fragments(self, length: int, rng: Generator) -> LinkageSides:
         """Return one released note per known text, with a random run of `length` words of the text
         as known text.
         """
@@ -105,7 +107,7 @@ class Sides:
         runs = [" ".join(text[at : at + length]) for text, at in zip(known, starts, strict=True)]
         released = [self.released[i] for i in first]
         whole = [self.known[j] for j in self.truth[first]]
-        return Sides(
+        return LinkageSides(
             released, runs, np.arange(len(first)), self.people[first], self.left_out, whole
         )
 
@@ -118,7 +120,7 @@ def paired(
     match: str | None = None,
     crosswalk: Mapping[str, str] | None = None,
     limit: int,
-) -> Sides:
+) -> LinkageSides:
     """Pair released notes with known texts of the same id; texts with the same id are joined.
     Streams both.
 
@@ -140,7 +142,8 @@ def paired(
         fits = key in keys and _has_words(note.text)
         left_out += not fits
         if fits:
-            sample.offer(note.note_id, lambda k=key, n=note: (k, n.patient_id, n.text))  # type: ignore[misc]
+            keyed_note = (key, note.patient_id, note.text)
+            sample.offer(note.note_id, partial(_same, keyed_note))
     if not sample.values:
         hint = "pass the pairing column with --match, or the vault of the release with --vault"
         raise InputError("no released note has the id of a known text", hint=hint)
@@ -166,7 +169,7 @@ def _texts(
 
 def _sides(
     notes: list[tuple[str, str, str]], texts_of: Mapping[str, list[str]], left_out: int
-) -> Sides:
+) -> LinkageSides:
     """Build the sides from notes (key, patient, text) and the texts of each key."""
     place = {key: j for j, key in enumerate(texts_of)}
     truth = np.array([place[key] for key, _, _ in notes], dtype=np.int64)
@@ -180,12 +183,12 @@ def _sides(
     )[1]
     known = ["\n".join(texts)[:CHARACTERS] for texts in texts_of.values()]
     released = [text[:CHARACTERS] for *_, text in notes]
-    return Sides(
+    return LinkageSides(
         released, known, truth, people_numbers.astype(np.int64), left_out, ids=list(texts_of)
     )
 
 
-def unsampled(corpus: Corpus, sides: Sides, limit: int, rng: Generator) -> list[str]:
+def unsampled(corpus: Corpus, sides: LinkageSides, limit: int, rng: Generator) -> list[str]:
     """Return the texts of at most `limit` notes, a random sample, that are not among the known
     texts of a linkage.
 
@@ -195,7 +198,7 @@ def unsampled(corpus: Corpus, sides: Sides, limit: int, rng: Generator) -> list[
     sample = KeySample[str](limit, rng)
     for note in rows(corpus):
         if note.note_id not in known:
-            sample.offer(note.note_id, lambda text=note.text: text)  # type: ignore[misc]
+            sample.offer(note.note_id, partial(_same, note.text))
     return list(sample.values.values()) if len(sample.values) >= len(sides.known) else []
 
 
@@ -206,7 +209,7 @@ def other_notes(
     *,
     crosswalk: Mapping[str, str] | None,
     limit: int,
-) -> Sides | None:
+) -> LinkageSides | None:
     """Pair one released note of each patient with the patient's other source notes; None for fewer
     than two patients.
 
@@ -235,6 +238,10 @@ def other_notes(
         (patient, patient, text) for patient, (_, text) in chosen.items() if patient in texts_of
     ]
     return _sides(notes, texts_of, len(sample.values) - len(notes)) if len(notes) > 1 else None
+
+
+def _same(value: T) -> T:
+    return value
 
 
 def _keyed(corpus: Corpus, column: str) -> Iterator[tuple[str, Note]]:
@@ -273,7 +280,7 @@ class Own:
     @classmethod
     def of(
         cls,
-        sides: Sides,
+        sides: LinkageSides,
         rng: Generator,
         scratch: Path,
         *,

@@ -19,9 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from clinveil.core.errors import MissingExtra
+from clinveil.core.errors import InputError, MissingExtra
 from clinveil.phi.detection.adapter import Adapter, Prediction, adapters
-from clinveil.phi.detection.adapters.spacy import load_pipeline
 
 MIN_SCORE = 0.4
 REGIONS = ("US", "CA", "GB")
@@ -55,7 +54,7 @@ def _engine(where: Path | None) -> Any:
     except ImportError:
         raise MissingExtra("presidio-analyzer", "presidio") from None
     logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)
-    language = _blank(spacy) if where is None else load_pipeline(where)
+    language = _blank(spacy) if where is None else _loaded(spacy, where)
 
     class Engine(SpacyNlpEngine):  # type: ignore[misc,unused-ignore]
         """Presidio's engine on a pipeline that is already loaded: the original `load` downloads
@@ -83,6 +82,18 @@ def _engine(where: Path | None) -> Any:
     engine = Engine(models=[{"lang_code": "en", "model_name": "blank"}])
     engine.load()
     return presidio.AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=["en"])
+
+
+def _loaded(spacy: Any, where: Path) -> Any:
+    """Load a pipeline of spaCy from a folder. Raises InputError if it contains no valid one."""
+    try:
+        language = spacy.load(where)
+    except Exception:  # noqa: BLE001  any fault of its configuration; the message may be long
+        raise InputError(
+            "cannot load a spaCy pipeline from this folder", where=where.name
+        ) from None
+    language.max_length = 1 << 30
+    return language
 
 
 def _blank(spacy: Any) -> Any:
