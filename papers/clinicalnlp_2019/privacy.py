@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from clinveil import Finding
-from clinveil.attacks.models.leaveout import LeaveOutAudit, Compared, audit_of, compare, pdtp, train_audits
+from clinveil.attacks.models.leaveout import (
+    Compared,
+    LeaveOutAudit,
+    audit_of,
+    compare,
+    pdtp,
+    train_audits,
+)
 from clinveil.attacks.models.leaveout.data import (
     AuditData,
     LeaveOutSettings,
