@@ -18,7 +18,7 @@ from clinveil.corpus.people import Patient
 from clinveil.lm.layout import pieces_of, train_layout
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.dates import parse
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.placeholders import DAYS, Invented, Placeholders, place
 from clinveil.phi.treatment.surrogates.names import NoteNames
 
@@ -31,7 +31,7 @@ NOTE = (
 
 
 def engine(patients=None):
-    return Deidentifier.of(PhiSettings(), KEY, patients=patients).with_placeholders()
+    return NoteDeidentifier.of(PhiSettings(), KEY, patients=patients).with_placeholders()
 
 
 def trained_on(text, patients=None, patient="p"):

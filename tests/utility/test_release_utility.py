@@ -118,14 +118,14 @@ def test_the_source_itself_has_a_share_of_one_in_every_task(same):
 
 
 def test_words_drawn_per_label_have_a_share_of_about_zero(same):
-    from clinveil.utility.labelled import Labelled
+    from clinveil.utility.labelled import ClassifiedNotes
 
     rows = notes()
     rng = np.random.default_rng(3)
     ids, patients, texts, labels = map(list, zip(*rows, strict=True))
     targets = np.array([LABELS.index(label) for label in labels])
     drawn = drawn_words(
-        Labelled(ids, patients, texts, LABELS, targets, {}), np.arange(len(rows)), rng
+        ClassifiedNotes(ids, patients, texts, LABELS, targets, {}), np.arange(len(rows)), rng
     )
     assert [len(text.split()) for text in drawn] == [len(text.split()) for text in texts]
     released = list(zip(ids, patients, drawn, labels, strict=True))

@@ -27,7 +27,7 @@ from clinveil.phi.treatment.policy import Policy, Treatment
 if TYPE_CHECKING:
     from clinveil.core.spans import Span
     from clinveil.corpus.people import Patient
-    from clinveil.phi.treatment.policy import Treated
+    from clinveil.phi.treatment.policy import TreatedSpan
 
 Offsets = tuple[int, int]
 # Of 1,796 MTSamples notes, one has a shape that is not an identifier; 4 have a residue (28 November
@@ -131,7 +131,7 @@ class ResidueTally:
 def residues(
     text: str,
     spans: Sequence[Span],
-    treated: Sequence[Treated],
+    treated: Sequence[TreatedSpan],
     policy: Policy,
     *,
     patient: Patient | None = None,
@@ -160,7 +160,7 @@ def residues(
     return _disjoint(Residue(*shape) for shape in shapes if shape[2] not in kept)
 
 
-def _unchanged(text: str, spans: Sequence[Span], treated: Sequence[Treated]) -> str:
+def _unchanged(text: str, spans: Sequence[Span], treated: Sequence[TreatedSpan]) -> str:
     """Return the text with each treated span replaced by NUL, so that offsets stay."""
     pieces = list[str]()
     position = 0

@@ -108,7 +108,7 @@ class Placeholders:
     ) -> str | None:
         """Return the placeholder of an original; a surrogate for an unusual date, or None."""
         if label == "NAME":
-            return _Names(self, self._key, patient_id, patient, self._note).of(original)
+            return _NamePlaceholders(self, self._key, patient_id, patient, self._note).of(original)
         if label in ("DATE", "AGE"):
             read = _read(original, day_first=self._day_first)
             if read is None:
@@ -124,7 +124,7 @@ class Placeholders:
         )
 
 
-class _Names(NameSurrogates):
+class _NamePlaceholders(NameSurrogates):
     """Names with a placeholder for each word."""
 
     def __init__(

@@ -32,12 +32,12 @@ from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.columns import check_date_columns
-from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier, TreatedBatch
 from clinveil.phi.treatment.new_ids import NewIds, part_name
-from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
+from clinveil.phi.treatment.part_passes import DeidentifierRecipe, PartTask, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.treatment.policy import Treatment
-from clinveil.phi.treatment.records import NO_PATIENT_LIST, RECORD, Counts, Records, records
+from clinveil.phi.treatment.records import NO_PATIENT_LIST, RECORD, Records, RunCounts, records
 from clinveil.phi.treatment.surrogates.pools import sizes
 from clinveil.scale import Map
 from clinveil.scale.executor import opened_for
@@ -78,7 +78,7 @@ The treated notes are secret too: they still contain the identifiers that the de
 
 def deidentify_notes(
     notes: Location, out: Path, settings: DeidentifySettings, *, say: Say, vault: Path | None = None
-) -> Counts:
+) -> RunCounts:
     """Remove, replace or tag identifiers. Missed identifiers remain, so the written notes are
     secret.
 
@@ -158,26 +158,26 @@ VAULT = Kind(
 
 def in_worker(
     settings: DeidentifySettings, key: Key, patients: Mapping[str, Patient] | None
-) -> Deidentifier:
+) -> NoteDeidentifier:
     """Return the de-identifier for some settings; workers build it too."""
     phi = settings.identifiers
-    deidentifier = Deidentifier.of(phi, key, patients=patients, keep_spans=settings.spans)
+    deidentifier = NoteDeidentifier.of(phi, key, patients=patients, keep_spans=settings.spans)
     return deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
 
 
 def _write(
     settings: DeidentifySettings,
     corpus: OpenedCorpus,
-    deidentifier: Deidentifier,
+    deidentifier: NoteDeidentifier,
     place: tuple[Path, str],
     kept: Records,
     say: Say,
-) -> Counts:
+) -> RunCounts:
     path, suffix = place
     if isinstance(corpus, PartedCorpus) and not suffix:
         with opened_for(settings.executor, settings.workers) as over:
             return _write_parts(settings, corpus, deidentifier, path, kept, over, say)
-    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+    counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     new_ids = _new_ids(settings, deidentifier, corpus)
 
     def batches(over: Map) -> Iterator[pa.RecordBatch]:
@@ -200,7 +200,7 @@ def _write(
 
 
 def _new_ids(
-    settings: DeidentifySettings, deidentifier: Deidentifier, corpus: Corpus
+    settings: DeidentifySettings, deidentifier: NoteDeidentifier, corpus: Corpus
 ) -> NewIds | None:
     """Return the new ids of the written notes; None if the source's are kept."""
     return (
@@ -210,7 +210,7 @@ def _new_ids(
     )
 
 
-def _renamed(result: Deidentified, new_ids: NewIds | None) -> Deidentified:
+def _renamed(result: TreatedBatch, new_ids: NewIds | None) -> TreatedBatch:
     """Return a result with new ids in its notes and in the rows of the crosswalk."""
     if new_ids is None:
         return result
@@ -228,7 +228,7 @@ def _write_record(
     key: Key,
     notes: Location,
     settings: DeidentifySettings,
-    counts: Counts,
+    counts: RunCounts,
     kept: Records,
 ) -> None:
     """Write the record of the run to the vault."""
@@ -258,12 +258,12 @@ def _write_record(
 def _write_parts(
     settings: DeidentifySettings,
     corpus: PartedCorpus,
-    deidentifier: Deidentifier,
+    deidentifier: NoteDeidentifier,
     place: Path,
     kept: Records,
     over: Map,
     say: Say,
-) -> Counts:
+) -> RunCounts:
     """Treat every part; add its records to the vault in the order of the parts.
 
     Args:
@@ -277,7 +277,7 @@ def _write_parts(
     broken = Broken()
     corpus, facts = facts_of(corpus, over, say, broken)
     deidentifier.key.save(scratch / "key.bin")
-    recipe = Recipe.of(in_worker, settings, scratch / "key.bin").sharing(
+    recipe = DeidentifierRecipe.of(in_worker, settings, scratch / "key.bin").sharing(
         deidentifier.patients, scratch
     )
     parts = [
@@ -295,7 +295,7 @@ def _write_parts(
     targets = [
         (task, place / name, scratch, settings) for task, name in zip(tasks, names, strict=True)
     ]
-    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+    counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     for of_part, records_of_part in track(
         each(over, _write_part, targets), "notes", say, size=lambda of: of[0].written
     ):
@@ -307,13 +307,13 @@ def _write_parts(
     return counts
 
 
-def _write_part(item: tuple[PartTask, Path, Path, DeidentifySettings]) -> tuple[Counts, Path]:
+def _write_part(item: tuple[PartTask, Path, Path, DeidentifySettings]) -> tuple[RunCounts, Path]:
     """Write one part; return its counts and the file with its records for the vault."""
     task, place, scratch, settings = item
     part = task.part
     deidentifier = task.recipe()
     new_ids = _new_ids(settings, deidentifier, part)
-    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+    counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     records = scratch / f"{place.name}.records"
     with records.open("w", encoding="utf-8") as file:
 

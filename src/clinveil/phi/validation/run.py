@@ -28,7 +28,7 @@ from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.lexicons.names import name_form
 from clinveil.phi.settings import ValidateSettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import check_known_patients, found_spans
 from clinveil.phi.validation.design import METHOD, STRATA, JudgedStratum, recall
 from clinveil.phi.validation.queue import DESIGN, UNSURE, Design, annotated, read_design, read_marks
@@ -340,7 +340,9 @@ class Validation:
         """
         patients = self.patients if feed else None
         key = Key.from_seed(self.seed)  # temporary; its output is discarded
-        engine = Deidentifier.of(self.settings.identifiers, key, patients=patients, keep_spans=True)
+        engine = NoteDeidentifier.of(
+            self.settings.identifiers, key, patients=patients, keep_spans=True
+        )
         return found_spans(self.corpus, engine, processes(self.settings.workers))
 
 

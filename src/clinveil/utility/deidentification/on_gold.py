@@ -54,7 +54,7 @@ class GoldNote(NamedTuple):
 
 
 @dataclass
-class Counts:
+class PatientSums:
     """Sums by patient.
 
     Attributes:
@@ -77,7 +77,7 @@ class Counts:
 
 
 @dataclass
-class Tally(Counts):
+class Tally(PatientSums):
     """Counts of detected identifiers.
 
     Attributes:
@@ -179,7 +179,7 @@ def _share(
 
 
 @dataclass
-class Survival(Counts):
+class Survival(PatientSums):
     """Identifiers of the source that remain in released notes, by patient and label.
 
     An identifier remains if its words occur in sequence in the released note of the same id,

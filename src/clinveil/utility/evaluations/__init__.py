@@ -37,7 +37,7 @@ THREADS = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=
 
 
 @dataclass(frozen=True)
-class Input:
+class EvaluationInput:
     """A path that an evaluation reads; in Python also the data.
 
     Attributes:
@@ -79,7 +79,7 @@ class Evaluation(Settings):
             command.
     """
 
-    inputs: ClassVar[Mapping[str, Input]] = MappingProxyType({})
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = MappingProxyType({})
     shown: ClassVar[str] = "seed"
     quiet: bool = QUIET
 
@@ -109,10 +109,10 @@ evaluations: Registry[type[Evaluation]] = Registry(
         "agreement",
     ),
 )
-VECTORS = Input(
+VECTORS = EvaluationInput(
     "Word vectors: a folder of clinveil embed, or a .vec, .txt or .bin file.", required=True
 )
-VAULT = Input("Vault of the release, if ids were replaced.", "--vault", crosswalk=True)
+VAULT = EvaluationInput("Vault of the release, if ids were replaced.", "--vault", crosswalk=True)
 
 
 def as_corpus(given: Any, how: NotesSettings, **columns: Any) -> Corpus:

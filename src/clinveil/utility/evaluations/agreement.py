@@ -21,7 +21,7 @@ from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file
 from clinveil.phi.review.desk import FOLDER, Reviewable, ReviewEntry, decisions_of
 from clinveil.phi.validation.queue import review_of
 from clinveil.stats.intervals import clopper_pearson, jackknife_t
-from clinveil.utility.evaluations import Evaluated, Evaluation, Input, evaluations
+from clinveil.utility.evaluations import Evaluated, Evaluation, EvaluationInput, evaluations
 
 METHOD = "jackknife over notes, 95 %"
 EXACT = "exact over notes (Clopper-Pearson) where all agree, 95 %"
@@ -173,12 +173,12 @@ class Agreement(Evaluation):
     notes.
     """
 
-    inputs: ClassVar[Mapping[str, Input]] = {
-        "out": Input(
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = {
+        "out": EvaluationInput(
             "Output of clinveil deidentify or validate that both reviewed.", required=True
         ),
-        "notes": Input("The notes, if they were moved.", "--notes"),
-        "vault": Input("Vault of the run (default: OUT.vault).", "--vault"),
+        "notes": EvaluationInput("The notes, if they were moved.", "--notes"),
+        "vault": EvaluationInput("Vault of the run (default: OUT.vault).", "--vault"),
     }
     shown = ""
     reviewer: tuple[str, ...] = flag((), "Name of a reviewer; pass two if there are more.")

@@ -19,7 +19,7 @@ from clinveil.corpus.gold import GoldSpans, Scheme, read_labels, read_spans
 from clinveil.corpus.people import read_patients
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import found_spans
 from clinveil.scale import processes
 from clinveil.utility.deidentification.grid import grid_notes, sample
@@ -34,7 +34,7 @@ from clinveil.utility.deidentification.on_gold import (
 from clinveil.utility.evaluations import (
     Evaluated,
     Evaluation,
-    Input,
+    EvaluationInput,
     as_corpus,
     evaluations,
     name_of,
@@ -66,7 +66,7 @@ def on_gold(
     truth.refuse_unknown(ids)
     if found is None:  # the same passes as `deidentify`
         patients = read_patients(how.identifiers.patients) if how.identifiers.patients else None
-        deidentifier = Deidentifier.of(
+        deidentifier = NoteDeidentifier.of(
             how.identifiers, Key.generate(), patients=patients, keep_spans=True
         )
         detections: Detections = found_spans(corpus, deidentifier, processes(how.workers))
@@ -133,15 +133,21 @@ _SPANS = ".jsonl, or a folder of BRAT or of i2b2/n2c2 .xml"
 class Deidentification(Evaluation):
     """Measure recall of identifiers, on notes with gold spans or on a grid of invented notes."""
 
-    inputs: ClassVar[Mapping[str, Input]] = {
-        "notes": Input("Original notes with identifiers (not with --grid)."),
-        "gold": Input(f"Gold spans: {_SPANS}.", "--gold"),
-        "found": Input("Score the spans of another tool, in one of these formats.", "--found"),
-        "output": Input("Score the identifiers left in these de-identified notes.", "--output"),
-        "errors": Input(
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = {
+        "notes": EvaluationInput("Original notes with identifiers (not with --grid)."),
+        "gold": EvaluationInput(f"Gold spans: {_SPANS}.", "--gold"),
+        "found": EvaluationInput(
+            "Score the spans of another tool, in one of these formats.", "--found"
+        ),
+        "output": EvaluationInput(
+            "Score the identifiers left in these de-identified notes.", "--output"
+        ),
+        "errors": EvaluationInput(
             "Write missed and false detections to a file (SECRET: note text).", "--errors"
         ),
-        "labels": Input('TOML file that maps labels: THEIRS = "OURS" ("" for none).', "--labels"),
+        "labels": EvaluationInput(
+            'TOML file that maps labels: THEIRS = "OURS" ("" for none).', "--labels"
+        ),
     }
     shown = "grid engine seed"
     identifiers: PhiSettings = group(PhiSettings)

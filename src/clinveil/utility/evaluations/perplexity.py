@@ -31,7 +31,7 @@ from clinveil.utility.evaluations import (
     THREADS,
     Evaluated,
     Evaluation,
-    Input,
+    EvaluationInput,
     as_corpus,
     evaluations,
     name_of,
@@ -222,10 +222,12 @@ class Perplexity(Evaluation):
     spelled out.
     """
 
-    inputs: ClassVar[Mapping[str, Input]] = {
-        "notes": Input("Real notes of patients that are not in the training notes.", required=True),
-        "train": Input("Train on these notes, real or synthetic.", "--train"),
-        "source": Input("Use this model (vault/model of a synthetic release).", "--from"),
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = {
+        "notes": EvaluationInput(
+            "Real notes of patients that are not in the training notes.", required=True
+        ),
+        "train": EvaluationInput("Train on these notes, real or synthetic.", "--train"),
+        "source": EvaluationInput("Use this model (vault/model of a synthetic release).", "--from"),
     }
     lm: ModelSettings = group(ModelSettings)
     notes: LabelledNotesSettings = group(LabelledNotesSettings)

@@ -30,7 +30,7 @@ from clinveil.utility.evaluations import (
     VECTORS,
     Evaluated,
     Evaluation,
-    Input,
+    EvaluationInput,
     as_corpus,
     as_vectors,
     evaluations,
@@ -249,13 +249,15 @@ class Similarity(Evaluation):
     control.
     """
 
-    inputs: ClassVar[Mapping[str, Input]] = {
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = {
         "vectors": VECTORS,
-        "pairs": Input(
+        "pairs": EvaluationInput(
             "Word pairs: two terms and a score; repeatable.", "--pairs", required=True, many=True
         ),
-        "subwords": Input("fastText vectors of the same text, for missing words.", "--subwords"),
-        "notes": Input("Real notes, to count words (protocol clinicalnlp).", "--notes"),
+        "subwords": EvaluationInput(
+            "fastText vectors of the same text, for missing words.", "--subwords"
+        ),
+        "notes": EvaluationInput("Real notes, to count words (protocol clinicalnlp).", "--notes"),
     }
     shown = "protocol seed"
     notes: LabelledNotesSettings = group(LabelledNotesSettings)

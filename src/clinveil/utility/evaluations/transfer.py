@@ -26,7 +26,7 @@ from clinveil.utility.evaluations import (
     VAULT,
     Evaluated,
     Evaluation,
-    Input,
+    EvaluationInput,
     as_corpus,
     as_crosswalk,
     evaluations,
@@ -35,7 +35,7 @@ from clinveil.utility.evaluations import (
 from clinveil.utility.labelled import WrongNotes
 from clinveil.utility.shares import SOURCE
 from clinveil.utility.tasks.fidelity import two_sample
-from clinveil.utility.tasks.labels import Arms, Label
+from clinveil.utility.tasks.labels import ArmPredictions, Label
 from clinveil.utility.tasks.models import language_model, vectors
 from clinveil.utility.tasks.notes import Sides, read_texts
 from clinveil.utility.tasks.sequence import sequence
@@ -63,7 +63,7 @@ def useful(
     ValueError without both sides.
     """
     release = Sides.of(context)
-    arms: list[Arms] = []
+    arms: list[ArmPredictions] = []
     missing: list[tuple[str, InputError]] = []
     for label in labels:
         try:
@@ -73,10 +73,10 @@ def useful(
         except InputError as error:
             missing.append((label, error))
         else:
-            arms += [Arms(read, model) for model in models]
+            arms += [ArmPredictions(read, model) for model in models]
 
     def by_label(measure: str) -> list[Finding]:
-        def task(each: Arms) -> list[Finding]:
+        def task(each: ArmPredictions) -> list[Finding]:
             return [each.finding(measure, _rng())]
 
         tried = [
@@ -139,10 +139,10 @@ class Transfer(Evaluation):
     Each value is a share of the gap between a floor and a ceiling (models trained on real notes).
     """
 
-    inputs: ClassVar[Mapping[str, Input]] = {
-        "original": Input("Real notes to test on: a file or a folder.", required=True),
-        "released": Input("Released notes to train on.", required=True),
-        "pairs": Input("Word pairs with human scores; repeatable.", "--pairs", many=True),
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = {
+        "original": EvaluationInput("Real notes to test on: a file or a folder.", required=True),
+        "released": EvaluationInput("Released notes to train on.", required=True),
+        "pairs": EvaluationInput("Word pairs with human scores; repeatable.", "--pairs", many=True),
         "crosswalk": VAULT,
     }
     shown = "label model unpaired"

@@ -44,16 +44,16 @@ METHOD = (
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledWords:
     """The words of a note as numbers (1 and up), and the label of each."""
 
     ids: Ints = field(repr=False)
     labels: NDArray[np.int8] = field(repr=False)
 
-    def shuffled(self, rng: Generator) -> Labelled:
+    def shuffled(self, rng: Generator) -> LabelledWords:
         """Return the words in another order, each with its label."""
         order = rng.permutation(len(self.ids))
-        return Labelled(self.ids[order], self.labels[order])
+        return LabelledWords(self.ids[order], self.labels[order])
 
 
 def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
@@ -115,14 +115,18 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
     ]
 
 
-def _numbered(numbers: dict[str, int], forms: Sequence[str], labels: NDArray[np.int8]) -> Labelled:
-    return Labelled(
+def _numbered(
+    numbers: dict[str, int], forms: Sequence[str], labels: NDArray[np.int8]
+) -> LabelledWords:
+    return LabelledWords(
         np.array([numbers.setdefault(form, len(numbers) + 1) for form in forms], dtype=np.int64),
         labels,
     )
 
 
-def _released(release: Sides, texts: Texts, numbers: dict[str, int]) -> tuple[list[Labelled], bool]:
+def _released(
+    release: Sides, texts: Texts, numbers: dict[str, int]
+) -> tuple[list[LabelledWords], bool]:
     """Return the released notes with labels, and whether the labels come from the source words."""
     if not (release.paired and release.channel):
         by_rules = (negation_labels(text) for text in texts.released)
@@ -152,7 +156,7 @@ class _Windows:
     note: Ints = field(repr=False)
 
 
-def _windows(notes: Sequence[Labelled], rng: Generator) -> _Windows:
+def _windows(notes: Sequence[LabelledWords], rng: Generator) -> _Windows:
     """Return windows around all negated words and as many affirmed ones of the notes, at most MOST.
 
     Raises InputError if there are none.
