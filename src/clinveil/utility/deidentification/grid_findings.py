@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -139,7 +139,7 @@ def _worst(rows: Sequence[Scored]) -> Finding:
     )
     recall = _recall(cells[worst], f"worst cell: {worst[0]}, {worst[1].replace('_', ' ')}")
     detail = {**recall.detail, "cells": len(enough)}
-    return Finding(**{**recall.as_dict(), "measure": "phi.grid_worst", "detail": detail})
+    return replace(recall, measure="phi.grid_worst", detail=detail)
 
 
 def _gaps(rows: Sequence[Scored]) -> Iterator[Finding]:

@@ -115,23 +115,23 @@ VECTORS = EvaluationInput(
 VAULT = EvaluationInput("Vault of the release, if ids were replaced.", "--vault", crosswalk=True)
 
 
-def as_corpus(given: Any, how: NotesSettings, **columns: Any) -> Corpus:
+def as_corpus(notes: Any, settings: NotesSettings, *, label: tuple[str, ...] = ()) -> Corpus:
     """Return the notes of a path; a corpus is returned unchanged."""
     from clinveil.corpus.open import open_corpus
 
-    return open_corpus(given, how, **columns) if isinstance(given, Path) else given
+    return open_corpus(notes, settings, label=label) if isinstance(notes, Path) else notes
 
 
-def as_vectors(given: Any) -> Vectors:
+def as_vectors(vectors: Any) -> Vectors:
     """Return the word vectors of a path; vectors are returned unchanged."""
     from clinveil.vectors.files import load_vectors
 
-    return load_vectors(given) if isinstance(given, Path) else given
+    return load_vectors(vectors) if isinstance(vectors, Path) else vectors
 
 
-def as_crosswalk(given: Any) -> Mapping[str, str] | None:
+def as_crosswalk(crosswalk: Any) -> Mapping[str, str] | None:
     """Return released id -> source id, which a function may read."""
-    return given() if callable(given) else given
+    return crosswalk() if callable(crosswalk) else crosswalk
 
 
 def name_of(given: Any, default: str) -> str:

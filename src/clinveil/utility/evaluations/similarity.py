@@ -174,68 +174,71 @@ class _Selected:
             **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
         }
 
-    def correlation(self, rng: Generator, detail: dict[str, Any]) -> Finding:
-        measure = "utility.similarity"
-        n = detail["scored"]
-        fields: dict[str, Any] = {
-            "better": "higher",
-            "source": SOURCE[self.task.protocol],
-            "unit": "word pairs",
-        }
-        scored = self.wanted if self.task.random else self.covered
-        cosines = self.looked_up.cosines()[scored]
-        scores = self.pairs.scores[scored]
+    def correlation(self, rng: Generator, detail: Mapping[str, Any]) -> Finding:
         if detail["covered"] < FEWEST_PAIRS:
             scored_pairs = f"{detail['covered']} of {detail['asked']} pairs have a similarity"
-            why = f"{NO_EVIDENCE}: {scored_pairs}; {FEWEST_PAIRS} are required"
-            return unmeasured(measure, why, n, detail=detail, **fields)
-        measured = Correlated(
-            cosines, scores, STATISTIC[self.task.protocol], random=self.task.random
+            return self._without_value(
+                f"{NO_EVIDENCE}: {scored_pairs}; {FEWEST_PAIRS} are required", detail
+            )
+        scored = self.wanted if self.task.random else self.covered
+        correlated = Correlated(
+            self.looked_up.cosines()[scored],
+            self.pairs.scores[scored],
+            STATISTIC[self.task.protocol],
+            random=self.task.random,
         )
-        value = measured.value(rng)
-        resampled = measured.resampled(rng, self.task.draws)
+        value = correlated.value(rng)
+        resampled = correlated.resampled(rng, self.task.draws)
         if np.isnan(value) or not resampled.size:
-            return unmeasured(
-                measure, "the similarities or the scores are constant", n, detail=detail, **fields
-            )
+            return self._without_value("the similarities or the scores are constant", detail)
+        null = correlated.permuted(rng)
+        control = self._control(rng, correlated, scored)
         low, high = np.quantile(resampled, [0.025, 0.975])
-        null = measured.permuted(rng)
-        detail |= dict(
-            zip(
-                ("chance_low", "chance_high"),
-                np.quantile(null, [0.025, 0.975]).tolist(),
-                strict=True,
-            )
+        chance_low, chance_high = np.quantile(null, [0.025, 0.975]).tolist()
+        finding = replace(
+            self._without_value("", detail),
+            value=value,
+            low=low,
+            high=high,
+            method="bootstrap over word pairs, 95 %",
+            detail={**detail, "chance_low": chance_low, "chance_high": chance_high},
+            chance=0.0,
+            chance_is="no correlation",
+            p=permutation_p(value, null),
+            p_is="human scores permuted, one-sided",
+            control=control,
+            control_is="" if control is None else _CONTROL,
+            control_kind=None if control is None else "negative",
         )
-        control = self._control(rng, measured, scored)
-        p = permutation_p(value, null)
-        fields |= {
-            "chance": 0.0,
-            "chance_is": "no correlation",
-            "p": p,
-            "p_is": "human scores permuted, one-sided",
-        }
-        if control is not None:
-            fields |= {"control": control, "control_is": _CONTROL, "control_kind": "negative"}
-        if p > AT_CHANCE:
-            why = (
-                f"{NO_EVIDENCE}: the correlation ({value:.3f}, {n} pairs) is not above chance (P"
-                f" {p:.2f})"
-            )
-            return unmeasured(
-                measure, why, n, detail={**detail, "correlation": float(value)}, **fields
-            )
-        method = "bootstrap over word pairs, 95 %"
-        return Finding(
-            measure, value, n, low=low, high=high, detail=detail, method=method, **fields
+        return finding if (finding.p or 0.0) <= AT_CHANCE else _not_above_chance(finding)
+
+    def _without_value(self, why: str, detail: Mapping[str, Any]) -> Finding:
+        return unmeasured(
+            "utility.similarity",
+            why,
+            detail["scored"],
+            detail=detail,
+            better="higher",
+            source=SOURCE[self.task.protocol],
+            unit="word pairs",
         )
 
-    def _control(self, rng: Generator, measured: Correlated, scored: Mask) -> float | None:
+    def _control(self, rng: Generator, correlated: Correlated, scored: Mask) -> float | None:
         """Return the mean correlation with permuted vectors; None if it is always undefined."""
         permuted = [self.looked_up.permuted(rng).cosines()[scored] for _ in range(SHUFFLES)]
-        values = measured.of(np.array(permuted), rng)
+        values = correlated.of(np.array(permuted), rng)
         values = values[~np.isnan(values)]
         return float(values.mean()) if values.size else None
+
+
+def _not_above_chance(finding: Finding) -> Finding:
+    """Return the finding of a correlation with the correlation as a detail instead of a value."""
+    why = (
+        f"{NO_EVIDENCE}: the correlation ({finding.value:.3f}, {finding.n} pairs) is not above"
+        f" chance (P {finding.p:.2f})"
+    )
+    detail = {**finding.detail, "correlation": finding.value, "why": why}
+    return replace(finding, value=None, low=None, high=None, method="", detail=detail)
 
 
 _CONTROL = (
