@@ -202,7 +202,11 @@ def test_treatment_counts_residues_and_records_a_bounded_number():
     rng = random.Random(3)
     text = " ".join(f"on {rng.randint(1, 12)}/{rng.randint(1, 28)}/2019" for _ in range(500))
     result = deidentifier(batch_of(("n1", "p1", text), ("n2", "p1", "stable")))
-    assert (result.tally.notes, result.tally.found, result.tally.labels["DATE"]) == (2, 1, 500)
+    assert (result.tally.notes, result.tally.notes_with_residues, result.tally.labels["DATE"]) == (
+        2,
+        1,
+        500,
+    )
     assert 0 < len(result.residues) < 500
     assert result.residues[0].context.startswith("on ")
 

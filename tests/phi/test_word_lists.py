@@ -22,7 +22,7 @@ from clinveil.phi.treatment.policy import Policy
 
 
 def found(staff, text):
-    return sorted(text[s.start : s.end] for s in staff.found(NoteView(text), "known"))
+    return sorted(text[s.start : s.end] for s in staff.spans(NoteView(text), "known"))
 
 
 @pytest.fixture

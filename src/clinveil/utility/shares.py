@@ -44,16 +44,16 @@ class Arms:
     draws: Mapping[str, Doubles] = field(repr=False)
     better: str = "higher"
 
-    def gain(self, arm: str, over: str) -> tuple[float, Doubles]:
+    def gain(self, arm: str, other: str) -> tuple[float, Doubles]:
         """Return by how much an arm is better than another, and the same for each draw."""
         sign = 1.0 if self.better == "higher" else -1.0
-        return sign * (self.scores[arm] - self.scores[over]), sign * (
-            self.draws[arm] - self.draws[over]
+        return sign * (self.scores[arm] - self.scores[other]), sign * (
+            self.draws[arm] - self.draws[other]
         )
 
-    def exceeds(self, arm: str, over: str) -> bool:
+    def exceeds(self, arm: str, other: str) -> bool:
         """Return whether an arm is better than another at the 2.5 % level (one-sided)."""
-        value, draws = self.gain(arm, over)
+        value, draws = self.gain(arm, other)
         return value > 0 and bool(np.nanquantile(draws, LEVEL[0]) > 0)
 
     def of_ceiling(self) -> tuple[float, Doubles]:

@@ -60,7 +60,7 @@ def _nothing(_: str) -> tuple[Offsets, ...]:
     return ()
 
 
-class Found(NamedTuple):
+class DetectedText(NamedTuple):
     """A detected span with its original text; as secret as the note."""
 
     note_id: str
@@ -91,7 +91,7 @@ class TreatedBatch:
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
     date_orders: Counter[str] = field(default_factory=Counter)
-    spans: list[Found] = field(default_factory=list, repr=False)
+    spans: list[DetectedText] = field(default_factory=list, repr=False)
     tally: ResidueTally = field(default_factory=ResidueTally)
     residues: list[FoundResidue] = field(default_factory=list, repr=False)
     audit: list[str] = field(default_factory=list, repr=False)
@@ -406,7 +406,7 @@ class NoteDeidentifier:
         ]
         if self.keep_spans or left:
             result.spans += [
-                Found(note.note_id, span, note.text[span.start : span.end]) for span in spans
+                DetectedText(note.note_id, span, note.text[span.start : span.end]) for span in spans
             ]
         return text
 

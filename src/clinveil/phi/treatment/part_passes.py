@@ -226,7 +226,7 @@ def detect_parts(
     recipe: DeidentifierRecipe,
     store: Store,
     scratch: Path,
-    over: Map,
+    task_map: Map,
     say: Say,
     uses_other_notes: bool,
     *,
@@ -250,7 +250,9 @@ def detect_parts(
     ]
     if not uses_other_notes:
         return tasks
-    for _ in track(each(over, _detected, tasks), "notes searched", say, size=lambda notes: notes):
+    for _ in track(
+        each(task_map, _detected, tasks), "notes searched", say, size=lambda notes: notes
+    ):
         """Consumed for the progress display only."""
     with _new_name_store(scratch / ALL_NAMES) as names:
         for task in tasks:

@@ -127,15 +127,15 @@ def found_spans(
             yield note, spans.get(note.note_id, [])
 
 
-def check_known_patients(known: AbstractSet[str], found: AbstractSet[str]) -> None:
+def check_known_patients(known: AbstractSet[str], of_notes: AbstractSet[str]) -> None:
     """Check that the known patients occur in the notes.
 
     Args:
-        known, found: patient ids of `--patients` and of the notes.
+        known, of_notes: patient ids of `--patients` and of the notes.
 
     Warns with InputWarning if some known patients have no note. Raises InputError if none has one.
     """
-    absent = len(known - found)
+    absent = len(known - of_notes)
     if known and absent == len(known):
         hint = (
             "use the same patient ids in both files, or choose the column of the notes with"

@@ -169,19 +169,19 @@ def _write(
     settings: DeidentifySettings,
     corpus: OpenedCorpus,
     deidentifier: NoteDeidentifier,
-    place: tuple[Path, str],
+    target: tuple[Path, str],
     kept: Records,
     say: Say,
 ) -> RunCounts:
-    path, suffix = place
+    path, suffix = target
     if isinstance(corpus, PartedCorpus) and not suffix:
-        with opened_for(settings.executor, settings.workers) as over:
-            return _write_parts(settings, corpus, deidentifier, path, kept, over, say)
+        with opened_for(settings.executor, settings.workers) as task_map:
+            return _write_parts(settings, corpus, deidentifier, path, kept, task_map, say)
     counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     new_ids = _new_ids(settings, deidentifier, corpus)
 
-    def batches(over: Map) -> Iterator[pa.RecordBatch]:
-        results = deidentify_corpus(corpus, deidentifier, over, say=say)
+    def batches(task_map: Map) -> Iterator[pa.RecordBatch]:
+        results = deidentify_corpus(corpus, deidentifier, task_map, say=say)
         for result in track(results, "notes", say, size=lambda result: result.batch.num_rows):
             counts.add(result)
             result = _renamed(result, new_ids)
@@ -189,8 +189,8 @@ def _write(
             yield result.batch
 
     try:
-        with opened_for(settings.executor, settings.workers) as over:
-            write_corpus(batches(over), path, corpus.columns, suffix)
+        with opened_for(settings.executor, settings.workers) as task_map:
+            write_corpus(batches(task_map), path, corpus.columns, suffix)
     except InputError:  # for example, no note is left to write
         counts.check_failures()
         raise
@@ -259,15 +259,15 @@ def _write_parts(
     settings: DeidentifySettings,
     corpus: PartedCorpus,
     deidentifier: NoteDeidentifier,
-    place: Path,
+    folder: Path,
     kept: Records,
-    over: Map,
+    task_map: Map,
     say: Say,
 ) -> RunCounts:
     """Treat every part; add its records to the vault in the order of the parts.
 
     Args:
-        place: new folder of the treated parts.
+        folder: new folder of the treated parts.
 
     Raises:
         Incomplete: some parts failed; the stored spans of the others are reused by the next run.
@@ -275,7 +275,7 @@ def _write_parts(
     """
     scratch = kept.vault / SCRATCH
     broken = Broken()
-    corpus, facts = facts_of(corpus, over, say, broken)
+    corpus, facts = facts_of(corpus, task_map, say, broken)
     deidentifier.key.save(scratch / "key.bin")
     recipe = DeidentifierRecipe.of(in_worker, settings, scratch / "key.bin").sharing(
         deidentifier.patients, scratch
@@ -285,19 +285,19 @@ def _write_parts(
     ]
     store = Store(kept.vault / TASKS)
     tasks = detect_parts(
-        parts, recipe, store, scratch, over, say, deidentifier.finder.uses_other_notes
+        parts, recipe, store, scratch, task_map, say, deidentifier.finder.uses_other_notes
     )
     broken.refuse()  # only now, so that the results of the other parts are stored
-    place.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700)
     names = names_of(corpus)
     if not settings.keep_ids:
         names = [part_name(deidentifier.key, name, corpus.suffix) for name in names]
     targets = [
-        (task, place / name, scratch, settings) for task, name in zip(tasks, names, strict=True)
+        (task, folder / name, scratch, settings) for task, name in zip(tasks, names, strict=True)
     ]
     counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     for of_part, records_of_part in track(
-        each(over, _write_part, targets), "notes", say, size=lambda of: of[0].written
+        each(task_map, _write_part, targets), "notes", say, size=lambda of: of[0].written
     ):
         counts.add_counts(of_part)
         with records_of_part.open(encoding="utf-8") as file:

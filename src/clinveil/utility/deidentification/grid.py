@@ -116,13 +116,15 @@ class NameList:
         """Sample a person, with all names equally likely; without `sex`, women and men are equally
         likely.
         """
-        of: Sex = one(SEXES, rng) if sex is None else sex
+        of: Sex = draw_one(SEXES, rng) if sex is None else sex
         return GridPerson(
-            one(self.female if of == "female" else self.male, rng), one(self.family, rng), of
+            draw_one(self.female if of == "female" else self.male, rng),
+            draw_one(self.family, rng),
+            of,
         )
 
 
-def one(things: Sequence[T], rng: Generator) -> T:
+def draw_one(things: Sequence[T], rng: Generator) -> T:
     """Sample one of some items, all equally likely."""
     return things[int(rng.integers(len(things)))]
 
@@ -214,7 +216,7 @@ def _unlisted(source: Iterable[str]) -> list[str]:
     while len(made) < UNLISTED:
         letters = " " * _ORDER
         while not letters.endswith(" ") or not letters.strip():
-            letters += one(follows[letters[-_ORDER:]], rng)
+            letters += draw_one(follows[letters[-_ORDER:]], rng)
         name = letters.strip()
         if _SHORTEST <= len(name) <= _LONGEST and not _listed(name) and held_out(name):
             made[name.capitalize()] = None

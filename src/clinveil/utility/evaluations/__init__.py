@@ -85,10 +85,10 @@ class Evaluation(Settings):
 
     @abstractmethod
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
-        """Run the evaluation. given: the inputs by name; missing ones may be None. say: receives
-        progress lines.
+        """Run the evaluation. arguments: the inputs by name; missing ones may be None. say:
+        receives progress lines.
         """
 
     @classmethod
@@ -134,6 +134,6 @@ def as_crosswalk(crosswalk: Any) -> Mapping[str, str] | None:
     return crosswalk() if callable(crosswalk) else crosswalk
 
 
-def name_of(given: Any, default: str) -> str:
+def name_of(data: Any, default: str) -> str:
     """Return the name of a path, or a name for other data."""
-    return given.name if isinstance(given, Path) else default
+    return data.name if isinstance(data, Path) else default

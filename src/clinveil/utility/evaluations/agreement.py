@@ -198,10 +198,12 @@ class Agreement(Evaluation):
     reviewer: tuple[str, ...] = flag((), "Name of a reviewer; pass two if there are more.")
 
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return kappa and F1."""
-        past = review_of(given["out"], vault=given.get("vault"), notes=given.get("notes"))
+        past = review_of(
+            arguments["out"], vault=arguments.get("vault"), notes=arguments.get("notes")
+        )
         one, other = two_files(past, self.reviewer)
-        title = f"{given['out'].name}: reviewers {one.reviewer} and {other.reviewer}"
+        title = f"{arguments['out'].name}: reviewers {one.reviewer} and {other.reviewer}"
         return Evaluated(agreement(past, one, other), title, seed=0)

@@ -176,13 +176,13 @@ class Classification(Evaluation):
     control: bool = flag(True, "Also train on shuffled labels.")
 
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return the scores of every label and model on both sides, and the losses."""
         if not self.label:
             raise UsageError("no label to classify by", hint="pass --label COLUMN")
-        released = given.get("released")
-        crosswalk = as_crosswalk(given.get("crosswalk"))
+        released = arguments.get("released")
+        crosswalk = as_crosswalk(arguments.get("crosswalk"))
         findings = list[Finding]()
         for label in self.label:
             rng = default_rng(seed)
@@ -191,7 +191,7 @@ class Classification(Evaluation):
                 if released is None
                 else as_corpus(released, self.notes.but(preset="none")).batches()
             )
-            original = as_corpus(given["original"], self.notes, label=self.label).batches()
+            original = as_corpus(arguments["original"], self.notes, label=self.label).batches()
             task = evaluate(original, other, label, rng, self.training, crosswalk=crosswalk)
             for model in self.model:
                 say(f"{label}: {model} on {len(task.labelled)} notes")
@@ -200,5 +200,5 @@ class Classification(Evaluation):
             findings = [finding for finding in findings if finding.detail.get("side") == "original"]
         against = "itself" if released is None else name_of(released, "released notes")
         return Evaluated(
-            findings, f"{name_of(given['original'], 'notes')} against {against} (seed {seed})"
+            findings, f"{name_of(arguments['original'], 'notes')} against {against} (seed {seed})"
         )

@@ -238,13 +238,13 @@ class Perplexity(Evaluation):
     )
 
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return perplexity and bits per character of a model that is given, or trained on
         `train`.
         """
-        train = given.get("train")
-        source = given.get("source")
+        train = arguments.get("train")
+        source = arguments.get("source")
         if (train is None) == (source is None):
             raise UsageError("no model, or two", hint="pass --train NOTES or --from MODEL")
         if source is None and self.lm.neural:
@@ -252,11 +252,11 @@ class Perplexity(Evaluation):
         control = None
         if source is not None:
             model, about = load_model(source, device=self.lm.device)
-            test = self._read(given["notes"], layout=keeps_layout(model))
+            test = self._read(arguments["notes"], layout=keeps_layout(model))
             record = about.get("notes")
             known = record.get("fingerprints") if isinstance(record, dict) else None
         else:
-            test = self._read(given["notes"])
+            test = self._read(arguments["notes"])
             training = self._read(train)
             known = list(map(fingerprint, training.texts))
             vocabulary = make_vocabulary(training, self.lm)
@@ -274,12 +274,14 @@ class Perplexity(Evaluation):
         elif some := sum(fingerprint(text) in seen for text in test.texts):
             more["warning"] = TRAINED_ON.format(n=len(test), some=some)
         findings = perplexity_findings(model, fit, test, "test", control=control, more=more)
-        title = f"{model.kind} on {name_of(given['notes'], 'notes')} (seed {seed}; lower is better)"
+        title = (
+            f"{model.kind} on {name_of(arguments['notes'], 'notes')} (seed {seed}; lower is better)"
+        )
         return Evaluated(findings, title)
 
-    def _read(self, given: Any, *, layout: bool = False) -> PlainNotes:
+    def _read(self, notes: Any, *, layout: bool = False) -> PlainNotes:
         """Return notes in MedText form, or unchanged for a model that keeps layout."""
-        corpus = as_corpus(given, self.notes)
+        corpus = as_corpus(notes, self.notes)
         prepared = self.prepared or (
             not layout and any(UNK in note.text.split() for note in rows(corpus))
         )

@@ -166,7 +166,9 @@ class _Selected:
             "by_subwords": int((covered & self.looked_up.from_subwords).sum()),
             "partial": int((covered & self.looked_up.partial()).sum()),
             "identical": int(
-                (covered & (self.looked_up.own.one == self.looked_up.own.other)).sum()
+                (
+                    covered & (self.looked_up.evaluated.first == self.looked_up.evaluated.second)
+                ).sum()
             ),
             "scored": int((wanted if self.task.random else covered).sum()),
             "left_out": 0 if self.task.random else gaps,
@@ -274,17 +276,17 @@ class Similarity(Evaluation):
     draws: int = flag(1_000, "Bootstrap samples of the pairs.", ge=100)
 
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return the findings of every list."""
-        notes = given.get("notes")
-        subwords = given.get("subwords")
+        notes = arguments.get("notes")
+        subwords = arguments.get("subwords")
         if self.protocol == "jamia" and notes is not None:
             raise UsageError("--notes requires --protocol clinicalnlp")
         if self.protocol == "clinicalnlp" and subwords is not None:
             raise UsageError("--subwords requires --protocol jamia")
-        lists = [read_pairs(p) if isinstance(p, Path) else p for p in given["pairs"]]
-        loaded = as_vectors(given["vectors"])
+        lists = [read_pairs(p) if isinstance(p, Path) else p for p in arguments["pairs"]]
+        loaded = as_vectors(arguments["vectors"])
         unknown = (
             as_vectors(subwords)
             if subwords is not None
@@ -299,7 +301,9 @@ class Similarity(Evaluation):
             for pairs in lists
             for finding in similarity(loaded, pairs, default_rng(seed), task)
         ]
-        title = f"{name_of(given['vectors'], 'vectors')}, protocol {self.protocol} (seed {seed})"
+        title = (
+            f"{name_of(arguments['vectors'], 'vectors')}, protocol {self.protocol} (seed {seed})"
+        )
         return Evaluated(
             findings, title, lines=tuple(dict.fromkeys(map(_counted, findings))), remarks=remarks
         )

@@ -153,17 +153,17 @@ class Transfer(Evaluation):
     unpaired: bool = flag(False, "Released notes are of other patients; both files have the label.")
 
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return the utility tasks of every release; their seed is fixed."""
-        if self.unpaired and given.get("crosswalk") is not None:
+        if self.unpaired and arguments.get("crosswalk") is not None:
             raise UsageError("--unpaired and --vault exclude each other", hint="pass one of them")
-        crosswalk = as_crosswalk(given.get("crosswalk"))
+        crosswalk = as_crosswalk(arguments.get("crosswalk"))
         split = crosswalk.split if isinstance(crosswalk, SourceIds) else None
         unpaired = self.unpaired or (split is not None and not crosswalk)
-        real = as_corpus(given["original"], self.notes, label=self.label)
+        real = as_corpus(arguments["original"], self.notes, label=self.label)
         label = self.label if unpaired else ()
-        other = as_corpus(given["released"], self.notes.but(preset="none"), label=label)
+        other = as_corpus(arguments["released"], self.notes.but(preset="none"), label=label)
         notes = None if unpaired else crosswalk if crosswalk is not None else _same_ids(real, other)
         sides = Sides(
             real,
@@ -173,10 +173,10 @@ class Transfer(Evaluation):
             test_patients=None if split is None else split.patients,
             unread=split is not None and split.unread,
         )
-        findings = useful(sides, self.label, self.model, given.get("pairs") or ())
+        findings = useful(sides, self.label, self.model, arguments.get("pairs") or ())
         title = (
-            f"{name_of(given['released'], 'released notes')} tested on"
-            f" {name_of(given['original'], 'real notes')}"
+            f"{name_of(arguments['released'], 'released notes')} tested on"
+            f" {name_of(arguments['original'], 'real notes')}"
         )
         return Evaluated(findings, title, UTILITY_SEED, tuple(filter(None, map(_scores, findings))))
 
