@@ -1,4 +1,4 @@
-"""The `NoteDeidentifier`: modes, fail closed, columns kept, same output however the notes are cut and
+"""`NoteDeidentifier`: modes, fail closed, columns kept, same output however the notes are cut and
 shared out.
 """
 

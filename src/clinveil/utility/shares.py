@@ -131,15 +131,7 @@ def share_finding(
     scores = {key: arms.scores[arm] for arm, key in names.items() if arm in arms.scores}
     entries = {"task": measure.partition(".")[2], **detail, **scores}
     if "chance" in arms.scores and not arms.exceeds("ceiling", "chance"):
-        return unmeasured(
-            measure,
-            NOT_ABOVE_CHANCE,
-            n,
-            unit=unit,
-            better="higher",
-            source=SOURCE,
-            detail=entries,
-        )
+        return _without_share(measure, NOT_ABOVE_CHANCE, n, unit, entries)
     value, draws = arms.of_ceiling()
     low, high = np.nanquantile(draws, LEVEL)
     unseen = 1 - clopper_pearson(agreeing, agreeing).low if agreeing else 0.0
@@ -147,10 +139,9 @@ def share_finding(
     high = high + unseen
     entries |= {"of_ceiling": value, "of_ceiling_low": float(low), "of_ceiling_high": float(high)}
     if not arms.exceeds("ceiling", "floor"):
-        return unmeasured(
-            measure, NOT_ABOVE_FLOOR, n, unit=unit, better="higher", source=SOURCE, detail=entries
-        )
-    (gained, gains), (gap, gaps) = arms.gain("released", "floor"), arms.gain("ceiling", "floor")
+        return _without_share(measure, NOT_ABOVE_FLOOR, n, unit, entries)
+    gained, gains = arms.gain("released", "floor")
+    gap, gaps = arms.gain("ceiling", "floor")
     usable = (gaps > 0) & ~np.isnan(gains)
     low, high = np.quantile(gains[usable] / gaps[usable], LEVEL)
     unseen *= arms.scores["ceiling"] / gap
@@ -168,6 +159,10 @@ def share_finding(
         unit=unit,
         method=method,
     )
+
+
+def _without_share(measure: str, why: str, n: int, unit: str, detail: Mapping[str, Any]) -> Finding:
+    return unmeasured(measure, why, n, unit=unit, better="higher", source=SOURCE, detail=detail)
 
 
 def ratio(sums: Doubles) -> Doubles:

@@ -110,7 +110,8 @@ class WordList:
         """Return the ranges of the note that are never replaced, sorted.
 
         Left out are phrases with a word of `patient_words` (the patient's row in the list), phrases
-        joined to other letters or digits (`Smith-May`, `may@x.org`), and digits that are part of a number.
+        joined to other letters or digits (`Smith-May`, `may@x.org`), and digits that are part of a
+        number.
         """
         row = frozenset(patient_words)
         text = note.aligned.text

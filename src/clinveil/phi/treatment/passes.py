@@ -84,16 +84,10 @@ def deidentify_corpus(
             while received < sent:
                 yield None
             index = store.index()
-            count = 0
             if on_index is not None:
                 on_index(index)
             informed = deidentifier.with_finder(deidentifier.finder.with_context(index))
-            file.seek(0)
-            for count, batch in enumerate(pieces(corpus), 1):  # noqa: B007
-                known = informed.for_patients(patients_of(batch))
-                yield _Task(treat_batch, (batch, known, BatchSpans.read(file)))
-            if count < sent:
-                raise changed()
+            yield from _second_pass(corpus, informed, file, sent)
 
         results = map(_perform, tasks())
         first = takewhile(lambda result: isinstance(result, PassResult), results)
@@ -102,6 +96,19 @@ def deidentify_corpus(
             store.add(result.name_index, result.lower_case)
             received += 1
         yield from (result for result in results if result is not None)
+
+
+def _second_pass(
+    corpus: Corpus, deidentifier: NoteDeidentifier, file: IO[bytes], n_batches: int
+) -> Iterator[_Task]:
+    """Yield the tasks that treat the batches with the spans that the first pass stored."""
+    file.seek(0)
+    count = 0
+    for count, batch in enumerate(pieces(corpus), 1):  # noqa: B007
+        known = deidentifier.for_patients(patients_of(batch))
+        yield _Task(treat_batch, (batch, known, BatchSpans.read(file)))
+    if count < n_batches:
+        raise changed()
 
 
 def found_spans(

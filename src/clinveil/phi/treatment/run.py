@@ -36,7 +36,7 @@ from clinveil.phi.treatment.deidentifier import NoteDeidentifier, TreatedBatch
 from clinveil.phi.treatment.new_ids import NewIds, part_name
 from clinveil.phi.treatment.part_passes import DeidentifierRecipe, PartTask, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
-from clinveil.phi.treatment.policy import Treatment
+from clinveil.phi.treatment.policy import Policy, Treatment
 from clinveil.phi.treatment.records import NO_PATIENT_LIST, RECORD, Records, RunCounts, records
 from clinveil.phi.treatment.surrogates.pools import sizes
 from clinveil.scale import Map
@@ -100,12 +100,7 @@ def deidentify_notes(
     parted = as_parts(corpus, out)
     policy = settings.identifiers.policy()
     check_date_columns(corpus, policy, settings.identifiers.shift)
-    if policy.warning:
-        say(policy.warning)
-    if Treatment.SURROGATE in policy.treatments.values():
-        say(_SURROGATE_RISK)
-    if settings.identifiers.language == "any":
-        say(ANY_LANGUAGE)
+    _warn(settings, policy, say)
     if not parted:  # the facts of parts are checked before their notes are treated
         for _ in corpus.batches():
             """Read only to refuse notes before the work."""
@@ -125,14 +120,7 @@ def deidentify_notes(
         deidentifier = in_worker(settings, key, read_patients(patients) if patients else None)
         place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
         with records(secrets, key, crosswalk=settings.crosswalk) as kept:
-            inputs = {  # hashes, but no paths
-                "code_sha256": code_version(),  # includes rules, word lists and models
-                "policy": policy.name,
-                "policy_sha256": policy.digest,
-                "patients_sha256": fingerprint(patients) if patients else None,
-                "input_sha256": fingerprint(notes),
-                "audit": settings.audit,
-            }
+            inputs = _inputs(notes, settings, policy)
             kept.audit.begin("deidentify", {**_about(key, kept.run), **inputs})
             counts = _write(settings, corpus, deidentifier, (place, suffix), kept, say)
             counts.check_failures()
@@ -141,6 +129,28 @@ def deidentify_notes(
         _write_record(secrets, key, notes, settings, counts, kept)
         remove(secrets / TASKS)
     return counts
+
+
+def _warn(settings: DeidentifySettings, policy: Policy, say: Say) -> None:
+    if policy.warning:
+        say(policy.warning)
+    if Treatment.SURROGATE in policy.treatments.values():
+        say(_SURROGATE_RISK)
+    if settings.identifiers.language == "any":
+        say(ANY_LANGUAGE)
+
+
+def _inputs(notes: Location, settings: DeidentifySettings, policy: Policy) -> dict[str, Any]:
+    """Return what the run depends on, as hashes without paths."""
+    patients = settings.identifiers.patients
+    return {
+        "code_sha256": code_version(),  # includes rules, word lists and models
+        "policy": policy.name,
+        "policy_sha256": policy.digest,
+        "patients_sha256": fingerprint(patients) if patients else None,
+        "input_sha256": fingerprint(notes),
+        "audit": settings.audit,
+    }
 
 
 def _about(key: Key, run: str) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Tasks that a recipient can do with a release, one per file; `evaluations/transfer.py` runs them."""
+"""Tasks that a recipient can do with a release; `evaluations/transfer.py` runs them."""
