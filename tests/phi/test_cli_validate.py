@@ -17,7 +17,8 @@ from clinveil.core.finding import read_findings
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.demo import demo_chunks, write_demo
 from clinveil.corpus.open import open_corpus
-from clinveil.phi.review.desk import decisions_of, open_desk, review_queue
+from clinveil.phi.review.desk import decisions_of, open_desk
+from clinveil.phi.review.past_runs import review_queue
 from clinveil.phi.validation import run as validation
 from clinveil.phi.validation.queue import UNSURE, read_design, read_marks, review_of
 from clinveil.phi.validation.sample import AROUND, PASSAGES

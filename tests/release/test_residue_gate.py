@@ -14,7 +14,8 @@ from release_cases import demo_notes_in
 
 from clinveil.cli.main import main
 from clinveil.phi.detection.detectors import tagger
-from clinveil.phi.review.desk import open_desk, past_run, review_queue
+from clinveil.phi.review.desk import open_desk
+from clinveil.phi.review.past_runs import past_run, review_queue
 
 NOTES = 60
 SENTENCE = "The {} was {} and the {} of the {} is now {} with {}."

@@ -6,7 +6,7 @@ import pytest
 from review_cases import deidentify, write_notes
 
 from clinveil.phi.review.desk import open_desk as desk_of
-from clinveil.phi.review.desk import past_run, review_queue
+from clinveil.phi.review.past_runs import past_run, review_queue
 
 
 @pytest.fixture()

@@ -13,7 +13,7 @@ from review_cases import TEXTS, decision_lines, deidentify, write_notes
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.phi.review import decisions as log_room
-from clinveil.phi.review.desk import past_run, review_queue, suspects
+from clinveil.phi.review.past_runs import past_run, review_queue, suspects
 
 
 def keep(place, span):

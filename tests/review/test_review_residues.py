@@ -12,7 +12,8 @@ from review_cases import deidentify, write_notes
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.phi.detection.detectors import tagger
-from clinveil.phi.review.desk import open_desk, past_run, review_queue
+from clinveil.phi.review.desk import open_desk
+from clinveil.phi.review.past_runs import past_run, review_queue
 
 TEXTS = {
     "names": "Dr. Okafor saw Zylphara, Vrantik and Quomble.",

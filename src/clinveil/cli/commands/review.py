@@ -11,7 +11,8 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.progress import say
 from clinveil.core.progress import track
 from clinveil.core.settings import QUIET, Settings, flag
-from clinveil.phi.review.desk import Order, decisions_of, open_desk, review_queue
+from clinveil.phi.review.desk import decisions_of, open_desk
+from clinveil.phi.review.past_runs import Order, review_queue
 from clinveil.phi.validation.queue import SampledRun, review_of
 
 _OUT = "Output of clinveil deidentify (notes with residues, or all with --spans) or of validate."

@@ -22,7 +22,7 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.open import open_corpus
 from clinveil.phi.review.decisions import NoteDecisions, hash_key, read_file
-from clinveil.phi.review.desk import PastRun, ReviewEntry, past_run
+from clinveil.phi.review.past_runs import PastRun, ReviewEntry, past_run
 from clinveil.phi.validation.design import STRATA, JudgedStratum
 from clinveil.phi.validation.sample import AROUND, PASSAGES, Sample
 

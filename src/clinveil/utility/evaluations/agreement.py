@@ -19,7 +19,8 @@ from clinveil.core.spans import Span
 from clinveil.core.tokens import word_spans
 from clinveil.core.types import Doubles, Ints, Say
 from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
-from clinveil.phi.review.desk import FOLDER, Reviewable, ReviewEntry, decisions_of
+from clinveil.phi.review.desk import FOLDER, decisions_of
+from clinveil.phi.review.past_runs import Reviewable, ReviewEntry
 from clinveil.phi.validation.queue import review_of
 from clinveil.stats.findings import unmeasured
 from clinveil.stats.intervals import clopper_pearson, jackknife_t
