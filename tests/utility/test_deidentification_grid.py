@@ -21,18 +21,15 @@ from clinveil.lexicons.names import (
     world_surnames,
 )
 from clinveil.lexicons.words import vocabulary
-from clinveil.utility.deidentification.grid import (
+from clinveil.utility.deidentification.grid import contexts, grid_notes, sample, write
+from clinveil.utility.deidentification.grid_findings import grid_findings, scored
+from clinveil.utility.deidentification.grid_names import (
     BANDS,
     CLASSES,
     GridPerson,
     NameList,
-    contexts,
-    grid_notes,
     name_lists,
-    sample,
-    write,
 )
-from clinveil.utility.deidentification.grid_findings import grid_findings, scored
 
 
 @pytest.fixture(scope="module")
