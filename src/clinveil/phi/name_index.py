@@ -68,20 +68,22 @@ _STAFF = re.compile(
 )
 # The pattern can match only text that ends with one of these.
 _STAFF_ENDS = (
-    *(
-        "dr",
-        "drs",
-        "doctor",
-        "nurse",
-        "surgeon",
-        "attending",
-        "physician",
-        "provider",
-        "resident",
-        "signed",
-        "by",
-    ),
-    *("author", "dictator", "consultant", "ologist", "pcp"),
+    "dr",
+    "drs",
+    "doctor",
+    "nurse",
+    "surgeon",
+    "attending",
+    "physician",
+    "provider",
+    "resident",
+    "signed",
+    "by",
+    "author",
+    "dictator",
+    "consultant",
+    "ologist",
+    "pcp",
 )
 _PERSON_VERB = re.compile(
     r"\s+(?:states?|stated|reports?|reported|denies|denied|says|said|complains|complained|endorses"

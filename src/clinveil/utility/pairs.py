@@ -19,8 +19,14 @@ from clinveil.vectors.table import Vectors
 
 _TERMS = (("term1", "term2"), ("word1", "word2"))
 _SCORES = (
-    *(("score",), ("mean",), ("humanmean",), ("rating",), ("similarity",), ("relatedness",)),
-    *(("physicians", "coders"), ("physician", "coder")),
+    ("score",),
+    ("mean",),
+    ("humanmean",),
+    ("rating",),
+    ("similarity",),
+    ("relatedness",),
+    ("physicians", "coders"),
+    ("physician", "coder"),
 )
 Statistic = Literal["pearson", "spearman"]
 FEWEST_PAIRS = 20  # for a correlation

@@ -152,16 +152,12 @@ class _Selected:
         )
         gaps = int((wanted & ~covered).sum())
         return {
-            **{
-                "list": self.pairs.name,
-                "protocol": self.task.protocol,
-                "statistic": STATISTIC[self.task.protocol],
-            },
-            **{
-                "pairs": len(self.pairs),
-                "asked": int(wanted.sum()),
-                "single": int((wanted & single).sum()),
-            },
+            "list": self.pairs.name,
+            "protocol": self.task.protocol,
+            "statistic": STATISTIC[self.task.protocol],
+            "pairs": len(self.pairs),
+            "asked": int(wanted.sum()),
+            "single": int((wanted & single).sum()),
             "covered": int(covered.sum()),
             "by_subwords": int((covered & self.looked_up.from_subwords).sum()),
             "partial": int((covered & self.looked_up.partial()).sum()),
