@@ -28,7 +28,7 @@ from clinveil.core.files import (
     refuse_more,
     remove,
 )
-from clinveil.core.runfolder import Kind, code_version, run_folder
+from clinveil.core.runfolder import FolderKind, code_version, run_folder
 from clinveil.scale.local import Map
 
 Result = dict[str, Any]
@@ -42,7 +42,7 @@ a note.
 """
 
 
-class Work(Protocol):
+class StoredTask(Protocol):
     """One task: it can be sent to another process, and lists everything that its result depends
     on.
     """
@@ -62,7 +62,7 @@ class Work(Protocol):
         """
 
 
-def name_of(work: Work) -> str:
+def name_of(work: StoredTask) -> str:
     """Return the hash of a task's class, its inputs and our code: 32 hex digits."""
     identity = json.dumps(
         [code_version(), type(work).__name__, work.identity()], sort_keys=True, allow_nan=False
@@ -76,15 +76,15 @@ class Store:
 
     root: Path
 
-    def folder(self, work: Work) -> Path:
+    def folder(self, work: StoredTask) -> Path:
         """Return the folder of a task."""
         return self.root / name_of(work)
 
-    def done(self, work: Work) -> bool:
+    def done(self, work: StoredTask) -> bool:
         """Return whether the task is finished."""
         return (self.folder(work) / "done").exists()
 
-    def result(self, work: Work) -> Result:
+    def result(self, work: StoredTask) -> Result:
         """Return the result of a finished task. Raises InputError if it is missing or
         unreadable.
         """
@@ -100,7 +100,7 @@ class Store:
             ) from None
 
 
-def perform(store: Store, work: Work) -> Result:
+def perform(store: Store, work: StoredTask) -> Result:
     """Run a task unless it is done; return its result. Linear algebra uses one thread, for
     reproducible bits.
     """
@@ -118,7 +118,9 @@ def perform(store: Store, work: Work) -> Result:
     return store.result(work)
 
 
-def perform_all(store: Store, works: Sequence[Work], over: Map, say: Callable[[str], None]) -> None:
+def perform_all(
+    store: Store, works: Sequence[StoredTask], over: Map, say: Callable[[str], None]
+) -> None:
     """Run the unfinished ones of some independent tasks with a map."""
     waiting = [work for work in works if not store.done(work)]
     for number, (work, _) in enumerate(
@@ -150,7 +152,7 @@ def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Ite
         UsageError: the folder is not a study's, contains foreign files, or is in use by another
             run.
     """
-    kind = Kind(
+    kind = FolderKind(
         "study folder",
         notes={MARK: secret},
         known=lambda ours, rest: ours and (not rest or "tasks" in rest),

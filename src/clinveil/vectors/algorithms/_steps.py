@@ -30,7 +30,7 @@ _LARGEST = np.float32(20)  # the sigmoid of larger numbers is 0 or 1 in single p
 _END = -1  # `sentences.END`: a kernel may use constants of its own file only
 
 
-class Model(NamedTuple):
+class SampledVectors(NamedTuple):
     """Trained vectors and the distribution of negative samples.
 
     Attributes:
@@ -47,7 +47,7 @@ class Model(NamedTuple):
     guide: Ids
 
 
-class Side(NamedTuple):
+class RowCopies(NamedTuple):
     """Copies of rows of one matrix: `vectors[slot]` is a copy of `rows[slot]`; `slots[row]` is -1
     if there is none.
 
@@ -72,8 +72,8 @@ class Lane(NamedTuple):
     second word if there is only one.
     """
 
-    inputs: Side
-    outputs: Side
+    inputs: RowCopies
+    outputs: RowCopies
     targets: Ids
     held: Floats
     wanted: Floats
@@ -83,7 +83,7 @@ class Lane(NamedTuple):
     blank: Floats
 
 
-class Rule(NamedTuple):
+class PairSampling(NamedTuple):
     """The largest window and the number of negative samples."""
 
     window: int
@@ -93,9 +93,9 @@ class Rule(NamedTuple):
 def new_lane(n_words: int, dim: int, *, centres: int, window: int, negative: int) -> Lane:
     """Return a lane for `centres` centres at a time."""
 
-    def side(capacity: int) -> Side:
+    def side(capacity: int) -> RowCopies:
         slots = np.full(n_words, -1, np.int32)
-        return Side(
+        return RowCopies(
             slots,
             np.empty(capacity, np.int32),
             np.empty((capacity, dim), np.float32),
@@ -144,7 +144,7 @@ def subsample_lines(
 
 
 @helper
-def _copied(side: Side, matrix: Floats, row: int) -> int:
+def _copied(side: RowCopies, matrix: Floats, row: int) -> int:
     """Return the slot of a row; copy the row if it has none."""
     slot = side.slots[row]
     if slot < 0:
@@ -159,7 +159,7 @@ def _copied(side: Side, matrix: Floats, row: int) -> int:
 
 @helper
 def _draw_targets(
-    centre: int, model: Model, lane: Lane, negative: int, rng: np.random.Generator
+    centre: int, model: SampledVectors, lane: Lane, negative: int, rng: np.random.Generator
 ) -> int:
     """Set the targets of a centre: the centre and distinct negative samples; return the number of
     targets.
@@ -320,9 +320,9 @@ def _train_lane(
     ids: Ids,
     first: int,
     last: int,
-    model: Model,
+    model: SampledVectors,
     lane: Lane,
-    rule: Rule,
+    rule: PairSampling,
     alpha: np.float32,
     rng: np.random.Generator,
 ) -> None:
@@ -361,7 +361,7 @@ def _train_lane(
 
 
 @helper
-def _subtract(side: Side, matrix: Floats) -> None:
+def _subtract(side: RowCopies, matrix: Floats) -> None:
     for slot in range(side.used[0]):
         row = side.rows[slot]
         for k in range(matrix.shape[1]):
@@ -369,7 +369,7 @@ def _subtract(side: Side, matrix: Floats) -> None:
 
 
 @helper
-def _add(side: Side, matrix: Floats) -> None:
+def _add(side: RowCopies, matrix: Floats) -> None:
     for slot in range(side.used[0]):
         row = side.rows[slot]
         side.slots[row] = -1
@@ -379,7 +379,7 @@ def _add(side: Side, matrix: Floats) -> None:
 
 
 @helper
-def _add_lanes(lanes: tuple[Lane, ...], model: Model) -> None:
+def _add_lanes(lanes: tuple[Lane, ...], model: SampledVectors) -> None:
     for lane in lanes:
         _add(lane.inputs, model.inputs)
         _add(lane.outputs, model.outputs)
@@ -390,9 +390,9 @@ def train_rounds(
     ids: Ids,
     centres: Ints,
     alphas: Floats,
-    model: Model,
+    model: SampledVectors,
     lanes: tuple[Lane, ...],
-    rule: Rule,
+    rule: PairSampling,
     rngs: tuple[np.random.Generator, ...],
     worker: int,
     workers: int,
@@ -417,6 +417,6 @@ def train_rounds(
 
 
 @kernel
-def add_changes(lanes: tuple[Lane, ...], model: Model) -> None:
+def add_changes(lanes: tuple[Lane, ...], model: SampledVectors) -> None:
     """Add the changes of all lanes to the model, lane by lane, and clear the lanes."""
     _add_lanes(lanes, model)
