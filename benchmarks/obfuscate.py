@@ -38,7 +38,9 @@ nltk.data.find = lambda *a, **k: None   # no download of WordNet, which this mec
 from gensim.models import KeyedVectors
 from mldp_text.mechanisms import MultivariateCalibrated
 vectors = KeyedVectors.load_word2vec_format(sys.argv[1], binary=True)
-mechanism = MultivariateCalibrated(epsilon=10, embedding_matrix=vectors, dim=vectors.vector_size, use_faiss=True)
+mechanism = MultivariateCalibrated(
+    epsilon=10, embedding_matrix=vectors, dim=vectors.vector_size, use_faiss=True
+)
 words = open(sys.argv[2], encoding="utf-8").read().split()
 mechanism.replace_word(words[0])
 start = time.perf_counter()

@@ -1,9 +1,9 @@
 """Layout of training tokens in batches, determined by the lengths of the notes and the seed only.
 
-`RowPlan`: each note is processed in one lane, window by window, from a state of zeros. `Packed`: for
-networks without a state, notes follow each other in full rows. In both a note affects training only
-through its own loss, so leaving it out is a weight of 0. `TextColumns`: one continuous text, as in
-paper C.
+`RowPlan`: each note is processed in one lane, window by window, from a state of zeros. `Packed`:
+for networks without a state, notes follow each other in full rows. In both a note affects training
+only through its own loss, so leaving it out is a weight of 0. `TextColumns`: one continuous text,
+as in paper C.
 """
 
 from __future__ import annotations
