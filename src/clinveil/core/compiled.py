@@ -15,26 +15,38 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
 INLINED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "forceinline": True}
-"""Options of a `helper`, for `compiled`."""
+ANY_ORDER = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
 
 
-def compiled(**options: Any) -> Callable[[F], F]:
-    """Return a decorator like `kernel`, with options of `numba.njit`."""
+def compiled(*, any_order: bool = False, inlined: bool = False) -> Callable[[F], F]:
+    """Return a decorator like `kernel`, with options.
+
+    Args:
+        any_order: sums may be reordered, so that loops over dimensions compile to vector
+            instructions; NaN is still handled.
+        inlined: for functions that only kernels call, see `helper`.
+    """
 
     def compile(function: F) -> F:
         from numba import njit
 
+        options: dict[str, Any] = {"nogil": True}
+        if any_order:
+            options |= ANY_ORDER
+        if inlined:
+            options |= INLINED
+        decorate = partial(njit, **options)
         try:
-            return _recompiled_if_unreadable(njit(nogil=True, cache=True, **options)(function))
+            return _recompiled_if_unreadable(decorate(cache=True)(function))
         except RuntimeError:  # neither cache folder is writable
-            return njit(nogil=True, **options)(function)
+            return decorate()(function)
 
     return compile
 

@@ -372,7 +372,12 @@ def _of_release(path: Location, settings: NotesSettings) -> tuple[Location, Note
         for role in ("text", "id", "patient")
         if isinstance(name := notes.get(role), str) and name
     }
-    return folder / file, settings.but(preset="none", **({"patient": None} | roles))
+    return folder / file, settings.but(
+        preset="none",
+        text=roles.get("text", settings.text),
+        id=roles.get("id", settings.id),
+        patient=roles.get("patient"),
+    )
 
 
 def _open_parts(

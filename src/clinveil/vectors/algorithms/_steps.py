@@ -17,13 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import INLINED, compiled, helper, kernel
+from clinveil.core.compiled import compiled, helper, kernel
 from clinveil.core.types import Floats, Ints
 from clinveil.vectors.sentences import Ids
 
-# Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still
-# handled.
-_FAST = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
 _AT_ONCE = 6  # targets per loop over the dimensions: all of the default
 _HALF = 8  # two words have a multiple of 16 gradients: whole vector registers
 _LARGEST = np.float32(20)  # the sigmoid of larger numbers is 0 or 1 in single precision
@@ -186,7 +183,7 @@ def _draw_targets(
     return n_targets
 
 
-@compiled(**_FAST, **INLINED)
+@compiled(any_order=True, inlined=True)
 def _predict(u: Floats, v: Floats, held: Floats, gains: Floats, first: int) -> None:
     """Set `gains` to the products of two words and six targets."""
     t0 = held[first]
@@ -227,7 +224,7 @@ def _predict(u: Floats, v: Floats, held: Floats, gains: Floats, first: int) -> N
     b[5] = b5
 
 
-@compiled(**_FAST, **INLINED)
+@compiled(any_order=True, inlined=True)
 def _differentiate(lane: Lane) -> None:
     """Replace each product by the factor of its gradient.
 
@@ -250,7 +247,7 @@ def _differentiate(lane: Lane) -> None:
         ) * lane.rates[i]
 
 
-@compiled(**_FAST, **INLINED)
+@compiled(any_order=True, inlined=True)
 def _update(u: Floats, v: Floats, old: Floats, held: Floats, gains: Floats, first: int) -> None:
     """Add the gradients of two words and six targets, from the same old vectors."""
     x_old = old[0]
@@ -295,7 +292,7 @@ def _update(u: Floats, v: Floats, old: Floats, held: Floats, gains: Floats, firs
         t5[k] = x5 + a5 * x + b5 * y
 
 
-@compiled(**_FAST, **INLINED)
+@compiled(any_order=True, inlined=True)
 def _step(u: Floats, v: Floats, lane: Lane) -> None:
     """Update two words around the centre and all targets; a constant offset of the first six is
     faster than a loop.
@@ -315,7 +312,7 @@ def _step(u: Floats, v: Floats, lane: Lane) -> None:
         _update(u, v, old, held, gains, first)
 
 
-@compiled(**_FAST, **INLINED)
+@compiled(any_order=True, inlined=True)
 def _train_lane(
     ids: Ids,
     first: int,
@@ -385,7 +382,7 @@ def _add_lanes(lanes: tuple[Lane, ...], model: SampledVectors) -> None:
         _add(lane.outputs, model.outputs)
 
 
-@compiled(**_FAST)
+@compiled(any_order=True)
 def train_rounds(
     ids: Ids,
     centres: Ints,

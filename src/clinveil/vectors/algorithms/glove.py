@@ -134,7 +134,7 @@ def new_parameters(n_words: int, dim: int, rng: np.random.Generator) -> Paramete
 
 # Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still
 # handled.
-@compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
+@compiled(any_order=True)
 def descend(
     pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Parameters, rule: GloveUpdate
 ) -> float:
