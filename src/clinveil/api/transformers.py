@@ -246,7 +246,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
 
         Raises InputError for invalid notes. Notes without text are dropped (`InputWarning`).
         """
-        from clinveil.channel.apply import Obfuscator as Engine
+        from clinveil.channel.apply import WordObfuscator as Engine
 
         if not hasattr(self, "channel_"):
             raise UsageError("this Obfuscator is not fitted", hint="call fit(notes) first")

@@ -10,7 +10,7 @@ from heapq import nsmallest
 
 from numpy.random import Generator
 
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
@@ -69,7 +69,7 @@ def sources(
     return sample
 
 
-def aligned(notes: Sequence[Source], obfuscator: Obfuscator) -> list[AlignedNote]:
+def aligned(notes: Sequence[Source], obfuscator: WordObfuscator) -> list[AlignedNote]:
     """Apply the channel as in the release (same key, same draws) and align source and output."""
     if not notes:
         return []
