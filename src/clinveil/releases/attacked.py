@@ -22,7 +22,7 @@ from clinveil.corpus.corpus import Corpus, MemoryCorpus
 from clinveil.corpus.held_out import TABLE, HeldOutPatients
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import read_patients
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.earlier.vault import damaged, read_manifest, settings_of, vault_table
@@ -62,7 +62,7 @@ def attacked_release(
         )
     known = read_patients(patients) if patients else {}
     corpus: Corpus = open_corpus(original, settings.notes, keep=settings.keep)
-    deidentifier = Deidentifier.of(
+    deidentifier = NoteDeidentifier.of(
         settings.identifiers, Key.load(vault / "key.bin"), patients=known
     )
     held_out = HeldOutPatients.read(vault)

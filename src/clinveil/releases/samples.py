@@ -15,7 +15,7 @@ from clinveil.channel.channel import Channel
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import TEXT, Corpus, Note, memory_corpus, rows
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
 
 # notes shown, and characters shown of each
@@ -42,7 +42,7 @@ class Source:
 
 
 def sources(
-    corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, size: int = SAMPLED
+    corpus: Corpus, rng: Generator, deidentifier: NoteDeidentifier | None, size: int = SAMPLED
 ) -> list[Source]:
     """Draw a simple random sample of notes (reservoir) and treat them as in the run."""
     chosen: list[Note] = []
