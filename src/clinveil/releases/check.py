@@ -70,7 +70,17 @@ class OutputCheck:
     ) -> OutputCheck:
         """Return the check with these counts by name; missing ones are 0."""
         return cls(
-            **{f.name: counts.get(f.name, 0) for f in fields(cls)[:-1]}, outputs=Counter(outputs)
+            notes=counts.get("notes", 0),
+            words=counts.get("words", 0),
+            compared=counts.get("compared", 0),
+            self_replaced=counts.get("self_replaced", 0),
+            kept=counts.get("kept", 0),
+            out_of_vocabulary=counts.get("out_of_vocabulary", 0),
+            below_floor=counts.get("below_floor", 0),
+            stray=counts.get("stray", 0),
+            unmatched=counts.get("unmatched", 0),
+            unaligned=counts.get("unaligned", 0),
+            outputs=Counter(outputs),
         )
 
 

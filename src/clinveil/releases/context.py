@@ -19,7 +19,7 @@ from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.residue import ResidueTally
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.releases.earlier.ledger import Earlier
+from clinveil.releases.earlier.ledger import Earlier, Entry, NoteHashes
 from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.outcome import RunPaths
 from clinveil.releases.preflight import PreparedInput
@@ -80,8 +80,8 @@ class ReleaseContext(PreparedInput):
     Attributes:
         held_out: the test patients. source_sha256: hash of the source.
         earlier: releases of the same notes under another key.
-        reused: the run whose key and learned parts this one reuses. nth: number of this release
-            under its key.
+        reused: the run whose key and learned parts this one reuses. released: ledger entry of
+            all that was released under this key before. nth: number of this release under it.
         pairs: files of word pairs with human scores. public: public texts about the same patients.
             Both are for the measures only.
         residues: counts of the residues of identifier treatment, once it has run.
@@ -97,6 +97,7 @@ class ReleaseContext(PreparedInput):
     source_sha256: str = ""
     earlier: Sequence[Earlier] = ()
     reused: ReusedRun | None = None
+    released: Entry | None = None
     nth: int = 1
     pairs: tuple[Path, ...] = ()
     public: Corpus | None = field(default=None, repr=False)
@@ -126,6 +127,18 @@ class ReleaseContext(PreparedInput):
     def known_names(self) -> frozenset[str]:
         """Words of known patients' names, in lookup form."""
         return word_set(" ".join(patient.name) for patient in self.known.values())
+
+    def drawn_from(self, treated: Corpus) -> NoteHashes:
+        """Return the hashes of the notes, with those of the treated notes that words are drawn
+        from.
+
+        Raises UsageError for a note that was released under this key and is treated differently
+        now: draws are keyed by note and position, so both releases would share their randomness.
+        """
+        notes = self.found.hashes.with_drawn(treated.batches())
+        if self.released is not None:
+            self.released.refuse(notes, again=self.settings.again)
+        return notes
 
     def deidentifier(self, index: NameIndex | None = None) -> Deidentifier | None:
         """Return the deidentifier, with an index of names from other notes; None with

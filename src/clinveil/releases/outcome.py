@@ -142,21 +142,28 @@ def finish(
     private_text(folder.vault / REPORT, report)
     if sample:
         private_text(folder.vault / SAMPLE, render_sample(sample, record.run))
-    described = explanations(account.findings)
-    seed = account.entries["seed"]
-    write_findings(
-        folder.vault / FINDINGS, "release", account.findings, seed=seed, measures=described
-    )
+    _write_findings(folder.vault / FINDINGS, account)
     if not outcome.refused:
         enter()
-        for item in [folder.staging, *folder.staging.rglob("*")]:  # normal permissions
-            item.chmod(0o755 if item.is_dir() else 0o644)
-        folder.staging.replace(folder.release)
+        _publish(folder)
     elif account.public_seeds:
         folder.staging.replace(folder.refused)
     remove(folder.vault / "tasks")  # finished parts, only needed to resume
     folder.run.finish("refused" if outcome.refused else "finished")
     return outcome
+
+
+def _write_findings(path: Path, account: Account) -> None:
+    described = explanations(account.findings)
+    seed = account.entries["seed"]
+    write_findings(path, "release", account.findings, seed=seed, measures=described)
+
+
+def _publish(folder: RunPaths) -> None:
+    """Turn staging into the release, with normal permissions."""
+    for item in [folder.staging, *folder.staging.rglob("*")]:
+        item.chmod(0o755 if item.is_dir() else 0o644)
+    folder.staging.replace(folder.release)
 
 
 def rerender_report(run: Path, out: Path | None, *, force: bool) -> Path:

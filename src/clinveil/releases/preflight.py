@@ -211,9 +211,8 @@ def prepared(
     _check_dates(corpus, settings, over)
     broken = Broken()
     facts = tuple[PartFacts, ...]()
-    names = tuple[str, ...]()
+    names = part_names(corpus)
     if isinstance(corpus, PartedCorpus):
-        names = tuple(part.name for part in corpus.parts)
         corpus, found, facts = preflight_parts(corpus, over, say, broken)
     else:
         found = preflight(corpus, say)
@@ -221,11 +220,7 @@ def prepared(
         raise InputError("contains no notes", hint="pass a file with at least one row")
     if not broken.errors:
         producer.refuse_notes(found, settings, corpus, reused=reused)
-    # Gates judge part files; a test seed never leaves.
-    one_file = not isinstance(corpus, PartedCorpus)
-    if one_file and settings.seed is None and settings.kind != "synthetic":
-        _refuse_unique(corpus, settings)
-        _refuse_strangers(corpus, known)
+    _refuse_early(corpus, settings, known)
     if settings.vectors.more_text and producer.learns and not reused:
         open_text(settings.vectors.more_text)
     return PreparedInput(
@@ -238,6 +233,22 @@ def prepared(
         broken=broken,
         over=over,
     )
+
+
+def part_names(corpus: Corpus) -> tuple[str, ...]:
+    """Return the names of all part files; empty for a single file."""
+    return tuple(part.name for part in corpus.parts) if isinstance(corpus, PartedCorpus) else ()
+
+
+def _refuse_early(corpus: Corpus, settings: ReleaseSettings, known: Mapping[str, Patient]) -> None:
+    """Raise InputError before the work for what a gate would refuse after it.
+
+    Only gates judge part files; a test seed never leaves.
+    """
+    one_file = not isinstance(corpus, PartedCorpus)
+    if one_file and settings.seed is None and settings.kind != "synthetic":
+        _refuse_unique(corpus, settings)
+        _refuse_strangers(corpus, known)
 
 
 def _opened(notes: Location, settings: ReleaseSettings, *, keeps_markup: bool) -> OpenedCorpus:

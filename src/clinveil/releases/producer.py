@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clinveil.corpus.corpus import Accounting, Columns, Corpus
     from clinveil.releases.check import OutputCheck
     from clinveil.releases.context import ReleaseContext
+    from clinveil.releases.earlier.ledger import NoteHashes
     from clinveil.releases.measured import AttackSample
     from clinveil.releases.preflight import Preflight
     from clinveil.releases.settings import ReleaseSettings
@@ -175,6 +176,11 @@ class Product(ABC):
         from clinveil.releases.gates import accounting_gates
 
         return accounting_gates(self.rows, self.check)
+
+    @property
+    def hashes(self) -> NoteHashes:
+        """Hashes of the notes, for the ledger."""
+        return self.job.found.hashes
 
     def public_seeds(self) -> tuple[str, ...]:
         """Return what was derived from a public seed."""

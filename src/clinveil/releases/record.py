@@ -222,6 +222,7 @@ def record_of(
         test_seed=job.key.test_seed is not None,
         risk_threshold=job.settings.risk_threshold,
         earlier=tuple(f"{one.entry.run} ({one.entry.kind})" for one in job.earlier),
+        reuses=job.reused.run if job.reused else "",
     )
 
 
@@ -301,11 +302,6 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
         lines.append(
             "The notes were not checked for English (language=any). The detectors know English"
             " only: identifiers in notes in other languages remain."
-        )
-    if job.reused is not None:
-        lines.append(
-            f"This release has the key of release {job.reused.run}: treat both as one release. All"
-            " figures cover these notes alone."
         )
     lines += product.warnings(findings)
     for one in job.earlier:

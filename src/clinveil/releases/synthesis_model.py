@@ -255,7 +255,7 @@ MOST_EMPTY = 1_000  # notes in a row without a word
 
 
 @dataclass
-class Counts:
+class WrittenCounts:
     """Counts of generated notes: notes and words written, truncated notes, empty notes (left
     out).
     """
@@ -264,6 +264,14 @@ class Counts:
     words: int = 0
     truncated: int = 0
     empty: int = 0
+
+    @property
+    def description(self) -> str:
+        """The counts in a line."""
+        return (
+            f"{self.notes} notes, {self.words:,} words; {self.truncated} truncated at the maximum"
+            " length"
+        )
 
 
 @dataclass(frozen=True)
@@ -283,7 +291,7 @@ def draw_notes(
     key: Key,
     drawing: SamplingConfig,
     enough: Callable[[], bool],
-    counts: Counts,
+    counts: WrittenCounts,
     plan: Iterable[PlannedNote],
     named: Callable[[int], dict[str, str]],
     checked: Checked | None = None,

@@ -36,7 +36,7 @@ TASKS = "tasks"
 
 
 @dataclass
-class Treated:
+class TreatedNotes:
     """Notes with identifiers treated.
 
     Attributes:
@@ -50,7 +50,7 @@ class Treated:
     name_index: NameIndex | None = field(default=None, repr=False)
 
 
-def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
+def treated(job: ReleaseContext, *, placeholders: bool = False) -> TreatedNotes:
     """Return the notes with identifiers treated, or with placeholders; unchanged with
     `phi=false`.
     """
@@ -64,13 +64,13 @@ def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
         deidentifier = job.deidentifier()
         if deidentifier is None:
             job.broken.refuse()
-            return Treated(job.corpus, None)
+            return TreatedNotes(job.corpus, None)
         if isinstance(job.corpus, PartedCorpus) and job.facts:
             return _treat_parts(job, job.corpus, deidentifier, placeholders=placeholders)
         return _treat(job, deidentifier.with_placeholders() if placeholders else deidentifier)
 
 
-def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
+def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> TreatedNotes:
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     indexes = list[NameIndex]()
     path = private_folder(job.folder.work / "protected") / "0.parquet"
@@ -92,7 +92,7 @@ def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
             table.write(result.batch)
             write_residues(residues, result.residues)
     _report(job, counts)
-    return Treated(
+    return TreatedNotes(
         open_corpus(path, AS_BATCHES, keep=job.corpus.columns.keep),
         counts.labels,
         counts.skipped,
@@ -113,7 +113,7 @@ def _with_placeholders(
 
 def _treat_parts(
     job: ReleaseContext, corpus: PartedCorpus, deidentifier: Deidentifier, *, placeholders: bool
-) -> Treated:
+) -> TreatedNotes:
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
     store = Store(job.folder.vault / TASKS)
     scratch = job.folder.work / "names"
@@ -142,7 +142,7 @@ def _treat_parts(
             residues.write(_residues_of(path).read_text(encoding="utf-8"))
             remove(_residues_of(path))
     _report(job, total)
-    return Treated(
+    return TreatedNotes(
         open_corpus(place, AS_BATCHES, keep=job.corpus.columns.keep),
         total.labels,
         total.skipped,

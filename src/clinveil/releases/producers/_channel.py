@@ -31,6 +31,7 @@ from clinveil.releases.attack_gates import (
     switched_off,
 )
 from clinveil.releases.context import ReleaseContext
+from clinveil.releases.earlier.ledger import NoteHashes
 from clinveil.releases.gates import accounting_gates, output_gates
 from clinveil.releases.measured import AttackSample
 from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
@@ -109,6 +110,7 @@ class ChannelProducer(Producer):
         back.
         """
         notes = treated(job)
+        hashes = job.drawn_from(notes.corpus)
         learned_from = job.held_out.without(notes.corpus)
         counts = counted(job, learned_from)
         vectors = vectors_of(job, learned_from, counts)
@@ -137,6 +139,7 @@ class ChannelProducer(Producer):
             channel=channel,
             tally=tally,
             digests=digests,
+            drawn_from=hashes,
         )
 
 
@@ -148,6 +151,12 @@ class ChannelProduct(SourcedProduct):
     vectors: Vectors = field(repr=False)
     channel: Channel = field(repr=False)
     tally: TokenTally
+    drawn_from: NoteHashes = field(repr=False)
+
+    @property
+    def hashes(self) -> NoteHashes:
+        """Hashes of the notes, with those of the treated notes."""
+        return self.drawn_from
 
     def accounted(self) -> list[Gate]:
         """Return the gates that every note and every token is accounted for."""

@@ -32,7 +32,7 @@ from clinveil.vectors.count import WordCounts
 OWN_IDENTIFIERS: Target = "own identifiers"
 
 
-class Deidentified(Producer):
+class DeidentifiedProducer(Producer):
     """Output of `clinveil deidentify` with new ids and the gates of a release."""
 
     uses = frozenset({"identifiers", "keep", "label", "max_kept"})
@@ -126,4 +126,4 @@ class SourcedProduct(Product):
         )
 
 
-producers.register("deidentified")(Deidentified())
+producers.register("deidentified")(DeidentifiedProducer())
