@@ -10,7 +10,7 @@ from warnings import warn
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from clinveil.api.frames import Notes, Reading, in_python, known_patients, scratch, table_of
+from clinveil.api.frames import NoteRoles, Notes, in_python, known_patients, scratch, table_of
 from clinveil.api.spans import spans_like, triple
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
@@ -292,7 +292,7 @@ def _opened(notes: Notes, columns: Mapping[str, Any] | None) -> tuple[Corpus, An
     """Return the corpus of notes, and the conversion of treated batches to the caller's type (a
     table for a path).
     """
-    corpus, back = Reading.of(columns or {}).given(notes)
+    corpus, back = NoteRoles.of(columns or {}).given(notes)
     return corpus, back or partial(table_of, corpus)
 
 

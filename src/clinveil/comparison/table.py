@@ -117,47 +117,7 @@ def _columns(comparison: Comparison) -> Iterator[ComparisonColumn]:
         lambda m: ComparisonCell(f"{m.distinct:,}"),
     )
     yield from _utility_columns(comparison)
-    yield _risk_column(
-        "Notes found, %",
-        "notes found from ten words in a row, by the recipient / a recipient who also trained word"
-        " vectors on similar text.",
-        [("recipient", TEN_WORDS), ("shadow", TEN_WORDS)],
-    )
-    if comparison.settings.known:
-        meaning = "patients found from the public texts, by the same two."
-        yield _risk_column("Public text, %", meaning, [("recipient", PUBLIC), ("shadow", PUBLIC)])
-    yield _risk_column(
-        "Names, %",
-        "names of patients or, where this shows more, names planted for the test, recovered by the"
-        " same two / a recipient with 20 notes in both forms.",
-        [("recipient", NAMES), ("shadow", NAMES), ("pairs-20", NAMES)],
-    )
-    meaning = "names recovered by a recipient with 200 notes in both forms; no gate judges this."
-    yield _risk_column("200 pairs, %", meaning, [("pairs-200", NAMES)])
-    meaning = (
-        "notes found / names recovered by an attacker with the vault's word vectors: an upper"
-        " bound."
-    )
-    yield _risk_column(
-        "Stolen, %", meaning, [("stolen-vectors", TEN_WORDS), ("stolen-vectors", NAMES)]
-    )
-    meaning = "patients' own identifiers left in their notes (requires --patients)."
-    yield _risk_column("Own, %", meaning, [("recipient", OWN)])
-    if any(measured.kind == "synthetic" for measured in comparison.releases):
-        meaning = (
-            "patients of whom a passage of their own appears in the synthetic notes; in brackets "
-            "held-out patients, whom the model never read, as a control."
-        )
-        yield ComparisonColumn("Copied, %", meaning, _copied)
-        meaning = (
-            "how well a recipient tells training patients from others (area under the curve), from"
-            " the synthetic "
-        )
-        yield ComparisonColumn(
-            "Membership",
-            meaning + "notes alone; in brackets chance and the 95 % interval.",
-            _membership,
-        )
+    yield from _risk_columns(comparison)
     yield ComparisonColumn(
         "Gates",
         "passed / failed / switched off, without that of the test seed.",
@@ -209,6 +169,50 @@ def _utility_columns(comparison: Comparison) -> Iterator[ComparisonColumn]:
         )
         meaning += "the real notes."
         yield ComparisonColumn("Vectors, %", meaning, partial(_of_gap, measure="utility.vectors"))
+
+
+def _risk_columns(comparison: Comparison) -> Iterator[ComparisonColumn]:
+    yield _risk_column(
+        "Notes found, %",
+        "notes found from ten words in a row, by the recipient / a recipient who also trained word"
+        " vectors on similar text.",
+        [("recipient", TEN_WORDS), ("shadow", TEN_WORDS)],
+    )
+    if comparison.settings.known:
+        meaning = "patients found from the public texts, by the same two."
+        yield _risk_column("Public text, %", meaning, [("recipient", PUBLIC), ("shadow", PUBLIC)])
+    yield _risk_column(
+        "Names, %",
+        "names of patients or, where this shows more, names planted for the test, recovered by the"
+        " same two / a recipient with 20 notes in both forms.",
+        [("recipient", NAMES), ("shadow", NAMES), ("pairs-20", NAMES)],
+    )
+    meaning = "names recovered by a recipient with 200 notes in both forms; no gate judges this."
+    yield _risk_column("200 pairs, %", meaning, [("pairs-200", NAMES)])
+    meaning = (
+        "notes found / names recovered by an attacker with the vault's word vectors: an upper"
+        " bound."
+    )
+    yield _risk_column(
+        "Stolen, %", meaning, [("stolen-vectors", TEN_WORDS), ("stolen-vectors", NAMES)]
+    )
+    meaning = "patients' own identifiers left in their notes (requires --patients)."
+    yield _risk_column("Own, %", meaning, [("recipient", OWN)])
+    if any(measured.kind == "synthetic" for measured in comparison.releases):
+        meaning = (
+            "patients of whom a passage of their own appears in the synthetic notes; in brackets "
+            "held-out patients, whom the model never read, as a control."
+        )
+        yield ComparisonColumn("Copied, %", meaning, _copied)
+        meaning = (
+            "how well a recipient tells training patients from others (area under the curve), from"
+            " the synthetic "
+        )
+        yield ComparisonColumn(
+            "Membership",
+            meaning + "notes alone; in brackets chance and the 95 % interval.",
+            _membership,
+        )
 
 
 def _of_real(measured: MeasuredRelease, measure: str, model: str) -> ComparisonCell:
