@@ -69,7 +69,8 @@ def _read(name: str, value: Any, columns: Mapping[str, Any]) -> Any:
         return given_spans(value, name)
     if name not in NOTES:
         return value
-    return NoteRoles.of(columns if name == "original" else {**columns, "label": ()}).given(value)[0]
+    roles = NoteRoles.of(columns if name == "original" else {**columns, "label": ()})
+    return roles.opened(value)[0]
 
 
 def _pairs(pairs: Any) -> list[Any]:

@@ -177,7 +177,7 @@ class NoteRoles:
             keep=(keep,) if isinstance(keep, str) else tuple(keep),
         )
 
-    def given(self, notes: Notes) -> tuple[Corpus, Back | None]:
+    def opened(self, notes: Notes) -> tuple[Corpus, Back | None]:
         """Return notes of any type of `KINDS` as a corpus, with the conversion of transformed
         batches to that type.
 

@@ -62,7 +62,7 @@ def context_of(
 
 
 def _corpus(notes: Any, how: NoteRoles) -> Any:
-    return how.given(notes)[0]
+    return how.opened(notes)[0]
 
 
 def _counts(notes: Any, how: NoteRoles) -> Any:

@@ -292,7 +292,7 @@ def _opened(notes: Notes, columns: Mapping[str, Any] | None) -> tuple[Corpus, An
     """Return the corpus of notes, and the conversion of treated batches to the caller's type (a
     table for a path).
     """
-    corpus, back = NoteRoles.of(columns or {}).given(notes)
+    corpus, back = NoteRoles.of(columns or {}).opened(notes)
     return corpus, back or partial(table_of, corpus)
 
 

@@ -45,7 +45,7 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
     columns, settings = _parted(options)
     how = load_settings(VectorSettings, settings)
     with scratch() as folder:
-        corpus = without_markup(NoteRoles.of(columns).given(notes)[0])
+        corpus = without_markup(NoteRoles.of(columns).opened(notes)[0])
         return train(corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
@@ -172,7 +172,7 @@ def _on_disk(
     if isinstance(notes, str | Path):
         yield path_of(notes, "the notes", ONE_TEXT), {}
         return
-    corpus = NoteRoles.of(_parted(options)[0]).given(notes)[0]
+    corpus = NoteRoles.of(_parted(options)[0]).opened(notes)[0]
     columns = corpus.columns
     with workplace(out) as folder:
         write_corpus(corpus.batches(), folder / "notes.parquet", columns, ".parquet")

@@ -132,7 +132,7 @@ def check_output(
     crosswalk: Iterable[pa.RecordBatch],
     released: Iterable[pa.RecordBatch],
     channel: Channel | None,
-    over: Map = serial,
+    executor: Map = serial,
 ) -> OutputCheck:
     """Compare released notes with the notes that entered the channel, row by row; all streams are
     in source order.
@@ -143,7 +143,7 @@ def check_output(
         released: notes of the release, under released ids.
         channel: the channel that they were drawn from; None for notes that should be copies of
             those that entered.
-        over: executor; does not change the counts.
+        executor: map for the batches; does not change the counts.
     """
     sources = _ById(entered, TEXT)
     outputs = _ById(released, TEXT)
@@ -159,7 +159,9 @@ def check_output(
                 )
                 yield pa.record_batch([*sources.find(ids), *outputs.find(new)], names=SIDES)
 
-    found = sum(over(partial(checked, Allowed.by(channel) if channel else None), pieces()), NOTHING)
+    found = sum(
+        executor(partial(checked, Allowed.by(channel) if channel else None), pieces()), NOTHING
+    )
     return replace(found, unmatched=found.unmatched + outputs.passed + outputs.rest())
 
 

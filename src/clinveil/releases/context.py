@@ -53,9 +53,11 @@ class StageTimer:
     plan: Sequence[str] = ()
 
     @contextmanager
-    def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[dict[str, str]]:
+    def stage(
+        self, name: str, description: str, determinism: str = "bitwise"
+    ) -> Iterator[dict[str, str]]:
         """Time a stage; it can overwrite the determinism in the yielded dictionary."""
-        self.say(f"{name}: {what}")
+        self.say(f"{name}: {description}")
         result = {"determinism": determinism}
         began = time.perf_counter()
         with ExitStack() as shown:
@@ -68,9 +70,9 @@ class StageTimer:
         self.rows.append(StageTime(name, result["determinism"], round(seconds, 2)))
 
 
-def hashing(settings: ReleaseSettings, over: Map) -> Callable[..., Iterable[str]]:
+def hashing(settings: ReleaseSettings, executor: Map) -> Callable[..., Iterable[str]]:
     """Return the map that reads files to hash them: threads here, or tasks on a cluster."""
-    return threads(settings.workers) if settings.executor.on == "local" else partial(each, over)
+    return threads(settings.workers) if settings.executor.on == "local" else partial(each, executor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +117,14 @@ class ReleaseContext(PreparedInput):
         return {name: self.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
 
     @property
-    def over_all(self) -> Map:
-        """Map for quick work on all notes: `over_parts`, or processes here for many words of a
+    def notes_executor(self) -> Map:
+        """Map for quick work on all notes: `parts_executor`, or processes here for many words of a
         single file.
         """
         return (
-            self.over_parts if self.facts else over_words(self.found.tokens, self.settings.workers)
+            self.parts_executor
+            if self.facts
+            else over_words(self.totals.tokens, self.settings.workers)
         )
 
     @property
@@ -135,7 +139,7 @@ class ReleaseContext(PreparedInput):
         Raises UsageError for a note that was released under this key and is treated differently
         now: draws are keyed by note and position, so both releases would share their randomness.
         """
-        notes = self.found.hashes.with_drawn(treated.batches())
+        notes = self.totals.hashes.with_drawn(treated.batches())
         if self.released is not None:
             self.released.refuse(notes, again=self.settings.again)
         return notes

@@ -74,15 +74,15 @@ class AttackSample:
 
 
 def sample_case(
-    whole: Context, vault: Path, words: int, salt: bytes, scratch: Path, over: Map = serial
+    whole: Context, vault: Path, words: int, salt: bytes, scratch: Path, executor: Map = serial
 ) -> AttackSample:
     """Return the input of attacks: the whole release, or a sample of patients copied to `scratch`.
 
     Args:
         whole: source and released notes, channel and counts, without id maps.
         vault: with the crosswalk. words: approximate maximum; 0: all.
-        salt: secret of the sampling. scratch: folder in the vault; replaced. over: map that reads
-            part files.
+        salt: secret of the sampling. scratch: folder in the vault; replaced.
+        executor: map that reads part files.
     """
     assert whole.counts is not None
     n_words = whole.counts.n_tokens
@@ -91,11 +91,11 @@ def sample_case(
         notes, patients = id_maps(VaultTable(vault / "crosswalk.parquet").batches())
         all_ = replace(whole, notes=notes, patients=patients)
         return AttackSample(all_, all_)
-    return _of_drawn(whole, KeyedShare(share, salt), vault, scratch, over)
+    return _of_drawn(whole, KeyedShare(share, salt), vault, scratch, executor)
 
 
 def _of_drawn(
-    whole: Context, share: KeyedShare, vault: Path, scratch: Path, over: Map
+    whole: Context, share: KeyedShare, vault: Path, scratch: Path, executor: Map
 ) -> AttackSample:
     """Copy all sides of the notes of sampled patients to the scratch folder."""
     remove(scratch)
@@ -105,7 +105,9 @@ def _of_drawn(
     drawn = list[pa.RecordBatch]()
     all_patients = dict[str, str]()
     for n_notes, patients_of, drawn_of, ids_of in each_batch(
-        over, partial(_drawn_ids, share, bool(whole.known)), VaultTable(vault / "crosswalk.parquet")
+        executor,
+        partial(_drawn_ids, share, bool(whole.known)),
+        VaultTable(vault / "crosswalk.parquet"),
     ):
         all_notes += n_notes
         owners.append(patients_of)
@@ -120,9 +122,9 @@ def _of_drawn(
     assert whole.released is not None
     some = replace(
         whole,
-        original=_copied(whole.original, of_share, scratch / "original.parquet", over),
-        entered=_copied(whole.entered, of_share, scratch / "entered.parquet", over),
-        released=_copied(whole.released, of_ids, scratch / "released.parquet", over),
+        original=_copied(whole.original, of_share, scratch / "original.parquet", executor),
+        entered=_copied(whole.entered, of_share, scratch / "entered.parquet", executor),
+        released=_copied(whole.released, of_ids, scratch / "released.parquet", executor),
         notes=notes,
         patients=patients,
     )
@@ -136,10 +138,10 @@ def _of_drawn(
 
 
 def _copied(
-    corpus: Corpus, taken: Callable[[pa.RecordBatch], pa.RecordBatch], path: Path, over: Map
+    corpus: Corpus, taken: Callable[[pa.RecordBatch], pa.RecordBatch], path: Path, executor: Map
 ) -> Corpus:
     """Copy the taken rows of each batch to a file, and return the corpus of it."""
-    _copy(each_batch(over, taken, corpus), path)
+    _copy(each_batch(executor, taken, corpus), path)
     return open_corpus(path, AS_BATCHES, label=corpus.columns.labels, keep=corpus.columns.keep)
 
 

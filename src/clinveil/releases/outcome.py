@@ -115,7 +115,7 @@ def finish(
     record: ReleaseRecord,
     sample: Sequence[AlignedNote],
     enter: Callable[[], None],
-    over: Callable[..., Iterable[str]],
+    executor: Callable[..., Iterable[str]],
 ) -> Outcome:
     """Write all results of a run, and publish the release if all gates passed.
 
@@ -125,7 +125,7 @@ def finish(
     Args:
         sample: source notes with their released versions.
         enter: adds the release to the ledger just before it is published.
-        over: map that reads the files of the release.
+        executor: map that reads the files of the release.
     """
     outcome = Outcome(
         folder=folder,
@@ -136,7 +136,7 @@ def finish(
     )
     report = render(record)
     card = release_card(record, account.notes.file)
-    files = write_companions(folder.staging, card, report, account, over)
+    files = write_companions(folder.staging, card, report, account, executor)
     private_text(folder.vault / NAME, sealed(account.manifest(files, outward=False)))
     private_text(folder.vault / RECORD, to_json(record))
     private_text(folder.vault / REPORT, report)

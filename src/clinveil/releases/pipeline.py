@@ -98,7 +98,7 @@ def release(
     with _opened_for_parts(notes, settings) as executor:
         ready = prepared(notes, settings, producer, vectors, executor, say, reused=before)
         if reused is not None:
-            reused.refuse(ledger, ready.found.hashes, again=settings.again)
+            reused.refuse(ledger, ready.totals.hashes, again=settings.again)
         source = fingerprint(notes, hashing(settings, executor))
         planned = _Planned(ready, settings, producer, source, vectors, reused, pairs, public, say)
         with owner_only(), planned.run_folder(out) as run:
@@ -161,20 +161,20 @@ class _Planned:
         released = self.reused.entered(ledger) if self.reused else None
         return ReleaseContext(
             corpus=ready.corpus,
-            found=ready.found,
+            totals=ready.totals,
             known=ready.known,
             imported=ready.imported,
             facts=ready.facts,
             names=ready.names,
             broken=ready.broken,
-            over=ready.over,
+            executor=ready.executor,
             folder=RunPaths(run),
             key=key,
             settings=settings.resolved(len(held_out.training)),
             held_out=held_out,
             timer=StageTimer(self.say, plan=[stage for stage, _ in self._stages()]),
             source_sha256=self.source,
-            earlier=_earlier(ledger, ready.found.hashes, key, settings, self.say),
+            earlier=_earlier(ledger, ready.totals.hashes, key, settings, self.say),
             reused=self.reused,
             released=released,
             nth=released.number(run.vault) if released else 1,
@@ -191,7 +191,7 @@ def _stages(
 ) -> list[tuple[str, str]]:
     """Return name and description of the planned stages."""
     train = ready.imported is None and reused is None
-    return [*producer.plan(ready.found, settings, train=train)]
+    return [*producer.plan(ready.totals, settings, train=train)]
 
 
 def _asked(
@@ -263,11 +263,11 @@ def _held_out(
     before = HeldOutPatients.read(vault)
     salt = key.subkey("test patients")
     if settings.synthetic.epsilon is not None:
-        drawn = draw_independently(ready.found.split, settings.test_share, salt, before)
+        drawn = draw_independently(ready.totals.split, settings.test_share, salt, before)
     else:
         floor = producer.label_floor(settings)
         drawn = draw_held_out(
-            ready.found.split, settings.test_share, salt, floor=floor, before=before
+            ready.totals.split, settings.test_share, salt, floor=floor, before=before
         )
     sources = [before] if before else []
     if vectors is not None:
@@ -287,7 +287,7 @@ def _plan_lines(
     stages: list[tuple[str, str]],
 ) -> Iterator[str]:
     columns = ready.corpus.columns
-    found = ready.found
+    found = ready.totals
     yield f"kind {settings.kind}"
     yield f"{found.rows:,} notes of {found.patients:,} patients, about {found.tokens:,} words"
     if columns.patient_id is None:
@@ -407,5 +407,5 @@ def _run(job: ReleaseContext, producer: Producer, ledger: Ledger) -> Outcome:
     job.say("report")
     record = record_of(product, account, skipped(sample.context, kind, listed), shown)
     enter = partial(_enter, job, ledger, account.run, product.hashes)
-    reader = hashing(job.settings, job.over)
+    reader = hashing(job.settings, job.executor)
     return finish(job.folder, account, record, notes, enter, reader)

@@ -261,7 +261,7 @@ def _shown(value: Any) -> Any:
 
 
 def _phi(product: Product) -> tuple[PhiCount, ...] | None:
-    if (found := product.found) is None:
+    if (found := product.identifiers) is None:
         return None
     policy = product.job.settings.identifiers.policy()
     covered = covered_labels()
@@ -278,7 +278,8 @@ def _provenance(product: Product) -> tuple[Fact, ...]:
     job = product.job
     return (
         Fact(
-            "released notes (SHA-256)", fingerprint(product.path, hashing(job.settings, job.over))
+            "released notes (SHA-256)",
+            fingerprint(product.path, hashing(job.settings, job.executor)),
         ),
         Fact("key commitment (SHA-256)", job.key.commitment),
         *(Fact(f"{name} (SHA-256)", digest) for name, digest in product.digests.items()),
@@ -360,8 +361,8 @@ KEPT = (
 )
 
 
-def singled_out(findings: Sequence[Finding], measure: str, what: str, alone: str) -> str:
+def singled_out(findings: Sequence[Finding], measure: str, subject: str, alone: str) -> str:
     """Return a warning with the share of notes that have unique values in kept columns."""
     share = next((f.value for f in findings if f.measure == measure and f.value is not None), 0.0)
     some = f"{share:.1%}" if share >= 0.001 or not share else "fewer than 0.1%"
-    return f"{what} {some} of the notes {alone}."
+    return f"{subject} {some} of the notes {alone}."

@@ -174,17 +174,22 @@ class Trained:
 
 
 def load_trained(
-    place: Path, notes: PlainNotes, settings: ReleaseSettings, labels: LabelColumns, *, before: bool
+    folder: Path,
+    notes: PlainNotes,
+    settings: ReleaseSettings,
+    labels: LabelColumns,
+    *,
+    before: bool,
 ) -> Trained:
     """Load a model. Raises InputError or UsageError if it was trained on other notes or labels, or
     has no split.
     """
-    model, about = load_model(place, device=settings.lm.device)
+    model, about = load_model(folder, device=settings.lm.device)
     split: Any = about.get("split")
-    sides = split_as_before(notes, split, place.name)
+    sides = split_as_before(notes, split, folder.name)
     if split.get("labels") != labels.digest:
         raise InputError(
-            "was trained with other labels", where=place.name, hint="pass the same --label columns"
+            "was trained with other labels", where=folder.name, hint="pass the same --label columns"
         )
     # A model without this entry counts as publicly seeded, which is the safe assumption.
     public = about.get("public_seed") is not False

@@ -40,12 +40,13 @@ class TreatedNotes:
     """Notes with identifiers treated.
 
     Attributes:
-        found: detected spans by label; None without detection. skipped: notes left out, by reason.
+        identifiers: detected spans by label; None without detection. skipped: notes left out, by
+            reason.
         name_index: names found across notes; None if notes were treated independently.
     """
 
     corpus: Corpus
-    found: Counter[str] | None = field(default_factory=Counter)
+    identifiers: Counter[str] | None = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     name_index: NameIndex | None = field(default=None, repr=False)
 
@@ -124,7 +125,7 @@ def _treat_parts(
         how,
         store,
         scratch,
-        job.over,
+        job.executor,
         job.say,
         deidentifier.finder.uses_other_notes,
         apart=job.held_out.patients,
@@ -134,7 +135,7 @@ def _treat_parts(
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
     total = Counts(deidentifier.policy, deidentifier.patients.keys())
     with (job.folder.vault / RESIDUES).open("w", encoding="utf-8") as residues:
-        parts_done = zip(items, each(job.over, _treat_part, items), strict=True)
+        parts_done = zip(items, each(job.executor, _treat_part, items), strict=True)
         for (_, path), counts in track(
             parts_done, "notes", job.say, size=lambda done: done[1].written
         ):
@@ -183,5 +184,5 @@ def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:
     """
     with job.timer.stage("vocabulary", "words and the patients who use them"):
         return count_words(
-            entered, job.folder.work, over=job.over_all, say=job.say, total=job.found.rows
+            entered, job.folder.work, over=job.notes_executor, say=job.say, total=job.totals.rows
         )

@@ -137,7 +137,7 @@ class GateList:
 
     outcome: str
     gates: tuple[Gate, ...]
-    more: int
+    unlisted: int
 
 
 @dataclass(frozen=True, slots=True)

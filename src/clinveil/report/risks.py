@@ -186,14 +186,14 @@ def strongest(
     return max(tops.values(), key=rank, default=None)
 
 
-def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
-    """Return the strongest result on these targets; `what` names the risk where there is none."""
+def risk(name: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
+    """Return the strongest result on these targets; `name` names the risk where there is none."""
     finding = strongest(record.findings, targets, record.risk_threshold)
     if finding is None:
-        return Risk(what, why="Not measured.")
+        return Risk(name, why="Not measured.")
     adversary = NAMES.get(str(finding.detail.get("adversary")), "")
     if finding.value is None:
-        return Risk(what, adversary, why=sentence(str(finding.detail["why"])))
+        return Risk(name, adversary, why=sentence(str(finding.detail["why"])))
     target = str(finding.detail.get("target"))
     shown = _shown(finding)
     adversary = "; ".join(part for part in (adversary, _method(finding)) if part)
@@ -214,7 +214,7 @@ def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
         )
     limit = limit_of(finding, record.risk_threshold)
     return Risk(
-        TARGETS.get(target, what),
+        TARGETS.get(target, name),
         adversary,
         shown,
         verdict(finding, record.risk_threshold),

@@ -125,7 +125,7 @@ class PrivateInput:
     plan: PrivatePlan
 
     @classmethod
-    def read(cls, corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> PrivateInput:
+    def read(cls, corpus: Corpus, totals: Preflight, settings: ReleaseSettings) -> PrivateInput:
         """Read notes and public text. Raises InputError for everything that makes a private release
         impossible.
         """
@@ -139,7 +139,7 @@ class PrivateInput:
                 hint="synthetic.epsilon needs one for every note",
             )
         labels = LabelColumns.read(corpus, 1)
-        plan = PrivatePlan.of(found.patients, len(labels.labels), how.epsilon, how.delta)
+        plan = PrivatePlan.of(totals.patients, len(labels.labels), how.epsilon, how.delta)
         plan.refuse_hopeless()
         public = PublicText.of(note.text for note in rows(open_text(how.public)))
         some = [row for row in rows(corpus) if row.text.strip()]
@@ -190,7 +190,7 @@ class PrivateInput:
 def make_private(job: ReleaseContext) -> Product:
     """Release the noisy table, write notes from it, and read them back."""
     timer = job.timer
-    ready = PrivateInput.read(job.corpus, job.found, job.settings)
+    ready = PrivateInput.read(job.corpus, job.totals, job.settings)
     job.say(ready.plan.description)
     sides = sides_of(ready.notes, job.held_out)
     with timer.stage("private table", f"epsilon {ready.plan.epsilon:g}", "keyed"):
@@ -296,7 +296,7 @@ class WrittenProduct(Product):
             held_out=self.sides.held_out.as_corpus(),
             scratch=self.job.folder.work,
             workers=self.job.settings.workers,
-            executor=self.job.over_all,
+            executor=self.job.notes_executor,
         )
 
     def sample_case(self, whole: Context) -> AttackSample:

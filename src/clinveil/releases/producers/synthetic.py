@@ -106,15 +106,15 @@ class Synthetic(Producer):
                 device_named(how.device)
 
     def refuse_notes(
-        self, found: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
+        self, totals: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
     ) -> None:
         """Raise InputError for too few patients to split, or for a private release that would be
         noise.
         """
-        refuse_few(found.patients)
+        refuse_few(totals.patients)
         _refuse_named(settings, corpus)
         if settings.synthetic.epsilon is not None:
-            PrivateInput.read(corpus, found, settings)
+            PrivateInput.read(corpus, totals, settings)
         else:
             LabelColumns.read(corpus, settings.channel.label_floor)
 
@@ -123,7 +123,7 @@ class Synthetic(Producer):
         return settings.channel.label_floor
 
     def plan(
-        self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
+        self, totals: Preflight, settings: ReleaseSettings, *, train: bool = True
     ) -> Iterator[tuple[str, str]]:
         """Yield name and description of the stages of a run."""
         how = settings.lm
@@ -140,11 +140,11 @@ class Synthetic(Producer):
         yield "copies", "search for copies of training notes"
         yield MEASURE
 
-    def seconds(self, found: Preflight, settings: ReleaseSettings) -> float | None:
+    def seconds(self, totals: Preflight, settings: ReleaseSettings) -> float | None:
         """Return a rough duration on two cores; None for networks and private releases."""
         if settings.lm.neural or settings.synthetic.epsilon is not None:
             return None
-        return super().seconds(found, settings)
+        return super().seconds(totals, settings)
 
     def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, train or load a language model, write notes, and read them back."""
@@ -183,7 +183,7 @@ class Synthetic(Producer):
             tokens=outputs.total(),
             types=len(outputs),
             patients=len(set(written.patients)),
-            found=entered.found,
+            identifiers=entered.identifiers,
             left_out=entered.skipped,
             trained=trained,
             counts=counts,
