@@ -46,7 +46,8 @@ class Deidentifier(TransformerMixin, BaseEstimator):
     >>> import clinveil
     >>> clinveil.Deidentifier(mode="tag").transform(["Seen by Dr. Sarah Miller on 03/14/2021."])
     ['Seen by Dr. [NAME] on [DATE].']
-    >>> clinveil.Deidentifier(settings={"phi_profile": "safe-harbor"}).transform(["Seen on 03/14/2021, aged 93."])
+    >>> by_rule = clinveil.Deidentifier(settings={"phi_profile": "safe-harbor"})
+    >>> by_rule.transform(["Seen on 03/14/2021, aged 93."])
     ['Seen on 2021, aged 90+.']
     """
 
