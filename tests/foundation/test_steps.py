@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from clinveil.cli.progress import Speaker, Work, duration
+from clinveil.cli.progress import ShownWork, Speaker, duration
 from clinveil.core.progress import Countdown, steps, track
 from clinveil.releases.context import StageTimer
 
@@ -95,7 +95,7 @@ def test_no_remaining_time_where_the_estimate_is_overrun():
 
 def test_the_line_of_a_stage():
     clock = Clock()
-    work = Work(Countdown(clock=clock), "stage 2/8, vectors")
+    work = ShownWork(Countdown(clock=clock), "stage 2/8, vectors")
     clock.now += 10
     assert work.line() == "stage 2/8, vectors: 0:00:10 elapsed"
     work.what = "passes"
