@@ -24,7 +24,6 @@ from clinveil.lexicons.words import vocabulary
 from clinveil.utility.deidentification.grid import (
     BANDS,
     CLASSES,
-    NameList,
     Person,
     contexts,
     grid_notes,
@@ -60,15 +59,6 @@ def test_gold_spans_are_where_the_names_are():
     ]
     assert [s.label for s in gold] == ["NAME", "EMAIL", "NAME"]
     assert "(he)" in text
-
-
-@pytest.mark.parametrize("case", ["lower", "upper"])
-def test_a_note_may_change_its_length_with_its_case(case):
-    person = Person("İpek", "Groß", "female")  # both letters become two
-    text, gold = write("Ms. «{Given}» «{Family}».", person, person, case)
-    change = str.lower if case == "lower" else str.upper
-    assert text == change("Ms. İpek Groß.")
-    assert [text[s.start : s.end] for s in gold] == [change("İpek"), change("Groß")]
 
 
 def test_nothing_of_a_template_is_left(notes):
@@ -163,11 +153,6 @@ def test_a_name_found_in_part_is_left_and_a_covered_word_counts():
         )
     )
     assert (row.whole, row.touched) == (0, 1)
-
-
-def test_a_list_without_gender_says_none():
-    names = NameList(("A",), ("A",), ("B",), gendered=False)
-    assert names.person(default_rng(1)).family == "B"
 
 
 def test_the_command_prints_the_groups(capsys):

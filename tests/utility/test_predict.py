@@ -18,10 +18,8 @@ from clinveil.utility.classifiers import (
     Predictions,
     Side,
     classifiers,
-    grams,
     predict,
 )
-from clinveil.utility.evaluations import classification as room
 from clinveil.utility.labelled import Labelled, parts_of
 from clinveil.utility.scores import score
 
@@ -107,11 +105,6 @@ def test_the_test_notes_text_is_never_learnt_from():
     assert np.array_equal(one.test, predict("lr", notes, parts, 1).test)
 
 
-def test_grams_are_words_and_pairs():
-    assert grams("No CHEST pain") == ["no", "chest", "pain", "no chest", "chest pain"]
-    assert grams("") == []
-
-
 def test_unknown_models():
     notes = labelled(60)
     parts = parts_of(notes, np.random.default_rng(1))
@@ -152,14 +145,6 @@ def test_texts_without_words_cannot_be_learnt_from():
     parts = parts_of(notes, np.random.default_rng(1))
     with pytest.raises(InputError, match="no word occurs in two notes"):
         predict("lr", notes, parts, 1, Side(["1 2 3"] * 60, notes.texts))
-
-
-def test_original_against_itself_is_a_difference_of_exactly_nought():
-    notes = labelled(90)
-    task = room.Task(notes, notes.texts, parts_of(notes, np.random.default_rng(1)))
-    found = room.compared(task, "lr", np.random.default_rng(2), control=False)
-    losses = [f for f in found if f.measure.endswith("_loss")]
-    assert [(f.value, f.low, f.high) for f in losses] == [(0, 0, 0)] * 2
 
 
 @pytest.fixture
