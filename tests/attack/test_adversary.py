@@ -104,11 +104,6 @@ def test_what_does_not_apply_to_a_kind_gives_its_reason(kind):
     assert ("words" in targets) == (kind in ("deidentified", "synthetic"))
 
 
-def test_another_kind_is_refused():
-    with pytest.raises(KeyError):
-        not_applicable("printed")
-
-
 def attacked(case, **settings):
     return AdversarySuite(canaries=8, **settings)(case, np.random.default_rng(1))
 

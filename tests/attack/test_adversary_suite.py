@@ -127,14 +127,6 @@ def test_a_reader_holds_other_patients_notes_only(case):
     )
 
 
-def test_whole_patients_are_drawn_up_to_a_number_of_words(case):
-    sides = halves(case, 400, 0, np.random.default_rng(0))
-    by_patient = {}
-    for note in (*sides.attacked[0], *sides.attacked[1]):
-        by_patient.setdefault(note.patient, []).append(note)
-    assert len(by_patient) == 3 and all(len(notes) == 3 for notes in by_patient.values())
-
-
 def test_released_words_are_laid_beside_their_sources(case):
     sides = halves(case, 10**6, 0, np.random.default_rng(0))
     for note in sides.attacked[0]:
