@@ -56,9 +56,9 @@ def channel_over(words, rng, k):
     )
 
 
-def context(tmp_path, seed=0, patients=12, k=4):
+def context(tmp_path, seed=0, patients=12, k=4, length=60):
     rng = np.random.default_rng(seed)
-    entered = memory_corpus(language(rng, patients))
+    entered = memory_corpus(language(rng, patients, length=length))
     counts = count_words(entered, tmp_path)
     channel = channel_over(list(counts.words), rng, k)
     made = [Obfuscator(channel, Key.from_seed(seed))(batch) for batch in entered.batches()]
