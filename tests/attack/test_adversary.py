@@ -181,7 +181,9 @@ def test_public_texts_link_what_they_describe(tmp_path):
     public = memory_corpus([(patient, patient, text) for patient, text in texts.items()])
     plain = replace(case, released=case.entered, channel=None)
     for known, low, high in ((public, 0.9, 1.0), (shuffled(public), 0.0, 0.15)):
-        found = Linkage(fragment=0, own_vectors=False)(replace(plain, public=known), np.random.default_rng(0))
+        found = Linkage(fragment=0, own_vectors=False)(
+            replace(plain, public=known), np.random.default_rng(0)
+        )
         got = cells(found)["recipient", "note by public knowledge"]
         assert low <= got.value <= high and got.gated
     without = Linkage(fragment=0, own_vectors=False)(
