@@ -5,6 +5,7 @@ other patients.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -437,18 +438,7 @@ def test_what_cannot_be_done_is_one_clear_line(
 
 
 def test_canaries_from_the_command_line(files, tmp_path, capfd):
-    end = [
-        "--set",
-        "model=ngram",
-        "--set",
-        "each=2",
-        "--set",
-        "repeats=1",
-        "--set",
-        "repeats=8",
-        "--seed",
-        "1",
-    ]
+    end = shlex.split("--set model=ngram --set each=2 --set repeats=1 --set repeats=8 --seed 1")
     assert attack(files, "canaries", "members.csv", *end, "--json", tmp_path / "f.json") == 0
     found = json.loads((tmp_path / "f.json").read_text())["findings"]
     assert {(f["detail"]["family"], f["detail"]["repeats"]) for f in found} == {

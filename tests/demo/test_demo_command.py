@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 from pathlib import Path
 
@@ -23,23 +24,7 @@ from clinveil.corpus.people import read_codes, read_names, read_patients
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("generate") / "demo"
-    assert (
-        main(
-            [
-                "demo",
-                "--notes-only",
-                "-o",
-                str(out),
-                "--patients",
-                "30",
-                "--seed",
-                "5",
-                "--workers",
-                "1",
-            ]
-        )
-        == 0
-    )
+    assert main(shlex.split(f"demo --notes-only -o {out} --patients 30 --seed 5 --workers 1")) == 0
     return out
 
 

@@ -5,6 +5,7 @@ that are known.
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from itertools import islice
 
@@ -160,17 +161,7 @@ def test_the_command_prints_the_groups(capsys):
 
     assert (
         main(
-            [
-                "evaluate",
-                "deidentification",
-                "--grid",
-                "--seed",
-                "3",
-                "--set",
-                "size=700",
-                "--set",
-                "quiet=true",
-            ]
+            shlex.split("evaluate deidentification --grid --seed 3 --set size=700 --set quiet=true")
         )
         == 0
     )
@@ -192,17 +183,7 @@ def test_the_command_lists_what_was_missed(tmp_path, capsys):
     from clinveil.cli.main import main
 
     errors = tmp_path / "errors.jsonl"
-    arguments = [
-        "--grid",
-        "--seed",
-        "3",
-        "--set",
-        "size=60",
-        "--set",
-        "quiet=true",
-        "--errors",
-        str(errors),
-    ]
+    arguments = shlex.split(f"--grid --seed 3 --set size=60 --set quiet=true --errors {errors}")
     assert main(["evaluate", "deidentification", *arguments]) == 0
     assert "SECRET" in capsys.readouterr().err
     for line in errors.read_text().splitlines():

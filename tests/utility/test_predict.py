@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -122,15 +123,9 @@ def test_a_new_classifier_is_one_registration(files, capsys):
     classifiers.register("first")(First())
     try:
         assert classifiers.names() == ("lr", "svm", "first", "tfidf-lr")
-        arguments = [
-            "evaluate",
-            "classification",
-            str(files / "original.csv"),
-            "--label",
-            "organ",
-            "--set",
-            "min_class=10",
-        ]
+        arguments = shlex.split(
+            f"evaluate classification {files / 'original.csv'} --label organ --set min_class=10"
+        )
         assert main([*arguments, "--model", "first", "--json", "-"]) == 0
         assert {f["detail"]["model"] for f in json.loads(capsys.readouterr().out)["findings"]} == {
             "first"
@@ -166,18 +161,7 @@ def test_command(files, capsys):
         str(files / "original.csv"),
         str(files / "released.csv"),
     ]
-    arguments += [
-        "--label",
-        "organ",
-        "--set",
-        "min_class=10",
-        "--seed",
-        "1",
-        "--model",
-        "lr",
-        "--model",
-        "svm",
-    ]
+    arguments += shlex.split("--label organ --set min_class=10 --seed 1 --model lr --model svm")
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     assert len(said) == 12
@@ -189,15 +173,9 @@ def test_command(files, capsys):
 
 
 def test_command_on_the_original_alone(files, capsys):
-    arguments = [
-        "evaluate",
-        "classification",
-        str(files / "original.csv"),
-        "--label",
-        "organ",
-        "--set",
-        "min_class=10",
-    ]
+    arguments = shlex.split(
+        f"evaluate classification {files / 'original.csv'} --label organ --set min_class=10"
+    )
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     assert {f["detail"]["side"] for f in said} == {"original"}

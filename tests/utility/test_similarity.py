@@ -5,6 +5,7 @@ missing.
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -296,15 +297,9 @@ def files(tmp_path):
 
 
 def test_command(files, capsys):
-    arguments = [
-        "evaluate",
-        "similarity",
-        str(files / "v"),
-        "--pairs",
-        str(files / "pairs.csv"),
-        "--seed",
-        "3",
-    ]
+    arguments = shlex.split(
+        f"evaluate similarity {files / 'v'} --pairs {files / 'pairs.csv'} --seed 3"
+    )
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["findings"][0]["detail"]["covered"] == 40
@@ -333,16 +328,9 @@ def test_real_lists_on_real_notes_beat_chance(real_data, tmp_path, capsys):
     """Small and quick: two passes of skip-gram over MTSamples are enough for UMNSRS."""
     notes = real_data("notes/mtsamples.csv.gz")
     pairs = real_data("wordpairs/umnsrs_sim.csv")
-    made = [
-        "embed",
-        str(notes),
-        "--set",
-        "id=doc_id",
-        "--set",
-        "text=transcription",
-        "-o",
-        str(tmp_path / "v"),
-    ]
+    made = shlex.split(
+        f"embed {notes} --set id=doc_id --set text=transcription -o {tmp_path / 'v'}"
+    )
     assert (
         main(
             [
@@ -363,19 +351,7 @@ def test_real_lists_on_real_notes_beat_chance(real_data, tmp_path, capsys):
     )
     capsys.readouterr()
     assert (
-        main(
-            [
-                "evaluate",
-                "similarity",
-                str(tmp_path / "v"),
-                "--pairs",
-                str(pairs),
-                "--seed",
-                "1",
-                "--json",
-                "-",
-            ]
-        )
+        main(shlex.split(f"evaluate similarity {tmp_path / 'v'} --pairs {pairs} --seed 1 --json -"))
         == 0
     )
     found = json.loads(capsys.readouterr().out)["findings"][0]
