@@ -22,6 +22,7 @@ from clinveil.corpus.corpus import Corpus, MemoryCorpus
 from clinveil.corpus.held_out import TABLE, HeldOutPatients
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.earlier.vault import damaged, read_manifest, settings_of, vault_table
