@@ -29,7 +29,7 @@ import numpy as np
 
 from clinveil import Key
 from clinveil.attacks.text.linkage import OWN, WITH, WITHOUT, Assets, LinkageSides, Own, View
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
@@ -125,7 +125,7 @@ def obfuscated(
     settings = ChannelSettings.model_validate({"min_patients": MIN_PATIENTS, **channel})
     counts = count_words(corpus_of_texts(entered), case.scratch)
     made, _ = build_channel(vectors, settings, threads=2, counts=counts)
-    run = Obfuscator(made, Key.from_seed(case.seed + 1))
+    run = WordObfuscator(made, Key.from_seed(case.seed + 1))
     texts = [
         text
         for batch in corpus_of_texts(entered).batches()

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import shlex
 import sys
 import warnings
 
@@ -280,15 +281,9 @@ class TestHuggingFace:
         (tmp_path / "notes.csv").write_text(
             "id,patient,text\n1,a,saw Dr zwiyemi today\n", encoding="utf-8"
         )
-        command = [
-            "deidentify",
-            str(tmp_path / "notes.csv"),
-            "-o",
-            str(tmp_path / "out.csv"),
-            "--seed",
-            "1",
-            "-q",
-        ]
+        command = shlex.split(
+            f"deidentify {tmp_path / 'notes.csv'} -o {tmp_path / 'out.csv'} --seed 1 -q"
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
             assert (
@@ -335,15 +330,9 @@ class TestHuggingFace:
             config.id2label = {0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"}
             getattr(transformers, kind)(config).save_pretrained(folder)
         (tmp_path / "notes.csv").write_text("id,patient,text\n1,a,well\n", encoding="utf-8")
-        command = [
-            "deidentify",
-            str(tmp_path / "notes.csv"),
-            "-o",
-            str(tmp_path / "out.csv"),
-            "--workers",
-            "1",
-            "-q",
-        ]
+        command = shlex.split(
+            f"deidentify {tmp_path / 'notes.csv'} -o {tmp_path / 'out.csv'} --workers 1 -q"
+        )
         capsys.readouterr()
         assert main([*command, "--set", f"also=hf:{folder}"]) == 3
         said = capsys.readouterr().err.strip()

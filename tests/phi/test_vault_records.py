@@ -5,6 +5,7 @@ in the other.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 
 import pyarrow as pa
@@ -129,12 +130,9 @@ def test_no_canary_is_said(tmp_path, capsys):
             assert (
                 main(
                     [
-                        "deidentify",
-                        str(tmp_path / "notes.parquet"),
-                        "-o",
-                        str(out),
-                        "--workers",
-                        "1",
+                        *shlex.split(
+                            f"deidentify {tmp_path / 'notes.parquet'} -o {out} --workers 1"
+                        ),
                         *flags,
                     ]
                 )
@@ -383,14 +381,7 @@ def test_detectors_that_always_raise_fail_the_gate(tmp_path, monkeypatch, capsys
     for out in ("o.parquet", "o.csv", "folder"):
         assert (
             main(
-                [
-                    "deidentify",
-                    str(tmp_path / "n.parquet"),
-                    "-o",
-                    str(tmp_path / out),
-                    "--workers",
-                    "1",
-                ]
+                shlex.split(f"deidentify {tmp_path / 'n.parquet'} -o {tmp_path / out} --workers 1")
             )
             == 4
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shlex
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -74,14 +75,9 @@ def test_a_worker_reads_the_list_again_instead_of_receiving_it(staff):
 def test_a_list_in_another_encoding_is_one_clear_line(tmp_path, capsys, name):
     (tmp_path / "notes.csv").write_text("note_id,text\n1,fever\n2,cough\n")
     (tmp_path / name).write_bytes("name\nJosé Núñez\n".encode("cp1252"))
-    command = [
-        "deidentify",
-        str(tmp_path / "notes.csv"),
-        "-o",
-        str(tmp_path / "o.csv"),
-        "--workers",
-        "1",
-    ]
+    command = shlex.split(
+        f"deidentify {tmp_path / 'notes.csv'} -o {tmp_path / 'o.csv'} --workers 1"
+    )
     assert main([*command, "--staff", str(tmp_path / name)]) == 3
     error = [line for line in capsys.readouterr().err.splitlines() if "UTF-8" in line]
     assert len(error) == 1 and name in error[0]

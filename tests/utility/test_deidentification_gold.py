@@ -5,6 +5,7 @@ refused.
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 
 import pytest
@@ -177,15 +178,9 @@ def site(tmp_path):
 
 
 def _run(site, *more, gold="gold.jsonl"):
-    notes = [
-        str(site / "notes.jsonl"),
-        "--gold",
-        str(site / gold),
-        "--set",
-        "workers=1",
-        "--set",
-        "quiet=true",
-    ]
+    notes = shlex.split(
+        f"{site / 'notes.jsonl'} --gold {site / gold} --set workers=1 --set quiet=true"
+    )
     return main(["evaluate", "deidentification", *notes, *more])
 
 

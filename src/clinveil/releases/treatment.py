@@ -36,21 +36,22 @@ TASKS = "tasks"
 
 
 @dataclass
-class Treated:
+class TreatedNotes:
     """Notes with identifiers treated.
 
     Attributes:
-        found: detected spans by label; None without detection. skipped: notes left out, by reason.
+        identifiers: detected spans by label; None without detection. skipped: notes left out, by
+            reason.
         name_index: names found across notes; None if notes were treated independently.
     """
 
     corpus: Corpus
-    found: Counter[str] | None = field(default_factory=Counter)
+    identifiers: Counter[str] | None = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     name_index: NameIndex | None = field(default=None, repr=False)
 
 
-def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
+def treated(job: ReleaseContext, *, placeholders: bool = False) -> TreatedNotes:
     """Return the notes with identifiers treated, or with placeholders; unchanged with
     `phi=false`.
     """
@@ -64,13 +65,13 @@ def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
         deidentifier = job.deidentifier()
         if deidentifier is None:
             job.broken.refuse()
-            return Treated(job.corpus, None)
+            return TreatedNotes(job.corpus, None)
         if isinstance(job.corpus, PartedCorpus) and job.facts:
             return _treat_parts(job, job.corpus, deidentifier, placeholders=placeholders)
         return _treat(job, deidentifier.with_placeholders() if placeholders else deidentifier)
 
 
-def _treat(job: ReleaseContext, deidentifier: NoteDeidentifier) -> Treated:
+def _treat(job: ReleaseContext, deidentifier: NoteDeidentifier) -> TreatedNotes:
     counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     indexes = list[NameIndex]()
     path = private_folder(job.folder.work / "protected") / "0.parquet"
@@ -92,7 +93,7 @@ def _treat(job: ReleaseContext, deidentifier: NoteDeidentifier) -> Treated:
             table.write(result.batch)
             write_residues(residues, result.residues)
     _report(job, counts)
-    return Treated(
+    return TreatedNotes(
         open_corpus(path, AS_BATCHES, keep=job.corpus.columns.keep),
         counts.labels,
         counts.skipped,
@@ -115,7 +116,7 @@ def _with_placeholders(
 
 def _treat_parts(
     job: ReleaseContext, corpus: PartedCorpus, deidentifier: NoteDeidentifier, *, placeholders: bool
-) -> Treated:
+) -> TreatedNotes:
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
     store = Store(job.folder.vault / TASKS)
     scratch = job.folder.work / "names"
@@ -126,7 +127,7 @@ def _treat_parts(
         how,
         store,
         scratch,
-        job.over,
+        job.executor,
         job.say,
         deidentifier.finder.uses_other_notes,
         apart=job.held_out.patients,
@@ -136,7 +137,7 @@ def _treat_parts(
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
     total = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     with (job.folder.vault / RESIDUES).open("w", encoding="utf-8") as residues:
-        parts_done = zip(items, each(job.over, _treat_part, items), strict=True)
+        parts_done = zip(items, each(job.executor, _treat_part, items), strict=True)
         for (_, path), counts in track(
             parts_done, "notes", job.say, size=lambda done: done[1].written
         ):
@@ -144,7 +145,7 @@ def _treat_parts(
             residues.write(_residues_of(path).read_text(encoding="utf-8"))
             remove(_residues_of(path))
     _report(job, total)
-    return Treated(
+    return TreatedNotes(
         open_corpus(place, AS_BATCHES, keep=job.corpus.columns.keep),
         total.labels,
         total.skipped,
@@ -185,5 +186,5 @@ def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:
     """
     with job.timer.stage("vocabulary", "words and the patients who use them"):
         return count_words(
-            entered, job.folder.work, over=job.over_all, say=job.say, total=job.found.rows
+            entered, job.folder.work, over=job.notes_executor, say=job.say, total=job.totals.rows
         )

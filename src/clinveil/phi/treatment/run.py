@@ -22,7 +22,7 @@ from clinveil.core.files import Maker, default_vault, private_text, refuse_place
 from clinveil.core.keys import Key
 from clinveil.core.locations import Location
 from clinveil.core.progress import track
-from clinveil.core.runfolder import KEY, Kind, code_version, fingerprint, run_folder
+from clinveil.core.runfolder import KEY, FolderKind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
@@ -158,7 +158,7 @@ def _about(key: Key, run: str) -> dict[str, Any]:
     return {**about, "test_seed": key.test_seed, "key_commitment": key.commitment}
 
 
-VAULT = Kind(
+VAULT = FolderKind(
     "vault of clinveil deidentify",
     notes={"README.txt": README},
     known=lambda ours, rest: ours or RECORD in rest or rest <= {KEY},

@@ -19,7 +19,7 @@ from clinveil.core.files import owner_only, private_folder, private_text, refuse
 from clinveil.core.finding import Detail, Finding, read_findings, write_findings
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
-from clinveil.core.runfolder import Kind, RunFolder, fingerprint, run_folder, run_hash
+from clinveil.core.runfolder import FolderKind, RunFolder, fingerprint, run_folder, run_hash
 from clinveil.core.spans import Span, splice
 from clinveil.core.tokens import words
 from clinveil.core.types import Say
@@ -321,7 +321,7 @@ review/        the reviewers' decisions, one file each, without note text
 recall.json    recall from these, after clinveil validate --marked OUT/review/first.jsonl OUT
 """
 _FILES = frozenset({"stages", FINDINGS, REPORT, RECALL, DESIGN})
-KIND = Kind("folder of clinveil validate", own=_FILES, notes={"README.txt": README})
+KIND = FolderKind("folder of clinveil validate", own=_FILES, notes={"README.txt": README})
 
 
 @dataclass(frozen=True)
