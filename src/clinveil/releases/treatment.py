@@ -183,5 +183,5 @@ def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:
     """
     with job.timer.stage("vocabulary", "words and the patients who use them"):
         return count_words(
-            entered, job.folder.work, over=job.over_all, say=job.say, total=job.found.rows
+            entered, job.folder.work, executor=job.over_all, say=job.say, total=job.found.rows
         )

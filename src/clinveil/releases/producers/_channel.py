@@ -317,7 +317,7 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
                     seed=job.seeds["training"],
                     workers=job.settings.workers,
                     scratch=job.folder.work,
-                    over=job.over_all,
+                    executor=job.over_all,
                     on_epoch=on_epoch,
                 )
             )
