@@ -36,7 +36,7 @@ from clinveil.channel.settings import ChannelSettings
 from clinveil.core.finding import Finding, read_findings, write_findings
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import TEXT, corpus_of_texts
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.settings import VectorSettings
@@ -96,7 +96,7 @@ def trained(case: Case, whose: str, texts: Sequence[str], how: VectorSettings) -
 
 def identified(case: Case, mode: str) -> list[str]:
     """The notes after PHI replacement, as a release does it."""
-    made = Deidentifier(Key.from_seed(case.seed), mode=mode)
+    made = NoteDeidentifier(Key.from_seed(case.seed), mode=mode)
     texts = [
         text
         for batch in corpus_of_texts(case.notes).batches()

@@ -111,20 +111,6 @@ def test_broken_text_is_not_written_and_counted():
     assert result.tally.words == 2
 
 
-def test_tallies_add_up():
-    parts = [tally_of(MIXED), tally_of(None), tally_of("pain")]
-    total = sum(parts, TokenTally())
-    assert (total.notes, total.read, total.words) == (2, 3, 8)
-    assert total.skipped == Counter({NULL_TEXT: 1})
-    assert (
-        total
-        == WordObfuscator(CHANNEL, KEY)(
-            batch_of(("a", "p", MIXED), ("b", "p", None), ("c", "p", "pain"))
-        ).tally
-    )
-    assert total.as_dict()["skipped"] == {NULL_TEXT: 1}
-
-
 def test_an_unbalanced_tally_is_seen():
     good = tally_of(MIXED, layout="keep", numbers="mask")
     assert good.balanced

@@ -54,24 +54,19 @@ def no_attacks():
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """Notes of 60 invented patients, and vectors of them."""
+    """Notes of 60 invented patients."""
     folder = tmp_path_factory.mktemp("desk")
     assert (
         main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "60", "--quiet"])
         == 0
     )
-    notes = str(folder / "demo" / "notes.parquet")
-    assert main(["embed", notes, "-o", str(folder / "vectors"), "--quiet", *SMALL]) == 0
     return folder
 
 
 def line(desk, command, flags, out):
     """The arguments of a command line."""
     places = {"OUT": out, "BESIDE": out.parent / "beside", "NOTES": desk / "demo" / "notes.parquet"}
-    places |= {
-        "RUN": desk / "run",
-    }
-    places |= {"VECTORS": desk / "vectors"}
+    places |= {"RUN": desk / "run"}
     command = command.removesuffix(" --vault")
     return [*command.split(), *(str(places.get(word, word)) for word in flags.split()), "--quiet"]
 
@@ -94,7 +89,7 @@ def somebodys(folder):
 
 def runs(arguments):
     """The exit code; a few commands have no `--quiet`."""
-    loud = arguments[0] in ("report", "reidentify", "attack", "study", "init-config")
+    loud = arguments[0] in ("report", "reidentify", "attack", "init-config")
     return main([a for a in arguments if a != "--quiet" or not loud])
 
 

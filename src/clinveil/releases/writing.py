@@ -92,7 +92,9 @@ class Target:
                 notes.write(batch)  # files of a folder need no sorting
         return tally
 
-    def check(self, entered: Corpus, channel: Channel | None, over: Map = serial) -> OutputCheck:
+    def check(
+        self, entered: Corpus, channel: Channel | None, executor: Map = serial
+    ) -> OutputCheck:
         """Read the written notes back and compare them with the notes that entered the channel, if
         there is one.
         """
@@ -103,7 +105,7 @@ class Target:
             ranks = by_source(crosswalk.batches())
             notes = opened(self.path, self.columns)
             released = reordered(notes.batches(), ranks, self.work / "read back")
-        return check_output(entered.batches(), crosswalk.batches(), released, channel, over)
+        return check_output(entered.batches(), crosswalk.batches(), released, channel, executor)
 
     def _by_name(self) -> Iterator[pa.RecordBatch]:
         """Yield the notes of a .txt folder in source order."""
@@ -156,21 +158,23 @@ def write_notes(
     with job.timer.stage("check", "read the release back"):
 
         def over(function: Callable[[T], Any], items: Iterable[T], /) -> Iterator[Any]:
-            results = job.over_all(function, items)
-            return track(results, "notes read back", job.say, job.found.rows, lambda one: one.notes)
+            results = job.notes_executor(function, items)
+            return track(
+                results, "notes read back", job.say, job.totals.rows, lambda one: one.notes
+            )
 
         return tally, target.check(entered, channel, over), path
 
 
 def _results(
-    entered: Corpus, obfuscator: WordObfuscator | None, over: Map = serial
+    entered: Corpus, obfuscator: WordObfuscator | None, executor: Map = serial
 ) -> Iterator[ObfuscatedBatch]:
     """Yield the notes as they are released; unchanged without an obfuscator."""
     if obfuscator is None:
         return (
             ObfuscatedBatch(batch, TokenTally(notes=batch.num_rows)) for batch in entered.batches()
         )
-    return over(obfuscator, entered.batches())
+    return executor(obfuscator, entered.batches())
 
 
 @dataclass(frozen=True)
@@ -259,7 +263,7 @@ def _write_parts(
         digest = hashlib.sha256((facts.digest + of).encode()).hexdigest()
         works.append(WritePart(part, digest, *how, job.corpus.columns, job.corpus.suffix))
     store = Store(job.folder.vault / TASKS)
-    results = each(job.over, partial(perform, store), works)
+    results = each(job.executor, partial(perform, store), works)
     for result in track(results, "notes", job.say, size=lambda one: one["tally"]["notes"]):
         tally += tally_from(result["tally"])
         check += OutputCheck.of(result["check"], result["check"]["outputs"])
