@@ -359,7 +359,7 @@ def test_a_whole_audit_by_text_too(tmp_path):
     settings = settings_of(model="unigram", from_text=True, mode="exact")
     said = []
     found = audit_notes(
-        notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial
+        notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, executor=serial
     )
     assert [f.detail["from"] for f in found if f.measure == "attack.pdtp"] == [
         "the model",
@@ -370,7 +370,7 @@ def test_a_whole_audit_by_text_too(tmp_path):
         "units-text.csv",
     }
     again = audit_notes(
-        notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial
+        notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, executor=serial
     )
     assert [f.value for f in again] == [f.value for f in found]
     assert not any("own" in line for line in said)

@@ -59,7 +59,7 @@ def test_figures_are_those_of_the_whole_joint_distribution(tokens):
 
 
 def test_the_policy_stands_with_the_channel():
-    channel = circle().under(numbers="mask").under(layout="keep")
+    channel = circle().under(layout="keep", numbers="mask")
     assert channel.policy == WritingPolicy(layout="keep", numbers="mask")
     assert channel.keeping(["pain"]).policy == channel.policy
 

@@ -18,7 +18,7 @@ from stores import SECRET, store, without_rights
 import clinveil
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.locations import RemotePath, place
+from clinveil.core.locations import RemotePath, as_location
 from clinveil.core.runfolder import fingerprint
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import NotesCorpus, open_corpus
@@ -62,7 +62,7 @@ def test_parts_and_files_are_read_from_a_store(server):
     assert ids(open_corpus("s3://notes/in/*/part.parquet")) == ids(corpus)
     assert ids(open_corpus("s3://notes/in/year=202[02]")) == ["n0", "n1", "n2", "n6", "n7", "n8"]
     assert ids(open_corpus("s3://notes/**/year=2021/*.parquet")) == ["n3", "n4", "n5"]
-    one = open_corpus(place("s3://notes/one.csv.gz"))
+    one = open_corpus(as_location("s3://notes/one.csv.gz"))
     assert isinstance(one, NotesCorpus)
     assert ids(one) == ["1", "2"] == ids(one)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -106,21 +106,21 @@ def test_a_damaged_object_is_named_and_the_others_can_be_read(server):
 def test_the_fingerprint_is_of_names_sizes_and_times(server):
     put(server, "notes/change/a.parquet", parquet(0))
     before = (
-        fingerprint(place("s3://notes/change/*.parquet")),
-        fingerprint(place("s3://notes/change")),
+        fingerprint(as_location("s3://notes/change/*.parquet")),
+        fingerprint(as_location("s3://notes/change")),
     )
     assert before == (
-        fingerprint(place("s3://notes/change/*.parquet")),
-        fingerprint(place("s3://notes/change")),
+        fingerprint(as_location("s3://notes/change/*.parquet")),
+        fingerprint(as_location("s3://notes/change")),
     )
     put(server, "notes/change/a.parquet", parquet(0, n=30))
     after = (
-        fingerprint(place("s3://notes/change/*.parquet")),
-        fingerprint(place("s3://notes/change")),
+        fingerprint(as_location("s3://notes/change/*.parquet")),
+        fingerprint(as_location("s3://notes/change")),
     )
     assert before[0] != after[0]
     assert before[1] != after[1]
-    assert len(fingerprint(place("s3://notes/one.csv.gz"))) == 64
+    assert len(fingerprint(as_location("s3://notes/one.csv.gz"))) == 64
 
 
 @pytest.mark.parametrize(
@@ -139,11 +139,11 @@ def test_a_secret_in_an_address_is_refused_and_not_shown(url):
 
 
 def test_a_place_of_a_store_is_no_file_of_this_machine():
-    url = place("s3://notes/a/b.parquet?region=us-east-1")
+    url = as_location("s3://notes/a/b.parquet?region=us-east-1")
     assert (url.name, url.suffix, str(url)) == ("b.parquet", ".parquet", "s3://notes/a/b.parquet")
     assert pickle.loads(pickle.dumps(url)) == url
     assert not isinstance(url, os.PathLike)
-    assert not isinstance(place("a/b.parquet"), RemotePath)
+    assert not isinstance(as_location("a/b.parquet"), RemotePath)
 
 
 def test_other_kinds_of_places(tmp_path):

@@ -17,7 +17,7 @@ from clinveil.core.runfolder import FolderKind, code_version, fingerprint, run_f
 from clinveil.releases.settings import ReleaseSettings as Settings
 
 ONE = FolderKind(
-    "run of ours", own=frozenset({"made"}), notes={"README.txt": "SECRET"}, scratch=("scratch",)
+    "run of ours", outputs=frozenset({"made"}), notes={"README.txt": "SECRET"}, scratch=("scratch",)
 )
 GROWS = FolderKind("vault of ours", notes={"README.txt": "SECRET"}, known=lambda marked, _: marked)
 

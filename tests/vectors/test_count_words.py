@@ -94,7 +94,7 @@ def test_many_pairs_spill_batch_after_batch(tmp_path):
 
 def test_processes_count_the_same(tmp_path):
     notes = [(f"p{i % 7}", f"pain {chr(97 + i % 20)} fever " * (i % 5)) for i in range(60)]
-    found = count_words(cut(corpus_of(notes), 11), tmp_path, over=processes(2))
+    found = count_words(cut(corpus_of(notes), 11), tmp_path, executor=processes(2))
     assert (list(found.words), found.counts.tolist(), found.patients.tolist()) == slow_counts(notes)
     assert (found.n_patients, found.n_notes) == (7, 60)
 
@@ -112,7 +112,7 @@ def test_parts_are_counted_where_they_are_read(tmp_path):
         sent.extend(items)
         return map(function, sent)
 
-    found = count_words(corpus, tmp_path, over=over)
+    found = count_words(corpus, tmp_path, executor=over)
     assert sent == parts
     assert (list(found.words), found.counts.tolist(), found.patients.tolist()) == slow_counts(notes)
     assert (found.n_patients, found.n_notes) == (7, 60)

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.load_settings import load_settings
-from clinveil.core.locations import Location, files_of, is_pattern, place
+from clinveil.core.locations import Location, as_location, files_of, is_pattern
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.columns import USUAL, bare
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Corpus, rows
@@ -105,7 +105,7 @@ def path_of(given: str | Path, where: str, hint: str) -> Location:
     The text may be a note or a person's name.
     """
     try:
-        path: Location = place(given)
+        path: Location = as_location(given)
         exists = path.exists() or (is_pattern(path) and any(files_of(path)))
     except (OSError, ValueError):  # too long for a name, or with a null: their messages quote it
         path = Path(given)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
-from clinveil.channel.policy import PLAIN, WritingPolicy
+from clinveil.channel.policy import PLAIN, Layout, Numbers, WritingPolicy
 from clinveil.core.tokens import lookup_form, word_spans
 from clinveil.core.tokens import words as words_of
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
@@ -285,9 +285,12 @@ class Channel:
         mixed.sort_indices()
         return mixed
 
-    def under(self, **policy: Any) -> Channel:
-        """Return the channel with some fields of its `WritingPolicy` replaced."""
-        return replace(self, policy=replace(self.policy, **policy))
+    def under(
+        self, *, layout: Layout = "plain", numbers: Numbers = "drop", background: float = 0.0
+    ) -> Channel:
+        """Return the channel with another `WritingPolicy`."""
+        policy = WritingPolicy(layout=layout, numbers=numbers, background=background)
+        return replace(self, policy=policy)
 
     def keeping(self, words: Iterable[str]) -> Channel:
         """Return the channel with these words (lookup forms) left unchanged."""

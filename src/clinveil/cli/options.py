@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
-from clinveil.core.locations import Location, place, refuse_remote
+from clinveil.core.locations import Location, as_location, refuse_remote
 from clinveil.core.settings import (
     QUIET,
     SEED,
@@ -64,10 +64,10 @@ _JSON = typer.Option(
 JsonOut = Annotated[str | None, _JSON]
 _NOTES = "Notes: a file, a folder, a quoted pattern of part files, or a URL (s3://…)."
 Notes = Annotated[
-    _Place, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)
+    _Place, typer.Argument(help=_NOTES, parser=as_location, metavar="NOTES", show_default=False)
 ]
 NotesOrQuery = Annotated[
-    _Place, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)
+    _Place, typer.Argument(help=_NOTES, parser=as_location, metavar="NOTES", show_default=False)
 ]
 """The notes of a command that also takes `--from-sql`; the function always gets a path
 (`from_sql.py`).

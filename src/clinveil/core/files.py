@@ -48,23 +48,23 @@ class Maker:
         """Write the marker."""
         (folder / MARKER).write_bytes(mark(self.command, sorted(files_in(folder))))
 
-    def refuse_foreign(self, place: Path) -> None:
+    def refuse_foreign(self, folder: Path) -> None:
         """Raise UsageError unless the folder is empty or contains only files that this command
         wrote.
         """
-        if not place.is_dir():
-            raise UsageError("the output folder exists as a file", where=place.name, hint=HINT)
-        if not any(place.iterdir()):
+        if not folder.is_dir():
+            raise UsageError("the output folder exists as a file", where=folder.name, hint=HINT)
+        if not any(folder.iterdir()):
             return
-        found = read_json(place / MARKER)
+        found = read_json(folder / MARKER)
         marker = found if isinstance(found, dict) else {}
         listed: Any = marker.get("files")
         fits = isinstance(listed, list) and all(isinstance(name, str) for name in listed)
         if not fits or (marker.get("schema"), marker.get("command")) != (SCHEMA, self.command):
             raise UsageError(
-                f"not an output folder of clinveil {self.command}", where=place.name, hint=HINT
+                f"not an output folder of clinveil {self.command}", where=folder.name, hint=HINT
             )
-        refuse_more(place, files_in(place), {MARKER, *listed})
+        refuse_more(folder, files_in(folder), {MARKER, *listed})
 
 
 def mark(command: str, files: list[str]) -> bytes:
@@ -86,15 +86,15 @@ def files_in(folder: Path) -> set[str]:
     return names
 
 
-def refuse_more(place: Path, files: Iterable[str], own: Iterable[str]) -> None:
+def refuse_more(folder: Path, files: Iterable[str], expected: Iterable[str]) -> None:
     """Raise UsageError, with the number of files, if a folder contains files that are not in
-    `own`.
+    `expected`.
     """
-    if more := len(set(files) - set(own)):
+    if more := len(set(files) - set(expected)):
         what = f"{more} files" if more > 1 else "a file"
         hint = "move them elsewhere or use another path"
         raise UsageError(
-            f"contains {what} that clinveil did not write", where=place.name, hint=hint
+            f"contains {what} that clinveil did not write", where=folder.name, hint=hint
         )
 
 

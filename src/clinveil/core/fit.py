@@ -175,11 +175,11 @@ class Trainer(ABC, Generic[N, B]):
         if self._waited >= self.patience:
             self.stopped = "patience"
 
-    def diverged(self, what: str, step: int) -> InputError:
+    def diverged(self, problem: str, step: int) -> InputError:
         """Return an error that names the step at which training diverged."""
         rate = self.optimizer.param_groups[0]["lr"]
         place = f"step {step + 1:,} of {self.steps:,}, learning rate {rate:g}"
-        return InputError(f"{what} at {place}", hint=self.hint)
+        return InputError(f"{problem} at {place}", hint=self.hint)
 
     def _step(self) -> None:
         progress = self.progress

@@ -144,9 +144,9 @@ class RemotePath:
     def above(self) -> list[RemotePath]:
         """Return its parent folders, from the nearest to the bucket."""
         folders = self.key.strip("/").split("/")[:-1]
-        return [self.at("/" + "/".join(folders[:n])) for n in range(len(folders), -1, -1)]
+        return [self.with_key("/" + "/".join(folders[:n])) for n in range(len(folders), -1, -1)]
 
-    def at(self, key: str) -> RemotePath:
+    def with_key(self, key: str) -> RemotePath:
         """Return the location of another key in the same store."""
         scheme, host, _, query = self._parts_of_url
         return RemotePath(f"{scheme}://{host}{key}" + f"?{query}" * bool(query))
@@ -174,17 +174,15 @@ class RemotePath:
 Location = Path | RemotePath
 
 
-def place(given: str | Location) -> Location:
+def as_location(path: str | Location) -> Location:
     """Return the local or remote path that a user passed; `file://` is local. Raises UsageError
     like `RemotePath`.
     """
-    if isinstance(given, str) and _URL.fullmatch(given):
+    if isinstance(path, str) and _URL.fullmatch(path):
         return (
-            Path(given.removeprefix("file://"))
-            if given.startswith("file:///")
-            else RemotePath(given)
+            Path(path.removeprefix("file://")) if path.startswith("file:///") else RemotePath(path)
         )
-    return Path(given) if isinstance(given, str) else given
+    return Path(path) if isinstance(path, str) else path
 
 
 def refuse_remote(path: Path) -> Path:
@@ -209,7 +207,7 @@ def is_pattern(path: Location) -> bool:
 def root_of(pattern: Location) -> Location:
     """Return the folder that a pattern searches: its leading parts without wildcards."""
     if isinstance(pattern, RemotePath):
-        return pattern.at("/".join(_plain(pattern.key.split("/"))))
+        return pattern.with_key("/".join(_plain(pattern.key.split("/"))))
     return Path(*plain_parts(pattern))
 
 
@@ -229,17 +227,17 @@ def below(file: Location, root: Location) -> str:
     return file.relative_to(root).as_posix()
 
 
-def files_of(place: Location) -> list[Location]:
+def files_of(location: Location) -> list[Location]:
     """Return all files of a folder or pattern, sorted by path; a folder that matches contributes
     all of its files.
 
     Names that begin with `.` or `_` below the folder are skipped: they are not data.
     """
-    root = root_of(place) if is_pattern(place) else place
+    root = root_of(location) if is_pattern(location) else location
     paths: list[Location] = (
-        [file for file, *_ in _stored_files(place)]
-        if isinstance(place, RemotePath)
-        else [*local_files(place)]
+        [file for file, *_ in _stored_files(location)]
+        if isinstance(location, RemotePath)
+        else [*local_files(location)]
     )
     names = {below(file, root): file for file in paths}
     return [
@@ -249,34 +247,38 @@ def files_of(place: Location) -> list[Location]:
     ]
 
 
-def local_files(place: Path) -> set[Path]:
+def local_files(location: Path) -> set[Path]:
     """Return all files of a local folder or pattern."""
-    pattern = is_pattern(place)
-    root = Path(*plain_parts(place)) if pattern else place
+    pattern = is_pattern(location)
+    root = Path(*plain_parts(location)) if pattern else location
     paths = set[Path]()
-    for path in root.glob(str(place.relative_to(root))) if pattern else [place]:
+    for path in root.glob(str(location.relative_to(root))) if pattern else [location]:
         inside = (Path(parent, name) for parent, _, names in os.walk(path) for name in names)
         paths.update([path] if path.is_file() else filter(Path.is_file, inside))
     return paths
 
 
-def _stored_files(place: RemotePath) -> list[tuple[RemotePath, int, int]]:
+def _stored_files(location: RemotePath) -> list[tuple[RemotePath, int, int]]:
     """Return the files of a remote folder or pattern, with size in bytes and time in ns, sorted by
     path.
     """
     from pyarrow.fs import FileSelector, FileType
 
-    root = root_of(place) if place.pattern else place
+    root = root_of(location) if location.pattern else location
     assert isinstance(root, RemotePath)
     system, path = root.system()
-    with failing(place.name):
+    with failing(location.name):
         infos = system.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
         if (
             not infos
             and system.get_file_info(path.partition("/")[0] or "/").type == FileType.NotFound
         ):
-            raise InputError("the bucket does not exist", where=place.name, hint="check its name")
-    fits = re.compile(_regex(below(place, root)) if place.pattern else ".*", re.DOTALL).fullmatch
+            raise InputError(
+                "the bucket does not exist", where=location.name, hint="check its name"
+            )
+    fits = re.compile(
+        _regex(below(location, root)) if location.pattern else ".*", re.DOTALL
+    ).fullmatch
     path = path.strip("/")
     files = [
         (info.path.strip("/")[len(path) :].lstrip("/"), info)
@@ -287,17 +289,17 @@ def _stored_files(place: RemotePath) -> list[tuple[RemotePath, int, int]]:
     return [(root.child(name), info.size or 0, info.mtime_ns or 0) for name, info in matching]
 
 
-def listing(place: RemotePath) -> Iterator[str]:
+def listing(location: RemotePath) -> Iterator[str]:
     """Yield one line per file with its name, size and modification time, to detect changes."""
-    if place.is_file() and not place.pattern:
-        system, path = place.system()
-        with failing(place.name):
+    if location.is_file() and not location.pattern:
+        system, path = location.system()
+        with failing(location.name):
             info = system.get_file_info(path)
         yield f"{info.size}\0{info.mtime_ns}"
     else:
-        root = root_of(place) if place.pattern else place
+        root = root_of(location) if location.pattern else location
         yield from (
-            f"{below(file, root)}\0{size}\0{time}" for file, size, time in _stored_files(place)
+            f"{below(file, root)}\0{size}\0{time}" for file, size, time in _stored_files(location)
         )
 
 
@@ -354,9 +356,9 @@ def _options(query: str) -> dict[str, str]:
     }
 
 
-def _path(place: RemotePath) -> str:
+def _path(location: RemotePath) -> str:
     """Return the path within the file system."""
-    scheme, host, key, _ = place._parts_of_url
+    scheme, host, key, _ = location._parts_of_url
     if scheme in ("hdfs", "viewfs"):
         return key or "/"
     if scheme in ("abfs", "abfss"):

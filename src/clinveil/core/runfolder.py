@@ -57,25 +57,25 @@ FREE = frozenset({"workers", "on", "address", "tasks", "quiet", "force"})
 _HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part")  # left by a killed run, see `atomic.workplace`
 
 
-def fingerprint(path: Location, over: Callable[..., Iterable[str]] = map) -> str:
+def fingerprint(path: Location, executor: Callable[..., Iterable[str]] = map) -> str:
     """Return the SHA-256 of a file, or of the names and hashes of a folder's or pattern's files; ""
     if it is missing.
 
     In an object store it covers the files' names, sizes and modification times; their content is
-    not read. `over`: map that reads the files.
+    not read. `executor`: map that reads the files.
     """
     if isinstance(path, RemotePath):
         return hashlib.sha256("\n".join(listing(path)).encode()).hexdigest()
     if is_pattern(path):
-        return _hashed(Path(*plain_parts(path)), local_files(path), over)
+        return _hashed(Path(*plain_parts(path)), local_files(path), executor)
     if not path.is_dir():
         return sha256(path) if path.exists() else ""
-    return _hashed(path, path.rglob("*"), over)
+    return _hashed(path, path.rglob("*"), executor)
 
 
-def _hashed(root: Path, paths: Iterable[Path], over: Callable[..., Iterable[str]] = map) -> str:
+def _hashed(root: Path, paths: Iterable[Path], executor: Callable[..., Iterable[str]] = map) -> str:
     files = [path for path in sorted(paths) if path.is_file()]
-    pairs = zip(files, over(sha256, files), strict=True)
+    pairs = zip(files, executor(sha256, files), strict=True)
     listing = "".join(f"{path.relative_to(root)}\0{digest}\n" for path, digest in pairs)
     return hashlib.sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -113,10 +113,10 @@ class FolderKind:
     """Describe the run folders of one command.
 
     Attributes:
-        what: their name in messages: "already exists and is not a WHAT".
+        title: their name in messages: "already exists and is not a TITLE".
         vault: their private folder with key, lock and state; "" for the whole folder.
-        own: relative names that a run may leave, including everything below them; other files are
-            foreign.
+        outputs: relative names that a run may leave, including everything below them; other files
+            are foreign.
         notes: file name -> text, written into the vault at the start: explains what is secret.
         scratch: folders created for each run and removed at exit. stale: names that a resumed run
             creates again.
@@ -125,16 +125,16 @@ class FolderKind:
         costly: names of results that a failed run never removes.
     """
 
-    what: str
+    title: str
     vault: str = ""
-    own: frozenset[str] = frozenset()
+    outputs: frozenset[str] = frozenset()
     notes: Mapping[str, str] = field(default_factory=dict)
     scratch: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
     known: Callable[[bool, set[str]], bool] | None = None
     costly: frozenset[str] = frozenset()
 
-    def at(self, name: str) -> str:
+    def in_vault(self, name: str) -> str:
         """Return the name of a file of the vault, relative to the run's folder."""
         return f"{self.vault}/{name}" if self.vault else name
 
@@ -142,7 +142,9 @@ class FolderKind:
     def first(self) -> frozenset[str]:
         """The names that a run writes before any output."""
         folder = {f"{self.vault}/"} if self.vault else set()
-        return frozenset({*folder, *(self.at(name) for name in (KEY, LOCK, STATE, *self.notes))})
+        return frozenset(
+            {*folder, *(self.in_vault(name) for name in (KEY, LOCK, STATE, *self.notes))}
+        )
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ class RunFolder:
         return self.root / self.kind.vault
 
     @property
-    def aside(self) -> Path:
+    def replaced(self) -> Path:
         """The name under which the replaced run is kept until success."""
         return self.root.with_name(f".{self.root.name}{ASIDE}")
 
@@ -189,8 +191,8 @@ class RunFolder:
             "files": sorted(files_in(self.root)),
         }
         private_text(self.vault / STATE, json.dumps(state))
-        if status == "finished" and _state(self.aside, self.kind):
-            _discard(self.aside, self.root)
+        if status == "finished" and _state(self.replaced, self.kind):
+            _discard(self.replaced, self.root)
 
 
 @contextmanager
@@ -222,7 +224,7 @@ def run_folder(
     folder = RunFolder(root, kind, _enter(RunFolder(root, kind), asked, force=force))
     existed = root.is_dir()
     with locked(private_folder(folder.vault) / LOCK, of=root):
-        before = files_in(root) - {kind.at(LOCK)} if folder.resumed else set()
+        before = files_in(root) - {kind.in_vault(LOCK)} if folder.resumed else set()
         _begin(folder, asked)
         try:
             try:
@@ -237,7 +239,7 @@ def run_folder(
                 _undo(
                     folder,
                     before,
-                    new=bool(asked) and isinstance(error, InputError | UsageError),
+                    is_useless=bool(asked) and isinstance(error, InputError | UsageError),
                     existed=existed,
                 )
             raise
@@ -249,12 +251,12 @@ def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
     """
     root = folder.root
     kind = folder.kind
-    first = {kind.at(LOCK), *(f"{name}/" for name in (kind.vault, *kind.scratch))}
+    first = {kind.in_vault(LOCK), *(f"{name}/" for name in (kind.vault, *kind.scratch))}
     kept = {root.name} if root.is_file() else _kept(root) - first
     if not kept:
         return False
     foreign = UsageError(
-        f"already exists and is not a {kind.what}", where=root.name, hint="use another path"
+        f"already exists and is not a {kind.title}", where=root.name, hint="use another path"
     )
     if kind.known is not None:
         names = {Path(name).parts[0] for name in kept} - {*kind.notes, *kind.scratch}
@@ -279,14 +281,14 @@ def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
         """No other run is using the folder that is moved."""
     # Keep the old run until the new one has succeeded; if an older one is already kept, keep that
     # one instead.
-    if not folder.aside.exists():
-        root.replace(folder.aside)
-    elif _state(folder.aside, kind):
+    if not folder.replaced.exists():
+        root.replace(folder.replaced)
+    elif _state(folder.replaced, kind):
         _discard(root, root)
     else:
         raise UsageError(
             "this name is needed to keep the old run",
-            where=folder.aside.name,
+            where=folder.replaced.name,
             hint="move it elsewhere",
         )
     return False
@@ -332,29 +334,33 @@ def _discard(folder: Path, root: Path) -> None:
         folder.replace(place / "replaced")
 
 
-def _undo(folder: RunFolder, before: set[str], *, new: bool, existed: bool) -> None:
+def _undo(folder: RunFolder, before: set[str], *, is_useless: bool, existed: bool) -> None:
     """Restore the folder's previous content, unless there is output that the next run can resume
     from.
+
+    Args:
+        before: names of the files before the run.
+        is_useless: the run leaves nothing to resume from, unless there are costly results.
+        existed: whether the folder itself was there before the run.
     """
-    created = files_in(folder.root) - before
-    if (
-        new
-        and not folder.resumed
-        and not any((folder.root / name).exists() for name in folder.kind.costly)
-    ):
-        remove(folder.root)
+    root = folder.root
+    created = files_in(root) - before
+    has_costly = any((root / name).exists() for name in folder.kind.costly)
+    if is_useless and not folder.resumed and not has_costly:
+        remove(root)
     elif created <= folder.kind.first:
         for name in created:
-            remove(folder.root / name)
-        for place in (folder.vault, folder.root):
-            if (
-                place.is_dir()
-                and not any(place.iterdir())
-                and not (existed and place == folder.root)
-            ):
-                place.rmdir()
-    if not folder.root.exists() and _state(folder.aside, folder.kind):
-        folder.aside.replace(folder.root)
+            remove(root / name)
+        _remove_if_empty(folder.vault)
+        if not existed:
+            _remove_if_empty(root)
+    if not root.exists() and _state(folder.replaced, folder.kind):
+        folder.replaced.replace(root)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _refuse_foreign(root: Path, kind: FolderKind, state: Mapping[str, Any]) -> None:
@@ -362,7 +368,7 @@ def _refuse_foreign(root: Path, kind: FolderKind, state: Mapping[str, Any]) -> N
     deleted.
     """
     names = _kept(root)
-    own = {*kind.own, *kind.scratch, *kind.stale}
+    own = {*kind.outputs, *kind.scratch, *kind.stale}
     below = {
         name
         for name in names
@@ -375,7 +381,7 @@ def _refuse_foreign(root: Path, kind: FolderKind, state: Mapping[str, Any]) -> N
 
 def _state(root: Path, kind: FolderKind) -> dict[str, Any] | None:
     """Return the recorded state of a folder's run; None if it is not a run of this kind."""
-    state = read_json(root / kind.at(STATE))
+    state = read_json(root / kind.in_vault(STATE))
     if not isinstance(state, dict) or not all(
         isinstance(state.get(name), str) for name in ("status", "run")
     ):

@@ -127,11 +127,11 @@ _OF_PRESETS = {bare(name) for preset in PRESETS for name in preset.needed | {pre
 _KNOWN = frozenset((*_COMMON, *_OF_PRESETS, *(name for names in USUAL.values() for name in names)))
 
 
-def candidates(names: Sequence[str], given: Collection[str] = ()) -> str:
-    """Return the columns that an error may list: common names and those in `given`, and the
+def candidates(names: Sequence[str], allowed: Collection[str] = ()) -> str:
+    """Return the columns that an error may list: common names and those in `allowed`, and the
     positions of others.
     """
-    shown = [name for name in names if name in given or bare(name) in _KNOWN]
+    shown = [name for name in names if name in allowed or bare(name) in _KNOWN]
     others = [str(position) for position, name in enumerate(names, 1) if name not in shown]
     more = [f"{len(shown) - _SHOWN} more"] * (len(shown) > _SHOWN)
     if others:

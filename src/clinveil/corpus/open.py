@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import read_json
-from clinveil.core.locations import Location, RemotePath, place
+from clinveil.core.locations import Location, RemotePath, as_location
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.columns import no_errors, resolve
 from clinveil.corpus.corpus import (
@@ -345,7 +345,7 @@ def open_corpus(
         return corpus_of(
             path.source, settings, label=label, keep=keep, name="the query", suffix=".parquet"
         )
-    path, settings = _of_release(place(path), settings)
+    path, settings = _of_release(as_location(path), settings)
     codec_name(settings.encoding)  # reject an unknown encoding even if the format does not use it
     if parts := delta_files(path) if is_delta(path) else part_files(path):
         return _open_parts(parts, settings, label=label, keep=keep, name=path.name)
@@ -465,6 +465,6 @@ def without_markup(corpus: Corpus) -> Corpus:
     return MemoryCorpus(lambda: map(visible_texts, corpus.batches()), corpus.columns, corpus.suffix)
 
 
-def joined(notes: Corpus, more: Corpus) -> Corpus:
+def joined(notes: Corpus, added: Corpus) -> Corpus:
     """Return the texts of one corpus followed by those of another; kept columns may differ."""
-    return MemoryCorpus(lambda: chain(notes.batches(), more.batches()))
+    return MemoryCorpus(lambda: chain(notes.batches(), added.batches()))

@@ -72,13 +72,13 @@ def part_facts(
 
 
 def facts_of(
-    corpus: PartedCorpus, over: Map, say: Say, broken: Broken
+    corpus: PartedCorpus, executor: Map, say: Say, broken: Broken
 ) -> tuple[PartedCorpus, tuple[PartFacts, ...]]:
     """Return the readable parts and their facts; others are recorded in `broken`.
 
     Raises InputError for equal ids, and for notes that the detectors cannot read.
     """
-    results = each(over, part_facts, corpus.parts, broken)
+    results = each(executor, part_facts, corpus.parts, broken)
     facts = tuple(track(results, "notes read", say, size=lambda part: part.rows))
     intact = replace(corpus, parts=broken.left(corpus.parts))
     intact.refuse_repeats([part.ids for part in facts])

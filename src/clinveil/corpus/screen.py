@@ -77,7 +77,7 @@ class Screened:
             hint = "leave them out, or accept that identifiers remain with --set language=any"
             raise self._error(NOT_ENGLISH, what, hint)
 
-    def _error(self, reason: str, what: str, hint: str) -> InputError:
+    def _error(self, reason: str, problem: str, hint: str) -> InputError:
         count = self.counts[reason]
         rows: dict[str, list[str]] = {}
         for name, row in self.first[reason]:
@@ -87,7 +87,7 @@ class Screened:
         ]
         more = ", …" if count > len(self.first[reason]) else ""
         return InputError(
-            f"{count:,} of {self.notes:,} {what}", where="; ".join(places) + more, hint=hint
+            f"{count:,} of {self.notes:,} {problem}", where="; ".join(places) + more, hint=hint
         )
 
 

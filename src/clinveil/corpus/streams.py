@@ -43,9 +43,9 @@ def row_limit(note_bytes: int) -> int:
     return min(ROW_BYTES, 3 * note_bytes + (1 << 20))
 
 
-def too_long(what: str, limit: int, where: str) -> InputError:
+def too_long(unit: str, limit: int, where: str) -> InputError:
     """Return the error for a row, line or file of more than `limit` bytes."""
-    return InputError(f"{what} exceeds {limit / 1e6:.0f} MB", where=where, hint=LONGER)
+    return InputError(f"{unit} exceeds {limit / 1e6:.0f} MB", where=where, hint=LONGER)
 
 
 def wrong_encoding(where: str, encoding: str) -> InputError:

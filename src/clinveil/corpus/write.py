@@ -93,17 +93,17 @@ def source_names(columns: Columns, suffix: str) -> dict[str, str]:
     return {name: roles.get(name, name) for name in order}
 
 
-def place_in(part: Path, out: Path, own: str) -> tuple[Path, str]:
+def place_in(part: Path, out: Path, source_format: str) -> tuple[Path, str]:
     """Return the path and format of notes inside the temporary OUT: a single file if OUT has a
     known suffix.
 
-    Otherwise OUT is a folder: with one file per note if the source format `own` is such a folder,
-    else with one file.
+    Otherwise OUT is a folder: with one file per note if `source_format` is such a folder, else with
+    one file.
     """
-    if suffix_of(out) or format_of(own).folder:
-        return part, suffix_of(out) or own
+    if suffix_of(out) or format_of(source_format).folder:
+        return part, suffix_of(out) or source_format
     part.mkdir(mode=0o700)
-    return part / f"notes{own}", own
+    return part / f"notes{source_format}", source_format
 
 
 def write_corpus(

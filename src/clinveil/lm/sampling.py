@@ -136,7 +136,9 @@ class Steering:
         return before if last < 0 else last
 
 
-def _once(notes: EncodedNotes, vocabulary: LayoutVocabulary, given: Conditions) -> Iterator[int]:
+def _once(
+    notes: EncodedNotes, vocabulary: LayoutVocabulary, conditions: Conditions
+) -> Iterator[int]:
     """Yield the headings that fewer than `min_patients` patients have twice in a note."""
     size = vocabulary.size
     at = np.flatnonzero(vocabulary.marks[notes.ids] == HEADING)
@@ -144,9 +146,9 @@ def _once(notes: EncodedNotes, vocabulary: LayoutVocabulary, given: Conditions) 
     pairs, times = np.unique(rows * size + notes.ids[at], return_counts=True)
     owners: dict[int, set[int]] = defaultdict(set)
     for pair in pairs[times > 1].tolist():
-        owners[pair % size].add(int(given.patients[pair // size]))
+        owners[pair % size].add(int(conditions.patients[pair // size]))
     headings = np.flatnonzero(vocabulary.marks == HEADING).tolist()
-    yield from (heading for heading in headings if len(owners[heading]) < given.min_patients)
+    yield from (heading for heading in headings if len(owners[heading]) < conditions.min_patients)
 
 
 @dataclass(frozen=True)

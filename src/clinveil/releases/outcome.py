@@ -47,9 +47,9 @@ _MADE += (
 )
 _MADE += (TABLE, "model", "training.safetensors")
 KIND = FolderKind(
-    what="release run",
+    title="release run",
     vault="vault",
-    own=frozenset(f"vault/{name}" for name in _MADE),
+    outputs=frozenset(f"vault/{name}" for name in _MADE),
     scratch=("vault/work", "vault/staging"),
     stale=("release", "vault/refused"),
     costly=frozenset({"vault/vectors", "vault/model", "vault/tasks"}),

@@ -186,5 +186,9 @@ def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:
     """
     with job.timer.stage("vocabulary", "words and the patients who use them"):
         return count_words(
-            entered, job.folder.work, over=job.notes_executor, say=job.say, total=job.totals.rows
+            entered,
+            job.folder.work,
+            executor=job.notes_executor,
+            say=job.say,
+            total=job.totals.rows,
         )

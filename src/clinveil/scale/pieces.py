@@ -54,7 +54,7 @@ class Broken:
 
 
 def each(
-    over: Map, function: Callable[[T], R], parts: Iterable[T], broken: Broken | None = None
+    executor: Map, function: Callable[[T], R], parts: Iterable[T], broken: Broken | None = None
 ) -> Iterator[R]:
     """Yield the function's results in the order of the parts, without damaged parts.
 
@@ -68,7 +68,7 @@ def each(
         Incomplete: at the end, if there are damaged parts and `broken` is None.
     """
     record = Broken() if broken is None else broken
-    for index, (result, error) in enumerate(over(partial(_try, function, Path.cwd()), parts)):
+    for index, (result, error) in enumerate(executor(partial(_try, function, Path.cwd()), parts)):
         record.tried = index + 1
         if error:
             record.errors[index] = error
@@ -87,15 +87,15 @@ class Batched(Protocol[Item_co]):
         """Yield all batches, from the start."""
 
 
-def each_batch(over: Map, function: Callable[[T], R], source: Batched[T]) -> Iterator[R]:
+def each_batch(executor: Map, function: Callable[[T], R], source: Batched[T]) -> Iterator[R]:
     """Yield the function's result for each batch of a source, in order; parts are read where the
     map runs.
 
     Raises Incomplete at the end if the map's workers cannot read some parts.
     """
-    if over is not serial and (parts := getattr(source, "parts", ())):
-        return chain.from_iterable(each(over, partial(_in_part, function), parts))
-    return over(function, source.batches())
+    if executor is not serial and (parts := getattr(source, "parts", ())):
+        return chain.from_iterable(each(executor, partial(_in_part, function), parts))
+    return executor(function, source.batches())
 
 
 def _in_part(function: Callable[[T], R], part: Batched[T]) -> list[R]:

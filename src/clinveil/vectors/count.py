@@ -55,7 +55,7 @@ def count_words(
     *,
     pairs_in_memory: int = PAIRS_IN_MEMORY,
     split: Splitter = whole_note,
-    over: Map = serial,
+    executor: Map = serial,
     say: Say = lambda _: None,
     total: int | None = None,
 ) -> WordCounts:
@@ -66,9 +66,9 @@ def count_words(
         scratch: a private folder; (patient, word) pairs beyond the limit are written there and
             removed at the end.
         pairs_in_memory: distinct (patient, word) pairs in memory, 8 bytes each.
-        split: splits a note into words; must be a module-level function if `over` uses other
+        split: splits a note into words; must be a module-level function if `executor` uses other
             processes.
-        over: map that runs the counting of batches, or of part files; it does not change the
+        executor: map that runs the counting of batches, or of part files; it does not change the
             result.
         say: receives the progress. total: number of notes, if known.
 
@@ -78,7 +78,7 @@ def count_words(
     Raises Incomplete if some parts cannot be read.
     """
     with _Sum(scratch, pairs_in_memory) as counts:
-        batches = each_batch(over, partial(counted, split), corpus)
+        batches = each_batch(executor, partial(counted, split), corpus)
         for batch in track(batches, "notes counted", say, total, size=lambda batch: batch.n_notes):
             counts.add(batch)
         return counts.counts()

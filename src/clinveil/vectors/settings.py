@@ -46,9 +46,9 @@ class VectorSettings(Settings):
         """Return the other input files of training, by flag."""
         return {"--public": self.more_text}
 
-    def refuse_beside(self, given: Path | None) -> None:
+    def refuse_beside(self, vectors: Path | None) -> None:
         """Raise UsageError if both trained vectors and input files of training are given."""
-        for name, path in self.places().items() if given else ():
+        for name, path in self.places().items() if vectors else ():
             if path:
                 raise UsageError(
                     f"--vectors cannot be combined with {name}", hint="pass one of the two"

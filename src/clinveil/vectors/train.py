@@ -53,7 +53,7 @@ def train(
     counts: WordCounts | None = None,
     on_epoch: OnEpoch | None = None,
     split: Splitter = whole_note,
-    over: Map | None = None,
+    executor: Map | None = None,
 ) -> Vectors:
     """Train word vectors on the notes, and on `more_text` if the settings name some.
 
@@ -70,8 +70,8 @@ def train(
         counts: word counts of the same notes, if known.
         on_epoch: called with (epochs done, epochs in all) after each epoch.
         split: splits a note into lines of words; GloVe requires whole notes.
-        over: map that draws the subsample, from part files where they are read (default: processes
-            here).
+        executor: map that draws the subsample, from part files where they are read (default:
+            processes here).
 
     Returns:
         One vector for each word with at least `min_count` occurrences, with counts and patients;
@@ -92,7 +92,7 @@ def train(
         )
     rule = Subsampling.of(counts, settings.train_words, seed)
     sample = (
-        subsampled(corpus, rule, split, over or over_words(counts.n_tokens, workers))
+        subsampled(corpus, rule, split, executor or over_words(counts.n_tokens, workers))
         if rule
         else corpus
     )
@@ -172,13 +172,15 @@ class Subsampling:
 
 
 def subsampled(
-    corpus: Corpus, rule: Subsampling, split: Splitter = whole_note, over: Map = serial
+    corpus: Corpus, rule: Subsampling, split: Splitter = whole_note, executor: Map = serial
 ) -> Corpus:
     """Return the subsample of a corpus, in source order; each context of a rare word is a row.
 
-    `over`: map that processes the batches, or the part files; it does not change the rows.
+    `executor`: map that processes the batches, or the part files; it does not change the rows.
     """
-    return MemoryCorpus(lambda: each_batch(over, partial(subsampled_batch, rule, split), corpus))
+    return MemoryCorpus(
+        lambda: each_batch(executor, partial(subsampled_batch, rule, split), corpus)
+    )
 
 
 def subsampled_batch(rule: Subsampling, split: Splitter, batch: pa.RecordBatch) -> pa.RecordBatch:

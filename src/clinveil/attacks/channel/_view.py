@@ -169,23 +169,23 @@ def rows_of(text: str, channel: Channel) -> Ints:
     return np.array([get(word, unknown) for word in words(text)], dtype=np.int64)
 
 
-def adversary_views(context: Context, found: Halves) -> list[AdversaryView]:
+def adversary_views(context: Context, both_halves: Halves) -> list[AdversaryView]:
     """Return a view per half of the patients; the other half's notes, or `Context.others`, are the
     knowledge.
 
     Raises InputError if notes and channel do not match.
     """
     channel, counts, _ = channel_and_counts(context)
-    sides = [_all_aligned(notes, channel, found.left_out) for notes in found.attacked]
-    _check_match([*sides[0], *sides[1]], channel, found)
+    sides = [_all_aligned(notes, channel, both_halves.left_out) for notes in both_halves.attacked]
+    _check_match([*sides[0], *sides[1]], channel, both_halves)
     prior = None if context.others is None else _prior(context.others, channel)
-    released = [known for side in found.held for known in _released(side, channel)]
+    released = [known for side in both_halves.held for known in _released(side, channel)]
     views = list[AdversaryView]()
     cache = dict[Any, Any]()
     for half in (0, 1):
-        held = found.held[1 - half]
+        held = both_halves.held[1 - half]
         others = [rows_of(note.entered, channel) for note in held] if prior is None else prior
-        pairs = _all_aligned(found.pairs[1 - half], channel, Counter())
+        pairs = _all_aligned(both_halves.pairs[1 - half], channel, Counter())
         view = AdversaryView(
             channel,
             sides[half],

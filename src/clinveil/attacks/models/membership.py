@@ -415,7 +415,7 @@ def words_of(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def written(
-    model: LanguageModel, tokens: int, seed: int, how: SamplingConfig, *, threads: int = 1
+    model: LanguageModel, tokens: int, seed: int, settings: SamplingConfig, *, threads: int = 1
 ) -> EncodedNotes:
     """Generate synthetic notes of about `tokens` tokens under a public seed: for audits, never for
     release.
@@ -424,7 +424,7 @@ def written(
     notes = []
     made = 0
     with model.ready(threads=threads):
-        for note in generate(model, Key.from_seed(seed), how):
+        for note in generate(model, Key.from_seed(seed), settings):
             notes.append(np.concatenate([note.ids, end]))
             made += notes[-1].size  # includes the end token, so that empty notes also make progress
             if made >= tokens:

@@ -75,7 +75,7 @@ class Identifiers(Attack):
             rng,
             crosswalk=context.patients,
             keep=context.keep,
-            over=context.executor,
+            executor=context.executor,
             scratch=context.scratch,
         )
         found = [
@@ -84,7 +84,7 @@ class Identifiers(Attack):
         if context.original is None:
             return found
         of_source = identifiers(
-            context.original, context.known, rng, over=context.executor, scratch=context.scratch
+            context.original, context.known, rng, executor=context.executor, scratch=context.scratch
         )
         in_source = {f.measure: f.value for f in of_source}
         controls = [
@@ -437,7 +437,7 @@ def identifiers(
     keep: Sequence[str] = (),
     permutations: int = PERMUTATIONS,
     replicates: int = REPLICATES,
-    over: Map = serial,
+    executor: Map = serial,
     scratch: Path | None = None,
 ) -> list[Finding]:
     """Search released notes for own identifiers (four kinds), own full names, and other patients'
@@ -450,8 +450,8 @@ def identifiers(
         crosswalk: source patient id of each released one; None if they are equal.
         keep: columns that are searched for the patient's own identifiers and full name; any hit is
             a disclosure.
-        over: map that searches batches, or part files. scratch: private folder for what its workers
-            share.
+        executor: map that searches batches, or part files.
+        scratch: private folder for what its workers share.
 
     Raises:
         InputError: a released patient is not in the crosswalk. Incomplete: that of a part file.
@@ -461,8 +461,8 @@ def identifiers(
     with TemporaryDirectory(
         prefix="identifiers", dir=scratch, ignore_cleanup_errors=True
     ) as folder:
-        opened = (lambda: sought) if over is serial else shared(sought, Path(folder, "sought"))
-        batches = list(each_batch(over, partial(search_batch, opened, tuple(keep)), released))
+        opened = (lambda: sought) if executor is serial else shared(sought, Path(folder, "sought"))
+        batches = list(each_batch(executor, partial(search_batch, opened, tuple(keep)), released))
     return list(_findings(sought, batches, rng, permutations))
 
 

@@ -41,7 +41,7 @@ class Uniqueness(Attack):
         return [tagged(f, "recipient", "kept columns", gated=False) for f in findings]
 
 
-def kept_columns(released: Corpus, keep: Sequence[str], over: Map = serial) -> list[Finding]:
+def kept_columns(released: Corpus, keep: Sequence[str], executor: Map = serial) -> list[Finding]:
     """Measure the share of notes with a combination of kept values that no other patient's note
     has.
 
@@ -51,7 +51,7 @@ def kept_columns(released: Corpus, keep: Sequence[str], over: Map = serial) -> l
     """
     if not keep:
         return []
-    batches = list(each_batch(over, partial(kept_values_of, keep), released))
+    batches = list(each_batch(executor, partial(kept_values_of, keep), released))
     keys = joined([batch[0] for batch in batches])
     people = joined([batch[1] for batch in batches])
     sizes, owners = _owners(keys, people)

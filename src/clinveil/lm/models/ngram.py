@@ -83,8 +83,8 @@ class _Table:
         here = _at(self.shares, row) + _at(self.rest, found) * below
         return np.where(found == NONE, below, here)
 
-    def add(self, codes: Ints, found: Doubles, left: Doubles, sharpness: float) -> None:
-        """Add to `found`, (lanes, size), what the contexts explain of `left`, (lanes,); change
+    def add(self, codes: Ints, chances: Doubles, left: Doubles, sharpness: float) -> None:
+        """Add to `chances`, (lanes, size), what the contexts explain of `left`, (lanes,); change
         both.
         """
         at = _find(self.contexts, codes)
@@ -94,7 +94,9 @@ class _Table:
         factor = left[lanes] * (1.0 - rest) / np.maximum(1.0 - self.rest[rows], 1e-300)
         n = self.starts[rows + 1] - self.starts[rows]
         every = np.arange(n.sum()) + np.repeat(self.starts[rows] - np.cumsum(n) + n, n)
-        found[np.repeat(lanes, n), self.tokens[every]] += np.repeat(factor, n) * self.shares[every]
+        chances[np.repeat(lanes, n), self.tokens[every]] += (
+            np.repeat(factor, n) * self.shares[every]
+        )
         left[lanes] *= rest
 
 

@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import default_vault, read_json
 from clinveil.core.keys import Key
-from clinveil.core.locations import Location, place
+from clinveil.core.locations import Location, as_location
 from clinveil.core.runfolder import KEY
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Corpus, Note, rows
@@ -165,7 +165,7 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
     try:
         settings = DeidentifySettings.model_validate(record["settings"])
         folder = Path(record["folder"])
-        read = notes or place(record["notes"])
+        read = notes or as_location(record["notes"])
     except (KeyError, TypeError, ValueError):
         message = "the record of the run is damaged or of another version"
         raise InputError(message, where=folder_of_run.name, hint=AGAIN) from None

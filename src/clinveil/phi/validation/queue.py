@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_text, read_json
 from clinveil.core.keys import Key
-from clinveil.core.locations import Location, place
+from clinveil.core.locations import Location, as_location
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.settings import LabelledNotesSettings
 from clinveil.core.spans import Span
@@ -86,7 +86,7 @@ def read_design(folder: Path) -> Design:
             raise ValueError
         return Design(
             run=record["run"],
-            notes=place(record["notes"]),
+            notes=as_location(record["notes"]),
             columns=LabelledNotesSettings.model_validate(record["columns"]),
             fingerprint=record["fingerprint"],
             sizes=record["sizes"],

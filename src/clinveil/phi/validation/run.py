@@ -321,7 +321,7 @@ review/        the reviewers' decisions, one file each, without note text
 recall.json    recall from these, after clinveil validate --marked OUT/review/first.jsonl OUT
 """
 _FILES = frozenset({"stages", FINDINGS, REPORT, RECALL, DESIGN})
-KIND = FolderKind("folder of clinveil validate", own=_FILES, notes={"README.txt": README})
+KIND = FolderKind("folder of clinveil validate", outputs=_FILES, notes={"README.txt": README})
 
 
 @dataclass(frozen=True)

@@ -326,7 +326,7 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
                     seed=job.seeds["training"],
                     workers=job.settings.workers,
                     scratch=job.folder.work,
-                    over=job.notes_executor,
+                    executor=job.notes_executor,
                     on_epoch=on_epoch,
                 )
             )

@@ -230,7 +230,7 @@ def audit_of(
 def train_audits(
     store: Store,
     audits: Sequence[LeaveOutAudit],
-    over: Map,
+    executor: Map,
     say: Say,
     *,
     workers: int,
@@ -256,7 +256,7 @@ def train_audits(
         each = f"{tokens:,.0f} tokens a second and {seconds:,.0f} s each"
         say(f"{len(networks)} models of {each}: about {hours:.2g} hours")
         refuse_too_long(hours, most_hours)
-    perform_all(store, models, over, say)
+    perform_all(store, models, executor, say)
 
 
 def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
@@ -431,12 +431,12 @@ def audit_notes(
     out: Path,
     say: Say,
     *,
-    over: Map | None = None,
+    executor: Map | None = None,
 ) -> list[Finding]:
     """Select units, train missing models, compare; writes `units-*.csv` (numbers only) to `out`.
 
     Args:
-        over: how tasks are distributed (default: one process per worker).
+        executor: how tasks are distributed (default: one process per worker).
 
     Raises:
         InputError, UsageError: as in the steps; completed steps are kept.
@@ -448,10 +448,12 @@ def audit_notes(
         f"{len(data.encoded)} notes, {data.encoded.ids.size:,} tokens, {data.vocabulary.size:,} in"
         " the vocabulary"
     )
-    over = over or processes(settings.workers, ahead=AHEAD)
+    executor = executor or processes(settings.workers, ahead=AHEAD)
     words = data.encoded.ids.size if settings.from_text else 0
     audit = audit_of(data.save(store.root), settings, seed=seed, words=words)
-    train_audits(store, [audit], over, say, workers=settings.workers, most_hours=settings.max_hours)
+    train_audits(
+        store, [audit], executor, say, workers=settings.workers, most_hours=settings.max_hours
+    )
     found: list[Finding] = []
     for text in (False, True) if settings.from_text else (False,):
         compared = compare(store, audit, np.random.default_rng(seed), text=text)

@@ -130,10 +130,10 @@ def leave_out(
     )
 
 
-def _differences(one: NDArray[np.floating[Any]], other: NDArray[np.floating[Any]]) -> Doubles:
-    if one.shape != other.shape:
+def _differences(first: NDArray[np.floating[Any]], other: NDArray[np.floating[Any]]) -> Doubles:
+    if first.shape != other.shape:
         raise ValueError("two models scored different words")
-    difference = one.astype(np.float64) - other.astype(np.float64)
+    difference = first.astype(np.float64) - other.astype(np.float64)
     if not np.isfinite(difference).all():
         raise InputError("a model gives a word zero probability")
     return difference
@@ -145,40 +145,40 @@ def _others(matrix: Doubles) -> Doubles:
 
 
 def findings(
-    measured: LeaveOut, rng: Generator, detail: Mapping[str, Any] | None = None
+    audit: LeaveOut, rng: Generator, detail: Mapping[str, Any] | None = None
 ) -> list[Finding]:
     """Return `attack.pdtp`, `attack.pdtp_gap` (mean log-likelihood gap; control: the placebo) and
     `attack.pdtp_sign`.
 
     `detail` is added to every finding, for example the mode and the model.
     """
-    n = len(measured.signed)
-    reseeds = len(measured.reseeded)
+    n = len(audit.signed)
+    reseeds = len(audit.reseeded)
     floor = {
         "reseeds": reseeds,
-        "reseed_floor": float(measured.reseeded.mean()) if reseeds else None,
+        "reseed_floor": float(audit.reseeded.mean()) if reseeds else None,
     }
     shared = {**(detail or {}), **floor, "units": n}
-    positive = measured.signed > 0
+    positive = audit.signed > 0
     return [
         mean_finding(
             "attack.pdtp",
-            measured.scores,
+            audit.scores,
             {**shared, "scale": "nats"},
             source=SOURCE,
-            control=float(measured.placebos.mean()),
+            control=float(audit.placebos.mean()),
             control_is=PLACEBO_UNIT,
         ),
         mean_finding(
             "attack.pdtp_gap",
-            measured.own_gaps,
+            audit.own_gaps,
             {**shared, "scale": "nats per token"},
             source=SOURCE,
             chance=0.0,
             chance_is=NO_EFFECT,
-            control=float(_others(measured.gaps).mean()),
+            control=float(_others(audit.gaps).mean()),
             control_is=PLACEBO_UNIT,
-            p=flipped_p(above_floors(measured.gaps), rng) if n > 2 else None,
+            p=flipped_p(above_floors(audit.gaps), rng) if n > 2 else None,
         ),
         proportion(
             "attack.pdtp_sign",
@@ -194,13 +194,13 @@ def findings(
     ]
 
 
-def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
+def reseed_floor(audit: LeaveOut, detail: Mapping[str, Any]) -> Finding:
     """Return `attack.pdtp_reseed_floor`: the score between models that differ only in their seed.
 
     It varies more by seed than by patient, and seeds are few: no interval, but the smallest and
     largest in the detail.
     """
-    by_seed = measured.reseeded.mean(axis=1)
+    by_seed = audit.reseeded.mean(axis=1)
     least = float(by_seed.min())
     largest = float(by_seed.max())
     n = len(by_seed)
@@ -210,7 +210,7 @@ def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
     return Finding(
         "attack.pdtp_reseed_floor",
         float(by_seed.mean()),
-        len(measured.signed),
+        len(audit.signed),
         source=SOURCE,
         detail=more,
         unit="audited units",
@@ -276,7 +276,7 @@ def cross_fit(seeds: Sequence[Sequence[UnitLogs]]) -> Effects:
     return Effects(matrix, len(seeds))
 
 
-def effects_on(logs: Doubles, own: int) -> Doubles:
+def effects_on(logs: Doubles, unit: int) -> Doubles:
     """Return the effect of each model's left-out unit on one unit's words, (n_models,); NaN without
     a comparison.
 
@@ -284,16 +284,16 @@ def effects_on(logs: Doubles, own: int) -> Doubles:
     one.
 
     Args:
-        logs: (n_seeds, n_models, n_words) of that unit's words. own: index of the model without the
-            unit itself.
+        logs: (n_seeds, n_models, n_words) of that unit's words.
+        unit: index of the model without the unit itself.
     """
     n_seeds, n, _ = logs.shape
-    others = logs.sum(axis=1) - logs[:, own]
+    others = logs.sum(axis=1) - logs[:, unit]
     found = np.full(n, np.nan)
     for i in range(n):
-        left = n - 1 if i == own else n - 2
+        left = n - 1 if i == unit else n - 2
         if left:
-            mean = (others if i == own else others - logs[:, i]) / left
+            mean = (others if i == unit else others - logs[:, i]) / left
             found[i] = np.mean([_held_out(mean - logs[:, i], s) for s in range(n_seeds)])
     return found
 
