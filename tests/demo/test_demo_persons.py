@@ -16,25 +16,25 @@ from clinveil.corpus.demo import places
 from clinveil.corpus.demo.grammar import Phi
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.notes import patient_notes
-from clinveil.corpus.demo.persons import COMPANIONS, YEAR, Person, life, make_person, uniforms
+from clinveil.corpus.demo.persons import COMPANIONS, YEAR, DemoPerson, life, make_person, uniforms
 
 
 @pytest.fixture(scope="module")
-def persons() -> list[Person]:
+def persons() -> list[DemoPerson]:
     return [make_person(13, index, uniforms(13, 1, index)) for index in range(1000)]
 
 
-def age(person: Person) -> int:
+def age(person: DemoPerson) -> int:
     return int((person.visits[0] - person.born) / YEAR)
 
 
-def test_diagnoses_suit_sex_and_age(persons: list[Person]):
+def test_diagnoses_suit_sex_and_age(persons: list[DemoPerson]):
     for person in persons:
         assert all(c.diagnosis.suits(person.sex, age(person)) for c in person.courses)
         assert [c.diagnosis.code for c in person.courses] == list(person.patient.codes)
 
 
-def test_sexes_and_ages_are_mixed(persons: list[Person]):
+def test_sexes_and_ages_are_mixed(persons: list[DemoPerson]):
     assert 0.5 < np.mean([person.sex == "F" for person in persons]) < 0.65
     ages = [age(person) for person in persons]
     assert min(ages) >= 18
@@ -42,7 +42,7 @@ def test_sexes_and_ages_are_mixed(persons: list[Person]):
     assert 45 < np.mean(ages) < 65
 
 
-def test_diagnoses_of_one_group_keep_company(persons: list[Person]):
+def test_diagnoses_of_one_group_keep_company(persons: list[DemoPerson]):
     # Observed pairs of one group beside the same with second diagnoses dealt anew among patients.
     pairs = [
         (p.courses[0].diagnosis.group, p.courses[1].diagnosis.group)
@@ -54,7 +54,7 @@ def test_diagnoses_of_one_group_keep_company(persons: list[Person]):
     assert np.mean(first == second) > 2 * np.mean(first == shuffled)
 
 
-def test_a_course_keeps_its_drug_and_changes_to_another(persons: list[Person]):
+def test_a_course_keeps_its_drug_and_changes_to_another(persons: list[DemoPerson]):
     rules = language().rules
     for person in persons[:200]:
         for course in person.courses:
@@ -66,20 +66,20 @@ def test_a_course_keeps_its_drug_and_changes_to_another(persons: list[Person]):
             assert course.side in ("left", "right")
 
 
-def test_visits_rise_with_gaps_of_weeks_to_months(persons: list[Person]):
+def test_visits_rise_with_gaps_of_weeks_to_months(persons: list[DemoPerson]):
     gaps = [b - a for person in persons for a, b in pairwise(person.visits)]
     assert min(gaps) >= 14
     assert max(gaps) <= 214
 
 
-def test_patient_ids_and_record_numbers_are_unique(persons: list[Person]):
+def test_patient_ids_and_record_numbers_are_unique(persons: list[DemoPerson]):
     assert len({p.patient.patient_id for p in persons}) == len(persons)
     assert len({"".join(filter(str.isdigit, p.patient.record_numbers[0])) for p in persons}) == len(
         persons
     )
 
 
-def test_the_feed_is_complete(persons: list[Person]):
+def test_the_feed_is_complete(persons: list[DemoPerson]):
     for person in persons:
         patient = person.patient
         assert all(
@@ -95,7 +95,7 @@ def test_the_feed_is_complete(persons: list[Person]):
         assert person.middle == bool(person.fields["middle"].text)
 
 
-def test_consultants_belong_to_the_clinic(persons: list[Person]):
+def test_consultants_belong_to_the_clinic(persons: list[DemoPerson]):
     by_clinic: dict[str, set[str]] = defaultdict(set)
     for person in persons:
         for course in person.courses:
@@ -171,7 +171,7 @@ def test_towns_have_a_state_a_postal_and_an_area_code():
     assert all(len(t.state) == 2 and len(t.postal) == 3 and len(t.area) == 3 for t in towns)
 
 
-def test_fields_are_phi_of_their_label(persons: list[Person]):
+def test_fields_are_phi_of_their_label(persons: list[DemoPerson]):
     fields = persons[0].fields
     labels = {slot: entry.label for slot, entry in fields.items() if isinstance(entry, Phi)}
     assert labels["full"] == labels["nurse"] == labels["partner_name"] == "NAME"
@@ -179,7 +179,7 @@ def test_fields_are_phi_of_their_label(persons: list[Person]):
     assert "state" not in labels
 
 
-def test_repr_gives_no_name_away(persons: list[Person]):
+def test_repr_gives_no_name_away(persons: list[DemoPerson]):
     for person in persons[:50]:
         assert person.patient.name[-1] not in repr(person)
         assert person.patient.phones[0] not in repr(person)

@@ -24,8 +24,8 @@ from clinveil.lexicons.words import vocabulary
 from clinveil.utility.deidentification.grid import (
     BANDS,
     CLASSES,
+    GridPerson,
     NameList,
-    Person,
     contexts,
     grid_notes,
     name_lists,
@@ -50,8 +50,8 @@ def test_every_context_holds_an_identifier_and_none_stands_twice():
 def test_gold_spans_are_where_the_names_are():
     text, gold = write(
         "Mr. «{Family}, {Given} {G}» ({he|she}), «EMAIL|{g}.{family2}@x.example», «{FAMILY}»",
-        Person("José", "O'Neill", "male"),
-        Person("Ana", "Núñez", "male"),
+        GridPerson("José", "O'Neill", "male"),
+        GridPerson("Ana", "Núñez", "male"),
     )
     assert [text[s.start : s.end] for s in gold] == [
         "O'Neill, José J",
@@ -64,7 +64,7 @@ def test_gold_spans_are_where_the_names_are():
 
 @pytest.mark.parametrize("case", ["lower", "upper"])
 def test_a_note_may_change_its_length_with_its_case(case):
-    person = Person("İpek", "Groß", "female")  # both letters become two
+    person = GridPerson("İpek", "Groß", "female")  # both letters become two
     text, gold = write("Ms. «{Given}» «{Family}».", person, person, case)
     change = str.lower if case == "lower" else str.upper
     assert text == change("Ms. İpek Groß.")

@@ -16,13 +16,13 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.utility.classifiers import (
     Classifier,
     Predictions,
-    Side,
+    TrainTestTexts,
     classifiers,
     grams,
     predict,
 )
 from clinveil.utility.evaluations import classification as room
-from clinveil.utility.labelled import Labelled, parts_of
+from clinveil.utility.labelled import ClassifiedNotes, parts_of
 from clinveil.utility.scores import score
 
 MODELS = ("lr", "svm", "tfidf-lr")
@@ -48,7 +48,9 @@ def labelled(n=180, several=False, seed=0):
         ]
         texts.append(" ".join(rng.permutation([*own, *rng.choice(SHARED, 10)])))
     ids = [f"n{i}" for i in range(n)]
-    return Labelled(ids, ids, texts, classes, table if several else targets, {"label": "organ"})
+    return ClassifiedNotes(
+        ids, ids, texts, classes, table if several else targets, {"label": "organ"}
+    )
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -92,7 +94,7 @@ def test_transfers_use_the_side_that_they_are_told():
         for k, w in enumerate(OWN[name])
     }
     swapped = [" ".join(swap.get(word, word) for word in text.split()) for text in notes.texts]
-    found = predict("lr", notes, parts, 1, Side(notes.texts, swapped))
+    found = predict("lr", notes, parts, 1, TrainTestTexts(notes.texts, swapped))
     assert score("accuracy", (notes.targets[parts.test] + 1) % 3, found.test) > 0.9
 
 
@@ -103,7 +105,7 @@ def test_the_test_notes_text_is_never_learnt_from():
         text if i not in set(parts.test.tolist()) else "nothing of this"
         for i, text in enumerate(notes.texts)
     ]
-    one = predict("lr", notes, parts, 1, Side(other, notes.texts))
+    one = predict("lr", notes, parts, 1, TrainTestTexts(other, notes.texts))
     assert np.array_equal(one.test, predict("lr", notes, parts, 1).test)
 
 
@@ -151,7 +153,7 @@ def test_texts_without_words_cannot_be_learnt_from():
     notes = labelled(60)
     parts = parts_of(notes, np.random.default_rng(1))
     with pytest.raises(InputError, match="no word occurs in two notes"):
-        predict("lr", notes, parts, 1, Side(["1 2 3"] * 60, notes.texts))
+        predict("lr", notes, parts, 1, TrainTestTexts(["1 2 3"] * 60, notes.texts))
 
 
 def test_original_against_itself_is_a_difference_of_exactly_nought():

@@ -14,7 +14,7 @@ from clinveil.vectors.algorithm import Notes
 from clinveil.vectors.algorithms.glove import (
     PAIR,
     Glove,
-    Rule,
+    GloveUpdate,
     descend,
     new_parameters,
     training_pairs,
@@ -87,7 +87,7 @@ def test_the_step_follows_the_gradient_by_finite_differences(variant):
         left, right = sides(rng, 4, 6, variant)
         pair = some_pairs(rng, 4, 40, distinct=True)[:1]
         before = [p.astype(np.float64) for p in ((left,) if left is right else (left, right))]
-        tiny = Rule(np.float32(1e-3), np.float32(1), np.float32(np.inf))
+        tiny = GloveUpdate(np.float32(1e-3), np.float32(1), np.float32(np.inf))
         descend(pair, np.zeros(1, np.int32), left, right, tiny)
         for place, (old, new) in enumerate(zip(before, (left, right), strict=False)):
             for where in np.ndindex(old[:, 0].shape):

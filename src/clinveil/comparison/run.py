@@ -22,7 +22,7 @@ from clinveil.core.files import (
 )
 from clinveil.core.finding import Finding
 from clinveil.core.locations import Location
-from clinveil.core.runfolder import Kind, fingerprint, run_folder, run_hash
+from clinveil.core.runfolder import FolderKind, fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.core.types import Say
@@ -45,7 +45,9 @@ runs/ holds a run for each release that was compared, made with a public seed, s
 undo it. Table, page and findings describe how well attacks on these notes work.
 """
 _OUTPUT = {RUNS, TABLE, FINDINGS, PAGE}
-_KIND = Kind("comparison", notes={MARK: SECRET}, known=lambda ours, rest: ours and rest <= _OUTPUT)
+_KIND = FolderKind(
+    "comparison", notes={MARK: SECRET}, known=lambda ours, rest: ours and rest <= _OUTPUT
+)
 FEWEST = 2  # patients with a public text
 SEED_GATE = "no test seed"  # always fails in a comparison
 

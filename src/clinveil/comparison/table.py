@@ -13,7 +13,7 @@ from typing import NamedTuple
 from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
 
-from clinveil.attacks.threats import Holding, Row, Target, above_chance, adversary_table
+from clinveil.attacks.threats import AdversaryRow, Holding, Target, above_chance, adversary_table
 from clinveil.comparison.run import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding, write_findings
@@ -266,7 +266,7 @@ def _risk_column(
 
 
 def _strongest_target(
-    attacks: Sequence[Row],
+    attacks: Sequence[AdversaryRow],
     cells: Sequence[tuple[Holding, Sequence[Target]]],
     targets: Sequence[Target],
 ) -> Target:
@@ -283,7 +283,7 @@ def _strongest_target(
     return targets[0] if top is None or top.target is None else top.target
 
 
-def _risk(row: Row | None) -> str:
+def _risk(row: AdversaryRow | None) -> str:
     """Return success and chance, or a mark for the figure of a weaker adversary."""
     if row is None or row.value is None:
         return NONE

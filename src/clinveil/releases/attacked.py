@@ -22,7 +22,7 @@ from clinveil.corpus.corpus import Corpus, MemoryCorpus
 from clinveil.corpus.held_out import TABLE, HeldOutPatients
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.earlier.vault import damaged, read_manifest, settings_of, vault_table
@@ -96,7 +96,7 @@ def _treated(
     workers: int,
 ) -> MemoryCorpus:
     """Return the notes as they entered the channel."""
-    deidentifier = Deidentifier.of(settings.identifiers, key, patients=known)
+    deidentifier = NoteDeidentifier.of(settings.identifiers, key, patients=known)
     executor = processes(workers)
     results = deidentify_corpus(corpus, deidentifier, executor, apart=held_out.patients)
     return MemoryCorpus(tuple(result.batch for result in results))

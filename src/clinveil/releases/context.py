@@ -18,7 +18,7 @@ from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.residue import ResidueTally
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.releases.earlier.ledger import Earlier, Entry, NoteHashes
 from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.outcome import RunPaths
@@ -144,11 +144,11 @@ class ReleaseContext(PreparedInput):
             self.released.refuse(notes, again=self.settings.again)
         return notes
 
-    def deidentifier(self, index: NameIndex | None = None) -> Deidentifier | None:
+    def deidentifier(self, index: NameIndex | None = None) -> NoteDeidentifier | None:
         """Return the deidentifier, with an index of names from other notes; None with
         `phi=false`.
         """
         if not self.settings.phi:
             return None
-        engine = Deidentifier.of(self.settings.identifiers, self.key, patients=self.known)
+        engine = NoteDeidentifier.of(self.settings.identifiers, self.key, patients=self.known)
         return engine if index is None else engine.with_finder(engine.finder.with_context(index))

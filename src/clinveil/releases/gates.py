@@ -210,8 +210,8 @@ def residue_gates(tally: ResidueTally, limit: float) -> list[Gate]:
     return [
         gate(
             "residue",
-            passed=tally.found <= most,
-            value=tally.found,
+            passed=tally.notes_with_residues <= most,
+            value=tally.notes_with_residues,
             threshold=most,
             fill=fill,
             power=power,

@@ -14,7 +14,7 @@ from pathlib import Path
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_text, refuse_existing, refuse_nested, remove
 from clinveil.core.finding import Finding, write_findings
-from clinveil.core.runfolder import Kind, RunFolder
+from clinveil.core.runfolder import FolderKind, RunFolder
 from clinveil.corpus.held_out import TABLE
 from clinveil.phi.treatment.records import RESIDUES
 from clinveil.releases.earlier.ledger import IN_VAULT
@@ -46,7 +46,7 @@ _MADE += (
     SAMPLE,
 )
 _MADE += (TABLE, "model", "training.safetensors")
-KIND = Kind(
+KIND = FolderKind(
     what="release run",
     vault="vault",
     own=frozenset(f"vault/{name}" for name in _MADE),

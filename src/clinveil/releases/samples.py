@@ -10,12 +10,12 @@ from heapq import nsmallest
 
 from numpy.random import Generator
 
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import TEXT, Corpus, Note, memory_corpus, rows
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
 
 # notes shown, and characters shown of each
@@ -42,7 +42,7 @@ class SampledNote:
 
 
 def sources(
-    corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, size: int = SAMPLED
+    corpus: Corpus, rng: Generator, deidentifier: NoteDeidentifier | None, size: int = SAMPLED
 ) -> list[SampledNote]:
     """Draw a simple random sample of notes (reservoir) and treat them as in the run."""
     chosen: list[Note] = []
@@ -69,7 +69,7 @@ def sources(
     return sample
 
 
-def aligned(notes: Sequence[SampledNote], obfuscator: Obfuscator) -> list[AlignedNote]:
+def aligned(notes: Sequence[SampledNote], obfuscator: WordObfuscator) -> list[AlignedNote]:
     """Apply the channel as in the release (same key, same draws) and align source and output."""
     if not notes:
         return []

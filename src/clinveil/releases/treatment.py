@@ -21,10 +21,10 @@ from clinveil.corpus.open import AS_BATCHES, PartedCorpus, open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
+from clinveil.phi.treatment.part_passes import DeidentifierRecipe, PartTask, detect_parts
 from clinveil.phi.treatment.passes import deidentify_corpus
-from clinveil.phi.treatment.records import NO_PATIENT_LIST, RESIDUES, Counts, write_residues
+from clinveil.phi.treatment.records import NO_PATIENT_LIST, RESIDUES, RunCounts, write_residues
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import TableWriter
 from clinveil.scale.executor import opened_for
@@ -71,8 +71,8 @@ def treated(job: ReleaseContext, *, placeholders: bool = False) -> TreatedNotes:
         return _treat(job, deidentifier.with_placeholders() if placeholders else deidentifier)
 
 
-def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> TreatedNotes:
-    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+def _treat(job: ReleaseContext, deidentifier: NoteDeidentifier) -> TreatedNotes:
+    counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     indexes = list[NameIndex]()
     path = private_folder(job.folder.work / "protected") / "0.parquet"
     with (
@@ -101,19 +101,21 @@ def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> TreatedNotes:
     )
 
 
-def recipe(job: ReleaseContext) -> Recipe:
+def recipe(job: ReleaseContext) -> DeidentifierRecipe:
     """Return what detection in part files depends on."""
-    return Recipe.of(Deidentifier.of, job.settings.identifiers, job.folder.vault / KEY)
+    return DeidentifierRecipe.of(
+        NoteDeidentifier.of, job.settings.identifiers, job.folder.vault / KEY
+    )
 
 
 def _with_placeholders(
     settings: PhiSettings, key: Key, *, patients: Mapping[str, Patient] | None
-) -> Deidentifier:
-    return Deidentifier.of(settings, key, patients=patients).with_placeholders()
+) -> NoteDeidentifier:
+    return NoteDeidentifier.of(settings, key, patients=patients).with_placeholders()
 
 
 def _treat_parts(
-    job: ReleaseContext, corpus: PartedCorpus, deidentifier: Deidentifier, *, placeholders: bool
+    job: ReleaseContext, corpus: PartedCorpus, deidentifier: NoteDeidentifier, *, placeholders: bool
 ) -> TreatedNotes:
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
     store = Store(job.folder.vault / TASKS)
@@ -133,7 +135,7 @@ def _treat_parts(
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
-    total = Counts(deidentifier.policy, deidentifier.patients.keys())
+    total = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     with (job.folder.vault / RESIDUES).open("w", encoding="utf-8") as residues:
         parts_done = zip(items, each(job.executor, _treat_part, items), strict=True)
         for (_, path), counts in track(
@@ -151,9 +153,9 @@ def _treat_parts(
     )
 
 
-def _treat_part(item: tuple[PartTask, Path]) -> Counts:
+def _treat_part(item: tuple[PartTask, Path]) -> RunCounts:
     work, path = item
-    counts = Counts(work.recipe().policy, work.recipe().patients.keys())
+    counts = RunCounts(work.recipe().policy, work.recipe().patients.keys())
     with TableWriter(path) as table, _residues_of(path).open("w", encoding="utf-8") as residues:
         for done in work.treated():
             counts.add(done)
@@ -167,7 +169,7 @@ def _residues_of(part: Path) -> Path:
     return part.with_name(f".{part.name}.{RESIDUES}")
 
 
-def _report(job: ReleaseContext, counts: Counts) -> None:
+def _report(job: ReleaseContext, counts: RunCounts) -> None:
     """Keep counts for gate and report, and print what the patient list and the second check leave
     open.
     """

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from clinveil.channel.apply import ObfuscatedBatch, Obfuscator
+from clinveil.channel.apply import ObfuscatedBatch, WordObfuscator
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import channel_digest, load_channel
 from clinveil.channel.policy import PLAIN, WritingPolicy
@@ -144,7 +144,7 @@ def write_notes(
         suffix = job.corpus.suffix
         path = folder.staging / f"{NOTES}{suffix}"
         target = Target(path, folder.vault, folder.work, columns, suffix)
-        obfuscator = None if channel is None else Obfuscator(channel, job.key)
+        obfuscator = None if channel is None else WordObfuscator(channel, job.key)
         with opened_for(job.settings.executor, job.settings.workers, threaded=True) as over:
             results = track(
                 _results(entered, obfuscator, over),
@@ -167,7 +167,7 @@ def write_notes(
 
 
 def _results(
-    entered: Corpus, obfuscator: Obfuscator | None, executor: Map = serial
+    entered: Corpus, obfuscator: WordObfuscator | None, executor: Map = serial
 ) -> Iterator[ObfuscatedBatch]:
     """Yield the notes as they are released; unchanged without an obfuscator."""
     if obfuscator is None:
@@ -232,9 +232,11 @@ class WritePart:
 
 
 @lru_cache(maxsize=1)
-def _obfuscator(vault: Path, policy: WritingPolicy, channel: str, commitment: str) -> Obfuscator:
+def _obfuscator(
+    vault: Path, policy: WritingPolicy, channel: str, commitment: str
+) -> WordObfuscator:
     """Load the obfuscator once per process; the digests are part of the cache key."""
-    return Obfuscator(load_channel(vault / "channel", policy), Key.load(vault / KEY))
+    return WordObfuscator(load_channel(vault / "channel", policy), Key.load(vault / KEY))
 
 
 def _write_parts(

@@ -276,7 +276,7 @@ def table(record: ReleaseRecord) -> Table:
     return Table(tuple(LABELS[holding] for holding in holdings), tuple(lines), each_once)
 
 
-def _cell(holding: Holding, entry: threats.Row | None) -> Cell:
+def _cell(holding: Holding, entry: threats.AdversaryRow | None) -> Cell:
     label = LABELS[holding]
     if entry is None or entry.finding is None:
         return Cell(label, gated=entry is not None and entry.gated, why=entry.why if entry else "")

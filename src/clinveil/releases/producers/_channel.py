@@ -12,7 +12,7 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Context
 from clinveil.attacks.channel.inversion import Inversion, single_names
 from clinveil.attacks.threats import TARGETS, Target
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
@@ -295,7 +295,7 @@ class ChannelProduct(SourcedProduct):
         sample = sources(
             seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index)
         )
-        return aligned(sample, Obfuscator(self.channel, self.job.key))
+        return aligned(sample, WordObfuscator(self.channel, self.job.key))
 
 
 def words_of_files(text: Path) -> int:
