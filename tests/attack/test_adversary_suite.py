@@ -10,7 +10,7 @@ from clinveil.attacks.adversary import adversaries
 from clinveil.attacks.attack import Context
 from clinveil.attacks.channel._view import adversary_views, aligned, halves
 from clinveil.attacks.channel.adversary_suite import AdversarySuite
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
@@ -61,7 +61,7 @@ def context(tmp_path, seed=0, patients=12, k=4, length=60):
     entered = memory_corpus(language(rng, patients, length=length))
     counts = count_words(entered, tmp_path)
     channel = channel_over(list(counts.words), rng, k)
-    made = [Obfuscator(channel, Key.from_seed(seed))(batch) for batch in entered.batches()]
+    made = [WordObfuscator(channel, Key.from_seed(seed))(batch) for batch in entered.batches()]
     released = MemoryCorpus(tuple(one.batch for one in made))
     known = {
         "entered": entered,

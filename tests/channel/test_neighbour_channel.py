@@ -12,7 +12,7 @@ from channel_cases import (
     texts_of,
 )
 
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.channel import Channel
 from clinveil.channel.neighbour_channel import (
     common_pool,
@@ -37,7 +37,7 @@ def bounds(request):
 
 
 def released(channel: Channel, key: Key = KEY, rows: int = 100, order: int = 1) -> list[str]:
-    obfuscator = Obfuscator(channel, key)
+    obfuscator = WordObfuscator(channel, key)
     notes = NOTES[::order]
     return [
         text

@@ -17,20 +17,20 @@ from clinveil.core.spans import LABELS, Span, splice
 from clinveil.core.tokens import words
 from clinveil.corpus.demo import demo_codes
 from clinveil.corpus.demo.language import language
-from clinveil.corpus.demo.notes import Note
+from clinveil.corpus.demo.notes import DemoNote
 from clinveil.corpus.demo.persons import make_person, uniforms
 from clinveil.corpus.people import Patient
 
-People = list[tuple[Patient, list[Note]]]
+People = list[tuple[Patient, list[DemoNote]]]
 
 
-def test_spans_are_sorted_disjoint_and_inside(demo_written: list[Note]):
+def test_spans_are_sorted_disjoint_and_inside(demo_written: list[DemoNote]):
     for note in demo_written:
         places = [Span(*mark) for mark in note.marks]
         assert splice(note.text, places, [note.text[s.start : s.end] for s in places]) == note.text
 
 
-def test_every_label_occurs(demo_written: list[Note]):
+def test_every_label_occurs(demo_written: list[DemoNote]):
     found = Counter(mark.label for note in demo_written for mark in note.marks)
     assert set(found) == set(LABELS)
     assert min(found.values()) >= 5
@@ -53,7 +53,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("label", SHAPES)
-def test_spans_hold_what_their_label_says(label: str, demo_written: list[Note]):
+def test_spans_hold_what_their_label_says(label: str, demo_written: list[DemoNote]):
     texts = [n.text[m.start : m.end] for n in demo_written for m in n.marks if m.label == label]
     assert all(re.fullmatch(SHAPES[label], text) for text in texts)
 
@@ -116,7 +116,7 @@ def test_codes_are_those_of_the_patient_and_are_spoken_of(demo_people: People):
     assert missed <= 0.005 * spoken  # a slip of the pen may hide one
 
 
-def dates_of(note: Note, before: str) -> list[str]:
+def dates_of(note: DemoNote, before: str) -> list[str]:
     return re.findall(rf"{before}:? (\d{{4}}-\d\d-\d\d)", note.text)
 
 
@@ -149,14 +149,14 @@ def test_ages_agree_with_birth_and_visit(demo_people: People):
     assert checked > 30
 
 
-def test_ages_over_89_are_phi_and_younger_are_not(demo_written: list[Note]):
+def test_ages_over_89_are_phi_and_younger_are_not(demo_written: list[DemoNote]):
     for note in demo_written:
         for match in re.finditer(r"\b(\d{2,3})(?=-year-old)", note.text):
             marked = any(m.label == "AGE" and (m.start, m.end) == match.span() for m in note.marks)
             assert marked == (int(match[1]) >= 90)
 
 
-def test_the_vocabulary_is_several_thousand_words(demo_written: list[Note]):
+def test_the_vocabulary_is_several_thousand_words(demo_written: list[DemoNote]):
     counts = Counter(word for note in demo_written for word in words(note.text))
     assert len(counts) > 6000
     # Zipf: the logarithm of the count falls with that of the rank, with a slope near -1.
@@ -176,7 +176,7 @@ def test_prevalence_of_codes_is_zipf_like():
     assert -1.3 < slope < -0.5
 
 
-def test_eponyms_outside_names_are_not_marked(demo_written: list[Note]):
+def test_eponyms_outside_names_are_not_marked(demo_written: list[DemoNote]):
     for note in demo_written:
         for match in re.finditer(
             r"Foley(?= catheter)|Murphy(?= sign)|Parkinson(?= disease)", note.text

@@ -7,32 +7,32 @@ from __future__ import annotations
 import pytest
 
 from clinveil.corpus.demo.grammar import Phi
-from clinveil.corpus.demo.persons import YEAR, Person, make_person, uniforms
+from clinveil.corpus.demo.persons import YEAR, DemoPerson, make_person, uniforms
 
 
 @pytest.fixture(scope="module")
-def persons() -> list[Person]:
+def persons() -> list[DemoPerson]:
     return [make_person(13, index, uniforms(13, 1, index)) for index in range(1000)]
 
 
-def age(person: Person) -> int:
+def age(person: DemoPerson) -> int:
     return int((person.visits[0] - person.born) / YEAR)
 
 
-def test_diagnoses_suit_sex_and_age(persons: list[Person]):
+def test_diagnoses_suit_sex_and_age(persons: list[DemoPerson]):
     for person in persons:
         assert all(c.diagnosis.suits(person.sex, age(person)) for c in person.courses)
         assert [c.diagnosis.code for c in person.courses] == list(person.patient.codes)
 
 
-def test_patient_ids_and_record_numbers_are_unique(persons: list[Person]):
+def test_patient_ids_and_record_numbers_are_unique(persons: list[DemoPerson]):
     assert len({p.patient.patient_id for p in persons}) == len(persons)
     assert len({"".join(filter(str.isdigit, p.patient.record_numbers[0])) for p in persons}) == len(
         persons
     )
 
 
-def test_the_feed_is_complete(persons: list[Person]):
+def test_the_feed_is_complete(persons: list[DemoPerson]):
     for person in persons:
         patient = person.patient
         assert all(
@@ -48,7 +48,7 @@ def test_the_feed_is_complete(persons: list[Person]):
         assert person.middle == bool(person.fields["middle"].text)
 
 
-def test_fields_are_phi_of_their_label(persons: list[Person]):
+def test_fields_are_phi_of_their_label(persons: list[DemoPerson]):
     fields = persons[0].fields
     labels = {slot: entry.label for slot, entry in fields.items() if isinstance(entry, Phi)}
     assert labels["full"] == labels["nurse"] == labels["partner_name"] == "NAME"
@@ -56,7 +56,7 @@ def test_fields_are_phi_of_their_label(persons: list[Person]):
     assert "state" not in labels
 
 
-def test_repr_gives_no_name_away(persons: list[Person]):
+def test_repr_gives_no_name_away(persons: list[DemoPerson]):
     for person in persons[:50]:
         assert person.patient.name[-1] not in repr(person)
         assert person.patient.phones[0] not in repr(person)

@@ -176,7 +176,8 @@ def test_flags_named_in_the_documents_exist(capsys, monkeypatch):
         "--network",
         "--user",
         "--no-deps",
-    }  # of pip and docker
+        "--recursive",
+    }  # of pip, docker and aws
     assert mentioned <= known | elsewhere, mentioned - known
 
 

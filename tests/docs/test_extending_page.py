@@ -81,7 +81,10 @@ def test_a_release_is_measured_by_the_attack_and_the_report_has_its_text(desk):
     )
     page = desk / "out" / "vault" / "report.html"
     assert page.exists(), output
-    assert "Notes with unchanged first words" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "Notes with unchanged first words" in text
+    assert "How many released notes begin with the words of their source?" in text
+    assert "the note can be found in the release" in text
 
 
 @pytest.mark.slow

@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from clinveil.attacks.models.leaveout.data import audit_folder
 from clinveil.cli.groups import COMMANDS, Group
 from clinveil.cli.main import main
 from clinveil.releases import pipeline
-from clinveil.scale.tasks import study_folder
 
 SMALL = ["--set", "dim=8", "--set", "epochs=1", "--set", "workers=1"]
 # What stands between the command's name and `--force`; OUT is the folder in question.
@@ -183,11 +183,11 @@ def test_a_file_is_not_replaced_by_a_folder(desk, tmp_path):
     assert (tmp_path / "out").read_text() == "mine"
 
 
-def test_a_study_keeps_what_is_none_of_its_tasks(tmp_path):
-    out = tmp_path / "study"
-    with study_folder(out) as store:
+def test_an_audit_keeps_what_is_none_of_its_tasks(tmp_path):
+    out = tmp_path / "audit"
+    with audit_folder(out, {}) as store:
         (store.root / ("0" * 32)).mkdir()
     (out / "mine.txt").write_text("mine")
-    with study_folder(out, force=True) as store:
+    with audit_folder(out, {}, force=True) as store:
         assert list(store.root.iterdir()) == []
     assert (out / "mine.txt").read_text() == "mine"

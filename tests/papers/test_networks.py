@@ -16,7 +16,7 @@ from papers.jamia_2020.training import TextNetwork  # noqa: E402
 
 from clinveil import Vectors  # noqa: E402
 from clinveil.utility.classifiers import predict  # noqa: E402
-from clinveil.utility.labelled import Labelled, parts_of  # noqa: E402
+from clinveil.utility.labelled import ClassifiedNotes, parts_of  # noqa: E402
 from clinveil.utility.scores import score  # noqa: E402
 
 MODELS = ("cnn", "cnn-attention", "lstm", "lstm-attention")
@@ -122,7 +122,7 @@ def organ_notes(n, *, several=False):
         texts.append(" ".join(rng.permutation([*signs, *rng.choice(OTHER_WORDS, 10)])))
     ids = [f"n{i}" for i in range(n)]
     targets = table if several else classes
-    return Labelled(ids, ids, texts, tuple(ORGAN_WORDS), targets, {"label": "organ"})
+    return ClassifiedNotes(ids, ids, texts, tuple(ORGAN_WORDS), targets, {"label": "organ"})
 
 
 def predicted(model, notes, epochs, shuffled=False):

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from papers.clinicalnlp_2019.prepare_medtext import main, read_medtext, spacy_splitter
+from papers.clinicalnlp_2019.split import PARTS
 
 from clinveil import open_corpus
 from clinveil.core.errors import MissingExtra
 from clinveil.corpus.demo import demo_notes
-from clinveil.corpus.medtext import DEIDENTIFIED, PARTS, UNK, medtext
+from clinveil.corpus.medtext import DEIDENTIFIED, UNK, medtext
 
 SECRET = "zyqquavex"
 SIZES = ["--train", "60", "--valid", "12", "--test", "10"]

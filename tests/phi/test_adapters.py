@@ -28,7 +28,7 @@ from clinveil.phi.detection.adapter import (
 )
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes
 
@@ -116,7 +116,7 @@ class TestAnyAdapter:
     def test_settings_bring_it_in(self, fake):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            engine = Deidentifier.of(PhiSettings(also=("fake",), mode="tag"), Key.from_seed(1))
+            engine = NoteDeidentifier.of(PhiSettings(also=("fake",), mode="tag"), Key.from_seed(1))
         assert engine.treat("x Q7", engine.find("x Q7"))[0] == "x [MRN]"
 
 
@@ -190,7 +190,7 @@ class TestPresidio:
             adapter_detector(f"presidio:{tmp_path}")
 
     def test_it_works_in_a_corpus(self, detector):
-        engine = Deidentifier.of(PhiSettings(also=("presidio",), mode="tag"), Key.from_seed(1))
+        engine = NoteDeidentifier.of(PhiSettings(also=("presidio",), mode="tag"), Key.from_seed(1))
         notes = memory_corpus([("n1", "p1", "Card 4111111111111111."), ("n2", "p2", "no pain")])
         (done,) = deidentify_corpus(notes, engine, processes(1))
         assert done.batch["text"].to_pylist() == ["Card [ACCOUNT].", "no pain"]

@@ -18,12 +18,12 @@ from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.detection.staff import read_staff_names
 from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.policy import Policy
 
 
 def found(staff, text):
-    return sorted(text[s.start : s.end] for s in staff.found(NoteView(text), "known"))
+    return sorted(text[s.start : s.end] for s in staff.spans(NoteView(text), "known"))
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def policy(folder, find=None, keep=None, rest=""):
 def treated(path, text, patient=None):
     settings = PhiSettings(phi_policy=path)
     known = {"p1": patient} if patient else None
-    deidentifier = Deidentifier.of(settings, Key.from_seed(1), patients=known)
+    deidentifier = NoteDeidentifier.of(settings, Key.from_seed(1), patients=known)
     return deidentifier.treat(text, deidentifier.find(text, "p1"), "p1")[0]
 
 
@@ -147,7 +147,7 @@ def test_a_keep_word_is_no_part_of_another_word_or_number(tmp_path):
 def test_a_keep_word_is_no_residue_but_the_patients_own_row_is(tmp_path):
     path = policy(tmp_path, keep=["123456", "Brixtow"])
     patient = Patient("p1", ("Zopheny", "Brixtow"))
-    engine = Deidentifier(
+    engine = NoteDeidentifier(
         Key.from_seed(1), policy=Policy.read(path), patients={"p1": patient}, finders=[]
     )
     batch = pa.record_batch(

@@ -174,7 +174,7 @@ def salted(table, salt):
     lambda path: path.write_bytes(path.read_bytes()[:-40]),
     lambda path: path.write_text("note"),
     lambda path: pq.write_table(pa.table({"note": [1]}), path),
-    lambda path: pq.write_table(pq.read_table(path).rename_columns(["a", "b", "c"]), path),
+    lambda path: pq.write_table(pq.read_table(path).rename_columns([*"abcd"]), path),
     lambda path: pq.write_table(salted(pq.read_table(path), "00" * 65), path),
 ])  # fmt: skip
 def test_a_damaged_ledger_vouches_for_nothing(tmp_path, damage):

@@ -25,7 +25,7 @@ from clinveil.lexicons.words import vocabulary
 from clinveil.utility.deidentification.grid import (
     BANDS,
     CLASSES,
-    Person,
+    GridPerson,
     contexts,
     grid_notes,
     name_lists,
@@ -50,8 +50,8 @@ def test_every_context_holds_an_identifier_and_none_stands_twice():
 def test_gold_spans_are_where_the_names_are():
     text, gold = write(
         "Mr. «{Family}, {Given} {G}» ({he|she}), «EMAIL|{g}.{family2}@x.example», «{FAMILY}»",
-        Person("José", "O'Neill", "male"),
-        Person("Ana", "Núñez", "male"),
+        GridPerson("José", "O'Neill", "male"),
+        GridPerson("Ana", "Núñez", "male"),
     )
     assert [text[s.start : s.end] for s in gold] == [
         "O'Neill, José J",

@@ -29,12 +29,14 @@ def notes_of(*texts, patients=None):
     return PlainNotes(texts, names, tuple(patients or names))
 
 
-def found(model, notes, control=None, **more):
+def found(model, notes, control=None, no_control=""):
     fits = [
         None if one is None else fit_of(one, encode(notes.texts, one.vocabulary))
         for one in (model, control)
     ]
-    return perplexity_findings(model, fits[0], notes, "test", control=fits[1], more=more)
+    return perplexity_findings(
+        model, fits[0], notes, "test", control=fits[1], no_control=no_control
+    )
 
 
 def test_unknown_words_by_hand():
@@ -83,7 +85,7 @@ def test_a_unigram_beside_it_is_charged_alike():
     assert perplexity.control == pytest.approx(5)
     assert bits.control == pytest.approx(found(EVEN, notes)[1].value)
     assert bits.control_is == "a unigram of the same notes"
-    own = found(trained, notes, control=None, control_is="none, and why")[0]
+    own = found(trained, notes, control=None, no_control="none, and why")[0]
     assert own.control is None
     assert own.control_is == "none, and why"
 

@@ -17,11 +17,11 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.utility.classifiers import (
     Classifier,
     Predictions,
-    Side,
+    TrainTestTexts,
     classifiers,
     predict,
 )
-from clinveil.utility.labelled import Labelled, parts_of
+from clinveil.utility.labelled import ClassifiedNotes, parts_of
 from clinveil.utility.scores import score
 
 MODELS = ("lr", "svm", "tfidf-lr")
@@ -47,7 +47,9 @@ def labelled(n=180, several=False, seed=0):
         ]
         texts.append(" ".join(rng.permutation([*own, *rng.choice(SHARED, 10)])))
     ids = [f"n{i}" for i in range(n)]
-    return Labelled(ids, ids, texts, classes, table if several else targets, {"label": "organ"})
+    return ClassifiedNotes(
+        ids, ids, texts, classes, table if several else targets, {"label": "organ"}
+    )
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -91,7 +93,7 @@ def test_transfers_use_the_side_that_they_are_told():
         for k, w in enumerate(OWN[name])
     }
     swapped = [" ".join(swap.get(word, word) for word in text.split()) for text in notes.texts]
-    found = predict("lr", notes, parts, 1, Side(notes.texts, swapped))
+    found = predict("lr", notes, parts, 1, TrainTestTexts(notes.texts, swapped))
     assert score("accuracy", (notes.targets[parts.test] + 1) % 3, found.test) > 0.9
 
 
@@ -102,7 +104,7 @@ def test_the_test_notes_text_is_never_learnt_from():
         text if i not in set(parts.test.tolist()) else "nothing of this"
         for i, text in enumerate(notes.texts)
     ]
-    one = predict("lr", notes, parts, 1, Side(other, notes.texts))
+    one = predict("lr", notes, parts, 1, TrainTestTexts(other, notes.texts))
     assert np.array_equal(one.test, predict("lr", notes, parts, 1).test)
 
 
@@ -139,7 +141,7 @@ def test_texts_without_words_cannot_be_learnt_from():
     notes = labelled(60)
     parts = parts_of(notes, np.random.default_rng(1))
     with pytest.raises(InputError, match="no word occurs in two notes"):
-        predict("lr", notes, parts, 1, Side(["1 2 3"] * 60, notes.texts))
+        predict("lr", notes, parts, 1, TrainTestTexts(["1 2 3"] * 60, notes.texts))
 
 
 @pytest.fixture

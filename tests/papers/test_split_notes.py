@@ -1,6 +1,4 @@
-"""MedText's parts and its dictionary: no patient on two sides, the sizes asked for, rare words as
-the paper counts.
-"""
+"""The parts of paper C's notes: no patient on two sides, and the sizes asked for."""
 
 from __future__ import annotations
 
@@ -8,15 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from papers.clinicalnlp_2019.split import PARTS, SplitSizes, split_notes
 
 from clinveil.core.errors import InputError
-from clinveil.corpus.medtext import (
-    PARTS,
-    SplitSizes,
-    dictionary,
-    split_notes,
-    with_unknown,
-)
 
 LENGTH = 10
 
@@ -87,20 +79,3 @@ def test_too_few_notes_say_how_many_are_needed():
     ):
         split([str(i) for i in range(19)], SplitSizes(5, 5, 10))
     assert len(split([str(i) for i in range(20)], SplitSizes(5, 5, 10))["train"]) == 10
-
-
-NOTES = ["fever and cough .\nfever .", "fever , cough .", "rash .\n<unk> <eos>"]
-
-
-def test_rare_words_by_hand():
-    found = dictionary(NOTES, ["a", "b", "c"], min_count=2)
-    assert found.words == ("fever", "cough", ".")
-    assert found.counts["fever"] == 3
-    assert found.unknown_share == pytest.approx(5 / 14)  # and , rash <unk> <eos>
-    kept = frozenset(found.words)
-    made = [with_unknown(note, kept) for note in NOTES]
-    assert made == ["fever <unk> cough .\nfever .", "fever <unk> cough .", "<unk> .\n<unk> <unk>"]
-
-
-def test_a_dictionary_shows_no_word():
-    assert "fever" not in repr(dictionary(NOTES, ["a", "b", "c"]))
