@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from clinveil.attacks.models.leaveout.data import audit_folder
@@ -18,7 +19,7 @@ SMALL = ["--set", "dim=8", "--set", "epochs=1", "--set", "workers=1"]
 NEW_FOLDER = {
     "demo --notes-only": "-o OUT --patients 3",
     "embed": "NOTES -o OUT --dim 8 --set epochs=1 --workers 1",
-    "deidentify": "NOTES -o OUT --workers 1",
+    "deidentify": "FEW -o OUT --workers 1",
     "release": "NOTES -o OUT --set dim=8 --set epochs=1 --workers 1 --again",
 }
 ALREADY_THERE = {
@@ -54,19 +55,21 @@ def no_attacks():
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """Notes of 60 invented patients."""
+    """Notes of 60 invented patients, and a few of them."""
     folder = tmp_path_factory.mktemp("desk")
     assert (
         main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "60", "--quiet"])
         == 0
     )
+    notes = pq.read_table(folder / "demo" / "notes.parquet")
+    pq.write_table(notes.slice(0, 10), folder / "few.parquet")
     return folder
 
 
 def line(desk, command, flags, out):
     """The arguments of a command line."""
     places = {"OUT": out, "BESIDE": out.parent / "beside", "NOTES": desk / "demo" / "notes.parquet"}
-    places |= {"RUN": desk / "run"}
+    places |= {"RUN": desk / "run", "FEW": desk / "few.parquet"}
     command = command.removesuffix(" --vault")
     return [*command.split(), *(str(places.get(word, word)) for word in flags.split()), "--quiet"]
 

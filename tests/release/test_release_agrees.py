@@ -59,7 +59,11 @@ def sides(desk):
     told = json.loads((desk / "out/release/manifest.json").read_text())["settings"]
     people = desk / "demo/patients.parquet"
     both = attacked_release(
-        desk / "out/release", desk / "out/vault", desk / "demo/notes.parquet", patients=people
+        desk / "out/release",
+        desk / "out/vault",
+        desk / "demo/notes.parquet",
+        patients=people,
+        workers=1,
     )
     entered = {note.note_id: note.text for note in rows(both.entered)}
     ids = {note.note_id: both.notes[note.note_id] for note in rows(both.released)}

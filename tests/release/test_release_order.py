@@ -79,9 +79,9 @@ def test_the_scratch_files_go_when_a_run_fails(tmp_path):
 def test_what_is_too_large_for_memory_is_dealt_again_and_comes_in_the_same_order(
     tmp_path, monkeypatch
 ):
-    stream = renamed(200, Key.from_seed(4))
+    stream = renamed(80, Key.from_seed(4))
     whole = ids_of(reordered(stream, by_new_id, tmp_path / "w"))
-    monkeypatch.setattr(crosswalk, "MOST", 600)
+    monkeypatch.setattr(crosswalk, "MOST", 240)
     dealt = []
     again = reordered(stream, by_new_id, tmp_path / "w")
     for batch in again:

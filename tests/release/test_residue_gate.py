@@ -11,7 +11,6 @@ import stat
 import numpy as np
 import pytest
 from kind_cases import WORDS
-from release_cases import demo_notes_in
 
 from clinveil.cli.main import main
 from clinveil.phi.detection.detectors import tagger
@@ -138,13 +137,11 @@ def test_a_limit_of_one_switches_the_gate_off(tmp_path, monkeypatch):
     assert release(tmp_path, "out", "deidentified", "--set", "max_residues=1") == 0
 
 
-def test_demo_notes_have_no_residues(tmp_path):
-    demo_notes_in(tmp_path)
-    command = shlex.split(
-        f"release {tmp_path / 'demo' / 'notes.parquet'} -o {tmp_path / 'out'} --as deidentified"
-    )
-    patients = ["--patients", str(tmp_path / "demo" / "patients.parquet")]
-    assert main([*command, *patients, "--workers", "1", "--quiet"]) == 0
+def test_demo_notes_have_no_residues(demo, tmp_path):
+    notes = demo / "demo" / "notes.parquet"
+    patients = demo / "demo" / "patients.parquet"
+    line = f"release {notes} -o {tmp_path / 'out'} --as deidentified --patients {patients}"
+    assert main([*line.split(), "--again", "--workers", "1", "--quiet"]) == 0
     assert (tmp_path / "out" / "vault" / "residues.jsonl").read_text(encoding="utf-8") == ""
 
 
