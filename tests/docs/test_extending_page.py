@@ -79,9 +79,9 @@ def test_a_release_is_measured_by_the_attack_and_the_report_has_its_text(desk):
     output = clinveil(
         desk, "release", "notes.jsonl", "-o", "out", "--min-patients", "2", "--set", "n=2", *small
     )
-    page = desk / "out" / "vault" / "report.html"
-    assert page.exists(), output
-    assert "Notes with unchanged first words" in page.read_text(encoding="utf-8")
+    findings = desk / "out" / "vault" / "findings.json"
+    assert findings.exists(), output
+    assert "Notes with unchanged first words" in findings.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ def release(
     vectors: VectorsGiven = None,
     reuse: Annotated[Path | None, typer.Option("--reuse", metavar="VAULT", help=_REUSE)] = None,
 ) -> None:
-    """Release notes as obfuscated text, codes, de-identified notes or synthetic notes.
+    """Release notes as obfuscated text, de-identified notes or synthetic notes.
 
     Writes the release, a vault of secrets and a report. Without -o, prints the plan and writes
     nothing.

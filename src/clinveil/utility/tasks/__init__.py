@@ -1,1 +1,1 @@
-"""Tasks that a recipient can do with a release, one per file; `utility/release.py` runs them."""
+"""Tasks that a recipient can do with a release, one per file (run by `evaluations/transfer.py`)."""
