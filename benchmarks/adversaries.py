@@ -26,8 +26,8 @@ import numpy as np
 from clinveil.attacks.attack import Context
 from clinveil.attacks.channel.adversary_suite import AdversarySuite
 from clinveil.attacks.text.linkage import Linkage
-from clinveil.attacks.threats import Row, adversary_table
-from clinveil.channel.apply import Obfuscator
+from clinveil.attacks.threats import AdversaryRow, adversary_table
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.finding import Finding
@@ -101,7 +101,7 @@ def context_of(
 ) -> Context:
     """Return notes obfuscated under a key, and what attacks and utility tasks need of them."""
     channel, _ = build_channel(vectors, settings, threads=2, counts=counts)
-    made = [Obfuscator(channel, key)(batch) for batch in corpus.batches()]
+    made = [WordObfuscator(channel, key)(batch) for batch in corpus.batches()]
     return Context(
         channel=channel,
         counts=counts,
@@ -118,7 +118,7 @@ def share(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def line(row: Row) -> str:
+def line(row: AdversaryRow) -> str:
     """One row of the Markdown table."""
     value, low, high, chance = (share(one) for one in (row.value, row.low, row.high, row.chance))
     measured = f"{value} ({low} to {high}) | {chance} | {row.n:,} | {'yes' if row.gated else 'no'}"

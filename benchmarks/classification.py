@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
 from clinveil.utility.classifiers import classifiers, predict
-from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
+from clinveil.utility.labelled import ClassifiedNotes, RowsOfSplit, parts_of, read_labelled
 
 CORES = 2
 
@@ -32,7 +32,7 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
     return done, time.perf_counter() - clock, time.process_time() - processor
 
 
-def peers(labelled: Labelled, parts: Parts) -> NDArray[Any]:
+def peers(labelled: ClassifiedNotes, parts: RowsOfSplit) -> NDArray[Any]:
     """Scikit-learn's own pipeline: its tokenizer, one strength, trained once."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -68,7 +68,7 @@ def speed(path: Path, label: str, documents: int, models: Sequence[str]) -> None
         )
 
     some = np.arange(0, len(labelled), 10)
-    peers(labelled, Parts(some, some[:0], some))  # imports are nobody's documents
+    peers(labelled, RowsOfSplit(some, some[:0], some))  # imports are nobody's documents
     row("scikit-learn lr", *timed(lambda: peers(labelled, parts)))
     for name in models:
         made, clock, processor = timed(partial(predict, name, labelled, parts, 1))

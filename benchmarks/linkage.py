@@ -29,14 +29,14 @@ import numpy as np
 
 from clinveil import Key
 from clinveil.attacks.text.linkage import OWN, WITH, WITHOUT, Assets, LinkageSides, Own, View
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.finding import Finding, read_findings, write_findings
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import TEXT, corpus_of_texts
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.settings import VectorSettings
@@ -96,7 +96,7 @@ def trained(case: Case, whose: str, texts: Sequence[str], how: VectorSettings) -
 
 def identified(case: Case, mode: str) -> list[str]:
     """The notes after PHI replacement, as a release does it."""
-    made = Deidentifier(Key.from_seed(case.seed), mode=mode)
+    made = NoteDeidentifier(Key.from_seed(case.seed), mode=mode)
     texts = [
         text
         for batch in corpus_of_texts(case.notes).batches()
@@ -125,7 +125,7 @@ def obfuscated(
     settings = ChannelSettings.model_validate({"min_patients": MIN_PATIENTS, **channel})
     counts = count_words(corpus_of_texts(entered), case.scratch)
     made, _ = build_channel(vectors, settings, threads=2, counts=counts)
-    run = Obfuscator(made, Key.from_seed(case.seed + 1))
+    run = WordObfuscator(made, Key.from_seed(case.seed + 1))
     texts = [
         text
         for batch in corpus_of_texts(entered).batches()

@@ -38,7 +38,9 @@ nltk.data.find = lambda *a, **k: None   # no download of WordNet, which this mec
 from gensim.models import KeyedVectors
 from mldp_text.mechanisms import MultivariateCalibrated
 vectors = KeyedVectors.load_word2vec_format(sys.argv[1], binary=True)
-mechanism = MultivariateCalibrated(epsilon=10, embedding_matrix=vectors, dim=vectors.vector_size, use_faiss=True)
+mechanism = MultivariateCalibrated(
+    epsilon=10, embedding_matrix=vectors, dim=vectors.vector_size, use_faiss=True
+)
 words = open(sys.argv[2], encoding="utf-8").read().split()
 mechanism.replace_word(words[0])
 start = time.perf_counter()
@@ -135,7 +137,7 @@ def drawn_notes(
 
 def obfuscate(folder: Path) -> dict[str, float]:
     """Parquet to Parquet with two workers; best of three."""
-    from clinveil.channel.apply import Obfuscator
+    from clinveil.channel.apply import WordObfuscator
     from clinveil.channel.files import load_channel
     from clinveil.channel.tally import TokenTally
     from clinveil.core.keys import Key
@@ -144,7 +146,7 @@ def obfuscate(folder: Path) -> dict[str, float]:
     from clinveil.scale import threads
 
     start = time.perf_counter()
-    obfuscator = Obfuscator(load_channel(folder / "channel"), Key.generate())
+    obfuscator = WordObfuscator(load_channel(folder / "channel"), Key.generate())
     load_s = time.perf_counter() - start
     corpus = open_corpus(folder / "notes.parquet")
     start = time.perf_counter()
@@ -176,13 +178,13 @@ def obfuscate(folder: Path) -> dict[str, float]:
 
 def kernel(folder: Path) -> dict[str, float]:
     """The same without files: one batch, one thread; best of five."""
-    from clinveil.channel.apply import Obfuscator
+    from clinveil.channel.apply import WordObfuscator
     from clinveil.channel.files import load_channel
     from clinveil.core.keys import Key
     from clinveil.corpus.open import open_corpus
 
     batch = next(open_corpus(folder / "notes.parquet").batches())
-    obfuscator = Obfuscator(load_channel(folder / "channel"), Key.generate())
+    obfuscator = WordObfuscator(load_channel(folder / "channel"), Key.generate())
     n_words = obfuscator(batch).tally.words
     return {"rate": n_words / best_of(5, lambda: obfuscator(batch))[0]}
 
@@ -338,7 +340,7 @@ def report(
     rate = ours["words"] / ours["seconds"]
     size = (folder / "released.parquet").stat().st_size / 1e6
     rows = [
-        ("`Obfuscator`, Parquet to Parquet, 2 workers", rate),
+        ("`WordObfuscator`, Parquet to Parquet, 2 workers", rate),
         ("copying the released file, same reader and writer", ours["words"] / copying["seconds"]),
         ("clinveil, one batch in memory, 1 thread", figures["kernel"]["rate"]),
         ("Python loop over a cached neighbour table", figures["python_loop"]["rate"]),

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.attacks.channel.inversion import inversion
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.build import build_channel
 from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
@@ -74,7 +74,7 @@ def main() -> None:
             )
             key = Key.from_seed(1)
             channel, _ = build_channel(vectors, how.channel, threads=2, counts=counts)
-            made = [one.batch for one in threads(2)(Obfuscator(channel, key), corpus.batches())]
+            made = [one.batch for one in threads(2)(WordObfuscator(channel, key), corpus.batches())]
             found = {f.measure: f for f in inversion(channel, counts.counts)}
             rng = np.random.default_rng(1)
             settings = ClassifierSettings(min_class=20)

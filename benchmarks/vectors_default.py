@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
@@ -78,7 +78,7 @@ def kept(corpus: Corpus, channel: Channel, key: Key, label: str) -> float:
     """Macro-F1 of logistic regression on released notes, as a share of that on the original
     ones.
     """
-    obfuscate = Obfuscator(channel, key)
+    obfuscate = WordObfuscator(channel, key)
     released = (obfuscate(batch).batch for batch in corpus.batches())
     rng = np.random.default_rng(SEED)
     settings = ClassifierSettings(min_class=20)

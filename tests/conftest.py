@@ -16,7 +16,7 @@ import small_attacks  # noqa: F401
 from clinveil.core.keys import KEY_BYTES, Key
 
 HERE = Path(__file__).parent
-LONG = ("docs", "security", "release", "study", "foundation", "api")
+LONG = ("docs", "security", "release", "papers", "foundation", "api")
 DATA = Path(os.environ.get("CLINVEIL_DATA", HERE.parents[1] / "shared" / "data"))
 BLOCKED = HERE / "security" / "blocked"
 

@@ -30,15 +30,13 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, memory_corpus, row
 from clinveil.corpus.medtext import (
     DEIDENTIFIED,
     EOS,
-    PARTS,
-    SplitSizes,
     dictionary,
     medtext,
-    split_notes,
     with_unknown,
 )
 from clinveil.corpus.medtext.form import Splitter, Tags, sentences, sentences_of
 from clinveil.corpus.write import write_corpus
+from papers.clinicalnlp_2019.split import PARTS, SplitSizes, split_notes
 from papers.running import exit_code_of, say
 from papers.selection import UNWANTED, selected, selection
 

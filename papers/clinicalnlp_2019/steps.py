@@ -16,7 +16,7 @@ from clinveil.attacks.models.membership import FOLDS, infer_membership, model_of
 from clinveil.attacks.text.copies import copies
 from clinveil.core.settings import NotesSettings
 from clinveil.core.types import SmallInts
-from clinveil.corpus.medtext import PARTS, SplitSizes, dictionary, split_notes, with_unknown
+from clinveil.corpus.medtext import dictionary, with_unknown
 from clinveil.lm.files import load_model
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.models.unigram import train_unigram
@@ -34,6 +34,7 @@ from papers.clinicalnlp_2019.casing import CasingSettings, casing
 from papers.clinicalnlp_2019.nli import InferenceSettings, nli
 from papers.clinicalnlp_2019.sentence_pairs import nli_parts, read_sentence_pairs
 from papers.clinicalnlp_2019.settings import UNIGRAM, SyntheticSettings
+from papers.clinicalnlp_2019.split import PARTS, SplitSizes, split_notes
 from papers.running import Cache, StoredFindings, digest_of, say
 from papers.tables import as_dicts, labelled
 

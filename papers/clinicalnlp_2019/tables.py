@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from clinveil.corpus.medtext import PARTS
 from clinveil.report.numerals import NONE, decimals
 from papers.clinicalnlp_2019.privacy import RareWords
 from papers.clinicalnlp_2019.settings import (
@@ -15,6 +14,7 @@ from papers.clinicalnlp_2019.settings import (
     SyntheticSettings,
     label_of,
 )
+from papers.clinicalnlp_2019.split import PARTS
 from papers.clinicalnlp_2019.steps import NoteParts
 from papers.tables import CellRow, Details, Paper, Results, Table, TableSpec, shown
 

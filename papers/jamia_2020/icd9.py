@@ -23,7 +23,7 @@ from typing import Literal
 import pyarrow as pa
 
 from clinveil import Corpus, InputError
-from clinveil.corpus.file_format import Source, open_source
+from clinveil.corpus.file_format import NotesSource, open_source
 from clinveil.corpus.roles import is_text
 from papers.selection import UNWANTED, as_text, selected
 
@@ -259,7 +259,7 @@ class LabelledNotes:
         return cells
 
 
-def column(source: Source, name: str) -> str | None:
+def column(source: NotesSource, name: str) -> str | None:
     """Return the source's name of a column, ignoring case; None if there is no match or more than
     one.
     """

@@ -237,13 +237,7 @@ def repeat_paper(
     documents = cache.run(steps.sampled, grid.sample)
     treated = _all(cache, steps.protected, grid.treatments, settings.workers, "protect")
     scored = _all(cache, steps.pair_findings, grid.scorings, settings.workers, "word pairs")
-    runs = [
-        run
-        for comparison in grid.comparisons
-        for side in (comparison.original, comparison.treated, comparison.controls)
-        for run in side
-    ]
-    _all(cache, steps.predictions, list(dict.fromkeys(runs)), settings.workers, "classify")
+    _all(cache, steps.predictions, _classifier_runs(grid), settings.workers, "classify")
     compared = _all(cache, steps.compared, grid.comparisons, settings.workers, "compare")
     repetitions = [finding for stored in scored for finding in from_dicts(stored)]
     results = Results(
@@ -261,17 +255,21 @@ def repeat_paper(
     }
     paper = read_paper(PAPER)
     made = tables(results, paper, settings, corpus=corpus, task=documents.task, examples=examples)
-    write_results(
-        out,
-        paper,
-        corpus,
-        made,
-        results,
-        settings.for_page(),
-        name="papers jamia_2020",
-        seed=settings.seed,
-    )
+    page = settings.for_page()
+    name = "papers jamia_2020"
+    write_results(out, paper, corpus, made, results, page, name=name, seed=settings.seed)
     return results
+
+
+def _classifier_runs(grid: Grid) -> list[steps.ClassifierRun]:
+    """Return the runs of classifiers that the comparisons need, each once."""
+    runs = [
+        run
+        for comparison in grid.comparisons
+        for side in (comparison.original, comparison.treated, comparison.controls)
+        for run in side
+    ]
+    return list(dict.fromkeys(runs))
 
 
 def _all(

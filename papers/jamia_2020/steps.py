@@ -22,7 +22,13 @@ from clinveil.core.tokens import Kind, tokenize, words
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.lexicons.ambiguity import LexicalClass, is_name, lexical_classes
-from clinveil.utility.classifiers import Classifier, Predictions, Side, classifier, predict
+from clinveil.utility.classifiers import (
+    Classifier,
+    Predictions,
+    TrainTestTexts,
+    classifier,
+    predict,
+)
 from clinveil.utility.evaluations.classification import Task as ClassificationTask
 from clinveil.utility.evaluations.classification import compare
 from clinveil.utility.evaluations.similarity import SimilarityTask, similarity
@@ -343,7 +349,7 @@ def predictions(cache: Cache, run: ClassifierRun) -> Predictions:
         task.labelled,
         task.parts,
         run.seed,
-        Side(texts, texts),
+        TrainTestTexts(texts, texts),
         shuffled=run.shuffled,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -183,15 +184,7 @@ def _mean(key: Key, findings: Sequence[Finding]) -> Finding | None:
         empty = next((f for f in findings if is_no_evidence(f)), None)
         if empty is None:
             return None
-        return unmeasured(
-            SIMILARITY,
-            str(empty.detail["why"]),
-            len(findings),
-            detail=detail,
-            better="higher",
-            source=SOURCE,
-            unit="repetitions",
-        )
+        return _undefined(str(empty.detail["why"]), len(findings), detail)
     # Repetitions share the pairs, so their mean is compared with the chance of one repetition.
     mean = float(np.mean(values))
     limit = float(np.mean([float(f.detail["chance_high"] or 0.0) for f, _ in correlated]))
@@ -200,17 +193,8 @@ def _mean(key: Key, findings: Sequence[Finding]) -> Finding | None:
             f"{NO_EVIDENCE}: the mean correlation ({mean:.3f}, {covered} pairs) is not above"
             f" chance ({limit:.3f})"
         )
-        return unmeasured(
-            SIMILARITY,
-            why,
-            len(values),
-            detail={**detail, "correlation": mean},
-            better="higher",
-            source=SOURCE,
-            unit="repetitions",
-            chance=0.0,
-            chance_is="no correlation",
-        )
+        undefined = _undefined(why, len(values), {**detail, "correlation": mean})
+        return replace(undefined, chance=0.0, chance_is="no correlation")
     low, high = t_interval(values, LEVEL)
     return Finding(
         SIMILARITY,
@@ -225,6 +209,18 @@ def _mean(key: Key, findings: Sequence[Finding]) -> Finding | None:
         unit="repetitions",
         chance=0.0,
         chance_is="no correlation",
+    )
+
+
+def _undefined(why: str, n: int, detail: Mapping[str, str | float]) -> Finding:
+    return unmeasured(
+        SIMILARITY,
+        why,
+        n,
+        detail=detail,
+        better="higher",
+        source=SOURCE,
+        unit="repetitions",
     )
 
 

@@ -22,7 +22,7 @@ from clinveil.core.fit import Trainer
 from clinveil.core.neural import device_named, seeded
 from clinveil.core.tokens import WordIds, words
 from clinveil.core.types import Doubles, Floats, Ints
-from clinveil.utility.classifiers import Classifier, Job, Predictions
+from clinveil.utility.classifiers import Classifier, ClassifierInput, Predictions
 from clinveil.utility.scores import choose, decided, log_loss
 from clinveil.vectors.table import Vectors
 from papers.jamia_2020.networks import NETWORKS, PAD, Network, optimizer
@@ -54,7 +54,7 @@ class TextNetwork(Classifier):
     patience: float = math.inf
     device: str = "cpu"
 
-    def __call__(self, job: Job) -> Predictions:
+    def __call__(self, job: ClassifierInput) -> Predictions:
         """Train on the training notes, select the epoch (and the threshold of several labels) on
         validation notes, and predict the test notes.
 

@@ -34,7 +34,7 @@ from clinveil.corpus.corpus import TEXT, Corpus, MemoryCorpus, Note, rows, with_
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.phi.treatment.policy import Mode
 from clinveil.phi.treatment.surrogates.names import NameSurrogates, in_case_of
@@ -173,7 +173,9 @@ class EmulatedRemover:
             for patient_id, patient in patients.items()
             if patient_id not in missed
         }
-        self.deidentifier = Deidentifier(key, mode=mode, patients=treated, finders=(OwnNames(),))
+        self.deidentifier = NoteDeidentifier(
+            key, mode=mode, patients=treated, finders=(OwnNames(),)
+        )
 
     def over(self, corpus: Corpus, map: Map = serial) -> MemoryCorpus:
         """Return the treated corpus, computed again at each pass."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pandas as pd
 import polars as pl
 import pyarrow.parquet as pq
@@ -48,16 +50,9 @@ def test_the_api_and_the_command_give_the_same_bytes(demo, tmp_path, monkeypatch
     assert (
         main(
             [
-                "deidentify",
-                "some.parquet",
-                "-o",
-                str(out),
-                "--seed",
-                "7",
-                "--workers",
-                "1",
-                "-q",
-                "--keep-ids",
+                *shlex.split(
+                    f"deidentify some.parquet -o {out} --seed 7 --workers 1 -q --keep-ids"
+                ),
                 *flags,
             ]
         )

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import clinveil
-from clinveil.api.frames import Reading, arrow
+from clinveil.api.frames import NoteRoles, arrow
 from clinveil.core.errors import InputError, InputWarning, UsageError
 from clinveil.core.finding import Finding
 
@@ -86,7 +86,7 @@ def test_pandas_categories_and_missing_values_are_read():
     frame = pd.DataFrame(
         {"note_id": [1.0, 2.0], "text": pd.Categorical([NOTE, NOTE]), "label": [np.nan, 1.0]}
     )
-    got = Reading.of({"keep": "label"}).given(frame)[0]
+    got = NoteRoles.of({"keep": "label"}).opened(frame)[0]
     batch = pa.Table.from_batches(list(got.batches())).to_pydict()
     assert (batch["note_id"], batch["text"], batch["label"][1]) == (["1", "2"], [NOTE, NOTE], 1.0)
     assert deidentified(frame, mode="tag").index.tolist() == [0, 1]

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import clinveil
-from clinveil.channel.apply import Obfuscator as Engine
+from clinveil.channel.apply import WordObfuscator as Engine
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.tokens import words
 

@@ -14,15 +14,11 @@ from clinveil.attacks.vectors.association import (
     PAPERS,
     RANDOM,
     Association,
-    default_draws,
-    family_wise_error,
 )
-from clinveil.core.errors import UsageError
 from clinveil.core.finding import document
 from clinveil.corpus.people import Patient
-from clinveil.stats.hypotheses import holm, rank_biserial, wilcoxon_p
+from clinveil.stats.hypotheses import rank_biserial, wilcoxon_p
 from clinveil.stats.strata import permuted, strata
-from clinveil.vectors.table import Vectors
 
 QUICK = dict(metric=("cityblock",), permutations=399)
 
@@ -64,11 +60,6 @@ def test_the_signed_rank_test_is_an_enumeration():
     exact = np.mean([abs(s - middle) >= abs(own - middle) for s in sums])
     assert wilcoxon_p(values) == pytest.approx(exact) == pytest.approx(wilcoxon(values).pvalue)
     assert rank_biserial(values) == (own - (10 - own)) / 10
-
-
-def test_signed_ranks_of_nothing_are_no_effect():
-    assert wilcoxon_p(np.zeros(5)) == 1 and rank_biserial(np.zeros(5)) == 0
-    assert rank_biserial(np.array([0.0, 2, 3])) == 1
 
 
 @pytest.mark.parametrize("link", [3.0, -3.0])
@@ -117,24 +108,6 @@ def test_the_papers_p_values_come_with_their_error_rate():
     assert found.detail["family_wise_error"] == pytest.approx(1 - (1000 / 1001) ** 120)
     assert "count/n" in found.detail["warning"] and "could never reject" in found.detail["warning"]
     assert found.chance == pytest.approx(1 / 1001)
-
-
-def test_the_papers_size_of_the_problem():
-    assert default_draws(638) == 12_759
-    assert 1 / (default_draws(638) + 1) <= 0.05 / 638 < 1 / default_draws(638)
-    assert family_wise_error(638, 1_000) == pytest.approx(0.4715, abs=1e-4)
-    assert family_wise_error(10, 1_000) == pytest.approx(
-        1 - (1 - 6 / 1001) ** 10
-    )  # counts up to 5 are rejected
-
-
-def test_the_family_wise_error_is_what_a_simulation_has():
-    rng = np.random.default_rng(0)
-    counts = rng.integers(
-        0, 101, size=(4_000, 60)
-    )  # under the null each count of 100 draws is as likely
-    alarms = [(holm(row / 100) <= 0.05).any() for row in counts]
-    assert np.mean(alarms) == pytest.approx(family_wise_error(60, 100), abs=0.025)
 
 
 def test_each_metric_is_measured_and_the_first_draws_the_curve(unlinked):
@@ -200,26 +173,8 @@ def test_few_patients_are_not_tested_but_counted():
     assert null.value is None and "2 patients" in null.detail["why"]
 
 
-def test_vectors_without_counts_say_what_they_cannot_keep():
-    made = world(np.random.default_rng(7), n=40, m=12)
-    bare = Vectors(made.vectors.words, made.vectors.matrix)
-    findings = association(bare, made.patients, made.codes, np.random.default_rng(0), **QUICK)
-    assert (
-        one(findings, "attack.association_difference").detail["strata_of"] == "number of diagnoses"
-    )
-    assert "--notes" in one(findings, "attack.association_by_frequency").detail["why"]
-
-
-def test_an_unknown_metric_is_a_wrong_usage():
-    with pytest.raises(UsageError, match="unknown metric"):
-        attack(
-            world(np.random.default_rng(7), n=20, m=12),
-            plan=dict(metric=("minkowski",), permutations=99),
-        )
-
-
 def test_over_models_is_statsmodels_holm_within_each_measure():
-    plan = dict(metric=("cityblock", "cosine", "euclidean"), permutations=199)
+    plan = dict(metric=("cityblock", "cosine"), permutations=99)
     findings = [
         f
         for seed in (1, 2)
@@ -231,7 +186,7 @@ def test_over_models_is_statsmodels_holm_within_each_measure():
         family = [f for f in adjusted if f.measure == measure]
         expected = multipletests([f.p for f in family], method="holm")[1]
         assert [f.detail["p_over_models"] for f in family] == pytest.approx(list(expected))
-        assert {f.detail["models"] for f in family} == {6}
+        assert {f.detail["models"] for f in family} == {4}
     assert (
         "p_over_models"
         not in one(adjusted[: len(adjusted) // 2], "attack.association_coverage").detail

@@ -11,7 +11,6 @@ from association_cases import world
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.corpus.people import write_codes, write_patients
-from clinveil.report.cells import row
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.table import Vectors
 
@@ -40,7 +39,6 @@ def run(files, *arguments, vectors=("v",)):
 
 
 QUICK = ("--set", "metric=cosine", "--set", "permutations=99")
-BOTH = ("--set", "metric=cosine", "--set", "metric=cityblock")
 
 
 def test_findings_are_a_document_that_the_seed_makes_again(files, tmp_path):
@@ -57,17 +55,6 @@ def test_findings_are_a_document_that_the_seed_makes_again(files, tmp_path):
             k for k in ("value", "low", "high", "chance", "control") if getattr(f, k) is None
         ]
         assert not missing or f.detail["why"], (f.measure, missing)
-
-
-def test_a_table_goes_to_stdout_and_the_seed_to_stderr(files, capfd):
-    assert run(files, *QUICK) == 0
-    out, err = capfd.readouterr()
-    assert "seed " in err and "association" in out and "chance" in out and "asks:" in out
-
-
-def test_json_on_stdout_is_json_alone(files, capfd):
-    assert run(files, *QUICK, "--json", "-", "--set", "quiet=true") == 0
-    assert json.loads(capfd.readouterr().out)["schema"] == "clinveil.findings/1"
 
 
 def test_several_models_are_corrected_together_and_told_apart(files, tmp_path):
@@ -90,41 +77,6 @@ def test_several_models_are_corrected_together_and_told_apart(files, tmp_path):
     differences = [f for f in found if f.measure == "attack.association_difference"]
     assert len(differences) == 4 and {f.detail["models"] for f in differences} == {4}
     assert all(f.detail["p_over_models"] >= f.p for f in differences)
-
-
-def test_the_papers_p_values_are_an_option(files, tmp_path):
-    for flags, wanted in (
-        ((), 0),
-        (
-            (
-                "--set",
-                "paper_p=true",
-            ),
-            1,
-        ),
-    ):
-        json_out = ("--json", tmp_path / "f.json", "--set", "quiet=true")
-        assert run(files, *QUICK, *flags, *json_out) == 0
-        found = [
-            f
-            for f in read_findings(tmp_path / "f.json")
-            if "count/n" in str(f.detail.get("warning"))
-        ]
-        assert len(found) == wanted
-
-
-def test_counts_come_from_notes_where_the_vectors_have_none(files, tmp_path, capfd):
-    flags = (*QUICK, "--json", tmp_path / "f.json")
-    assert run(files, *flags, vectors=("v.vec",)) == 0
-    assert "pass --notes" in capfd.readouterr().err
-    assert run(files, *flags, "--notes", files / "notes.csv", vectors=("v.vec",)) == 0
-    assert "pass --notes" not in capfd.readouterr().err
-    differences = [
-        f
-        for f in read_findings(tmp_path / "f.json")
-        if f.measure == "attack.association_difference"
-    ]
-    assert differences[0].detail["strata_of"] == "name frequency and number of diagnoses"
 
 
 @pytest.mark.parametrize(
@@ -173,13 +125,6 @@ def test_bad_vectors_are_one_line(files, tmp_path, capfd, name, data, said):
     err = capfd.readouterr().err
     assert said in err and len(err.strip().splitlines()) == 1
     assert "xaver" not in err
-
-
-def test_the_report_knows_every_measure(files, tmp_path):
-    out = tmp_path / "a.json"
-    assert run(files, *BOTH, *QUICK[2:], "--set", "quiet=true", "--json", out) == 0
-    rows = [(finding.measure, row(finding).variants) for finding in read_findings(out)]
-    assert len(set(rows)) == len(rows)
 
 
 def test_names_and_diagnoses_are_not_in_what_is_printed(files, tmp_path, capfd):

@@ -18,7 +18,6 @@ from clinveil.attacks.models.leaveout import (
     audit_of,
     compare,
     load_logs,
-    refuse_too_long,
     train_audits,
 )
 from clinveil.attacks.models.leaveout.pdtp import closed_form, cross_fit, leave_out, unigram_pdtp
@@ -169,7 +168,6 @@ def test_the_ngrams_models_are_counted_without_the_unit(laid):
     assert (measured.signed > 0).all()
 
 
-torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.lm.files import load_model  # noqa: E402
 
 NETWORKS = {
@@ -284,42 +282,8 @@ def test_what_would_take_too_long_is_refused_before_anything_is_trained(laid, tr
     assert len(said) == 1
 
 
-def test_hours_by_hand():
-    refuse_too_long(2.0, 2.0)
-    with pytest.raises(UsageError, match=r"about 3 hours, more than --max-hours 2 .*--max-hours 4"):
-        refuse_too_long(3.0, 2.0)
-
-
-def test_logs_are_cut_into_units(laid):
-    store, audit, data = laid(model="unigram")
-    perform(store, audit.full)
-    logs = load_logs(store, audit.full, data)
-    assert [one.size for one in logs] == [
-        sum(note.size for note in data.notes_of(unit)) for unit in range(3)
-    ]
-    counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
-    chance = np.log((counts + 1) / (counts.sum() + counts.size))
-    for unit in range(3):
-        assert logs[unit] == pytest.approx(chance[np.concatenate(data.notes_of(unit))], abs=1e-12)
-
-
 def measured_by_name(measured):
     return {finding.measure: finding for finding in measured.findings}
-
-
-def test_findings_of_a_network_stand_beside_their_floors(laid):
-    store, audit, data = laid(units=4)
-    run(store, audit)
-    measured = compare(store, audit, rng())
-    found = measured_by_name(measured)
-    full, (other,) = (
-        load_logs(store, audit.full, data),
-        [load_logs(store, one, data) for one in audit.reseeded],
-    )
-    floor = np.mean([np.abs(one - two).max() for one, two in zip(full, other, strict=True)])
-    assert found["attack.pdtp_reseed_floor"].value == pytest.approx(floor)
-    assert found["attack.pdtp"].value == pytest.approx(scores(store, audit, data).scores.mean())
-    assert found["attack.pdtp"].control == pytest.approx(measured.leave_out.placebos.mean())
 
 
 def test_the_table_has_a_row_a_unit_and_no_word(laid):
@@ -378,13 +342,6 @@ def test_the_effect_is_measured_on_the_seed_that_did_not_choose_the_word(trained
     one = compare(store, replace(audit, other_seeds=()), rng())
     assert one.effects is None and "attack.pdtp_effect" not in measured_by_name(one)
     assert {row["effect"] for row in csv.DictReader(one.table.splitlines())} == {"nan"}
-
-
-def test_every_further_seed_is_trained_without_each_unit(laid):
-    _, audit, _ = laid(reseeds=1, seeds=3)
-    assert [models[0].seed for models in audit.other_seeds] == [SEED + 1_000, SEED + 1_001]
-    _, bare, _ = laid(reseeds=0, seeds=1)
-    assert bare.other_seeds == ()
 
 
 def test_a_kept_model_is_the_one_that_was_scored(laid):

@@ -18,7 +18,6 @@ from synthesis_cases import rows_of, write_csv
 from clinveil.attacks.models.leaveout.data import audit_folder, run_spec, seed_of
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
-from clinveil.scale.tasks import study_folder
 
 
 def given(seed=1, notes=None, **how):
@@ -105,11 +104,10 @@ def test_a_killed_run_stands_in_nobodys_way(tmp_path):
 
 def test_findings_of_something_else_are_refused(tmp_path):
     out = tmp_path / "out"
-    with study_folder(out):
+    with audit_folder(out, given()):
         (out / "findings.json").write_text("{}")
-    study = (out / "SECRET.txt").read_text()
+    (out / "run.json").unlink()
     assert "without recorded settings" in refusal(out, given())
-    assert (out / "SECRET.txt").read_text() == study
     (out / "run.json").write_text("[")
     assert "without recorded settings" in refusal(out, given())
 
@@ -128,10 +126,6 @@ def test_the_folder_says_what_is_in_it(tmp_path):
         own = (tmp_path / "audit" / "SECRET.txt").read_text()
     assert "must not leave" in own and "language models" in own and "log-probability" in own
     assert "vectors" not in own
-    with study_folder(tmp_path / "study"):
-        study = (tmp_path / "study" / "SECRET.txt").read_text()
-    assert "language models" in study and "word vectors" in study and "show a note" in study
-    assert "numbers only" not in study
 
 
 # From the command line; n-grams, which need no PyTorch.

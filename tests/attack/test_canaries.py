@@ -23,7 +23,7 @@ from clinveil.attacks.models.membership import model_of_text, words_of
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import TEXT, memory_corpus
 from clinveil.corpus.demo.notes import many_notes
-from clinveil.lm.notes import PlainNotes, read_notes
+from clinveil.lm.notes import read_notes
 from clinveil.lm.vocabulary import WordVocabulary
 
 COMMON = ["pain", "fever", "cough", "right", "left", "normal", "patient", "denies"]
@@ -44,31 +44,6 @@ def rng():
 
 def texts_of(corpus):
     return [text for batch in corpus.batches() for text in batch[TEXT].to_pylist()]
-
-
-def test_families_of_notes():
-    notes = PlainNotes(
-        tuple(f"{' '.join(COMMON)} {i}" for i in range(6)), tuple("abcdef"), tuple("abcdef")
-    )
-    found = {family.name: family for family in families(notes, np.random.default_rng(0))}
-    assert found["phrase"].places == (found["phrase"].places[0],) * 5 and set(COMMON) <= set(
-        found["phrase"].places[0]
-    )
-    assert math.prod(map(len, found["number"].places)) == 10**7
-    assert [len(place) for place in found["name"].places] == [300, 300]
-
-
-def test_secrets_are_uniform(rng):
-    drawn = Family("x", "b", (("p", "q"), ("r", "s"))).draw(4_000, rng)
-    _, counts = np.unique(drawn, return_counts=True)
-    assert counts.size == 4
-    assert counts.min() > 900
-
-
-@pytest.mark.parametrize("places", [(), (("a",),), (("a", "a"),), (("a", "b"), ())])
-def test_a_family_without_choice_is_refused(places):
-    with pytest.raises(InputError, match="choose"):
-        Family("x", "b", places)
 
 
 def test_canaries_are_invented_for_each_number_of_repeats_and_for_none(rng):
@@ -134,23 +109,6 @@ def test_equals_are_ranked_at_random(rng):
     assert ranks.min() == 1 and ranks.max() == 51
     assert np.bincount(ranks)[1:].min() > 40
     assert bits.mean() == pytest.approx(expected_exposure(50), abs=0.1)
-
-
-def test_ties_are_ranked_among_their_equals_only(rng):
-    family = number_family()
-    canary = Canary(family, "1 2 3 4 5 6 7", 1)
-    scores = np.repeat([3.0, 2.0, 1.0], [4, 5, 91])  # the canary scores 2.0: ranks 5 to 10 of 101
-    found = {
-        round(
-            101
-            / 2
-            ** float(
-                exposures([canary], lambda texts: np.append(scores, 2.0), rng, references=100)[0]
-            )
-        )
-        for _ in range(200)
-    }
-    assert found == {5, 6, 7, 8, 9, 10}
 
 
 @pytest.mark.parametrize("references", [1, 2, 10, 1_000])
@@ -264,18 +222,6 @@ def test_one_canary_has_no_interval():
     alone = by_exposure([4.0])
     assert (alone.value, alone.low, alone.high, alone.detail["at_ceiling"]) == (4.0, None, None, 0)
     assert "identical exposures" in alone.detail["why"]
-
-
-def test_extraction_says_how_its_interval_is_made(rng):
-    canaries = invent([number_family()], rng, repeats=(1,), each=4, unplanted=4)
-    found = canary_findings(canaries, np.arange(8.0), np.zeros(8, bool))
-    assert [f.measure for f in found] == ["attack.canary_exposure", "attack.canary_extraction"]
-    assert "Clopper-Pearson" in found[1].method and found[0].method.startswith("t over canaries")
-    assert "fewer than 20" in found[0].method
-    assert all(
-        f.unit == "canaries" and f.control_kind == "negative" and f.control_is for f in found
-    )
-    assert found[1].count == 0
 
 
 def test_extraction_needs_the_whole_secret_in_order():

@@ -12,7 +12,6 @@ from clinveil.attacks.models.leaveout.pdtp import (
     above_floors,
     cross_fit,
     effect_finding,
-    flipped_p,
     leave_out,
     mean_finding,
 )
@@ -148,14 +147,6 @@ def test_the_interval_covers_and_a_bootstrap_of_so_few_did_not(n):
     values = rng.gumbel(-np.euler_gamma, 1, size=(1500, n))  # a largest value's; mean 0
     inside = [low <= 0 <= high for low, high in map(t_interval, values)]
     assert np.mean(inside) >= 0.92
-
-
-def test_flipped_signs_by_hand_and_drawn():
-    rng = np.random.default_rng(8)
-    assert flipped_p(np.array([1.0, 2.0, 3.0]), rng) == 1 / 8
-    assert flipped_p(np.array([1.0, 2.0, -3.0]), rng) == 5 / 8
-    assert flipped_p(np.zeros(4), rng) == 1
-    assert flipped_p(np.ones(20), rng) < 0.001
 
 
 def test_a_finding_says_what_stands_beside_it():

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from association_cases import CODES, NAMES, PLACES, four, vectors
-from clinveil.attacks.vectors._groups import distance_matrix, groups, name_forms
+from association_cases import CODES, NAMES, four, vectors
+from clinveil.attacks.vectors._groups import distance_matrix, groups
 from clinveil.core.errors import InputError, UsageError
 from clinveil.corpus.people import Patient
 from clinveil.stats.strata import differences, pairwise_differences
@@ -21,38 +21,6 @@ def test_a_name_is_the_mean_of_its_words_and_a_diagnosis_of_its_descriptions():
     assert found.left_out["diagnoses_in_part"] == 1  # "and" has no vector
     assert found.has.sum() == 4 and found.has[[0, 1, 2, 3], [0, 1, 2, 3]].all()
     assert found.frequency.tolist() == [11.5, 9.5, 7.5, 5.5]
-
-
-def test_distances_of_the_four_by_hand():
-    found = groups(vectors(), four(), CODES)
-    assert distance_matrix(found.names, found.diagnoses, "cityblock").tolist() == [
-        [1, 4, 9, 14],
-        [5, 0, 11, 10],
-        [9, 10, 1, 10],
-        [13, 8, 9, 2],
-    ]
-    assert distance_matrix(found.names, found.diagnoses, "euclidean")[0].tolist() == [
-        1,
-        4,
-        np.sqrt(65),
-        np.sqrt(106),
-    ]
-    assert distance_matrix(found.names, found.diagnoses, "cosine")[0, 2] == pytest.approx(
-        1 - 9 / np.sqrt(82)
-    )
-
-
-def test_a_zero_vector_has_cosine_distance_one():
-    found = groups(vectors(), four(), CODES)
-    assert (
-        distance_matrix(found.names, found.diagnoses, "cosine")[:, 0] == 1
-    ).all()  # flu lies at the origin
-
-
-def test_in_less_out_of_the_four_by_hand():
-    found = groups(vectors(), four((("1", "2"), ("2",), ("3", "4"), ("4", "1"))), CODES)
-    far = distance_matrix(found.names, found.diagnoses, "cityblock")
-    assert differences(far, found.has).tolist() == [2.5 - 11.5, 0 - 26 / 3, 5.5 - 9.5, 7.5 - 8.5]
 
 
 @given(st.integers(2, 7), st.integers(2, 6), st.integers(0, 2**32 - 1))
@@ -107,21 +75,6 @@ def test_what_cannot_be_used_is_counted():
     assert found.testable.tolist() == [True, True, False, True, True, False, True]
 
 
-def test_who_has_all_diagnoses_has_no_out_group():
-    found = groups(vectors(), four((("1",), (), ("3",), ("1", "2", "3", "4"))), CODES)
-    assert found.left_out["all_diagnoses"] == 1 and found.left_out["no_diagnosis"] == 1
-    kept = found.only(found.testable)
-    assert kept.patients.tolist() == [0, 2]
-    assert len(kept) == 2 and kept.codes == found.codes
-
-
-def test_two_patients_of_one_name_stay_two():
-    twins = [Patient("a", ("Ann", "Arne"), ("1",)), Patient("b", ("ann", "ARNE"), ("2",))]
-    found = groups(vectors(), twins, CODES)
-    assert len(found) == 2 and found.left_out["shared_names"] == 2
-    assert (found.names[0] == found.names[1]).all() and (found.has[0] != found.has[1]).any()
-
-
 def test_counts_come_from_the_notes_where_the_vectors_have_none():
     known = vectors()
     bare = Vectors(known.words, known.matrix)
@@ -149,22 +102,3 @@ def test_counts_come_from_the_notes_where_the_vectors_have_none():
 def test_nothing_to_compare_is_one_clear_line(people, codes, what):
     with pytest.raises(InputError, match=what):
         groups(vectors(), people, codes)
-
-
-def test_nan_in_vectors_is_refused_before():
-    places = {**PLACES, "ann": (float("nan"), 0)}
-    with pytest.raises(InputError, match="1 vectors contain NaN"):
-        vectors(places)
-
-
-@pytest.mark.parametrize(
-    ("name", "forms"),
-    [
-        (("Anne-Marie", "O'Brien"), ("anne", "marie", "brien")),
-        (("José", "Núñez"), ("josé", "núñez")),
-        (("X",), ()),
-        (("JR", "李"), ("jr",)),
-    ],
-)
-def test_forms_of_names(name, forms):
-    assert name_forms(name) == forms

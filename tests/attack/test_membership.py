@@ -79,18 +79,6 @@ def test_a_patient_is_one_unit_however_many_notes():
     assert (found.detail["members"], found.detail["non_members"]) == (50, 50)
 
 
-def test_scores_are_the_mean_over_all_tokens_of_a_patient():
-    rows = ScoredNotes(
-        ["a", "a", "b"],
-        np.array([True, True, False]),
-        np.array([-10.0, -2.0, -5.0]),
-        np.array([4, 2, 5]),
-    )
-    separation = rows.by_patient(rows.totals)
-    assert separation.members.tolist() == [-2.0]
-    assert separation.others.tolist() == [-1.0]
-
-
 def test_an_area_of_one_names_its_exact_interval():
     apart, mixed = (areas(membership(scored(gap)))["loss threshold"] for gap in (50.0, 0.0))
     assert apart.value == 1.0 and apart.low < 1.0
@@ -102,12 +90,6 @@ def test_only_the_released_notes_are_in_a_recipients_hands():
     for source, adversary in (("the model", None), ("released notes", "recipient")):
         found = areas(membership(scored(0.0), detail={"from": source}))["loss threshold"]
         assert found.detail.get("adversary") == adversary
-
-
-def test_without_a_reference_there_is_no_calibrated_figure():
-    assert list(areas(membership(scored(0.1, n=100), detail={"from": "the model"}))) == [
-        "loss threshold"
-    ]
 
 
 def test_rates_that_cannot_be_measured_say_so():

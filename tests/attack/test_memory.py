@@ -19,7 +19,7 @@ WORDS = [f"{a}{b}{c}" for a in "bdfg" for b in "aeio" for c in "nrst"]
 
 def notes(n, seed, name):
     rng = np.random.default_rng(seed)
-    texts = tuple("History: " + " ".join(rng.choice(WORDS, 60)) + "." for _ in range(n))
+    texts = tuple("History: " + " ".join(rng.choice(WORDS, 30)) + "." for _ in range(n))
     ids = tuple(f"{name}{i}" for i in range(n))
     return PlainNotes(texts, ids, ids, (0,) * n)
 

@@ -84,33 +84,6 @@ def test_four_names_by_hand(metric, k):
     assert finding.low <= finding.value <= finding.high
 
 
-def test_the_four_names_are_as_the_picture_says():
-    """The two near pairs are the first two of the cosine list, so P is 2 of 24: both surnames in
-    place.
-    """
-    names = NameTokens(FOUR)
-    found = by_measure(
-        attack_names(names, [rank_names(vectors(PLACES), names, "cosine", 28)], rng(), k=2)
-    )
-    assert found["attack.names"].value == 1
-    assert found["attack.names"].p == pytest.approx(2 / 24)
-    assert found["attack.names_patients"].value == 0.5
-    assert found["attack.names_patients"].count == 2
-    first = attack_names(names, [rank_names(vectors(PLACES), names, "cosine", 28)], rng(), k=1)[0]
-    assert (first.value, first.p) == (1, pytest.approx(6 / 24))
-
-
-def test_a_name_of_three_tokens_has_three_pairs_in_either_order():
-    names = NameTokens([("Ann", "Bo", "Cole"), ("Dora", "Eck")])
-    assert names.forms == ["ann", "bo", "cole", "dora", "eck"]
-    pairs = [tuple(names.forms[t] for t in divmod(code, 5)) for code in names.true_pairs.tolist()]
-    assert pairs == [("ann", "bo"), ("ann", "cole"), ("bo", "cole"), ("dora", "eck")]
-    assert (
-        NameTokens([("Eck", "Dora")]).true_pairs.tolist()
-        == NameTokens([("Dora", "Eck")]).true_pairs.tolist()
-    )
-
-
 def test_namesakes_count_once_as_pairs_and_apart_as_patients():
     names = NameTokens([("Ann", "Dale"), ("ANN", "Dále".replace("á", "a")), ("Bob", "Elms")])
     assert len(names.true_pairs) == 2
@@ -162,12 +135,6 @@ def test_nothing_to_find_is_refused_in_one_line():
     with pytest.raises(InputError, match="NaN"):
         vectors({"ann": (float("nan"), 0), "dale": (0, 1)})
     assert NameTokens([]).forms == []
-
-
-def test_zero_vectors_are_counted():
-    names = NameTokens(FOUR)
-    places = {**PLACES, "ann": (0, 0), "guy": (0, 0)}
-    assert rank_names(vectors(places), names, "cosine", 28).zero == 2
 
 
 def people(n, seed):
@@ -298,18 +265,6 @@ def test_hits_and_the_maximum_against_a_plain_loop(k):
         alone = sum(null[d, model] >= test.hits[model] for d in range(50))
         assert test.p[model] == pytest.approx((alone + 1) / 51)
     assert (test.adjusted_p >= test.p).all()
-
-
-def test_the_best_of_several_models_says_that_it_is():
-    given = unique_people(30)
-    names = NameTokens(given)
-    good = rank_names(planted(given, 0.1), names, "cosine", 30, label="good")
-    bad = rank_names(planted(given, 50.0), names, "cosine", 30, label="bad")
-    best = attack_names(names, [bad, good], rng(), k=30, draws=99)[-1]
-    assert best.measure == "attack.names_best"
-    assert (best.detail["model"], best.detail["models"], best.value) == ("good", 2, 1.0)
-    assert best.p == pytest.approx(1 / 100)
-    assert best.detail["models_over_chance"] == 1
 
 
 def test_alphabetical_ties_favour_nobody():

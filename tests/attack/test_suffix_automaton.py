@@ -29,27 +29,11 @@ def runs(text, others):
     return automaton.runs().tolist()
 
 
-def test_by_hand():
-    assert runs([1, 2, 3, 4, 2, 3], [[9, 2, 3, 4], [1, 2]]) == [1, 2, 2, 3, 1, 2]
-
-
 def test_a_text_holds_itself_and_nothing_of_strangers():
     text = list(range(50)) + list(range(20))
     assert runs(text, [text]) == list(range(1, 71))
     assert runs(text, [[ABSENT] * 9, []]) == [0] * 70
     assert runs(text, []) == [0] * 70
-
-
-def test_a_break_is_never_crossed():
-    assert runs([1, 2, BREAK, 3, 4], [[1, 2, 3, 4], [2, BREAK, 3]]) == [1, 2, 0, 1, 2]
-
-
-def test_an_unknown_word_ends_a_run():
-    assert runs([1, 2, 3, 4], [[1, 2, ABSENT, 3, 4]]) == [1, 2, 1, 2]
-
-
-def test_empty():
-    assert runs([], [[1, 2]]) == []
 
 
 TEXTS = st.lists(st.integers(0, 2), max_size=14)
@@ -80,13 +64,6 @@ def test_long_repetitive_texts_are_linear_and_right():
     assert automaton.runs().max() == 500
     automaton.stream(text)
     assert automaton.runs().tolist() == list(range(1, text.size + 1))
-
-
-def test_the_order_of_the_streamed_texts_does_not_matter():
-    rng = np.random.default_rng(2)
-    text = rng.integers(0, 4, 300).tolist()
-    others = [rng.integers(0, 4, 50).tolist() for _ in range(9)]
-    assert runs(text, others) == runs(text, others[::-1])
 
 
 def test_vocabulary():

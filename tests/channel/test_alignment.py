@@ -6,7 +6,7 @@ from channel_cases import WORDS, batch_of, circle, texts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
@@ -15,7 +15,7 @@ KEY = Key.from_seed(1)
 
 
 def released(text: str, channel: Channel) -> list[str]:
-    return words(texts_of(Obfuscator(channel, KEY)(batch_of(("n", "p", text))).batch)[0])
+    return words(texts_of(WordObfuscator(channel, KEY)(batch_of(("n", "p", text))).batch)[0])
 
 
 def test_spans_by_hand():

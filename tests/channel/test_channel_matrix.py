@@ -163,12 +163,6 @@ def test_dropped_words_have_empty_rows():
     assert back.keeping(["a"]).dropping(WORDS).indices.size == channel.row(channel.unknown)[0].size
 
 
-def test_keeping_nothing_changes_nothing():
-    channel = circle()
-    assert channel.keeping([]) is channel
-    assert channel.keeping(["not there"]) is channel
-
-
 def test_a_kept_word_may_lie_below_the_floor():
     channel = circle()
     eligible = channel.eligible.copy()
@@ -183,16 +177,3 @@ def test_a_kept_word_may_lie_below_the_floor():
 
 def test_the_repr_holds_no_word():
     assert not any(word in repr(circle().keeping(["smith"])) for word in ("smith", "josé", "chest"))
-
-
-def of_rows(*rows):
-    indptr = np.cumsum([0, *map(len, rows), 0])
-    chances = np.concatenate([np.full(len(row), 1 / len(row)) for row in rows])
-    indices = np.concatenate(rows).astype(np.int32)
-    return Channel(
-        [f"w{i}" for i in range(len(rows))],
-        indptr,
-        indices,
-        chances,
-        np.ones(len(rows), dtype=np.bool_),
-    )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.channel import Channel
 from clinveil.channel.neighbour_channel import rank_distribution
 from clinveil.channel.tables import alias_tables
@@ -77,7 +77,7 @@ def test_the_ends_of_the_bits_are_drawn_too():
 
 def drawn(channel: Channel, word: str, n: int = DRAWS, **how: str) -> dict[str, int]:
     """How often each output is drawn for a word that one note repeats."""
-    obfuscator = Obfuscator(channel.under(**how), Key.from_seed(7))
+    obfuscator = WordObfuscator(channel.under(**how), Key.from_seed(7))
     released = texts_of(obfuscator(batch_of(("n", "p", " ".join([word] * n)))).batch)[0].split()
     assert len(released) == n
     names, counts = np.unique(released, return_counts=True)
@@ -115,7 +115,7 @@ def test_a_wrong_channel_is_told_apart():
 def test_draws_of_one_note_do_not_depend_on_one_another():
     """Pairs of neighbouring draws are spread evenly over the 25 pairs of N = 5."""
     channel = circle(low=5, high=5)
-    obfuscator = Obfuscator(channel, Key.from_seed(3))
+    obfuscator = WordObfuscator(channel, Key.from_seed(3))
     released = texts_of(obfuscator(batch_of(("n", "p", "pain " * DRAWS))).batch)[0].split()
     pairs = np.unique(
         [f"{a} {b}" for a, b in zip(released[::2], released[1::2], strict=True)], return_counts=True
@@ -127,7 +127,7 @@ def test_draws_of_one_note_do_not_depend_on_one_another():
 def test_first_draws_of_many_notes_are_spread_evenly():
     channel = circle(low=5, high=5)
     notes = [(f"note {i}", "p", "pain") for i in range(DRAWS)]
-    released = texts_of(Obfuscator(channel, Key.from_seed(3))(batch_of(*notes)).batch)
+    released = texts_of(WordObfuscator(channel, Key.from_seed(3))(batch_of(*notes)).batch)
     assert chisquare(np.unique(released, return_counts=True)[1]).pvalue > UNLIKELY
 
 

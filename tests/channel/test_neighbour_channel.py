@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from channel_cases import (
@@ -14,8 +12,8 @@ from channel_cases import (
     texts_of,
 )
 
-from clinveil.channel.apply import Obfuscator
-from clinveil.channel.channel import Channel, identity_channel
+from clinveil.channel.apply import WordObfuscator
+from clinveil.channel.channel import Channel
 from clinveil.channel.neighbour_channel import (
     common_pool,
     neighbour_channel,
@@ -39,7 +37,7 @@ def bounds(request):
 
 
 def released(channel: Channel, key: Key = KEY, rows: int = 100, order: int = 1) -> list[str]:
-    obfuscator = Obfuscator(channel, key)
+    obfuscator = WordObfuscator(channel, key)
     notes = NOTES[::order]
     return [
         text
@@ -146,22 +144,3 @@ def test_pool_takes_the_most_frequent_eligible_words():
     ids, chances = common_pool(counts, eligible, 3)
     assert ids.tolist() == [1, 3, 0]
     assert chances == pytest.approx([50 / 105, 50 / 105, 5 / 105])
-
-
-def test_pool_without_counts_is_uniform_over_the_first():
-    ids, chances = common_pool(
-        np.zeros(6, dtype=np.int64), np.array([False, True, True, True, True, True]), 4
-    )
-    assert ids.tolist() == [1, 2, 3, 4]
-    assert chances == pytest.approx([0.25] * 4)
-
-
-def test_identity_over_words():
-    channel = identity_channel(["a", "b"])
-    assert channel.matrix().toarray().tolist() == [[1, 0], [0, 1], [0, 0]]
-
-
-def test_rows_are_end_to_end():
-    channel = circle()
-    assert all(a <= b for a, b in pairwise(channel.indptr))
-    assert channel.indptr[-1] == channel.indices.size == channel.probabilities.size

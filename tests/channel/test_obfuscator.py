@@ -20,7 +20,7 @@ from channel_reference import obfuscate_text_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.neighbour_channel import neighbour_channel
 from clinveil.channel.settings import NeighbourRange
 from clinveil.core.errors import InputError
@@ -35,7 +35,7 @@ WAYS = [
     for layout in ("plain", "sentences", "keep")
     for numbers in ("drop", "mask")
 ]
-OBFUSCATORS = [Obfuscator(CHANNEL.under(**way), KEY) for way in WAYS]
+OBFUSCATORS = [WordObfuscator(CHANNEL.under(**way), KEY) for way in WAYS]
 
 # Pieces that meet one another at every kind of border.
 PIECES = st.sampled_from(
@@ -102,7 +102,7 @@ CORPUS = [
 @pytest.mark.parametrize("rows", [1, 7, 60])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_same_key_same_output_for_any_batches_and_workers(way, rows, workers):
-    obfuscator = Obfuscator(CHANNEL.under(**way), KEY)
+    obfuscator = WordObfuscator(CHANNEL.under(**way), KEY)
     batches = [batch_of(*CORPUS[i : i + rows]) for i in range(0, 60, rows)]
     results = list(threads(workers)(obfuscator, batches))
     assert [t for r in results for t in texts_of(r.batch)] == [
@@ -112,14 +112,16 @@ def test_same_key_same_output_for_any_batches_and_workers(way, rows, workers):
 
 @pytest.mark.parametrize("way", WAYS[::2], ids=str)
 def test_order_of_notes_changes_nothing(way):
-    obfuscator = Obfuscator(CHANNEL.under(**way), KEY)
+    obfuscator = WordObfuscator(CHANNEL.under(**way), KEY)
     forth = obfuscator(batch_of(*CORPUS)).batch
     back = obfuscator(batch_of(*CORPUS[::-1])).batch
     assert texts_of(forth) == texts_of(back)[::-1]
 
 
 def test_another_key_gives_another_output():
-    one, other = (Obfuscator(CHANNEL, Key.from_seed(s))(batch_of(*CORPUS)).batch for s in (1, 2))
+    one, other = (
+        WordObfuscator(CHANNEL, Key.from_seed(s))(batch_of(*CORPUS)).batch for s in (1, 2)
+    )
     same = [
         a == b for a, b in zip(texts_of(one), texts_of(other), strict=True) if len(a.split()) > 5
     ]
@@ -127,13 +129,13 @@ def test_another_key_gives_another_output():
 
 
 def test_serial_is_the_default_map():
-    obfuscator = Obfuscator(CHANNEL, KEY)
+    obfuscator = WordObfuscator(CHANNEL, KEY)
     one, other = (list(run(obfuscator, [batch_of(*CORPUS)])) for run in (map, serial))
     assert one[0].batch.equals(other[0].batch)
 
 
 def test_each_occurrence_is_drawn_separately():
-    (text,) = texts_of(Obfuscator(CHANNEL, KEY)(batch_of(("n", "p", "pain " * 200))).batch)
+    (text,) = texts_of(WordObfuscator(CHANNEL, KEY)(batch_of(("n", "p", "pain " * 200))).batch)
     assert len(set(text.split())) == 5
 
 
@@ -142,7 +144,9 @@ def test_composed_and_decomposed_names_are_one_word():
     hidden = "Jo\u200bse\u0301 GARCI\u00ad\u0301A-N\u0303andu\u0301"
     notes = [(f"n{i}", "p", text) for i, text in enumerate([nfc, nfd, hidden])]
     released = texts_of(
-        Obfuscator(circle(low=1, high=1, pool=1).under(layout="keep"), KEY)(batch_of(*notes)).batch
+        WordObfuscator(circle(low=1, high=1, pool=1).under(layout="keep"), KEY)(
+            batch_of(*notes)
+        ).batch
     )
     assert len(set(released)) == 1
 
@@ -166,7 +170,7 @@ def test_composed_and_decomposed_names_are_one_word():
 )
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_no_word_ever_passes(secret, way):
-    obfuscator = Obfuscator(CHANNEL.under(**way), KEY)
+    obfuscator = WordObfuscator(CHANNEL.under(**way), KEY)
     notes = [(f"n{i}", f"p{i}", f"({secret}) {secret}, {secret}{i}") for i in range(200)]
     result = obfuscator(batch_of(*notes))
     for text in texts_of(result.batch):
@@ -192,11 +196,11 @@ def test_long_words_that_share_their_beginning_are_told_apart():
     channel = circle(vocabulary, 2, 2, pool=0)
     for word in vocabulary:
         (released,) = texts_of(
-            Obfuscator(channel, KEY)(batch_of(("n", "p", f"{word} {word.upper()}"))).batch
+            WordObfuscator(channel, KEY)(batch_of(("n", "p", f"{word} {word.upper()}"))).batch
         )
         outputs = [channel.words[i] for i in channel.row(channel.ids[word])[0]]
         assert set(released.split()) <= set(outputs) and released
-    result = Obfuscator(channel, KEY)(batch_of(("n", "p", f"{stem}c {stem}abc {'c' * 14}")))
+    result = WordObfuscator(channel, KEY)(batch_of(("n", "p", f"{stem}c {stem}abc {'c' * 14}")))
     assert (texts_of(result.batch), result.tally.unknown, result.tally.dropped) == ([""], 3, 3)
 
 
@@ -204,7 +208,7 @@ def test_output_may_be_far_longer_than_the_input():
     vocabulary = ["a", "x" * 3000, "y" * 3000, "z" * 3000]
     notes = [(f"n{i}", "p", "a " * 50) for i in range(20)]
     channel = circle(vocabulary, 3, 3)
-    released = texts_of(Obfuscator(channel, KEY)(batch_of(*notes)).batch)
+    released = texts_of(WordObfuscator(channel, KEY)(batch_of(*notes)).batch)
     assert released == [obfuscate_text_reference(t, n, channel, KEY) for n, _, t in notes]
     assert len(released[0]) == 50 * 3001 - 1
 
@@ -213,7 +217,7 @@ def test_a_note_of_many_blocks_and_a_huge_number():
     text = "pain, José 12 " * 2000 + "7" * 100_000 + " end"
     for way in WAYS:
         (released,) = texts_of(
-            Obfuscator(CHANNEL.under(**way), KEY)(batch_of(("n", "p", text))).batch
+            WordObfuscator(CHANNEL.under(**way), KEY)(batch_of(("n", "p", text))).batch
         )
         assert released == reference(("n", "p", text), way)
 
@@ -224,7 +228,7 @@ def test_a_large_vocabulary_is_found_word_by_word():
     vocabulary = sorted({"".join(rng.choice(letters, n)) for n in rng.integers(1, 24, 20_000)})
     channel = circle(vocabulary, 1, 1, pool=0)  # word i always becomes word i + 1
     (released,) = texts_of(
-        Obfuscator(channel, KEY)(batch_of(("n", "p", " ".join(vocabulary)))).batch
+        WordObfuscator(channel, KEY)(batch_of(("n", "p", " ".join(vocabulary)))).batch
     )
     assert released.split() == [*vocabulary[1:], vocabulary[0]]
 
@@ -252,7 +256,7 @@ def test_layout_by_hand(text, plain, keep):
     channel = circle(["a", "b"], 1, 1, pool=0)  # a becomes b
     text = text.replace("q", "a").replace("h", "a")
     for layout, expected in (("plain", plain), ("keep", keep)):
-        result = Obfuscator(channel.under(layout=layout), KEY)(batch_of(("n", "p", text)))
+        result = WordObfuscator(channel.under(layout=layout), KEY)(batch_of(("n", "p", text)))
         assert texts_of(result.batch) == [expected]
 
 
@@ -268,7 +272,7 @@ def test_layout_by_hand(text, plain, keep):
 )
 def test_sentence_ends_by_hand(text, expected):
     channel = circle(["a", "b"], 1, 1, pool=0).under(layout="sentences")
-    result = Obfuscator(channel, KEY)(batch_of(("n", "p", text)))
+    result = WordObfuscator(channel, KEY)(batch_of(("n", "p", text)))
     assert texts_of(result.batch) == [expected]
     assert result.tally.balanced and result.tally.copied <= result.tally.punct
 
@@ -287,7 +291,7 @@ def test_sentence_ends_by_hand(text, expected):
 def test_number_masks_by_hand(text, plain, keep):
     channel = circle(["a", "b"], 1, 1, pool=0)
     for layout, expected in (("plain", plain), ("keep", keep)):
-        result = Obfuscator(channel.under(layout=layout, numbers="mask"), KEY)(
+        result = WordObfuscator(channel.under(layout=layout, numbers="mask"), KEY)(
             batch_of(("n", "p", text))
         )
         assert texts_of(result.batch) == [expected]
@@ -297,7 +301,7 @@ def test_an_output_that_is_no_word_is_refused():
     for bad in ("two words", "it's", "José", "q4h", ""):
         vocabulary = ["a", "b", bad]
         with pytest.raises(InputError) as refusal:
-            Obfuscator(circle(vocabulary, 1, 1), KEY)
+            WordObfuscator(circle(vocabulary, 1, 1), KEY)
         assert not bad or bad not in str(refusal.value)
 
 
@@ -306,19 +310,19 @@ def test_a_word_that_is_no_output_may_have_any_form():
     table = all_others(vocabulary[:3], 1)
     ids = np.vstack([table.ids, [[0]]]).astype(np.int32)
     table = type(table)(ids, np.ones((4, 1), dtype=np.float32), np.array([True, True, True, False]))
-    Obfuscator(neighbour_channel(vocabulary, NeighbourRange(low=1, high=1), table), KEY)
+    WordObfuscator(neighbour_channel(vocabulary, NeighbourRange(low=1, high=1), table), KEY)
 
 
 def test_a_null_id_is_refused():
     batch = batch_of(("n", "p", "pain")).set_column(0, "note_id", pa.array([None], pa.string()))
     with pytest.raises(InputError, match="no id"):
-        Obfuscator(CHANNEL, KEY)(batch)
+        WordObfuscator(CHANNEL, KEY)(batch)
 
 
 def test_other_columns_and_slices_come_through():
     batch = batch_of(*CORPUS)
     batch = batch.append_column("label", pa.array(range(batch.num_rows)))
-    obfuscator = Obfuscator(CHANNEL, KEY)
+    obfuscator = WordObfuscator(CHANNEL, KEY)
     whole = obfuscator(batch)
     part = obfuscator(batch.slice(13, 9))
     assert whole.batch.schema == batch.schema
@@ -328,12 +332,12 @@ def test_other_columns_and_slices_come_through():
 
 def test_plain_strings_and_dictionaries_are_taken():
     batch = batch_of(*CORPUS)
-    expected = texts_of(Obfuscator(CHANNEL, KEY)(batch).batch)
+    expected = texts_of(WordObfuscator(CHANNEL, KEY)(batch).batch)
     for kind in (pa.string(), pa.string_view()):
         other = batch.set_column(2, "text", batch.column("text").cast(kind))
-        assert texts_of(Obfuscator(CHANNEL, KEY)(other).batch) == expected
+        assert texts_of(WordObfuscator(CHANNEL, KEY)(other).batch) == expected
 
 
 def test_reprs_hold_no_text():
-    result = Obfuscator(CHANNEL, KEY)(batch_of(("n", "p", "smith has pain")))
+    result = WordObfuscator(CHANNEL, KEY)(batch_of(("n", "p", "smith has pain")))
     assert not {*WORDS} & {*words(repr(result))} - {"a", "of", "in"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from test_obfuscator import CORPUS, TEXTS
 
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.channel import Channel, identity_channel
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
@@ -30,7 +30,7 @@ CHANNELS = [
     circle().under(background=0.5),
     circle().keeping(["fever"]).dropping(["cough"]).under(background=0.9, layout="keep"),
 ]
-OBFUSCATORS = [Obfuscator(channel, KEY) for channel in CHANNELS]
+OBFUSCATORS = [WordObfuscator(channel, KEY) for channel in CHANNELS]
 UNLIKELY = 1e-4
 SENTENCES = st.lists(
     st.sampled_from([*WORDS[:9], "12", ".", ". ", "!\n", "? ", "\u2028", " ", ", "]), max_size=30
@@ -38,14 +38,14 @@ SENTENCES = st.lists(
 
 
 def released(channel: Channel, *notes: tuple[str, str, str | None], key: Key = KEY) -> list[str]:
-    return texts_of(Obfuscator(channel, key)(batch_of(*notes)).batch)
+    return texts_of(WordObfuscator(channel, key)(batch_of(*notes)).batch)
 
 
 def expected(channel: Channel, *notes: tuple[str, str, str]) -> list[str]:
     return [obfuscate_text_reference(text, note, channel, KEY) for note, _, text in notes]
 
 
-def drawn(obfuscator: Obfuscator, *batches: pa.RecordBatch, workers: int = 1) -> list[str]:
+def drawn(obfuscator: WordObfuscator, *batches: pa.RecordBatch, workers: int = 1) -> list[str]:
     results = threads(workers)(obfuscator, batches)
     return [text for result in results for text in texts_of(result.batch)]
 
@@ -77,7 +77,7 @@ def test_released_spans_are_those_of_the_released_words(text, which):
     """On the identity every released word is the word at its span."""
     policy = CHANNELS[which].policy
     channel = identity_channel(WORDS[:9]).under(layout=policy.layout, numbers=policy.numbers)
-    (out,) = drawn(Obfuscator(channel, KEY), batch_of(("n", "p", text)))
+    (out,) = drawn(WordObfuscator(channel, KEY), batch_of(("n", "p", text)))
     assert words(out) == [text[start:end] for start, end in channel.released_spans(text)]
 
 
@@ -99,7 +99,7 @@ def test_background_draws_follow_the_mixture_and_never_write_the_word_itself(sha
 
 def test_background_draws_need_a_pool():
     with pytest.raises(InputError, match="pool of common words"):
-        Obfuscator(circle(pool=0).under(background=0.5), KEY)
+        WordObfuscator(circle(pool=0).under(background=0.5), KEY)
 
 
 def test_exact_figures_hold_with_background_draws():

@@ -35,6 +35,7 @@ def settings(**more):
 
 
 QUICK = {"kind": ("obfuscated", "deidentified"), "setting": ("small=kind=obfuscated,n=5",)}
+NAMES = ["obfuscated", "deidentified", "paper", "small"]  # the kind of `paper` is obfuscated
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,12 @@ def done(notes, tmp_path_factory):
 def test_a_row_for_each_release(done):
     comparison, _ = done
     table = table_of(comparison)
-    assert [row[0] for row in table.rows] == ["obfuscated", "deidentified", "small (obfuscated)"]
+    assert [row[0] for row in table.rows] == [
+        "obfuscated",
+        "deidentified",
+        "paper (obfuscated)",
+        "small (obfuscated)",
+    ]
     assert all(len(row) == len(table.heads) for row in table.rows)
     cells = dict(zip(table.heads, table.rows[0], strict=True))
     figure = r"\d+\.\d+ \(\d+\.\d+\)"
@@ -78,7 +84,7 @@ def test_a_row_for_each_release(done):
         for reason in table.reasons
     )
     text = table.markdown()
-    assert text.count("\n| ") == 5 and "| --- | ---: |" in text
+    assert text.count("\n| ") == 2 + len(NAMES) and "| --- | ---: |" in text
     assert all(f"**{head}**" in text for head in table.heads[1:])
 
 
@@ -146,7 +152,7 @@ def test_releases_fail_only_for_other_reasons_than_the_test_seed(done):
 def test_findings_name_their_release(done):
     comparison, _ = done
     findings = read_findings(comparison.folder / "findings.json")
-    assert {f.detail["release"] for f in findings} == {"obfuscated", "deidentified", "small"}
+    assert {f.detail["release"] for f in findings} == {*NAMES}
     seconds = [f for f in findings if f.measure == "compare.seconds"]
     assert [f.value for f in seconds] == [m.seconds for m in comparison.releases]
 
@@ -180,7 +186,7 @@ def test_the_same_call_measures_nothing_again(done, notes):
     comparison, _ = done
     said = []
     again = compare_releases(notes, comparison.folder, settings(**QUICK), said.append)
-    assert said == [f"{name}: measured before" for name in ("obfuscated", "deidentified", "small")]
+    assert said == [f"{name}: measured before" for name in NAMES]
     assert again.releases == comparison.releases
 
 

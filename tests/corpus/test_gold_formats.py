@@ -5,6 +5,7 @@ labels, bad input.
 from __future__ import annotations
 
 import json
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.spans import LABELS, Span
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.formats.folders import document, read_xml
-from clinveil.corpus.gold import Mark, Scheme, known_labels, read_labels, read_spans
+from clinveil.corpus.gold import FileMark, Scheme, known_labels, read_labels, read_spans
 from clinveil.corpus.open import open_corpus
 
 UNITS = ("codepoints", "bytes", "utf16")
@@ -177,14 +178,14 @@ def test_xml_has_no_control_characters():
 def test_other_units_of_offsets():
     text = "é😀 Ada"  # é is 2 bytes and 1 unit, 😀 4 and 2
     for unit, start in (("codepoints", 3), ("bytes", 7), ("utf16", 4)):
-        assert Scheme(unit).spans(text, [Mark(start, start + 3, "NAME", "x", "Ada")]) == [
+        assert Scheme(unit).spans(text, [FileMark(start, start + 3, "NAME", "x", "Ada")]) == [
             Span(3, 6, "NAME")
         ]
     for unit, inside in (("bytes", 3), ("utf16", 2)):
         with pytest.raises(InputError, match="within a character"):
-            Scheme(unit).spans(text, [Mark(inside, 7, "NAME", "x")])
+            Scheme(unit).spans(text, [FileMark(inside, 7, "NAME", "x")])
     with pytest.raises(InputError, match="--offsets bytes or utf16"):
-        Scheme().spans(text, [Mark(4, 6, "NAME", "x", "Ada")])
+        Scheme().spans(text, [FileMark(4, 6, "NAME", "x", "Ada")])
 
 
 LINES = [
@@ -221,7 +222,7 @@ def test_a_note_without_spans_may_be_named_and_unknown_notes_are_refused(tmp_pat
 def test_labels_of_a_site(tmp_path):
     (tmp_path / "l.toml").write_text('Koepel = "HOSPITAL"\n"job-title" = ""\n')
     scheme = Scheme(labels=read_labels(tmp_path / "l.toml"))
-    marks = [Mark(0, 3, "koepel", "x"), Mark(4, 7, "JOB_TITLE", "x")]
+    marks = [FileMark(0, 3, "koepel", "x"), FileMark(4, 7, "JOB_TITLE", "x")]
     assert scheme.spans("Ada was here", marks) == [Span(0, 3, "HOSPITAL")]
     (tmp_path / "l.toml").write_text('Koepel = "TEMPLE"\n')
     with pytest.raises(UsageError, match="unknown label"):
@@ -253,15 +254,7 @@ def test_deidentify_takes_xml_and_gives_xml(tmp_path):
     write_spans(
         tmp_path / "xml", [("a", text, [Span(19, 22, "NAME")]), ("b", "no names", [])], "i2b2"
     )
-    arguments = [
-        str(tmp_path / "xml"),
-        "-o",
-        str(tmp_path / "out"),
-        "--set",
-        "mode=tag",
-        "--workers",
-        "1",
-    ]
+    arguments = shlex.split(f"{tmp_path / 'xml'} -o {tmp_path / 'out'} --set mode=tag --workers 1")
     assert main(["deidentify", *arguments, "--keep-ids", "--set", "quiet=true"]) == 0
     assert sorted(path.name for path in (tmp_path / "out").glob("*.xml")) == ["a.xml", "b.xml"]
     texts = {note.note_id: note.text for note in rows(open_corpus(tmp_path / "out"))}

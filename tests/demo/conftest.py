@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.corpus.demo.notes import Note, many_notes
+from clinveil.corpus.demo.notes import DemoNote, many_notes
 from clinveil.corpus.people import Patient
 
 
 @pytest.fixture(scope="session")
-def demo_people() -> list[tuple[Patient, list[Note]]]:
+def demo_people() -> list[tuple[Patient, list[DemoNote]]]:
     return list(many_notes(11, 0, 300))
 
 
 @pytest.fixture(scope="session")
-def demo_written(demo_people: list[tuple[Patient, list[Note]]]) -> list[Note]:
+def demo_written(demo_people: list[tuple[Patient, list[DemoNote]]]) -> list[DemoNote]:
     return [note for _, notes in demo_people for note in notes]

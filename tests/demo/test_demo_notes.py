@@ -17,20 +17,20 @@ from clinveil.core.spans import LABELS, Span, splice
 from clinveil.core.tokens import words
 from clinveil.corpus.demo import demo_codes
 from clinveil.corpus.demo.language import language
-from clinveil.corpus.demo.notes import Note, patient_notes
+from clinveil.corpus.demo.notes import DemoNote
 from clinveil.corpus.demo.persons import make_person, uniforms
 from clinveil.corpus.people import Patient
 
-People = list[tuple[Patient, list[Note]]]
+People = list[tuple[Patient, list[DemoNote]]]
 
 
-def test_spans_are_sorted_disjoint_and_inside(demo_written: list[Note]):
+def test_spans_are_sorted_disjoint_and_inside(demo_written: list[DemoNote]):
     for note in demo_written:
         places = [Span(*mark) for mark in note.marks]
         assert splice(note.text, places, [note.text[s.start : s.end] for s in places]) == note.text
 
 
-def test_every_label_occurs(demo_written: list[Note]):
+def test_every_label_occurs(demo_written: list[DemoNote]):
     found = Counter(mark.label for note in demo_written for mark in note.marks)
     assert set(found) == set(LABELS)
     assert min(found.values()) >= 5
@@ -53,7 +53,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("label", SHAPES)
-def test_spans_hold_what_their_label_says(label: str, demo_written: list[Note]):
+def test_spans_hold_what_their_label_says(label: str, demo_written: list[DemoNote]):
     texts = [n.text[m.start : m.end] for n in demo_written for m in n.marks if m.label == label]
     assert all(re.fullmatch(SHAPES[label], text) for text in texts)
 
@@ -88,23 +88,6 @@ def test_the_header_is_the_one_of_paper_b(demo_people: People):
             assert tuple(" ".join(header[1].split(", ")).split()) == patient.name
 
 
-def test_names_are_repeated_in_the_body(demo_people: People):
-    mentions = [
-        note.text.count(patient.name[-1]) for patient, notes in demo_people for note in notes
-    ]
-    assert np.mean(mentions) > 3
-    everything = " ".join(note.text for _, notes in demo_people for note in notes)
-    assert re.search(r"(Mr|Ms|Mrs)\. [\w'-]+'s ", everything)
-
-
-def test_several_notes_and_diagnoses_a_patient(demo_people: People):
-    assert 3.5 < np.mean([len(notes) for _, notes in demo_people]) < 5.5
-    assert min(len(notes) for _, notes in demo_people) >= 2
-    diagnoses = Counter(len(patient.codes) for patient, _ in demo_people)
-    assert sum(count for number, count in diagnoses.items() if number > 1) > 0.7 * len(demo_people)
-    assert all(len(set(patient.codes)) == len(patient.codes) for patient, _ in demo_people)
-
-
 def test_identity_is_the_same_in_all_notes(demo_people: People):
     for patient, notes in demo_people:
         numbers = {n.text[m.start : m.end] for n in notes for m in n.marks if m.label == "MRN"}
@@ -133,12 +116,7 @@ def test_codes_are_those_of_the_patient_and_are_spoken_of(demo_people: People):
     assert missed <= 0.005 * spoken  # a slip of the pen may hide one
 
 
-def test_groups_belong_to_codes(demo_written: list[Note]):
-    groups = {d.code: d.group for d in language().diagnoses}
-    assert all(note.group == groups[note.code] for note in demo_written)
-
-
-def dates_of(note: Note, before: str) -> list[str]:
+def dates_of(note: DemoNote, before: str) -> list[str]:
     return re.findall(rf"{before}:? (\d{{4}}-\d\d-\d\d)", note.text)
 
 
@@ -171,21 +149,14 @@ def test_ages_agree_with_birth_and_visit(demo_people: People):
     assert checked > 30
 
 
-def test_ages_over_89_are_phi_and_younger_are_not(demo_written: list[Note]):
+def test_ages_over_89_are_phi_and_younger_are_not(demo_written: list[DemoNote]):
     for note in demo_written:
         for match in re.finditer(r"\b(\d{2,3})(?=-year-old)", note.text):
             marked = any(m.label == "AGE" and (m.start, m.end) == match.span() for m in note.marks)
             assert marked == (int(match[1]) >= 90)
 
 
-def test_lengths_are_those_of_a_letter(demo_written: list[Note]):
-    lengths = [len(note.text.split()) for note in demo_written]
-    assert 240 < np.mean(lengths) < 330
-    assert np.quantile(lengths, 0.02) > 150
-    assert np.quantile(lengths, 0.98) < 380
-
-
-def test_the_vocabulary_is_several_thousand_words(demo_written: list[Note]):
+def test_the_vocabulary_is_several_thousand_words(demo_written: list[DemoNote]):
     counts = Counter(word for note in demo_written for word in words(note.text))
     assert len(counts) > 6000
     # Zipf: the logarithm of the count falls with that of the rank, with a slope near -1.
@@ -205,21 +176,7 @@ def test_prevalence_of_codes_is_zipf_like():
     assert -1.3 < slope < -0.5
 
 
-def test_misspellings_abbreviations_and_eponyms_occur(demo_written: list[Note]):
-    text = " ".join(note.text for note in demo_written)
-    for form in ("pt", "hx", "SOB", "HTN", "Parkinson disease", "Foley catheter", "Murphy sign"):
-        assert re.search(rf"\b{form}\b", text), form
-    counts = Counter(word for note in demo_written for word in words(note.text))
-    known = {word for word, count in counts.items() if count >= 20 and len(word) > 6}
-    transposed = {
-        word[:i] + word[i + 1] + word[i] + word[i + 2 :]
-        for word in known
-        for i in range(1, len(word) - 2)
-    }
-    assert len(transposed & counts.keys() - known) > 50
-
-
-def test_eponyms_outside_names_are_not_marked(demo_written: list[Note]):
+def test_eponyms_outside_names_are_not_marked(demo_written: list[DemoNote]):
     for note in demo_written:
         for match in re.finditer(
             r"Foley(?= catheter)|Murphy(?= sign)|Parkinson(?= disease)", note.text
@@ -237,7 +194,3 @@ def test_relatives_and_clinicians_are_named(demo_people: People):
                     strangers[name].add(patient.patient_id)
     assert len(strangers) > 500
     assert sum(len(patients) > 3 for patients in strangers.values()) > 50  # clinicians come back
-
-
-def test_other_seed_other_patients():
-    assert patient_notes(1, 0)[1][0].text != patient_notes(2, 0)[1][0].text

@@ -10,7 +10,6 @@ import pytest
 
 from clinveil.core.tokens import words
 from clinveil.corpus.demo import demo_notes
-from clinveil.corpus.demo.language import language
 
 # One-word ways of saying the same, planted in the terms, the names of diagnoses, and the drugs
 # (generic, brand).
@@ -79,20 +78,3 @@ def test_word_vectors_put_planted_synonyms_near(notes: pa.Table):
     ]
     assert np.median(shares) < 0.03
     assert np.mean(shares) < 0.15
-
-
-def test_planted_synonyms_are_planted():
-    spoken = {
-        word
-        for alternatives in language().rules.values()
-        for p in alternatives
-        for word in words(p.head)
-    }
-    spoken |= {
-        w
-        for rules in language().words.values()
-        for alts in rules.values()
-        for p in alts
-        for w in words(p.head)
-    }
-    assert {word for pair in SYNONYMS for word in pair} <= spoken

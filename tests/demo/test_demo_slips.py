@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import date
-from itertools import cycle
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from clinveil.corpus.demo import places
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.names import Name
-from clinveil.corpus.demo.notes import STYLES, Calendar, misspell, slip, written
+from clinveil.corpus.demo.notes import Calendar, written
 from clinveil.corpus.demo.persons import FAMILY, FAMILY_DOCTORS, PER_CLINIC, clinicians, uniforms
 from clinveil.corpus.demo.places import identifiers
 
@@ -33,11 +32,6 @@ def test_dates_are_written_in_many_styles(style: str, text: str):
     assert written(DAY, style) == text
 
 
-def test_an_unknown_style_is_refused():
-    with pytest.raises(KeyError, match="stardate"):
-        written(DAY, "stardate")
-
-
 @given(st.integers(0, 10_000))
 def test_dates_of_a_note_stay_on_their_side_of_the_visit(seed: int):
     calendar = Calendar(DAY - 20_000, DAY, uniforms(seed))
@@ -51,34 +45,6 @@ def test_dates_of_a_note_stay_on_their_side_of_the_visit(seed: int):
     assert calendar.last < later < DAY
     assert 1959 + 15 <= int(calendar.past_year()) <= 2014
     assert calendar.month().text.split()[0].istitle()
-
-
-def test_every_style_gives_a_date():
-    assert all(any(c.isdigit() for c in written(DAY, style)) for style in STYLES)
-
-
-@pytest.mark.parametrize(
-    ("kind", "wrong"), [(0.1, "hwite"), (0.6, "wite"), (0.9, "whhite")]
-)  # the draws: the place is after the first letter
-def test_the_three_random_slips(kind: float, wrong: str):
-    assert slip("white", cycle([0.0, kind]).__next__) == wrong.replace("hwite", "wihte")
-
-
-def test_known_misspellings_are_used():
-    assert slip("received", cycle([0.0]).__next__) == "recieved"
-
-
-@given(st.text(alphabet="abcdefgh ,.XÉ5", max_size=60), st.integers(0, 50))
-def test_a_slip_touches_one_long_word_only(text: str, seed: int):
-    after = misspell(text, uniforms(seed))
-    before_words = text.split(" ")
-    after_words = after.split(" ")
-    assert len(before_words) == len(after_words)
-    changed = [(a, b) for a, b in zip(before_words, after_words, strict=True) if a != b]
-    assert len(changed) <= 1
-    assert abs(len(after) - len(text)) <= 1
-    if not re.search(r"\b[a-z]{5,}\b", text):
-        assert after == text
 
 
 def test_record_numbers_never_repeat():
@@ -112,20 +78,6 @@ def test_identifiers_are_labelled_and_not_empty_for_any_script():
     assert fields["email"].text.split("@")[0]
     assert fields["native"] == ("NAME", "李伟")
     assert fields["driver_license"].text[0] == "X"
-
-
-def test_digits_are_padded():
-    assert places.digits(4, lambda: 0.0007) == "0007"
-
-
-def test_streams_depend_on_all_entropy_and_go_on_past_a_block():
-    first = uniforms(1, 2)
-    again = uniforms(1, 2)
-    other = uniforms(1, 3)
-    numbers = [first() for _ in range(3000)]
-    assert numbers == [again() for _ in range(3000)]
-    assert numbers != [other() for _ in range(3000)]
-    assert len(set(numbers)) == 3000
 
 
 def test_the_cast_of_clinicians_belongs_to_the_seed():

@@ -10,11 +10,8 @@ import pytest
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import ROLE_FIELDS
 from clinveil.corpus.demo import (
-    COLUMNS,
     NOTES_SCHEMA,
     demo_chunks,
-    demo_codes,
-    demo_corpus,
     demo_notes,
 )
 from clinveil.corpus.demo.notes import patient_notes
@@ -70,24 +67,6 @@ def test_note_ids_are_unique_and_belong_to_their_patient():
     assert all(row["note_id"].rpartition("-")[0] == row["patient_id"] for row in found)
     order = [row["patient_id"] for row in found]
     assert order == sorted(order)
-
-
-def test_the_corpus_can_be_read_again():
-    corpus = demo_corpus(12, 4)
-    assert corpus.columns == COLUMNS
-    assert set(corpus.columns.labels) <= set(corpus.columns.keep)
-    assert rows(corpus.batches()) == rows(corpus.batches()) == rows(demo_notes(12, 4))
-    assert "Dear" not in repr(corpus)
-
-
-def test_streams_are_lazy():
-    assert next(demo_notes(9_000_000, 1)).num_rows > 500
-
-
-def test_codes_have_short_descriptions():
-    codes = demo_codes()
-    assert codes["401"] == "hypertension"
-    assert {note["code"] for note in rows(demo_notes(50, 1))} <= set(codes)
 
 
 @pytest.mark.parametrize("arguments", [(0, 1), (-1, 1), (5, -1)])

@@ -79,9 +79,12 @@ def test_a_release_is_measured_by_the_attack_and_the_report_has_its_text(desk):
     output = clinveil(
         desk, "release", "notes.jsonl", "-o", "out", "--min-patients", "2", "--set", "n=2", *small
     )
-    findings = desk / "out" / "vault" / "findings.json"
-    assert findings.exists(), output
-    assert "Notes with unchanged first words" in findings.read_text(encoding="utf-8")
+    page = desk / "out" / "vault" / "report.html"
+    assert page.exists(), output
+    text = page.read_text(encoding="utf-8")
+    assert "Notes with unchanged first words" in text
+    assert "How many released notes begin with the words of their source?" in text
+    assert "the note can be found in the release" in text
 
 
 @pytest.mark.slow

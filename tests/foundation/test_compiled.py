@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numba
@@ -90,3 +93,48 @@ def test_where_nothing_can_be_written_it_is_compiled_all_the_same(monkeypatch):
 
     monkeypatch.setattr(numba, "njit", refused)
     assert compiled.kernel(lambda x: x + 1)(1) == 2
+
+
+OF_ONE_VERSION = """
+from typing import NamedTuple
+from clinveil.core.compiled import kernel
+
+class {name}(NamedTuple):
+    step: int
+
+@kernel
+def next_step(state, n):
+    return state.step + n
+
+print(next_step({name}(1), 2), sum(next_step.stats.cache_hits.values()))
+"""
+
+
+def run_version(folder: Path, name: str) -> list[str]:
+    """Run a program whose only kernel takes a value of the type `name`; what it prints."""
+    (folder / "steps.py").write_text(OF_ONE_VERSION.format(name=name))
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", "import steps"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def test_the_cache_of_a_version_with_other_types_is_compiled_again(tmp_path):
+    assert run_version(tmp_path, "Before") == ["3", "0"]
+    assert run_version(tmp_path, "Before") == ["3", "1"]
+    assert run_version(tmp_path, "Renamed") == ["3", "0"]
+    assert run_version(tmp_path, "Renamed") == ["3", "1"]
+
+
+def test_a_damaged_cache_is_compiled_again(tmp_path):
+    run_version(tmp_path, "Before")
+    (index,) = tmp_path.rglob("*.nbi")
+    index.write_bytes(index.read_bytes()[:-9])
+    assert run_version(tmp_path, "Before") == ["3", "0"]
+    assert run_version(tmp_path, "Before") == ["3", "1"]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from clinveil.attacks.models.leaveout.data import audit_folder
 from clinveil.cli.groups import COMMANDS, Group
 from clinveil.cli.main import main
 from clinveil.releases import pipeline
-from clinveil.scale.tasks import study_folder
 
 SMALL = ["--set", "dim=8", "--set", "epochs=1", "--set", "workers=1"]
 # What stands between the command's name and `--force`; OUT is the folder in question.
@@ -54,24 +54,19 @@ def no_attacks():
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """Notes of 60 invented patients, and vectors of them."""
+    """Notes of 60 invented patients."""
     folder = tmp_path_factory.mktemp("desk")
     assert (
         main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "60", "--quiet"])
         == 0
     )
-    notes = str(folder / "demo" / "notes.parquet")
-    assert main(["embed", notes, "-o", str(folder / "vectors"), "--quiet", *SMALL]) == 0
     return folder
 
 
 def line(desk, command, flags, out):
     """The arguments of a command line."""
     places = {"OUT": out, "BESIDE": out.parent / "beside", "NOTES": desk / "demo" / "notes.parquet"}
-    places |= {
-        "RUN": desk / "run",
-    }
-    places |= {"VECTORS": desk / "vectors"}
+    places |= {"RUN": desk / "run"}
     command = command.removesuffix(" --vault")
     return [*command.split(), *(str(places.get(word, word)) for word in flags.split()), "--quiet"]
 
@@ -94,7 +89,7 @@ def somebodys(folder):
 
 def runs(arguments):
     """The exit code; a few commands have no `--quiet`."""
-    loud = arguments[0] in ("report", "reidentify", "attack", "study", "init-config")
+    loud = arguments[0] in ("report", "reidentify", "attack", "init-config")
     return main([a for a in arguments if a != "--quiet" or not loud])
 
 
@@ -185,11 +180,11 @@ def test_a_file_is_not_replaced_by_a_folder(desk, tmp_path):
     assert (tmp_path / "out").read_text() == "mine"
 
 
-def test_a_study_keeps_what_is_none_of_its_tasks(tmp_path):
-    out = tmp_path / "study"
-    with study_folder(out) as store:
+def test_an_audit_keeps_what_is_none_of_its_tasks(tmp_path):
+    out = tmp_path / "audit"
+    with audit_folder(out, {}) as store:
         (store.root / ("0" * 32)).mkdir()
     (out / "mine.txt").write_text("mine")
-    with study_folder(out, force=True) as store:
+    with audit_folder(out, {}, force=True) as store:
         assert list(store.root.iterdir()) == []
     assert (out / "mine.txt").read_text() == "mine"

@@ -13,13 +13,13 @@ from kills import killed_at_each
 
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.files import private_folder, private_text
-from clinveil.core.runfolder import Kind, code_version, fingerprint, run_folder, run_hash
+from clinveil.core.runfolder import FolderKind, code_version, fingerprint, run_folder, run_hash
 from clinveil.releases.settings import ReleaseSettings as Settings
 
-ONE = Kind(
+ONE = FolderKind(
     "run of ours", own=frozenset({"made"}), notes={"README.txt": "SECRET"}, scratch=("scratch",)
 )
-GROWS = Kind("vault of ours", notes={"README.txt": "SECRET"}, known=lambda marked, _: marked)
+GROWS = FolderKind("vault of ours", notes={"README.txt": "SECRET"}, known=lambda marked, _: marked)
 
 
 def tree(folder):

@@ -5,12 +5,11 @@ work where not.
 from __future__ import annotations
 
 import re
-import time
 from contextlib import contextmanager
 
 import pytest
 
-from clinveil.cli.progress import Speaker, Work, duration
+from clinveil.cli.progress import Speaker
 from clinveil.core.progress import Countdown, steps, track
 from clinveil.releases.context import StageTimer
 
@@ -41,13 +40,6 @@ class Teller:
     stage = count
 
 
-def test_results_are_counted_by_their_size():
-    teller = Teller()
-    assert list(track(map(str.upper, ["a", "bb"]), "notes", teller, 3, len)) == ["A", "BB"]
-    assert teller.told == [("notes", 3), 1, 3]
-    assert list(track(map(str.upper, ["a"]), "notes", print, 6, len)) == ["A"]
-
-
 def test_steps_are_shown_from_the_first_on():
     teller = Teller()
     with steps("passes", teller) as step:
@@ -56,17 +48,6 @@ def test_steps_are_shown_from_the_first_on():
     assert teller.told == [("passes", 3), 1, 2]
     with steps("passes", print) as step:
         step(1, 3)
-
-
-def test_items_of_a_list_count_when_their_consumer_is_done():
-    teller = Teller()
-    for _ in track(["a", "b"], "attacks", teller, 2):
-        teller("work")
-    assert teller.told == [("attacks", 2), "work", 1, "work", 2]
-    teller = Teller()
-    for _ in track(iter("ab"), "notes", teller, 2):
-        teller("work")
-    assert teller.told == [("notes", 2), 1, "work", 2, "work"]
 
 
 def test_the_remaining_time_follows_the_rate():
@@ -80,33 +61,6 @@ def test_the_remaining_time_follows_the_rate():
     assert work.left == 50, "it counts down between updates"
     work.update(3)
     assert work.left == pytest.approx(50 / 3 * 10 - 50)
-
-
-def test_no_remaining_time_where_the_estimate_is_overrun():
-    clock = Clock()
-    work = Countdown(10, clock=clock)
-    clock.now += 20
-    work.update(5)
-    clock.now += 19
-    assert work.left == 1
-    clock.now += 1
-    assert work.left is None
-
-
-def test_the_line_of_a_stage():
-    clock = Clock()
-    work = Work(Countdown(clock=clock), "stage 2/8, vectors")
-    clock.now += 10
-    assert work.line() == "stage 2/8, vectors: 0:00:10 elapsed"
-    work.what = "passes"
-    work.count = Countdown(20, clock)
-    assert work.line() == "stage 2/8, vectors: 0 of 20 passes, 0:00:10 elapsed"
-    clock.now += 30
-    work.count.update(10)
-    assert work.line() == "stage 2/8, vectors: 10 of 20 passes, 0:00:40 elapsed, about 0:00:30 left"
-    clock.now += 3600
-    assert work.line() == "stage 2/8, vectors: 10 of 20 passes, 1:00:40 elapsed"
-    assert duration(3725.4) == "1:02:05"
 
 
 def test_a_stage_is_shown_with_its_counts_on_a_terminal(monkeypatch, capsys):
@@ -139,19 +93,3 @@ def test_a_stage_has_a_line_at_its_start_and_at_its_end():
         pass
     assert lines[0] == "vectors: skipgram" and len(lines) == 2
     assert re.fullmatch(r"vectors: ended at \d\d:\d\d:\d\d after 1 s", lines[1])
-
-
-def test_a_log_has_a_line_per_minute(monkeypatch, capsys):
-    monkeypatch.setattr("clinveil.cli.progress.MINUTE", 0.05)
-    speaker = Speaker()
-    ended = time.monotonic() + 10
-    with speaker.stage("vectors", 1, 1), speaker.count("passes", 3) as show:
-        show(2)
-        while not (written := capsys.readouterr().err) and time.monotonic() < ended:
-            time.sleep(0.01)
-    assert written.startswith("stage 1/1, vectors: 2 of 3 passes, 0:00:00 elapsed")
-    time.sleep(0.2)
-    assert capsys.readouterr().err.count("\n") <= 1, "no line after the work"
-    with Speaker(quiet=True).count("notes"):
-        time.sleep(0.2)
-    assert capsys.readouterr().err == ""

@@ -5,6 +5,7 @@ final.
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -100,14 +101,9 @@ def test_findings_may_replace_findings(tmp_path):
     (tmp_path / "notes.csv").write_text("note_id,text\n1,quiet night with little pain\n")
     (tmp_path / "other.csv").write_text("note_id,text\n2,loud morning with much cough\n")
     write_findings(tmp_path / "f.json", "attack copies", [], seed=1)
-    sides = [
-        "--training",
-        str(tmp_path / "notes.csv"),
-        "--held-out",
-        str(tmp_path / "other.csv"),
-        "--seed",
-        "1",
-    ]
+    sides = shlex.split(
+        f"--training {tmp_path / 'notes.csv'} --held-out {tmp_path / 'other.csv'} --seed 1"
+    )
     assert (
         main(
             [

@@ -37,8 +37,6 @@ from clinveil.lm.network import (  # noqa: E402
     NeuralModel,
     build,
     read_tensors,
-    set_weights,
-    weights_of,
     write_tensors,
 )
 from clinveil.lm.training import save_training  # noqa: E402
@@ -80,14 +78,6 @@ def test_there_and_back(name, saved):
         assert same(model.network.state_dict(), MODELS[name].network.state_dict())
         assert model.network.recipe == MODELS[name].network.recipe
         assert (model.network.input is model.network.output) == model.network.recipe.tied
-
-
-@every_model
-def test_saved_twice_is_the_same_and_replaces_the_old_one(name, saved):
-    folder = saved(name)
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert saved(name) == folder
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_byte_pairs_go_with_their_model(tmp_path):
@@ -200,15 +190,6 @@ def test_a_pickle_in_place_of_counts_is_never_run(saved, tmp_path):
 
 def objects(folder, value):
     np.save(folder / "counts.npy", np.array([value], dtype=object), allow_pickle=True)
-
-
-@pytest.mark.parametrize(
-    "counts", [np.ones(23), np.full(23, -1), np.ones(5, dtype=np.int64), np.ones((23, 1), int)]
-)
-def test_other_numbers_are_no_counts(counts, saved):
-    folder = saved("unigram")
-    np.save(folder / "counts.npy", counts)
-    refused(folder, "counts")
 
 
 def edited(folder, **values):
@@ -336,20 +317,6 @@ def test_a_full_disk_leaves_the_old_state_whole(tmp_path, monkeypatch):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_tensors_there_and_back(tmp_path):
-    tensors = {
-        "a": torch.arange(6).reshape(2, 3).t(),
-        "b": torch.tensor(float("nan")),
-        "c": torch.zeros(0, 4),
-    }
-    write_tensors(tmp_path / "t", tensors, {"said": [1, "é"]})
-    back, about = read_tensors(tmp_path / "t")
-    assert about == {"said": [1, "é"]}
-    assert (back["a"] == tensors["a"]).all()
-    assert torch.isnan(back["b"])
-    assert back["c"].shape == (0, 4)
-
-
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_damaged_tensors_are_refused(damage, tmp_path):
     path = tmp_path / "state.safetensors"
@@ -367,24 +334,3 @@ def test_safetensors_of_others_are_refused(tmp_path):
     for name in ("a", "b"):
         with pytest.raises(InputError, match="not a file of weights"):
             read_tensors(tmp_path / name)
-
-
-def test_weights_are_put_back_only_where_they_fit():
-    with seeded(0):
-        one = build(23, LSTM)
-        other = build(23, LSTM)
-        wide = build(24, LSTM)
-    set_weights(other, weights_of(one))
-    assert same(one.state_dict(), other.state_dict())
-    for weights in (weights_of(wide), {}, {**weights_of(one), "more": torch.ones(1)}):
-        with pytest.raises(InputError, match="another model or vocabulary"):
-            set_weights(other, weights)
-
-
-def test_kept_weights_do_not_change_with_the_training():
-    with seeded(0):
-        training = training_of()
-        kept = weights_of(training.network)
-        copy = {name: part.clone() for name, part in kept.items()}
-        training.fit(2)
-    assert same(kept, copy)

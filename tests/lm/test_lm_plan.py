@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lm_cases import encoded_of, first_step_of
 
 from clinveil.core.errors import InputError
 from clinveil.lm.notes import EncodedNotes
@@ -131,27 +130,6 @@ def test_masking_changes_weights_only(lengths, lanes, window, data):
         if first is None and (full.weights != less.weights).any():
             first = step
     assert first == int(np.isin(plan.notes, rows).any(axis=1).argmax())
-
-
-def test_masks_add_up():
-    plan = rows_plan(notes_of([3, 4, 5]), lanes=2, window=3, epochs=1, seed=0)
-    both = plan.without(np.array([0])).without(np.array([2]))
-    assert both.masked.tolist() == [True, False, True]
-    assert sum(both.batch(step).weights.sum() for step in range(both.steps)) == 4
-    assert first_step_of(plan, np.array([0, 1, 2])) == 0
-
-
-def test_more_lanes_than_notes_stay_idle():
-    plan = rows_plan(notes_of([4]), lanes=3, window=2, epochs=1, seed=0)
-    assert plan.steps == 2
-    assert plan.batch(0).weights.sum(axis=0).tolist() == [2, 0, 0]
-    assert plan.batch(0).normaliser == 2
-
-
-def test_steps_of_an_epoch_cover_all_epochs():
-    for epochs in (1, 2, 3, 5):
-        plan = rows_plan(encoded_of(7), lanes=3, window=5, epochs=epochs, seed=0)
-        assert (plan.steps_per_epoch - 1) * epochs < plan.steps <= plan.steps_per_epoch * epochs
 
 
 def test_no_note_gives_no_plan():

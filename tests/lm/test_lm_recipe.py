@@ -16,15 +16,6 @@ from clinveil.lm.train import train_model
 pytest.importorskip("torch", reason="a network's sizes stand in its file")
 from clinveil.lm.training import BACKOFF, GAIN, LOWEST_RATE
 
-SIZES = [(model, size) for model in ("lstm", "pretrained") for size in neural_kind(model).sizes]
-
-
-@pytest.mark.parametrize(("model", "size"), SIZES)
-def test_every_profile_is_a_recipe(model, size):
-    recipe = ModelSettings(model=model, size=size).recipe()
-    assert recipe.kind == model
-    assert Recipe.from_dict(recipe.as_dict()) == recipe
-
 
 def test_the_papers_lstm():
     """Paper C, section 4.1, and code: 2 layers of 650, dropout 0.5, SGD from 20, clip 0.25, 35
@@ -37,13 +28,6 @@ def test_the_papers_lstm():
     assert recipe.plan == "stream"
     assert (BACKOFF, GAIN, LOWEST_RATE) == (4.0, 0.1, 0.1)
     assert ModelSettings(size="paper").word_vocabulary
-
-
-def test_what_is_given_goes_over_the_profile():
-    recipe = ModelSettings(width=32, layers=1, rate=3.0, tied=False, dropout=0.0, epochs=7).recipe()
-    assert (recipe.width, recipe.layers, recipe.rate, recipe.tied) == (32, 1, 3.0, False)
-    assert (recipe.dropout, recipe.plan, recipe.epochs) == (0.0, "rows", 7)
-    assert recipe.window == neural_kind("lstm").sizes["small"]["window"]
 
 
 def test_counting_models_have_no_recipe():
@@ -114,11 +98,6 @@ def test_notes_are_read_in_medtexts_form_and_empty_ones_left_out(tmp_path):
 def test_prepared_notes_keep_their_tokens(tmp_path):
     notes = read_notes(corpus_of(tmp_path, ['1,a,"a.b  c\n\n d\u2028e"']), prepared=True)
     assert notes.texts == ("a.b c\nd\ne",)
-
-
-def test_notes_without_a_patient_are_their_own_patients(tmp_path):
-    notes = read_notes(corpus_of(tmp_path, ["1,One .", "2,Two ."], "note_id,text"))
-    assert notes.patients == notes.note_ids == ("1", "2")
 
 
 def test_no_note_with_a_word_is_refused(tmp_path):

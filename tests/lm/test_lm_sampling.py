@@ -45,12 +45,6 @@ def test_drawn_against_a_plain_loop(rows, number):
     assert all(row[word] > 0 for row, word in zip(rows, found, strict=True))
 
 
-def test_drawn_by_hand():
-    row = [0.0, 0.25, 0.0, 0.75, 0.0]
-    numbers = [0.0, 0.2499, 0.25, 0.9999, np.nextafter(1, 0), 1.0]
-    assert drawn(np.array([row] * 6), np.array(numbers)).tolist() == [1, 1, 3, 3, 3, 3]
-
-
 def first(model, n, *, start=0, key=KEY, **how):
     return list(islice(generate(model, key, SamplingConfig(**how), first=start), n))
 
@@ -130,14 +124,6 @@ def test_long_notes_are_cut_and_flagged():
     assert not any(note.truncated for note in whole)
 
 
-def test_a_model_that_never_ends_is_cut_everywhere():
-    model = unigram_of([0, 0, 0, 1, 1])
-    assert all(
-        note.truncated and note.ids.size == 9
-        for note in first(model, 5, batch_size=2, max_new_tokens=9)
-    )
-
-
 def test_a_model_that_only_ends_writes_empty_notes_in_order():
     notes = first(unigram_of([1, 0, 0, 0, 0]), 7, start=3, batch_size=4)
     assert plainly(notes) == [(number, [], False) for number in range(3, 10)]
@@ -167,13 +153,6 @@ def test_temperature_by_hand():
         assert frequencies(temperature=temperature) == pytest.approx(
             powers / powers.sum(), abs=0.02
         )
-
-
-def test_a_cold_model_writes_its_likeliest_word():
-    notes = first(
-        unigram_of([10, 20, 0, 30, 40]), 3, batch_size=2, temperature=1e-3, max_new_tokens=5
-    )
-    assert [note.ids.tolist() for note in notes] == [[4] * 5] * 3
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lm_cases import LSTM, PRETRAINED, VOCABULARY, changed, encoded_of, model_of
+from lm_cases import LSTM, PRETRAINED, VOCABULARY, changed, model_of
 
-from clinveil.lm.model import fit_of
 from clinveil.lm.vocabulary import END
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
@@ -78,11 +77,6 @@ def test_the_same_call_gives_the_same_bits(model):
 
 
 @every_model
-def test_no_note_has_no_scores(model):
-    assert model.score([]) == []
-
-
-@every_model
 def test_a_score_sees_all_of_the_past_and_nothing_of_the_future(model):
     note = long_notes([20])[0]
     other = note.copy()
@@ -111,13 +105,6 @@ def test_a_lane_begun_anew_is_a_new_lane():
         own = model.stream(1)
         own.push(np.array([5], dtype=np.int64))
         assert stream.probabilities()[1] == pytest.approx(own.probabilities()[0], abs=1e-6)
-
-
-def test_perplexity_of_a_network_is_that_of_its_scores():
-    encoded = encoded_of(6)
-    model = MODELS["lstm"]
-    logs = np.concatenate(model.score([encoded.note(row) for row in range(6)]))
-    assert fit_of(model, encoded).perplexity == pytest.approx(np.exp(-logs.mean()))
 
 
 def test_a_note_longer_than_a_window_is_scored_in_windows_that_overlap_by_half(monkeypatch):

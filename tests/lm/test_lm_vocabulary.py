@@ -16,7 +16,7 @@ from clinveil.lm.train import make_vocabulary
 from clinveil.lm.vocabulary import END, WordVocabulary, digest, vocabulary_of
 
 pytest.importorskip("tokenizers", reason="the extra [neural] is not installed")
-from clinveil.lm.vocabulary import SMALLEST, BytePairs, train_byte_pairs
+from clinveil.lm.vocabulary import BytePairs, train_byte_pairs
 
 TEXTS = ["Patient denies pain .\nNo fever now .", "Patient has pain .", "No pain now ."] * 2
 ODD = "naïve 🩺 👩‍⚕️ ﷽ e\u0301 Ω≈ç 日本語 \u200b|\u200d \ufffd \U0010ffff"
@@ -120,29 +120,6 @@ def test_byte_pairs_without_our_end_are_refused():
         BytePairs(other.to_str())
 
 
-def test_same_texts_same_byte_pairs():
-    one = train_byte_pairs(TEXTS, 400)
-    other = train_byte_pairs(iter(TEXTS), 400)
-    assert one.as_dict() == other.as_dict()
-    assert digest(one) == digest(other)
-    assert digest(one) != digest(train_byte_pairs(TEXTS[:1] * 2, 400))
-
-
-def test_byte_pairs_are_of_the_size_asked_for_where_the_text_has_pairs():
-    assert train_byte_pairs(TEXTS, SMALLEST).size == SMALLEST
-    assert train_byte_pairs(TEXTS, 265).size == 265
-    assert SMALLEST < train_byte_pairs(TEXTS, 100_000).size < 400
-    with pytest.raises(ValueError, match="at least 257"):
-        train_byte_pairs(TEXTS, SMALLEST - 1)
-
-
-def test_learnt_pairs_make_notes_shorter():
-    assert (
-        train_byte_pairs(TEXTS, 400).encode(TEXTS[0]).size
-        < train_byte_pairs(TEXTS, SMALLEST).encode(TEXTS[0]).size / 2
-    )
-
-
 PAIRS = train_byte_pairs(TEXTS, 320)
 
 
@@ -198,17 +175,6 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
             make()
 
 
-def test_encoded_notes_by_hand():
-    notes = encode(["a b\na", "b"], WordVocabulary(["a", "b"]))
-    assert notes.ids.tolist() == [3, 4, 1, 3, 1, 0, 4, 1, 0]
-    assert notes.offsets.tolist() == [0, 6, 9]
-    assert notes.characters.tolist() == [6, 2]
-    assert notes.lengths.tolist() == [6, 3]
-    assert notes.note(1).tolist() == [4, 1, 0]
-    with pytest.raises(InputError, match="no note"):
-        encode([], WordVocabulary(["a"]))
-
-
 def plain_notes(texts):
     return PlainNotes(
         tuple(texts), tuple(map(str, range(len(texts)))), tuple(f"p{i}" for i in range(len(texts)))
@@ -225,12 +191,6 @@ def test_vocabulary_of_settings_keeps_frequent_words_and_those_asked_for():
         "b",
         "c",
     )
-
-
-def test_vocabulary_of_settings_can_be_byte_pairs():
-    made = make_vocabulary(plain_notes(TEXTS), ModelSettings(vocabulary_size=300))
-    assert made.kind == "bytes"
-    assert digest(made) == digest(train_byte_pairs(TEXTS, 300))
 
 
 def test_no_repr_shows_a_word():

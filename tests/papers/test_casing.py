@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from papers.clinicalnlp_2019.case_lines import NEWLINE, Lines, alphabet_of, encoded, stream
+from papers.clinicalnlp_2019.case_lines import NEWLINE, Lines, alphabet_of, encoded
 from papers.clinicalnlp_2019.casing import CasingSettings, casing
 
 from clinveil import InputError
@@ -18,17 +18,12 @@ from clinveil import InputError
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from papers.clinicalnlp_2019.case_model import (  # noqa: E402
     CharacterLstm,
-    CharacterTraining,
-    _columns,
-    _pieces,
-    dev_loss,
     restore,
 )
 
 from clinveil.core.neural import seeded  # noqa: E402
 
 TINY = CasingSettings(layers=1, hidden=32, batch=16, sequence=20, epochs=4, learning_rate=0.01)
-CPU = torch.device("cpu")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -71,19 +66,6 @@ def model_of(characters, layers=2, hidden=8, seed=0):
     return model.eval()
 
 
-def test_first_weights():
-    with seeded(0):
-        model = CharacterLstm(7, 3, 20, 0.25)
-    for name, weight in model.lstm.named_parameters():
-        if name.startswith("bias_ih"):
-            assert (weight[20:40] == 1).all()
-            weight = torch.cat([weight[:20], weight[40:]])
-        assert weight.abs().max() <= 0.08
-        assert weight.abs().max() > 0.05
-    assert model.lstm.num_layers == 3
-    assert tuple(model.decoder.weight.shape) == (7, 20)
-
-
 @pytest.mark.parametrize("layers", [1, 3])
 def test_a_step_equals_the_layers_of_pytorch(layers):
     model = model_of(alphabet_of(["abcdef"]), layers)
@@ -95,26 +77,6 @@ def test_a_step_equals_the_layers_of_pytorch(layers):
             found, state = model.step(row, state)
             torch.testing.assert_close(found, expected)
     torch.testing.assert_close(state, (h, c))
-
-
-def test_columns_by_hand():
-    columns = _columns(np.arange(11), 2)
-    assert columns.T.tolist() == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
-    pieces = [(one.T.tolist(), two.T.tolist()) for one, two in _pieces(columns, 3)]
-    assert pieces == [([[0, 1, 2], [5, 6, 7]], [[1, 2, 3], [6, 7, 8]]), ([[3], [8]], [[4], [9]])]
-    assert tuple(_columns(np.arange(5), 100).shape) == (2, 2)
-    with pytest.raises(InputError, match="two characters"):
-        _columns(np.arange(1), 5)
-
-
-def test_dev_loss_is_the_mean_of_all_characters():
-    characters = alphabet_of(["abc"])
-    model = model_of(characters)
-    columns = _columns(encoded(characters, "abcabcacb\nab"), 2)
-    with torch.no_grad():
-        scores, _ = model(columns[:-1], model.start(2))
-        expected = torch.nn.functional.cross_entropy(scores.flatten(0, 1), columns[1:].flatten())
-    assert dev_loss(model, columns, 2) == pytest.approx(float(expected), rel=1e-5)
 
 
 def log_p(model, characters, text):
@@ -167,21 +129,6 @@ def test_a_narrow_beam_equals_a_slow_reference(beam):
         assert "C" not in found
 
 
-def test_the_document_carries_its_state_over_lines():
-    characters = alphabet_of(["abcABC "])
-    lines = ["ab", "ca b", "b", "acb"]
-    for seed in range(8):
-        model = model_of(characters, seed=seed)
-        whole = restore(model, characters, lines, TINY)
-        assert whole == restore(model, characters, ["\n".join(lines)], TINY)
-        parts = restore(model, characters, lines, TINY.model_copy(update={"streams": 2}))
-        assert parts == [
-            line
-            for half in (lines[:2], lines[2:])
-            for line in restore(model, characters, half, TINY)
-        ]
-
-
 @given(
     st.lists(
         st.text(st.characters(exclude_characters="\n"), max_size=8).map(str.lower),
@@ -199,60 +146,6 @@ def test_restoring_changes_letter_case_only(lines):
         for x, y in zip(restored, lines, strict=True)
         for a, b in zip(x, y, strict=True)
     )
-
-
-def trained(settings_, seed=0, n=300):
-    characters = alphabet_of(sentences(n))
-    with seeded(seed):
-        model = CharacterLstm(
-            len(characters), settings_.layers, settings_.hidden, settings_.dropout
-        )
-        text = stream(characters, sentences(n))
-        dev = stream(characters, sentences(40, 1))
-        return CharacterTraining(model, text, dev, settings_, CPU).fit()
-
-
-def test_training_keeps_the_weights_of_the_lowest_dev_loss():
-    done = trained(TINY.model_copy(update={"evaluate_every": 10}))
-    losses = done.progress.looks
-    assert done.history["dev_loss"] == min(losses) < losses[0] / 2
-    characters = alphabet_of(sentences(300))
-    assert dev_loss(
-        done.finish(), _columns(stream(characters, sentences(40, 1)), 16), 20
-    ) == pytest.approx(min(losses))
-    assert done.history["epochs"] == 4
-    assert done.history["stopped"] == "all epochs"
-
-
-def test_the_learning_rate_falls_after_its_pass(monkeypatch):
-    rates = []
-    step = torch.optim.RMSprop.step
-    monkeypatch.setattr(
-        torch.optim.RMSprop,
-        "step",
-        lambda self: (rates.append(self.param_groups[0]["lr"]), step(self))[1],
-    )
-    done = trained(TINY.model_copy(update={"decay": 0.5, "decay_after": 2, "epochs": 4}), n=60)
-    per_epoch = done.progress.step // 4
-    assert rates[::per_epoch] == pytest.approx([0.01, 0.01, 0.005, 0.0025])
-
-
-def test_gradients_are_clamped_one_by_one():
-    characters = alphabet_of(["ab"])
-    model = model_of(characters)
-    text = encoded(characters, "abababab")
-    columns = _columns(text, 2)
-    run = CharacterTraining(model, text, text, TINY, CPU)
-    before = [p.detach().clone() for p in model.parameters()]
-    run._update(1e9 * model(columns[:-1], model.start(2))[0].square().mean())
-    gradients = torch.cat([p.grad.flatten() for p in model.parameters()])
-    assert gradients.abs().max() == 5
-    assert any((a != b).any() for a, b in zip(before, model.parameters(), strict=True))
-
-
-def test_a_loss_that_explodes_is_said():
-    with pytest.raises(InputError, match="learning_rate"):
-        trained(TINY.model_copy(update={"learning_rate": 1e6})).finish()
 
 
 def test_a_planted_rule_is_learnt():

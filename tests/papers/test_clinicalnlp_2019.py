@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import stat
 import sys
@@ -17,22 +15,18 @@ from papers.tables import Results, read_paper
 
 from clinveil import Finding, InputError, UsageError, read_findings
 from clinveil.corpus.demo import write_demo
-from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.vocabulary import WordVocabulary
 from clinveil.stats.intervals import t_interval
 
 pytest.importorskip("torch", reason="the extra [neural] is not installed")
-from papers.clinicalnlp_2019.privacy import fall, plan_audits, rare_words
+from papers.clinicalnlp_2019.privacy import fall, plan_audits
 from papers.clinicalnlp_2019.run import HERE, PairFiles, main, run
 from papers.clinicalnlp_2019.settings import (
-    UNIGRAM_OF_AUDITED,
     SyntheticSettings,
 )
-from papers.clinicalnlp_2019.steps import Inputs, by_unit, lines_of, split
+from papers.clinicalnlp_2019.steps import Inputs, split
 from papers.clinicalnlp_2019.tables import tables
 
-from clinveil.attacks.models.leaveout.data import AuditData, load_data
-from clinveil.attacks.models.leaveout.pdtp import leave_out
+from clinveil.attacks.models.leaveout.data import load_data
 from clinveil.core.files import private_folder
 from clinveil.scale.tasks import Store
 
@@ -103,17 +97,6 @@ def test_every_privacy_score_has_its_floors(finished):
         assert findings.first("attack.pdtp_effect", compat) is None  # one seed
 
 
-def test_the_unigram_is_compared_with_the_lstm_on_the_same_patients(finished):
-    findings = findings_of(finished)
-    same = findings.first("attack.pdtp", {"corpus": UNIGRAM_OF_AUDITED})
-    assert same.n == 2 < findings.first("attack.pdtp", {"corpus": "unigram"}).n
-    against = {"corpus": UNIGRAM_OF_AUDITED, "against": LABELS[1], "of": "score"}
-    lower_by = findings.first("attack.pdtp_fall", against)
-    model = {"corpus": LABELS[1], "mode": "exact", "from": "the model"}
-    lstm = findings.first("attack.pdtp", model)
-    assert lower_by.value == pytest.approx(lstm.value - same.value) and lower_by.n == 2
-
-
 def test_tables_are_complete_and_have_no_word_of_a_note(finished, demo):
     out, done = finished
     text = (out / "tables.md").read_text(encoding="utf-8")
@@ -153,14 +136,6 @@ def test_utility_is_measured_for_every_corpus(finished):
     cased = findings.first("utility.casing", {"corpus": "real notes", "series": "model"})
     lines = sum(text.count("\n") + 1 for text in parts.test.texts)
     assert (cased.detail["notes"], cased.detail["lines"]) == (len(parts.test), lines)
-
-
-def test_the_row_of_a_unit_has_numbers_only(finished):
-    text = (finished[0] / "units-exact-0.csv").read_text(encoding="utf-8")
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert len(rows) == 2
-    for row in rows:
-        assert all(np.isfinite(float(value)) for name, value in row.items() if name != "sign")
 
 
 @pytest.mark.parametrize(
@@ -204,23 +179,6 @@ def test_the_papers_recipe_writes_the_notes_where_it_is_the_main_one(demo, tmp_p
                 assert valid == parts.valid.texts[0]
 
 
-def test_the_recipes_of_the_paper():
-    paper = settings("lstm.size=paper", "lstm.width=0", "lstm.layers=0", "lstm.annealed_epochs=20")
-    compat = paper.leave_out(0.3, "compat").audit_recipe()
-    exact = paper.leave_out(0.3, "exact").audit_recipe()
-    assert (compat.plan, compat.epochs, compat.width) == ("stream", 20, 650)
-    assert (exact.plan, exact.epochs) == ("rows", 1)
-
-
-def test_lines_and_units():
-    notes = PlainNotes(("One\ntwo", "Three"), ("n1", "n2"), ("p", "p"))
-    assert lines_of(notes, "test notes").owners == ["p", "p", "p"]
-    by_note = lines_of(notes, "test notes", by_note=True)
-    assert (by_note.lines, by_note.owners) == (["One", "two", "Three"], ["n1", "n1", "n2"])
-    assert by_unit(notes, True).patients == ("n1", "n2")
-    assert by_unit(notes, False) is notes
-
-
 @pytest.mark.parametrize(("low", "remark"), [(0.50, "has no power"), (0.60, "has power")])
 def test_inference_states_whether_real_notes_beat_the_majority(finished, low, remark):
     detail = {"corpus": "real notes", "series": "vectors"}
@@ -239,23 +197,3 @@ def test_the_fall_of_a_score_is_paired():
     assert (lower.low, lower.high) == t_interval(differences)
     none = fall(np.array([1.0, -1.0, 0.5, -0.5]), {"corpus": "x"}, 1)
     assert none.low < 0 < none.high and none.p > 0.3
-
-
-def test_rare_words_by_hand():
-    words = WordVocabulary(["a", "b", "c", "d"])
-    data = AuditData(encode(["a b c", "a b", "a d"], words), words, (np.array([0]), np.array([1])))
-    full = [np.zeros(5), np.zeros(4)]
-    # unit 1: the third word, c, which occurs nowhere else; unit 2: its second, b, whose pair with a
-    # is in note 1 too
-    peak = [np.array([0, 0, -2.0, 0, 0]), np.array([0, -1.0, 0, 0])]
-    rare = rare_words(data, leave_out(full, [[peak[0], np.zeros(4)], [np.zeros(5), peak[1]]]))
-    assert (rare.units, rare.positive, rare.occurrences) == (2, 2, 1.5)
-    assert (rare.only_here, rare.before_only_here, rare.pair_only_here) == (1, 0, 1)
-
-
-def test_the_printed_tables_are_whole():
-    small = PAPER.tables["table-2-small"].paper
-    large = PAPER.tables["table-2-large"].paper
-    assert small["lstm, dropout 0.5"] == ["12.5", "9.6", ".259", ".160", ".692", ".895"]
-    assert (len(small), len(large)) == (7, 5)
-    assert all(len(row) == 6 for row in (*small.values(), *large.values()))

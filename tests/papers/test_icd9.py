@@ -7,7 +7,6 @@ from __future__ import annotations
 import csv
 import gzip
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from papers.jamia_2020.icd9 import (
@@ -80,43 +79,6 @@ def test_the_published_leaves_are_twenty_codes_of_which_others_have_no_label():
     assert all(table.label(code) == code == plain_code(code) for code in LEAVES)
     assert table.label("401") is None
     assert table.label("40190") is None
-
-
-@pytest.mark.parametrize(
-    ("written", "code"),
-    [
-        ("0389", "0389"),
-        ("038.9", "0389"),
-        (" 4019 ", "4019"),
-        ("v30.01", "V3001"),
-        ("e878.8", "E8788"),
-        ("486", "486"),
-    ],
-)
-def test_codes_lose_dots_and_blanks_and_keep_zeros(written, code):
-    assert plain_code(written) == code
-
-
-NO_CODES = (
-    "",
-    "38",
-    "38.9",
-    "4019.",
-    "401999",
-    "E87",
-    "E87888",
-    "J45",
-    "V1",
-    "fever",
-    "٤٠١٩",
-    "401-9",
-    "4.019",
-)
-
-
-@pytest.mark.parametrize("written", [*NO_CODES, "486\n1"])
-def test_what_is_no_code_is_none(written):
-    assert plain_code(written) is None
 
 
 @given(st.text(max_size=8))

@@ -7,12 +7,10 @@ import re
 import stat
 from pathlib import Path
 
-import numpy as np
 import pytest
-from papers.jamia_2020.run import grid_of, main, seeds
+from papers.jamia_2020.run import grid_of, main
 from papers.jamia_2020.settings import ObfuscationSettings
-from papers.jamia_2020.steps import cut
-from papers.jamia_2020.tables import means, points
+from papers.jamia_2020.tables import means
 from papers.tables import shown
 
 from clinveil import Finding, UsageError
@@ -185,22 +183,3 @@ def test_a_mean_at_chance_is_no_evidence_however_narrow_its_interval():
     (mean,) = means(repetitions)
     assert mean.value is None and (mean.low, mean.high) == (None, None)
     assert shown(mean) == "no evidence (0.098)"
-
-
-def test_documents_are_cut_at_a_word():
-    assert cut("One two, three four", 2) == "One two"
-    assert cut("One two", 2) == "One two"
-    assert cut("", 3) == ""
-    assert words(cut("a1 b-c d. " * 50, 60)) == words("a1 b-c d. " * 50)[:60]
-
-
-def test_losses_are_changes_in_points():
-    assert points(0.05) == -5.0
-    assert str(points(0.0)) == "0.0"
-    assert points(None) is None
-
-
-def test_seeds_of_runs_differ():
-    assert len(set(seeds(1, 5))) == 5
-    assert seeds(1, 5)[:2] == seeds(1, 2)
-    assert not np.array_equal(seeds(1, 2), seeds(2, 2))

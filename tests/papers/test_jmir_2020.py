@@ -9,13 +9,11 @@ from argparse import Namespace
 
 import pytest
 from papers.jmir_2020.run import HERE, main, run
-from papers.jmir_2020.settings import FIGURE_3, NAMES, PAPER_WINDOWS, GridSettings, main_models
+from papers.jmir_2020.settings import FIGURE_3, GridSettings, main_models
 from papers.jmir_2020.settings import models as grid_of
-from papers.jmir_2020.tables import best_of, by_window, draws_floor
 from papers.running import exit_code_of, settings_of
-from papers.tables import Results, TableSpec, cell, figure, read_paper
 
-from clinveil import Finding, InputError, UsageError, read_findings
+from clinveil import InputError, UsageError, read_findings
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo import write_demo
 from clinveil.corpus.people import Patient, read_patients, write_codes, write_patients
@@ -23,7 +21,6 @@ from clinveil.corpus.write import write_corpus
 
 pytest.importorskip("gensim", reason="the extra [gensim] is not installed")
 PATIENTS = 60
-PAPER = read_paper(HERE / "paper.toml")
 TINY = [
     *('algorithm=["skipgram", "cbow"]', "window=3", "dim=8", "epochs=1", "miss_rate=0.5"),
     *("draws=99", "permutations=99", "patient_draws=99", "scenario_draws=20", "figure_3=false"),
@@ -250,54 +247,3 @@ def test_the_default_grid_is_the_papers():
 def test_settings_that_make_no_sense_are_refused(change):
     with pytest.raises(UsageError, match=change.partition("=")[0].replace("_", ".")):
         settings(change)
-
-
-def test_the_printed_tables_are_whole():
-    grids = [PAPER.tables[f"table-{number}"].paper for number in (1, 2, 3)]
-    for table in [*grids, *PAPER.tables["table-4"].paper.values()]:
-        assert set(table) == set(NAMES)
-        assert all(tuple(by_window(column)) == PAPER_WINDOWS for column in table.values())
-    for table, n, rounding in ((grids[0], 600, 0.11), (grids[2], 638, 0.06)):
-        for text in [text for column in table.values() for text in column]:
-            count, percent = map(float, re.match(r"(\d+) \(([\d.]+)\)", text).groups())
-            assert percent == pytest.approx(100 * count / n, abs=rounding)
-
-
-@pytest.mark.parametrize(
-    ("value", "kind", "text"),
-    [
-        (0.685, "count", "68.5"),
-        (0.00012, "count", "0.012"),
-        (1.5, "number", "1.50"),
-        (-0.034567, "number", "-0.035"),
-        (None, "share", "–"),
-    ],
-)
-def test_numbers_in_cells(value, kind, text):
-    assert figure(value, kind) == text
-
-
-def test_a_cell_has_our_number_with_interval_chance_control_and_p():
-    detail = {"hits": 30, "p_over_models": 0.004}
-    made = Finding("attack.names", 0.05, 600, "lower", 0.03, 0.07, 0.01, 0.02, detail=detail)
-    assert cell(made, "count") == "**30 (5.0)**; 95 % 3.0 to 7.0; chance 1.0; control 2.0; P 0.004"
-    for finding in (None, Finding("attack.x", None, 0, detail={"why": "too few"})):
-        assert cell(finding, "share") == "–"
-
-
-def model_finding(label, value, p, models=36):
-    detail = {"model": label, "metric": "cosine", "p_over_models": p, "models": models}
-    return Finding("attack.x", value, 9, None, value, value, 0.0, 0.0, detail=detail)
-
-
-def test_the_most_significant_model_is_named_with_its_family():
-    spec = TableSpec("", measure="attack.x")
-    findings = Results((model_finding("a", 1.0, 0.2), model_finding("b", 0.5, 0.03)))
-    (line,) = best_of(findings, PAPER.sentences, spec)
-    assert "of 2: b, cosine: 0.50" in line
-    assert "P 0.03 after Holm over 36; 1 of 2 are significant" in line
-    assert list(best_of(Results(()), PAPER.sentences, spec)) == []
-    (floor,) = draws_floor(findings, PAPER.sentences, "attack.x")
-    assert "no P is below 1/40, so Holm over 36 numbers cannot reject" in floor
-    alone = Results((model_finding("a", 0.5, 0.9, models=1),))
-    assert not list(draws_floor(alone, PAPER.sentences, "attack.x"))

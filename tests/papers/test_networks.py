@@ -8,20 +8,15 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 
 from papers.jamia_2020.networks import (  # noqa: E402
-    LARGEST_NORM,
     NETWORKS,
     PAD,
     Attention,
-    Cnn,
-    CnnAttention,
-    Lstm,
-    windows,
 )
-from papers.jamia_2020.training import Encoder, TextNetwork, batches, padded  # noqa: E402
+from papers.jamia_2020.training import TextNetwork  # noqa: E402
 
 from clinveil import Vectors  # noqa: E402
 from clinveil.utility.classifiers import predict  # noqa: E402
-from clinveil.utility.labelled import Labelled, parts_of  # noqa: E402
+from clinveil.utility.labelled import ClassifiedNotes, parts_of  # noqa: E402
 from clinveil.utility.scores import score  # noqa: E402
 
 MODELS = ("cnn", "cnn-attention", "lstm", "lstm-attention")
@@ -45,24 +40,11 @@ def net_of(model, matrix, n_classes=3, several=False):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("several", [False, True])
-def test_shapes(model, matrix, several):
-    ids = torch.tensor([[2, 3, 4, 5, 6, 7], [8, 9, 10, 0, 0, 0]])
-    assert net_of(model, matrix, 4, several)(ids).shape == (2, 4)
-
-
-@pytest.mark.parametrize("model", MODELS)
 def test_padding_changes_nothing(model, matrix):
     net = net_of(model, matrix)
     short = torch.tensor([[2, 3, 4, 5, 6, 7, 8]])
     long = torch.tensor([[2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0]])
     assert torch.allclose(net(short), net(long), atol=1e-6)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_a_text_shorter_than_the_widest_window_still_has_scores(model, matrix):
-    scores = net_of(model, matrix)(torch.tensor([[2, 0, 0, 0, 0], [3, 4, 0, 0, 0]]))
-    assert torch.isfinite(scores).all()
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -74,12 +56,6 @@ def test_gradients_equal_differences(model, matrix):
     assert torch.autograd.gradcheck(
         lambda v: net.output(net.body(v, ids != PAD)), (vectors,), eps=1e-6, atol=1e-5
     )
-
-
-def test_windows_hold_words_only():
-    real = torch.tensor([[True, True, True, False], [True, False, False, False]])
-    assert windows(real, 2).tolist() == [[True, True, False], [True, False, False]]
-    assert windows(real, 3).tolist() == [[True, False], [True, False]]
 
 
 def test_kims_cnn_by_hand(matrix):
@@ -127,63 +103,6 @@ def test_lstm_takes_the_state_after_the_last_word(matrix):
     assert torch.allclose(body, states[:, -1], atol=1e-6)
 
 
-def test_output_rows_are_cut_to_length_three(matrix):
-    net = net_of("cnn", matrix)
-    with torch.no_grad():
-        net.output.weight.mul_(100)
-        net.output.weight[0] = 0.01
-    before = net.output.weight.detach().clone()
-    net.constrain()
-    norms = net.output.weight.norm(dim=1)
-    assert norms[1:].tolist() == pytest.approx([LARGEST_NORM] * 2, rel=1e-5)
-    assert torch.equal(net.output.weight[0], before[0])
-
-
-def test_penalties_by_hand(matrix):
-    net = net_of("cnn-attention", matrix)
-    kernels = sum((maps.weight**2).sum() for maps in net.convolutions.maps)
-    rest = sum((a.inner.weight**2).sum() + (a.score.weight**2).sum() for a in net.attentions)
-    expected = 1e-3 * kernels + 1e-4 * (
-        rest + (net.output.weight**2).sum() + (net.words.weight**2).sum()
-    )
-    assert net.penalty().item() == pytest.approx(expected.item(), rel=1e-5)
-    assert net_of("cnn", matrix).penalty().item() == 0
-
-
-def test_names_lead_to_their_networks(matrix):
-    kinds = [type(network(name, matrix, 2, several=False)) for name in MODELS]
-    assert kinds == [Cnn, CnnAttention, Lstm, Lstm]
-    assert network("cnn", matrix, 2, several=True).convolutions.widths == (2, 3, 4, 5)
-
-
-def vectors_of(words):
-    return Vectors(words, np.arange(len(words) * 2, dtype=np.float32).reshape(-1, 2))
-
-
-def test_encoder_knows_the_words_of_its_texts_and_of_its_vectors():
-    encoder = Encoder.of(["Pain pain fever", "cough"], 2, vectors_of(["fever", "zebra"]))
-    assert list(encoder.words.ids) == ["pain", "cough", "fever", "zebra"]
-    assert [row.tolist() for row in encoder.rows(["fever cold pain", "", "zebra"])] == [
-        [4, 1],
-        [1],
-        [5],
-    ]
-    matrix = encoder.matrix(vectors_of(["fever", "zebra"]), np.random.default_rng(0))
-    assert matrix[PAD].tolist() == [0, 0]
-    assert matrix[5].tolist() == [2, 3]
-    assert np.abs(matrix[2]).max() <= 0.25
-
-
-def test_batches_hold_every_row_once_and_like_lengths():
-    rng = np.random.default_rng(0)
-    rows = [np.ones(n, dtype=np.int64) for n in rng.integers(1, 40, 230)]
-    for parts in (batches(rows, 20), batches(rows, 20, rng)):
-        assert sorted(np.concatenate(parts).tolist()) == list(range(230))
-        spread = [np.ptp([rows[i].size for i in part]) for part in parts]
-        assert np.median(spread) < 8
-    assert padded([rows[0][:2], rows[1][:1]], 5).shape == (2, 5)
-
-
 ORGAN_WORDS = {"heart": ("cardiac", "murmur"), "lung": ("wheeze", "lobe"), "skin": ("rash", "itch")}
 OTHER_WORDS = [f"{a}{b}" for a in "bcdfg" for b in "aeiou"]
 
@@ -203,7 +122,7 @@ def organ_notes(n, *, several=False):
         texts.append(" ".join(rng.permutation([*signs, *rng.choice(OTHER_WORDS, 10)])))
     ids = [f"n{i}" for i in range(n)]
     targets = table if several else classes
-    return Labelled(ids, ids, texts, tuple(ORGAN_WORDS), targets, {"label": "organ"})
+    return ClassifiedNotes(ids, ids, texts, tuple(ORGAN_WORDS), targets, {"label": "organ"})
 
 
 def predicted(model, notes, epochs, shuffled=False):
@@ -222,14 +141,6 @@ def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance(model):
     assert score("accuracy", truth, learnt.test) > 0.85
     shuffled, _ = predicted(model, notes, epochs=8, shuffled=True)
     assert score("accuracy", truth, shuffled.test) < 0.65
-
-
-@pytest.mark.slow
-def test_several_labels():
-    learnt, truth = predicted("cnn", organ_notes(600, several=True), epochs=30)
-    assert learnt.test.shape == truth.shape
-    assert score("micro_f1", truth, learnt.test) > 0.8
-    assert 0 < learnt.detail["threshold"] < 1
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -10,29 +10,21 @@ import numpy as np
 import pytest
 from papers.clinicalnlp_2019.nli import (
     InferenceSettings,
-    matrix_of,
     nli,
-    random_vectors,
-    words_of,
 )
-from papers.clinicalnlp_2019.nli import rows_of as token_rows
 from papers.clinicalnlp_2019.sentence_pairs import SentencePairs, nli_parts
 
-from clinveil import InputError, UsageError, Vectors
-from clinveil.core.tokens import WordIds
+from clinveil import Vectors
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from papers.clinicalnlp_2019.pairs_model import (  # noqa: E402
     BagOfWords,
     PairRows,
-    PairTraining,
-    predictions,
 )
 
 from clinveil.core.neural import seeded  # noqa: E402
 
 SMALL = InferenceSettings(hidden=16, seeds=2, batch=64, max_tokens=6, epochs=25, dropout=0.2)
-CPU = torch.device("cpu")
 WORDS = ["red", "blue", "green", "dog", "cat", "cow", "pig", "hen", "owl", "bee"]
 
 
@@ -62,41 +54,6 @@ def one(findings, series):
 def measured(pairs, settings=SMALL, seed=0, words=WORDS):
     rng = np.random.default_rng(seed)
     return nli(vectors_of(words), nli_parts(pairs, None, None, rng), rng, settings)
-
-
-def test_rows_of_tokens_by_hand():
-    pairs = SentencePairs("x", [("a", "b", "a")], [("B",)], ["l"])
-    vocabulary = words_of(pairs)
-    assert vocabulary.ids == {"a": 1, "b": 2, "B": 3}
-    rows = token_rows(
-        vocabulary, [("a", "zz", "B"), ("b", "a", "b", "a", "a"), ()], 4, np.random.default_rng(0)
-    )
-    assert rows[:2].tolist() == [[0, 0, 1, 3], [1, 2, 1, 1]]
-    assert rows[2, :3].tolist() == [0, 0, 0]
-    assert 1 <= rows[2, 3] <= 3
-
-
-def test_matrix_by_hand():
-    vocabulary = WordIds.of(["Dog", "?", "7", "cat", "Cat"], first=1)
-    vectors = Vectors(["dog", "cat", "Cat"], np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32))
-    matrix = matrix_of(vocabulary, vectors, np.random.default_rng(0))
-    assert matrix[[0, 1, 4, 5]].tolist() == [[0, 0], [1, 2], [3, 4], [5, 6]]
-    assert (matrix[2] == matrix[3]).all()
-    assert (np.abs(matrix[2]) <= 0.5).all()
-    assert matrix[2].any()
-
-
-def test_pairs_without_a_token_are_refused():
-    with pytest.raises(InputError, match="no token"):
-        words_of(SentencePairs("x", [()], [()], ["l"]))
-
-
-def test_random_vectors_keep_words_and_scale():
-    vectors = vectors_of(list(map(str, range(500))))
-    floor = random_vectors(vectors, np.random.default_rng(1))
-    assert list(floor.words) == list(vectors.words)
-    assert np.std(floor.matrix) == pytest.approx(np.sqrt(np.mean(vectors.matrix**2)), rel=0.05)
-    assert abs(np.corrcoef(floor.matrix.ravel(), vectors.matrix.ravel())[0, 1]) < 0.05
 
 
 def slow_scores(model, premises, hypotheses):
@@ -137,48 +94,6 @@ def rows_of(n, seed=0):
     one = rng.integers(1, 5, (n, 3))
     other = rng.integers(1, 5, (n, 3))
     return PairRows(one, other, (other == 4).any(axis=1).astype(np.int64))
-
-
-def test_the_kept_model_is_that_of_the_lowest_dev_loss():
-    settings = InferenceSettings(hidden=8, batch=32, epochs=40, dropout=0.1)
-    # 321: the last batch would hold one pair
-    train = rows_of(321)
-    dev = rows_of(40, seed=1)
-    with seeded(0):
-        training = PairTraining(
-            BagOfWords(np.eye(5, 4, dtype=np.float32), 2, settings), train, dev, settings, CPU
-        )
-        model = training.fit().finish()
-        scores = model(torch.from_numpy(dev.premises), torch.from_numpy(dev.hypotheses))
-    losses = torch.nn.functional.cross_entropy(
-        scores.detach(), torch.from_numpy(dev.targets), reduction="none"
-    )
-    batches = torch.split(losses, 32)
-    assert training.progress.best == pytest.approx(
-        float(torch.stack([b.mean() for b in batches]).mean()), rel=1e-5
-    )
-    assert (predictions(model, dev, 7, CPU) == dev.targets).mean() > 0.9
-
-
-def test_training_stops_after_its_patience():
-    settings = InferenceSettings(hidden=8, batch=32, epochs=200, patience=2)
-    train = rows_of(64)
-    dev = rows_of(64, seed=1)
-    noise = PairRows(
-        dev.premises, dev.hypotheses, np.random.default_rng(5).permutation(dev.targets)
-    )
-    with seeded(0):
-        model = BagOfWords(np.eye(5, 4, dtype=np.float32), 2, settings)
-        training = PairTraining(model, train, noise, settings, CPU).fit()
-    assert (training.stopped, training.done) == ("patience", True)
-    assert training.epochs == training.progress.best_look + 2 < 200
-
-
-def test_one_training_pair_is_refused():
-    with pytest.raises(InputError, match="at least two"):
-        PairTraining(
-            BagOfWords(np.eye(5, 4, dtype=np.float32), 2, SMALL), rows_of(1), rows_of(8), SMALL, CPU
-        )
 
 
 @pytest.mark.slow
@@ -224,16 +139,3 @@ def test_seeds_stand_beside_the_interval_and_not_in_it():
         assert found.detail["seed_lowest"] <= found.value <= found.detail["seed_highest"]
         assert found.unit == "test pairs" and found.low <= found.value <= found.high
     assert (own.chance_is, own.control_kind) == ("majority label", "negative")
-
-
-def test_sentences_that_training_holds_are_warned_of():
-    pairs = colours(100)
-    shared = SentencePairs("x.csv", pairs.premises, [("the", "same")] * 100, pairs.labels)
-    quick = SMALL.model_copy(update={"epochs": 1, "seeds": 1})
-    assert "100%" in one(measured(shared, quick), "vectors").detail["warning"]
-    assert "warning" not in one(measured(pairs, quick), "vectors").detail
-
-
-def test_an_unknown_device_is_a_usage_error():
-    with pytest.raises(UsageError, match="tpu"):
-        measured(colours(60), SMALL.model_copy(update={"device": "tpu"}))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from papers.jamia_2020.icd9 import LEAVES, Diagnoses, LabelledNotes, first_level, leaves
+from papers.jamia_2020.icd9 import LEAVES, Diagnoses, leaves
 from papers.jamia_2020.prepare_icd9 import main
 from papers.selection import as_text
 
@@ -83,16 +83,6 @@ def test_ranges_of_the_published_table(mimic):
         "n3": "390-459;760-779",
         "n8": "001-139",
         "n9": "290-319;390-459",
-    }
-
-
-def test_published_leaves_are_in_the_tables_order(mimic):
-    assert prepared("--labels", "leaf", "--table", "published") == {
-        "n1": "4019;4280;2859",
-        "n2": "4019;4280;2859",
-        "n3": "4019",
-        "n8": "0389",
-        "n9": "4019;2859",
     }
 
 
@@ -174,26 +164,6 @@ def test_ids_that_were_read_as_floats_join(tmp_path):
         ("100", "1", "4019")
     ]
     assert diagnoses.skipped == {"no admission or no patient": 1}
-
-
-def test_passes_over_the_table_do_not_add_up(mimic):
-    diagnoses = Diagnoses(mimic / "DIAGNOSES_ICD.csv.gz")
-    first = list(diagnoses.rows()), dict(diagnoses.skipped)
-    assert (list(diagnoses.rows()), dict(diagnoses.skipped)) == first
-
-
-def test_labelled_notes_can_be_read_twice(mimic):
-    corpus = open_corpus(mimic / "NOTEEVENTS.csv", keep=("HADM_ID",))
-    table = first_level()
-    labels = Diagnoses(mimic / "DIAGNOSES_ICD.csv.gz").by_admission(table)
-    notes = LabelledNotes(corpus, "HADM_ID", labels, table)
-    once = [batch.to_pylist() for batch in notes.batches()], dict(notes.counts), dict(notes.skipped)
-    assert once == (
-        [batch.to_pylist() for batch in notes.batches()],
-        dict(notes.counts),
-        dict(notes.skipped),
-    )
-    assert once[1]["390-459"] == 4
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from papers.clinicalnlp_2019.prepare_medtext import main, read_medtext, spacy_splitter
+from papers.clinicalnlp_2019.split import PARTS
 
 from clinveil import open_corpus
 from clinveil.core.errors import MissingExtra
-from clinveil.core.files import sha256
 from clinveil.corpus.demo import demo_notes
-from clinveil.corpus.medtext import DEIDENTIFIED, PARTS, UNK, medtext
+from clinveil.corpus.medtext import DEIDENTIFIED, UNK, medtext
 
 SECRET = "zyqquavex"
 SIZES = ["--train", "60", "--valid", "12", "--test", "10"]
@@ -45,10 +45,6 @@ def written(folder):
     """Relative name -> bytes."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
-
-
-def as_file(rows):
-    return "".join(f"{row['text']}\n\n" for row in rows)
 
 
 def test_parts_hold_the_notes_of_other_patients(notes, tmp_path):
@@ -84,19 +80,6 @@ def test_rare_words_are_those_below_three_in_all_parts(notes, tmp_path):
     }
 
 
-def test_the_papers_layout(notes, tmp_path):
-    parts = prepare()
-    for name in PARTS:
-        assert (tmp_path / f"out/{name}.txt").read_text(encoding="utf-8") == as_file(parts[name])
-
-
-def test_the_dictionary_is_in_the_order_of_first_appearance(notes, tmp_path):
-    parts = prepare()
-    lines = "\n".join(row["text"] for name in PARTS for row in parts[name]).split("\n")
-    order = dict.fromkeys(word for line in lines for word in (*line.split(), "<eos>"))
-    assert (tmp_path / "out/vocabulary.txt").read_text() == "".join(f"{word}\n" for word in order)
-
-
 def test_counts_are_those_of_the_files(notes, tmp_path, capsys):
     parts = prepare()
     said = capsys.readouterr()
@@ -115,14 +98,6 @@ def test_counts_are_those_of_the_files(notes, tmp_path, capsys):
     assert counts["vocabulary"] == len(set(words)) + 1
     assert counts["oov"] == pytest.approx(words.count(UNK) / len(words))
     assert f"{counts['vocabulary']:,}" in said.out and f"{counts['oov']:.1%}" in said.out
-
-
-def test_hashes_are_of_every_other_file(notes, tmp_path):
-    prepare()
-    hashes = json.loads((tmp_path / "out/hashes.json").read_text())
-    assert hashes == {
-        n: sha256(tmp_path / "out" / n) for n in written(tmp_path / "out") if n != "hashes.json"
-    }
 
 
 def test_the_same_seed_writes_the_same_bytes(notes, tmp_path):
@@ -149,12 +124,6 @@ def test_all_is_both_sizes_with_the_same_test_notes(notes, tmp_path, capsys):
     assert "MedText small" in capsys.readouterr().out
     small, large = json.loads((tmp_path / "out/counts.json").read_text())["corpora"]
     assert small["oov"] > large["oov"]  # words rare in the small one only
-
-
-def test_words_instead_of_notes(notes):
-    parts = prepare(sizes=["--words", "2000", "--valid", "10", "--test", "10"])
-    words = [len(row["text"].split()) for row in parts["train"]]
-    assert 2000 <= sum(words) < 2000 + 10 * max(words)
 
 
 def test_min_patients_leaves_no_word_of_one_patient(notes, tmp_path):

@@ -13,7 +13,6 @@ from papers.jmir_2020.removal import EmulatedRemover, own_words, redrawn_names
 import clinveil
 from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
 from clinveil.attacks.vectors._name_scores import attack_names
-from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
@@ -129,23 +128,6 @@ def test_replacement_writes_the_surrogates_that_it_lists():
     assert third == names[1].split()[-1].upper()
     assert not {"mary", "ann", "brien", "gomez"} & set(words(" ".join(names)))
     assert remover(people, 0).surrogate_patients() == []
-
-
-def test_unknown_patients_and_null_texts():
-    one = remover([patient("p", "Mary Brown")], 0)
-    corpus = memory_corpus([("n1", "other", "Mary Brown"), ("n2", "p", None), ("n3", "p", "Mary")])
-    (done,) = [one.deidentifier(batch) for batch in corpus.batches()]
-    assert done.batch["text"].to_pylist() == ["Mary Brown", ""]
-    assert done.skipped == Counter({"null text": 1})
-    assert done.counts == Counter({"NAME": 1})
-
-
-@pytest.mark.parametrize(
-    ("rate", "error"), [(1.5, UsageError), (-0.1, UsageError), (0.01, InputError)]
-)
-def test_rates_that_make_no_sense(rate, error):
-    with pytest.raises(error):
-        remover([patient(f"p{i}", "A B") for i in range(30)], rate)
 
 
 @given(text=st.text(alphabet="MaryBrown '-.,\u00ad\u0301éÉ2\n", max_size=40))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,19 +17,7 @@ def dealt(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("dealt")
     assert (
-        main(
-            [
-                "demo",
-                "--notes-only",
-                "-o",
-                str(folder / "demo"),
-                "--patients",
-                "60",
-                "--seed",
-                "3",
-                "--quiet",
-            ]
-        )
+        main(shlex.split(f"demo --notes-only -o {folder / 'demo'} --patients 60 --seed 3 --quiet"))
         == 0
     )
     notes = pq.read_table(folder / "demo/notes.parquet")

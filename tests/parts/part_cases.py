@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 
 import pyarrow as pa
@@ -14,20 +15,10 @@ from clinveil.cli.main import main
 from clinveil.releases import measured, pipeline, preflight
 
 FAST = ["--set", "dim=8", "--set", "epochs=1", "--set", "window=3"]
-HOW = [
-    "--seed",
-    "5",
-    "--quiet",
-    "--set",
-    "no_tagger=true",
-    "--again",
-    "--workers",
-    "1",
-    "--set",
-    "max_names=1",
-    "--set",
-    "max_linkage=1",
-]
+HOW = shlex.split(
+    "--seed 5 --quiet --set no_tagger=true --again --workers 1 --set "
+    "max_names=1 --set max_linkage=1"
+)
 
 
 def rows(place):
@@ -55,12 +46,9 @@ def measured_release(dealt, out, patch, *flags):
     patch.setattr(measured, "of_release", lambda: [Identifiers, Uniqueness])
     patch.setattr(preflight, "MANY_WORDS", 0)
     how = [
-        "--patients",
-        str(dealt / "demo/patients.parquet"),
-        "--as",
-        "deidentified",
-        "--keep",
-        "note_type",
+        *shlex.split(
+            f"--patients {dealt / 'demo/patients.parquet'} --as deidentified --keep note_type"
+        ),
         *HOW[:-4],
     ]
     how += ["--set", "max_kept=1", "--set", "measure_words=6000"]
@@ -92,12 +80,7 @@ def release_command(dealt, out, vectors, notes="parts", *flags):
     """A release of the notes under a test seed, which ends in the vault with exit code 4."""
     people = ["--patients", str(dealt / "demo/patients.parquet")]
     return [
-        "release",
-        str(dealt / notes),
-        "-o",
-        str(out),
-        "--vectors",
-        str(vectors),
+        *shlex.split(f"release {dealt / notes} -o {out} --vectors {vectors}"),
         *people,
         *HOW,
         *flags,

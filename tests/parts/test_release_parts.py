@@ -5,6 +5,7 @@ do.
 from __future__ import annotations
 
 import json
+import shlex
 from contextlib import nullcontext
 
 import pyarrow as pa
@@ -150,26 +151,16 @@ def test_a_real_release_of_parts_is_verified_and_attacked(dealt, vectors, tmp_pa
 
 
 def test_deidentified_parts_have_the_rows_of_one_file(dealt, tmp_path):
-    how = [
-        "--patients",
-        str(dealt / "demo/patients.parquet"),
-        "--as",
-        "deidentified",
-        "--seed",
-        "5",
-        "--quiet",
-    ]
+    how = shlex.split(
+        f"--patients {dealt / 'demo/patients.parquet'} --as deidentified --seed 5 --quiet"
+    )
     for notes, out in (("parts", "parts"), ("demo/notes.parquet", "one")):
         assert (
             main(
                 [
-                    "release",
-                    str(dealt / notes),
-                    "-o",
-                    str(tmp_path / out),
-                    "--workers",
-                    "1",
-                    "--again",
+                    *shlex.split(
+                        f"release {dealt / notes} -o {tmp_path / out} --workers 1 --again"
+                    ),
                     *how,
                 ]
             )

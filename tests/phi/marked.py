@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from clinveil.core.keys import Key
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 
 _MARK = re.compile(r"\{([A-Z_]+):((?:[^{}])*)\}")
 KEY = Key.from_seed(7)
-DEIDENTIFIER = Deidentifier(KEY, mode="tag")
+DEIDENTIFIER = NoteDeidentifier(KEY, mode="tag")
 
 Truth = list[tuple[int, int, str]]
 
@@ -27,7 +27,7 @@ def unmark(marked: str) -> tuple[str, Truth]:
     return text + marked[position:], truth
 
 
-def found(text: str, deidentifier: Deidentifier = DEIDENTIFIER, patient_id: str = "p") -> Truth:
+def found(text: str, deidentifier: NoteDeidentifier = DEIDENTIFIER, patient_id: str = "p") -> Truth:
     """What is found in a text."""
     return [(span.start, span.end, span.label) for span in deidentifier.find(text, patient_id)]
 

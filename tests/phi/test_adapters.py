@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import shlex
 import sys
 import warnings
 
@@ -27,7 +28,7 @@ from clinveil.phi.detection.adapter import (
 )
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes
 
@@ -115,7 +116,7 @@ class TestAnyAdapter:
     def test_settings_bring_it_in(self, fake):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            engine = Deidentifier.of(PhiSettings(also=("fake",), mode="tag"), Key.from_seed(1))
+            engine = NoteDeidentifier.of(PhiSettings(also=("fake",), mode="tag"), Key.from_seed(1))
         assert engine.treat("x Q7", engine.find("x Q7"))[0] == "x [MRN]"
 
 
@@ -189,7 +190,7 @@ class TestPresidio:
             adapter_detector(f"presidio:{tmp_path}")
 
     def test_it_works_in_a_corpus(self, detector):
-        engine = Deidentifier.of(PhiSettings(also=("presidio",), mode="tag"), Key.from_seed(1))
+        engine = NoteDeidentifier.of(PhiSettings(also=("presidio",), mode="tag"), Key.from_seed(1))
         notes = memory_corpus([("n1", "p1", "Card 4111111111111111."), ("n2", "p2", "no pain")])
         (done,) = deidentify_corpus(notes, engine, processes(1))
         assert done.batch["text"].to_pylist() == ["Card [ACCOUNT].", "no pain"]
@@ -280,15 +281,9 @@ class TestHuggingFace:
         (tmp_path / "notes.csv").write_text(
             "id,patient,text\n1,a,saw Dr zwiyemi today\n", encoding="utf-8"
         )
-        command = [
-            "deidentify",
-            str(tmp_path / "notes.csv"),
-            "-o",
-            str(tmp_path / "out.csv"),
-            "--seed",
-            "1",
-            "-q",
-        ]
+        command = shlex.split(
+            f"deidentify {tmp_path / 'notes.csv'} -o {tmp_path / 'out.csv'} --seed 1 -q"
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
             assert (
@@ -335,15 +330,9 @@ class TestHuggingFace:
             config.id2label = {0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"}
             getattr(transformers, kind)(config).save_pretrained(folder)
         (tmp_path / "notes.csv").write_text("id,patient,text\n1,a,well\n", encoding="utf-8")
-        command = [
-            "deidentify",
-            str(tmp_path / "notes.csv"),
-            "-o",
-            str(tmp_path / "out.csv"),
-            "--workers",
-            "1",
-            "-q",
-        ]
+        command = shlex.split(
+            f"deidentify {tmp_path / 'notes.csv'} -o {tmp_path / 'out.csv'} --workers 1 -q"
+        )
         capsys.readouterr()
         assert main([*command, "--set", f"also=hf:{folder}"]) == 3
         said = capsys.readouterr().err.strip()

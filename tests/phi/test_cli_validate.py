@@ -5,6 +5,7 @@ refused in one line.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import stat
 from collections import defaultdict
@@ -46,15 +47,9 @@ def done(finished, tmp_path):
 def validate(demo, out, *more):
     return main(
         [
-            "validate",
-            str(demo / "notes.parquet"),
-            "-o",
-            str(out),
-            "--set",
-            "locations=60",
-            "-q",
-            "--workers",
-            "1",
+            *shlex.split(
+                f"validate {demo / 'notes.parquet'} -o {out} --set locations=60 -q --workers 1"
+            ),
             *more,
         ]
     )

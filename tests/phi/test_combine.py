@@ -17,7 +17,7 @@ from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.finder import Finder, off_list
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.name_variants import MISSPELT, NICKNAME, OWN, USER_NAME, NameVariants, is_near
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import serial
 
@@ -38,7 +38,7 @@ WORDS = (
 )
 
 
-ENGINE = Deidentifier(KEY, mode="tag")
+ENGINE = NoteDeidentifier(KEY, mode="tag")
 RECALL_FIRST = ENGINE.with_finder(Finder(recall_first=True))
 
 

@@ -17,7 +17,7 @@ from clinveil.phi.detection.detectors.dates import MONTHS
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.dates import offset, order_shown, read_order, shifted_by
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.phi.treatment.policy import Policy
 from clinveil.scale import serial
@@ -118,7 +118,7 @@ class TestOrder:
 
     def notes(self, *texts):
         corpus = memory_corpus([(f"n{i}", "p1", text) for i, text in enumerate(texts)])
-        (done,) = deidentify_corpus(corpus, Deidentifier(KEY), serial)
+        (done,) = deidentify_corpus(corpus, NoteDeidentifier(KEY), serial)
         return done.batch["text"].to_pylist(), done.date_orders
 
     def test_another_note_of_the_patient_decides(self):
@@ -136,7 +136,7 @@ class TestOrder:
     def test_the_setting_decides(self):
         read = {}
         for order in ("day-first", "month-first"):
-            engine = Deidentifier.of(PhiSettings(date_order=order), KEY)
+            engine = NoteDeidentifier.of(PhiSettings(date_order=order), KEY)
             read[order] = engine.treat("Seen 3/4/2019.", engine.find("Seen 3/4/2019.", "p1"), "p1")[
                 0
             ]
@@ -152,7 +152,7 @@ class TestOrder:
 class TestOffsetOfTheTable:
     def test_it_is_used_instead_of_that_of_the_key(self):
         patients = {"p1": Patient("p1", ("Ann", "Ito"), date_shift=-3)}
-        engine = Deidentifier(KEY, patients=patients)
+        engine = NoteDeidentifier(KEY, patients=patients)
         assert (
             engine.treat("Seen 3/4/2019.", engine.find("Seen 3/4/2019.", "p1"), "p1")[0]
             == "Seen 3/1/2019."
@@ -260,7 +260,7 @@ def test_order_and_intervals_are_kept_in_simulated_patients(patients=120):
         lines, days, day_first = simulated(number)
         patient = f"p{number}"
         corpus = memory_corpus([(f"{number}-{i}", patient, line) for i, line in enumerate(lines)])
-        engine = Deidentifier(KEY, policy=Policy.of_profile("research"))
+        engine = NoteDeidentifier(KEY, policy=Policy.of_profile("research"))
         (done,) = deidentify_corpus(corpus, engine, serial)
         by = offset(KEY, patient)
         for line, text, truth in zip(lines, done.batch["text"].to_pylist(), days, strict=True):

@@ -15,7 +15,7 @@ from clinveil.core.keys import Key
 from clinveil.core.spans import Span
 from clinveil.phi.detection.detectors.dates import MONTHS
 from clinveil.phi.treatment.dates import WEEKDAYS, offset
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.policy import Policy
 
 KEY = Key.from_seed(3)
@@ -30,7 +30,7 @@ FORMS = (
 
 
 def deidentified(text, patient="p1", policy="research"):
-    made = Deidentifier(KEY, policy=Policy.of_profile(policy))
+    made = NoteDeidentifier(KEY, policy=Policy.of_profile(policy))
     return made.treat(text, made.find(text, patient), patient)[0]
 
 
@@ -92,7 +92,7 @@ def note_of(draw):
 
 
 def test_the_order_of_all_dates_of_a_thousand_patients_is_kept():
-    engine = Deidentifier(KEY, policy=Policy.of_profile("research"), finders=())
+    engine = NoteDeidentifier(KEY, policy=Policy.of_profile("research"), finders=())
     kept = 0
     exact = 0
     for number in range(1000):

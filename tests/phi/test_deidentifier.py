@@ -1,4 +1,4 @@
-"""The `Deidentifier`: modes, fail closed, columns kept, same output however the notes are cut and
+"""`NoteDeidentifier`: modes, fail closed, columns kept, same output however the notes are cut and
 shared out.
 """
 
@@ -19,7 +19,7 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, MemoryCorpus, memo
 from clinveil.corpus.people import Patient
 from clinveil.phi.detection import finder as room
 from clinveil.phi.treatment import passes
-from clinveil.phi.treatment.deidentifier import NULL_TEXT, RAISED, Deidentifier
+from clinveil.phi.treatment.deidentifier import NULL_TEXT, RAISED, NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes, serial
 
@@ -40,7 +40,7 @@ NOTES = [
 def run(notes=NOTES, **options):
     options.setdefault("mode", "replace")
     (batch,) = memory_corpus(notes).batches()
-    return Deidentifier(KEY, **options)(batch)
+    return NoteDeidentifier(KEY, **options)(batch)
 
 
 def texts(done):
@@ -81,7 +81,7 @@ class TestModes:
 
     def test_unknown_mode(self):
         with pytest.raises(UsageError):
-            Deidentifier(KEY, mode="keep")
+            NoteDeidentifier(KEY, mode="keep")
 
 
 class TestFailClosed:
@@ -111,21 +111,21 @@ class TestFailClosed:
     def test_no_text_in_reprs(self):
         done = run(keep_spans=True)
         assert "Foley" not in repr(done)
-        assert "Smith" not in repr(Deidentifier(KEY, patients=PATIENTS))
+        assert "Smith" not in repr(NoteDeidentifier(KEY, patients=PATIENTS))
 
 
 class TestColumns:
     def test_other_columns_pass_in_their_order_and_type(self):
         (batch,) = memory_corpus(NOTES).batches()
         batch = batch.append_column("label", pa.array([1, 2, 3, 4, None, 6], pa.int16()))
-        done = Deidentifier(KEY, mode="tag")(batch)
+        done = NoteDeidentifier(KEY, mode="tag")(batch)
         assert done.batch.schema == batch.schema
         assert done.batch.column("label").to_pylist() == [1, 2, 3, None, 6]
         assert done.batch.column(PATIENT_ID).to_pylist() == ["p1", "p1", "p2", "p3", None]
 
     def test_a_batch_without_rows(self):
         (batch,) = memory_corpus([]).batches()
-        done = Deidentifier(KEY)(batch)
+        done = NoteDeidentifier(KEY)(batch)
         assert done.batch.num_rows == 0
         assert done.batch.schema == batch.schema
 
@@ -150,13 +150,14 @@ class TestSameOutput:
         (batch,) = whole.batches()
         pieces = MemoryCorpus(tuple(batch.slice(i, 5) for i in range(0, 24, 5)))
         turned = MemoryCorpus((batch.take(pa.array(range(23, -1, -1))),))
-        deidentifier = Deidentifier(KEY, patients=PATIENTS)
+        deidentifier = NoteDeidentifier(KEY, patients=PATIENTS)
         want = self.all_texts(whole, deidentifier, serial)
         assert self.all_texts(pieces, deidentifier, serial) == want
         assert self.all_texts(turned, deidentifier, serial) == want
         assert self.all_texts(pieces, deidentifier, processes(2)) == want
         assert (
-            self.all_texts(whole, Deidentifier(Key.from_seed(6), patients=PATIENTS), serial) != want
+            self.all_texts(whole, NoteDeidentifier(Key.from_seed(6), patients=PATIENTS), serial)
+            != want
         )
 
     def all_texts(self, corpus, deidentifier, how):
@@ -166,13 +167,13 @@ class TestSameOutput:
         return out
 
     def test_it_can_be_pickled(self):
-        deidentifier = Deidentifier(KEY, mode="replace", patients=PATIENTS)
+        deidentifier = NoteDeidentifier(KEY, mode="replace", patients=PATIENTS)
         again = pickle.loads(pickle.dumps(deidentifier))
         (batch,) = memory_corpus(NOTES).batches()
         assert texts(again(batch)) == texts(deidentifier(batch))
 
     def test_workers_get_only_the_patients_of_their_batch(self):
-        known = Deidentifier(KEY, patients=PATIENTS | {"p9": PATIENTS["p1"]})
+        known = NoteDeidentifier(KEY, patients=PATIENTS | {"p9": PATIENTS["p1"]})
         items = list(passes.one_pass(memory_corpus(NOTES), known))
         assert [set(task.arguments[1].patients) for task in items] == [{"p1"}]
 
@@ -186,7 +187,7 @@ class TestSameOutput:
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=120), st.sampled_from(["remove", "replace", "tag"]))
 def test_any_text_comes_out_with_only_its_spans_changed(text, mode):
-    deidentifier = Deidentifier(KEY, mode=mode)
+    deidentifier = NoteDeidentifier(KEY, mode=mode)
     spans = deidentifier.find(text, "p1")
     out, _ = deidentifier.treat(text, spans, "p1")
     position = 0
@@ -215,7 +216,7 @@ def test_recall_on_public_queries(real_data):
     """
     import json
 
-    deidentifier = Deidentifier(KEY)
+    deidentifier = NoteDeidentifier(KEY)
     hits: dict[str, list[bool]] = {}
     for line in real_data("phi/asq_phi_dev.jsonl").read_text().splitlines()[:150]:
         case = json.loads(line)

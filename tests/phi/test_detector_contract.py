@@ -20,7 +20,7 @@ from clinveil.corpus.people import Patient
 from clinveil.phi.detection.detector import Rule, RuleDetector, all_detectors, covered, detectors
 from clinveil.phi.detection.finder import resolve
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes
 
@@ -235,7 +235,7 @@ def test_a_detector_of_others_is_used_everywhere(badges):
     assert "badges" in detectors.names()
     batch = next(memory_corpus([("n1", "p1", "Badge zz9 was seen.")]).batches())
     (done,) = deidentify_corpus(
-        MemoryCorpus([batch]), Deidentifier(Key.from_seed(1), mode="tag"), processes(2)
+        MemoryCorpus([batch]), NoteDeidentifier(Key.from_seed(1), mode="tag"), processes(2)
     )
     assert done.batch["text"].to_pylist() == ["Badge [ID] was seen."]
     assert done.by_detector == {"badges": 1}
@@ -246,7 +246,7 @@ def test_the_order_of_detectors_means_nothing():
         unmark(example)[0] for detector in all_detectors() for example in detector.examples
     )
     one, other = (
-        Deidentifier(Key.from_seed(1), finders=some)
+        NoteDeidentifier(Key.from_seed(1), finders=some)
         for some in (all_detectors(), all_detectors()[::-1])
     )
     assert one.find(text) == other.find(text)

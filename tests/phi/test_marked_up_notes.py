@@ -14,7 +14,7 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.keys import Key
 from clinveil.core.markup import visible_text
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 
 TAGGED = (
     ("<p>Seen by Dr. O<b>kwuo</b>sa</p>", "<p>Seen by Dr. [NAME]<b></b></p>"),
@@ -45,12 +45,14 @@ TAGGED = (
 
 
 @pytest.fixture
-def tagging() -> Deidentifier:
-    return Deidentifier(Key.from_seed(1), mode="tag")
+def tagging() -> NoteDeidentifier:
+    return NoteDeidentifier(Key.from_seed(1), mode="tag")
 
 
 @pytest.mark.parametrize(("source", "wanted"), TAGGED)
-def test_replacements_are_written_in_place(tagging: Deidentifier, source: str, wanted: str) -> None:
+def test_replacements_are_written_in_place(
+    tagging: NoteDeidentifier, source: str, wanted: str
+) -> None:
     assert tagging.treat(source, tagging.find(source))[0] == wanted
 
 
@@ -60,7 +62,7 @@ def test_the_reported_case_of_html_with_references(
 ) -> None:
     lines = real_data("phi/public_cases.jsonl").read_text(encoding="utf-8").splitlines()
     case = next(case for case in map(json.loads, lines) if case["id"] == "R7")
-    deidentifier = Deidentifier(Key.from_seed(1), mode=mode)
+    deidentifier = NoteDeidentifier(Key.from_seed(1), mode=mode)
     treated, _ = deidentifier.treat(case["text"], deidentifier.find(case["text"]))
     gone = [part for part in case["must_go"] if mode == "tag" or part not in ("2021", "ez<")]
     assert not [part for part in gone if part in treated]
@@ -70,7 +72,9 @@ def test_the_reported_case_of_html_with_references(
     assert treated.endswith("</p>")
 
 
-def test_a_replacement_is_escaped(tagging: Deidentifier, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replacement_is_escaped(
+    tagging: NoteDeidentifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import clinveil.phi.treatment.deidentifier as module
 
     monkeypatch.setattr(module, "tag", lambda label: f'<{label} & "x">')
@@ -81,7 +85,7 @@ def test_a_replacement_is_escaped(tagging: Deidentifier, monkeypatch: pytest.Mon
 
 
 def test_surrogates_agree_with_the_plain_note() -> None:
-    deidentifier = Deidentifier(Key.from_seed(1))
+    deidentifier = NoteDeidentifier(Key.from_seed(1))
     plain = "Mr. John Okwuosa was seen on 3/4/2021. Okwuosa's wife called."
     marked = "<p>Mr. John O<b>kwuosa</b> was seen on 3&#47;4/2021. Okwuosa&#39;s wife called.</p>"
     of_plain, _ = deidentifier.treat(plain, deidentifier.find(plain, "p"), "p")

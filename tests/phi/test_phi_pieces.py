@@ -11,7 +11,7 @@ import pytest
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import ROLE_FIELDS, MemoryCorpus
 from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import ROWS, deidentify_corpus, pieces
 from clinveil.scale import serial
 
@@ -50,7 +50,7 @@ def joined(results):
 @pytest.mark.parametrize("propagate", ["patient", "none"])
 def test_results_are_those_of_whole_batches(propagate, monkeypatch):
     batches = [batch(ROWS + 20), batch(7, 10_000), batch(2 * ROWS, 20_000)]
-    made = Deidentifier.of(
+    made = NoteDeidentifier.of(
         PhiSettings(propagate=propagate, no_tagger=True), Key.from_seed(1), keep_spans=True
     )
     made = made.recording(audit=True, crosswalk=True)

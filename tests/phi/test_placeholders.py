@@ -18,8 +18,8 @@ from clinveil.corpus.people import Patient
 from clinveil.lm.layout import pieces_of, train_layout
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.dates import parse
-from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.placeholders import DAYS, Invented, Placeholders, place
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
+from clinveil.phi.treatment.placeholders import DAYS, Invented, Placeholders, placeholder
 from clinveil.phi.treatment.surrogates.names import NoteNames
 
 KEY = Key.from_seed(1)
@@ -31,7 +31,7 @@ NOTE = (
 
 
 def engine(patients=None):
-    return Deidentifier.of(PhiSettings(), KEY, patients=patients).with_placeholders()
+    return NoteDeidentifier.of(PhiSettings(), KEY, patients=patients).with_placeholders()
 
 
 def trained_on(text, patients=None, patient="p"):
@@ -92,16 +92,16 @@ def test_other_text_between_the_signs_is_text(inner):
 
 def test_a_number_keeps_its_format_only():
     made = Placeholders(KEY, NoteNames("", ()), (), day_first=False)
-    assert made.make("MRN", "Ä-12É ٣x", "p") == place("MRN", 1, "A-00A 0a")
+    assert made.make("MRN", "Ä-12É ٣x", "p") == placeholder("MRN", 1, "A-00A 0a")
 
 
 def test_a_placeholder_is_one_piece_and_a_rare_one_becomes_the_commonest_of_its_kind():
     texts = [
-        f"Dr. {place('Family', 1)} saw {place('Male', n)} {place('Family', 2)}."
+        f"Dr. {placeholder('Family', 1)} saw {placeholder('Male', n)} {placeholder('Family', 2)}."
         for n in (1, 1, 1, 7)
     ]
     vocabulary = train_layout(texts, ["a", "b", "c", "d"], 3)
-    assert f" {place('Family', 1)}" in pieces_of(texts[0])
+    assert f" {placeholder('Family', 1)}" in pieces_of(texts[0])
     assert vocabulary.decode(vocabulary.encode(texts[3]).tolist()) == texts[0]
     assert not any(
         OPEN in vocabulary.pieces[word]

@@ -12,7 +12,7 @@ from clinveil.core.load_settings import load_settings
 from clinveil.core.spans import LABELS, Span
 from clinveil.phi.detection.finder import resolve
 from clinveil.phi.settings import DeidentifySettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.policy import MASK, Policy, Treatment, allowed, profiles, tag
 from clinveil.phi.treatment.surrogates import Surrogates
 
@@ -64,7 +64,7 @@ def test_each_label_by_each_treatment(tmp_path, label, what):
             policy(tmp_path, text)
         return
     original = EXAMPLES[label]
-    done = Deidentifier(KEY, policy=policy(tmp_path, text))
+    done = NoteDeidentifier(KEY, policy=policy(tmp_path, text))
     made, tagged = done.treat(f"Of {original}.", [Span(3, 3 + len(original), label)], "p1")
     within = made.removeprefix("Of ").removesuffix(".")
     fixed = {
@@ -78,7 +78,7 @@ def test_each_label_by_each_treatment(tmp_path, label, what):
 
 
 def test_coarser_values(tmp_path):
-    done = Deidentifier(KEY, policy=Policy.of_profile("safe-harbor"))
+    done = NoteDeidentifier(KEY, policy=Policy.of_profile("safe-harbor"))
 
     def coarse(label, original, after=""):
         return done.treat(original + after, [Span(0, len(original), label)])[0].removesuffix(after)

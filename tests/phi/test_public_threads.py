@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clinveil.core.keys import Key
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 
 FILES = sorted(Path(__file__).parent.joinpath("public").glob("*.jsonl"))
 LINES = [
@@ -27,7 +27,7 @@ CASES = [
 
 def problems(line, mode):
     """What is left and should go, and what is gone and should stay."""
-    deidentifier = Deidentifier(Key.from_seed(1), mode=mode)
+    deidentifier = NoteDeidentifier(Key.from_seed(1), mode=mode)
     text = line["text"]
     treated, _ = deidentifier.treat(text, deidentifier.find(text, "p1"), "p1")
     left = [part for part in line["must_go"] if part in treated]

@@ -16,8 +16,8 @@ from clinveil.core.keys import Key
 from clinveil.core.spans import Span
 from clinveil.corpus.people import Patient
 from clinveil.phi.residue import ResidueTally, residues
-from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.policy import Policy, Treated, Treatment
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
+from clinveil.phi.treatment.policy import Policy, TreatedSpan, Treatment
 
 RESEARCH = Policy.of_mode("replace")
 
@@ -101,7 +101,7 @@ def test_dates_of_a_range_are_separate_residues():
 def test_a_date_that_equals_a_shifted_date_is_compared_by_position():
     text = "3/4/2019 and 3/9/2019"
     spans = [Span(0, 8, "DATE"), Span(13, 21, "DATE")]
-    shifted = [Treated("3/9/2019", Treatment.SHIFT), Treated("3/14/2019", Treatment.SHIFT)]
+    shifted = [TreatedSpan("3/9/2019", Treatment.SHIFT), TreatedSpan("3/14/2019", Treatment.SHIFT)]
     assert residues(text, spans, shifted, RESEARCH) == []
     assert residues(text, spans[1:], shifted[1:], RESEARCH)[0][:2] == (0, 8)
 
@@ -113,16 +113,16 @@ def test_the_unchanged_half_of_an_identifier_is_a_residue():
 
 
 def found_after(text, spans):
-    left = residues(text, spans, [Treated("[X]", Treatment.TAG)] * len(spans), RESEARCH)
+    left = residues(text, spans, [TreatedSpan("[X]", Treatment.TAG)] * len(spans), RESEARCH)
     return [text[r.start : r.end].rstrip("-") for r in left]
 
 
 def test_a_replacement_that_equals_its_identifier_is_a_residue():
     text = "call 216-555-0144"
     span = Span(5, 17, "PHONE")
-    same = [Treated("216-555-0144", Treatment.SURROGATE)]
+    same = [TreatedSpan("216-555-0144", Treatment.SURROGATE)]
     assert [r.label for r in residues(text, [span], same, RESEARCH)] == ["PHONE"]
-    assert residues(text, [span], [Treated("216-555-0144", Treatment.KEEP)], RESEARCH) == []
+    assert residues(text, [span], [TreatedSpan("216-555-0144", Treatment.KEEP)], RESEARCH) == []
 
 
 def test_what_the_policy_keeps_is_no_residue():
@@ -198,11 +198,15 @@ def test_a_note_of_digits_is_read_in_a_number_of_steps_that_grows_with_it(piece)
 
 
 def test_treatment_counts_residues_and_records_a_bounded_number():
-    deidentifier = Deidentifier(Key.from_seed(1), finders=[])
+    deidentifier = NoteDeidentifier(Key.from_seed(1), finders=[])
     rng = random.Random(3)
     text = " ".join(f"on {rng.randint(1, 12)}/{rng.randint(1, 28)}/2019" for _ in range(500))
     result = deidentifier(batch_of(("n1", "p1", text), ("n2", "p1", "stable")))
-    assert (result.tally.notes, result.tally.found, result.tally.labels["DATE"]) == (2, 1, 500)
+    assert (result.tally.notes, result.tally.notes_with_residues, result.tally.labels["DATE"]) == (
+        2,
+        1,
+        500,
+    )
     assert 0 < len(result.residues) < 500
     assert result.residues[0].context.startswith("on ")
 

@@ -18,7 +18,7 @@ from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import all_given_names, surnames
 from clinveil.phi.name_variants import within_one_edit
 from clinveil.phi.treatment.dates import WEEKDAYS, offset, parse, shifted
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.policy import Policy
 from clinveil.phi.treatment.surrogates import names as surrogate_names
 from clinveil.phi.treatment.surrogates.names import (
@@ -70,7 +70,7 @@ def treated(text, *marked, policy="research", patient_id="p1"):
         at = text.index(word, at)
         spans.append(Span(at, at + len(word), label))
         at += len(word)
-    return Deidentifier(KEY, policy=Policy.of_profile(policy)).treat(text, spans, patient_id)[0]
+    return NoteDeidentifier(KEY, policy=Policy.of_profile(policy)).treat(text, spans, patient_id)[0]
 
 
 class TestNames:
@@ -271,7 +271,7 @@ class TestDates:
 
 def test_earlier_marks_stay():
     text = "Dr. [**Name**] and [NAME] saw ___ at [**Hospital1 18**]."
-    done = Deidentifier(KEY)
+    done = NoteDeidentifier(KEY)
     assert done.treat(text, done.find(text))[0] == text
 
 

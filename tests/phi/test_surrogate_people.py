@@ -8,7 +8,7 @@ import pytest
 
 from clinveil.core.keys import Key
 from clinveil.lexicons.names import nicknames
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.surrogates.names import NameSurrogates, NoteNames
 from clinveil.phi.treatment.surrogates.numbers_and_places import institution
 from clinveil.phi.treatment.surrogates.regions import (
@@ -26,7 +26,7 @@ def new(name, note=None):
 
 
 def treated(text):
-    engine = Deidentifier(KEY)
+    engine = NoteDeidentifier(KEY)
     return engine.treat(text, engine.find(text, "p1"), "p1")[0]
 
 

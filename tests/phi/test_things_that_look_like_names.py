@@ -22,16 +22,16 @@ Health plan: Kaiser. Insurance: Blue Cross. Dr. {NAME:Cross} was paged.
 Dear colleage,\\n\\nthank you for the referral.
 Dr. {NAME:Robert Foster} performmed the biopsy.
 SOCIAL AND FAMILY HISTORY: none. Dr. {NAME:Paul Family} was paged.
-PAST SURGICAL HISTORY: Mone.
-The pump was a Boston Sci Taxus.
+DRUG REACTIONS: Nome.
+Her stimulator, a Boston Sci Vercise, was checked.
 Sutures were placed as described by Rowland.
 Staging after Okafor et al. was used.
 She knew the president (Grant) and the year.
 Urodynamics showed leakage. Spirometry showed obstruction.
 Trembling began in June 2019.
-Diet: ADA. Anaesthesia: GETA.
-The child improved with IVIG and was given fluids by NG.
-ANCA was negative, DLCO is low.
+Meals: NPO. Airway: LMA.
+Her platelets rose on TPO and she was fed by NJ.
+GGT was raised, TSH is low.
 We will contact Dr. {NAME:X} (ID specialist).
 He was referred by Dr. {NAME:X}.  Currently he is well.
 I told her to cary dextrose tablets.
@@ -88,4 +88,4 @@ def test_a_surname_with_an_ending_of_medicines_is_none(name):
 
 
 def test_a_scale_named_after_a_university_is_no_hospital(finder):
-    assert not list(finder.find("She rated 4 of 7 on the Stanford Sleepiness Scale.", "p"))
+    assert not list(finder.find("Her gait was graded by the Emory Ambulation Scale.", "p"))

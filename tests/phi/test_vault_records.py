@@ -5,6 +5,7 @@ in the other.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 
 import pyarrow as pa
@@ -17,8 +18,13 @@ from clinveil.core.keys import Key
 from clinveil.core.spans import LABELS, Span
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.treatment.audit import audit_checks, logs, note_line
-from clinveil.phi.treatment.crosswalk import Replacement, Row, Writer, read_crosswalk
-from clinveil.phi.treatment.policy import Treated, Treatment
+from clinveil.phi.treatment.crosswalk import (
+    CrosswalkRow,
+    CrosswalkWriter,
+    Replacement,
+    read_crosswalk,
+)
+from clinveil.phi.treatment.policy import TreatedSpan, Treatment
 
 CANARIES = {label: f"qz{label.lower().replace('_', '')}xk" for label in LABELS}
 TEXT = "Seen: " + "; ".join(CANARIES.values()) + ". Mary Okwuosa of p1 came on Tuesday, 3/5/2019."
@@ -124,12 +130,9 @@ def test_no_canary_is_said(tmp_path, capsys):
             assert (
                 main(
                     [
-                        "deidentify",
-                        str(tmp_path / "notes.parquet"),
-                        "-o",
-                        str(out),
-                        "--workers",
-                        "1",
+                        *shlex.split(
+                            f"deidentify {tmp_path / 'notes.parquet'} -o {out} --workers 1"
+                        ),
                         *flags,
                     ]
                 )
@@ -176,7 +179,7 @@ def test_a_reason_that_holds_the_text_is_left_out():
         Span(0, 10, "NAME", "a", 1, "smith"),
     ]
     line = note_line(
-        Key.from_seed(1), "n", "Mary Smith", spans, [Treated("X", Treatment.SURROGATE)] * 3
+        Key.from_seed(1), "n", "Mary Smith", spans, [TreatedSpan("X", Treatment.SURROGATE)] * 3
     )
     assert [span[4] for span in json.loads(line + "}")["spans"]] == ["", "title", ""]
 
@@ -343,10 +346,12 @@ def test_a_key_kept_elsewhere(vault):
 
 def test_chunks_know_their_place(tmp_path):
     key = Key.from_seed(3)
-    rows = [Row(f"n{i}", "p", "d", 5, (Replacement(0, "NAME", "Ä", "B"),)) for i in range(3)]
+    rows = [
+        CrosswalkRow(f"n{i}", "p", "d", 5, (Replacement(0, "NAME", "Ä", "B"),)) for i in range(3)
+    ]
     path = tmp_path / "crosswalk.bin"
     with path.open("wb") as file:
-        writer = Writer(file, key, "run")
+        writer = CrosswalkWriter(file, key, "run")
         ends = [file.tell()]
         for row in rows:
             writer.write([row])
@@ -376,14 +381,7 @@ def test_detectors_that_always_raise_fail_the_gate(tmp_path, monkeypatch, capsys
     for out in ("o.parquet", "o.csv", "folder"):
         assert (
             main(
-                [
-                    "deidentify",
-                    str(tmp_path / "n.parquet"),
-                    "-o",
-                    str(tmp_path / out),
-                    "--workers",
-                    "1",
-                ]
+                shlex.split(f"deidentify {tmp_path / 'n.parquet'} -o {tmp_path / out} --workers 1")
             )
             == 4
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shlex
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,12 +18,12 @@ from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.detection.staff import read_staff_names
 from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.policy import Policy
 
 
 def found(staff, text):
-    return sorted(text[s.start : s.end] for s in staff.found(NoteView(text), "known"))
+    return sorted(text[s.start : s.end] for s in staff.spans(NoteView(text), "known"))
 
 
 @pytest.fixture
@@ -74,14 +75,9 @@ def test_a_worker_reads_the_list_again_instead_of_receiving_it(staff):
 def test_a_list_in_another_encoding_is_one_clear_line(tmp_path, capsys, name):
     (tmp_path / "notes.csv").write_text("note_id,text\n1,fever\n2,cough\n")
     (tmp_path / name).write_bytes("name\nJosé Núñez\n".encode("cp1252"))
-    command = [
-        "deidentify",
-        str(tmp_path / "notes.csv"),
-        "-o",
-        str(tmp_path / "o.csv"),
-        "--workers",
-        "1",
-    ]
+    command = shlex.split(
+        f"deidentify {tmp_path / 'notes.csv'} -o {tmp_path / 'o.csv'} --workers 1"
+    )
     assert main([*command, "--staff", str(tmp_path / name)]) == 3
     error = [line for line in capsys.readouterr().err.splitlines() if "UTF-8" in line]
     assert len(error) == 1 and name in error[0]
@@ -118,7 +114,7 @@ def policy(folder, find=None, keep=None, rest=""):
 def treated(path, text, patient=None):
     settings = PhiSettings(phi_policy=path)
     known = {"p1": patient} if patient else None
-    deidentifier = Deidentifier.of(settings, Key.from_seed(1), patients=known)
+    deidentifier = NoteDeidentifier.of(settings, Key.from_seed(1), patients=known)
     return deidentifier.treat(text, deidentifier.find(text, "p1"), "p1")[0]
 
 
@@ -151,7 +147,7 @@ def test_a_keep_word_is_no_part_of_another_word_or_number(tmp_path):
 def test_a_keep_word_is_no_residue_but_the_patients_own_row_is(tmp_path):
     path = policy(tmp_path, keep=["123456", "Brixtow"])
     patient = Patient("p1", ("Zopheny", "Brixtow"))
-    engine = Deidentifier(
+    engine = NoteDeidentifier(
         Key.from_seed(1), policy=Policy.read(path), patients={"p1": patient}, finders=[]
     )
     batch = pa.record_batch(

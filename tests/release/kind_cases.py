@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 
 from clinveil.cli.main import main
@@ -17,18 +19,9 @@ WORDS = [
 PATIENTS = 60
 FIRST = ("Qamira", "Wexlor", "Zopheny", "Yldana")
 LAST = ("Brixtow", "Crundle", "Dwexham", "Fjolnir", "Gwentor")
-FAST = [
-    "--set",
-    "dim=12",
-    "--set",
-    "epochs=2",
-    "--set",
-    "window=5",
-    "--set",
-    "max_names=1",
-    "--set",
-    "max_linkage=1",
-]
+FAST = shlex.split(
+    "--set dim=12 --set epochs=2 --set window=5 --set max_names=1 --set max_linkage=1"
+)
 OWN = {
     "obfuscated": FAST,
     "deidentified": [],
@@ -64,14 +57,7 @@ def write_notes(folder):
 
 def arguments(folder, out, kind, *more):
     """The command line of a release of that kind."""
-    shared = [
-        "--patients",
-        str(folder / "patients.parquet"),
-        "--workers",
-        "1",
-        "--quiet",
-        "--again",
-    ]
+    shared = shlex.split(f"--patients {folder / 'patients.parquet'} --workers 1 --quiet --again")
     shared += ["--set", "language=any"]  # invented words
     command = ["release", str(folder / "notes.csv"), "-o", str(folder / out), "--as", kind]
     return [*command, *shared, "--label", "kind", *OWN[kind], *more]

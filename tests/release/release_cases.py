@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+
 from clinveil.cli.main import main
 
 # Many releases of the same notes lie beside one another here: --again.
-FAST = [
-    "--set",
-    "max_names=1",
-    "--set",
-    "max_linkage=1",
-    "--set",
-    "epochs=1",
-    "--set",
-    "window=5",
-    "--set",
-    "dim=16",
-    "--workers",
-    "1",
-    "--quiet",
-    "--again",
-]
+FAST = shlex.split(
+    "--set max_names=1 --set max_linkage=1 --set epochs=1 --set window=5 "
+    "--set dim=16 --workers 1 --quiet --again"
+)
 
 
 def release(folder, out, *flags, notes="demo/notes.parquet"):
@@ -33,22 +23,9 @@ def release(folder, out, *flags, notes="demo/notes.parquet"):
     return ["release", str(folder / notes), "-o", str(folder / out), *patients, *FAST, *flags]
 
 
-def demo_notes_in(folder):
-    """Write demo notes of 70 patients into a folder."""
-    assert (
-        main(
-            [
-                "demo",
-                "--notes-only",
-                "-o",
-                str(folder / "demo"),
-                "--patients",
-                "70",
-                "--seed",
-                "3",
-                "--quiet",
-            ]
-        )
-        == 0
-    )
+def demo_notes_in(folder, patients=70):
+    """Write demo notes of so many patients into a folder."""
+    place = folder / "demo"
+    line = f"demo --notes-only -o {place} --patients {patients} --seed 3 --quiet"
+    assert main(shlex.split(line)) == 0
     return folder

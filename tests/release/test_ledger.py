@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shlex
 import shutil
 import stat
 from pathlib import Path
@@ -173,7 +174,7 @@ def salted(table, salt):
     lambda path: path.write_bytes(path.read_bytes()[:-40]),
     lambda path: path.write_text("note"),
     lambda path: pq.write_table(pa.table({"note": [1]}), path),
-    lambda path: pq.write_table(pq.read_table(path).rename_columns(["a", "b", "c"]), path),
+    lambda path: pq.write_table(pq.read_table(path).rename_columns([*"abcd"]), path),
     lambda path: pq.write_table(salted(pq.read_table(path), "00" * 65), path),
 ])  # fmt: skip
 def test_a_damaged_ledger_vouches_for_nothing(tmp_path, damage):
@@ -206,21 +207,10 @@ def test_a_folder_of_others_is_no_ledger(tmp_path):
             use()
 
 
-FAST = [
-    "--set",
-    "language=any",
-    "--set",
-    "epochs=1",
-    "--set",
-    "dim=8",
-    "--workers",
-    "1",
-    "--quiet",
-    "--set",
-    "phi=false",
-    "--set",
-    "max_names=1",
-]
+FAST = shlex.split(
+    "--set language=any --set epochs=1 --set dim=8 --workers 1 --quiet "
+    "--set phi=false --set max_names=1"
+)
 
 
 @pytest.fixture(scope="module")
@@ -312,15 +302,9 @@ def test_again_releases_it_and_the_report_says_what_both_tell(fresh, monkeypatch
 def test_page_one_names_earlier_releases_instead_of_a_condition_that_does_not_hold(fresh):
     holds = "the same notes are not released again under another key"
     assert holds in (fresh / "out/release/report.html").read_text()
-    command = [
-        "release",
-        str(fresh / "notes.parquet"),
-        "-o",
-        str(fresh / "other"),
-        "--as",
-        "deidentified",
-        "--again",
-    ]
+    command = shlex.split(
+        f"release {fresh / 'notes.parquet'} -o {fresh / 'other'} --as deidentified --again"
+    )
     assert main([*command, "--workers", "1", "--quiet"]) == 0
     assert sorted(one.kind for one in Ledger(fresh / NAME).entries()) == [
         "deidentified",

@@ -5,6 +5,7 @@ the same notes.
 from __future__ import annotations
 
 import json
+import shlex
 
 from kind_cases import released, write_notes
 
@@ -14,16 +15,7 @@ from clinveil.corpus.held_out import HeldOutPatients
 
 def audited(desk, notes, model, *flags):
     return main(
-        [
-            "attack",
-            "membership",
-            str(desk / notes),
-            "--from",
-            str(desk / model),
-            "--seed",
-            "1",
-            *flags,
-        ]
+        [*shlex.split(f"attack membership {desk / notes} --from {desk / model} --seed 1"), *flags]
     )
 
 

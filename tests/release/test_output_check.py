@@ -131,7 +131,7 @@ def test_pieces_read_by_processes_add_up(monkeypatch):
         for x, texts in (("s", source), ("r", released))
     ]
     found = [
-        check_output(sides[0].batches(), [crosswalk], sides[1].batches(), channel(), over=over)
+        check_output(sides[0].batches(), [crosswalk], sides[1].batches(), channel(), executor=over)
         for over in (serial, processes(2))
     ]
     assert found[0] == found[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from release_cases import release
+from release_cases import demo_notes_in, release
 
 from clinveil.attacks.text.identifiers import Identifiers
 from clinveil.cli.main import main
@@ -17,23 +17,7 @@ MEASURES = True
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     """Notes of a few demo patients, and the words of all addresses."""
-    folder = tmp_path_factory.mktemp("own-words")
-    assert (
-        main(
-            [
-                "demo",
-                "--notes-only",
-                "-o",
-                str(folder / "demo"),
-                "--patients",
-                "24",
-                "--seed",
-                "3",
-                "--quiet",
-            ]
-        )
-        == 0
-    )
+    folder = demo_notes_in(tmp_path_factory.mktemp("own-words"), patients=24)
     people = read_patients(folder / "demo/patients.parquet").values()
     kept = sorted(
         {word for person in people for address in person.addresses for word in words(address)}

@@ -5,6 +5,7 @@ before, and refusals.
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pyarrow as pa
@@ -60,16 +61,7 @@ SMALL = [
 
 def released(desk, out, *sets, init="public"):
     given = [*SMALL, *sets, *([f"synthetic.init={desk / init}"] if init else [])]
-    line = [
-        "release",
-        str(desk / "notes.csv"),
-        "-o",
-        str(desk / out),
-        "--as",
-        "synthetic",
-        "--label",
-        "type",
-    ]
+    line = shlex.split(f"release {desk / 'notes.csv'} -o {desk / out} --as synthetic --label type")
     line += ["--patients", str(desk / "patients.parquet"), "--seed", "1", "--workers", "1"]
     return main([*line, *(word for item in given for word in ("--set", item))])
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -272,16 +273,9 @@ def test_notes_that_cannot_be_released(tmp_path, desk, capsys):
 @pytest.mark.slow
 def test_compare_has_a_row_for_each_epsilon_or_the_reason(tmp_path, desk, capsys):
     """With 120 patients, an epsilon of 1 is impossible."""
-    base = [
-        "compare",
-        str(desk / "notes.csv"),
-        "-o",
-        str(tmp_path / "out"),
-        "--label",
-        "type",
-        "--kind",
-        "synthetic",
-    ]
+    base = shlex.split(
+        f"compare {desk / 'notes.csv'} -o {tmp_path / 'out'} --label type --kind synthetic"
+    )
     assert main([*base, "--workers", "1", "--set", f"public={desk / 'absent.txt'}"]) == 3
     assert (
         "absent.txt: no such file" in capsys.readouterr().err

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from release_cases import release
 
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.channel import identity_channel
 from clinveil.cli.main import main
 from clinveil.core.files import sha256
@@ -95,7 +95,7 @@ def test_words_stand_beside_their_own_source():
     """On the identity each word stands beside itself."""
     text = "The patient, Mary Jones, has pain. No fever in 12 days."
     notes = [samples.Source(f"n{i}", "p", [(text, text, False)]) for i in range(3)]
-    obfuscator = Obfuscator(identity_channel(words(text)), Key.from_seed(1))
+    obfuscator = WordObfuscator(identity_channel(words(text)), Key.from_seed(1))
     for note in samples.aligned(notes, obfuscator):
         shown = [(token.source.lower(), token.released) for token in note.tokens]
         assert [pair for pair in shown if pair[1]] == [(word, word) for word in words(text)]

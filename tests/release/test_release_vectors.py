@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pyarrow as pa
@@ -15,20 +16,10 @@ from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.table import Vectors
 
-FAST = [
-    "--workers",
-    "1",
-    "--quiet",
-    "--set",
-    "language=any",
-    "--set",
-    "phi=false",
-    "--again",
-    "--set",
-    "max_names=1",
-    "--set",
-    "max_linkage=1",
-]
+FAST = shlex.split(
+    "--workers 1 --quiet --set language=any --set phi=false --again --set "
+    "max_names=1 --set max_linkage=1"
+)
 WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
 
 

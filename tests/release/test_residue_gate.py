@@ -5,6 +5,7 @@ detectors are complete.
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 
 import numpy as np
@@ -138,14 +139,9 @@ def test_a_limit_of_one_switches_the_gate_off(tmp_path, monkeypatch):
 
 def test_demo_notes_have_no_residues(tmp_path):
     demo_notes_in(tmp_path)
-    command = [
-        "release",
-        str(tmp_path / "demo" / "notes.parquet"),
-        "-o",
-        str(tmp_path / "out"),
-        "--as",
-        "deidentified",
-    ]
+    command = shlex.split(
+        f"release {tmp_path / 'demo' / 'notes.parquet'} -o {tmp_path / 'out'} --as deidentified"
+    )
     patients = ["--patients", str(tmp_path / "demo" / "patients.parquet")]
     assert main([*command, *patients, "--workers", "1", "--quiet"]) == 0
     assert (tmp_path / "out" / "vault" / "residues.jsonl").read_text(encoding="utf-8") == ""
@@ -155,15 +151,7 @@ def test_decisions_of_a_review_are_applied_by_a_release(tmp_path, monkeypatch):
     write_notes(tmp_path, "phones")
     without(monkeypatch, "phones")
     check = tmp_path / "check.csv"
-    deidentify = [
-        "deidentify",
-        str(tmp_path / "notes.csv"),
-        "-o",
-        str(check),
-        "--workers",
-        "1",
-        "-q",
-    ]
+    deidentify = shlex.split(f"deidentify {tmp_path / 'notes.csv'} -o {check} --workers 1 -q")
     assert main(deidentify) == 4
     run = past_run(check)
     with open_desk(run, review_queue(run.entries(), NOTES, "worst"), "first") as desk:

@@ -155,6 +155,28 @@ def test_an_id_that_was_released_with_another_text_is_refused(kind, again, reque
     assert not (folder / "other").exists()
 
 
+def test_a_known_note_with_other_identifiers_found_shares_no_draws(tmp_path, capsys):
+    """Only the second run knows the patients' names, so it would draw for other words."""
+    notes = notes_of("may").to_pydict()
+    notes["text"] = [f"{text} with quellfisch and pain" for text in notes["text"]]
+    pq.write_table(pa.table(notes), tmp_path / "may.parquet")
+    pq.write_table(pa.table(notes).slice(60), tmp_path / "june.parquet")
+    names = ["Quellfisch Ziegenhals"] * 40
+    people = {"patient_id": [f"p{i}" for i in range(40)], "name": names}
+    pq.write_table(pa.table(people), tmp_path / "people.parquet")
+    fast = [flag.replace("phi=false", "max_residues=1") for flag in FAST]
+    assert main(command(tmp_path, "may", "may", *fast)) == 0
+    limits = ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "max_residues=1"]
+    later = command(tmp_path, "june", "june", *reusing(tmp_path), *limits)
+    listed = ["--patients", str(tmp_path / "people.parquet")]
+    refused(capsys, 2, [*later, *listed], "20 notes were released before with other identifiers")
+    assert not (tmp_path / "june").exists()
+    assert main(later) == 0  # treated as before, they are drawn as before
+    again = released(tmp_path / "june")
+    before = released(tmp_path / "may")
+    assert again and all(before[name] == row for name, row in again.items())
+
+
 def test_texts_under_other_ids_are_refused_without_again(desk, capsys):
     renamed = notes_of("may").to_pydict()
     renamed["note_id"] = [f"{name}-x" for name in renamed["note_id"]]
@@ -176,7 +198,11 @@ def test_the_ledger_has_one_entry_of_the_key_and_counts_its_releases(desk, capsy
     assert f"of release {runs[0]}: trained" in public["vectors"]["from"]
     assert str(desk) not in json.dumps(public)
     page = (desk / "june/release/report.html").read_text()
-    assert "treat both as one release" in page and "under a new key to train a new one" in page
+    assert "under a new key to train a new one" in page
+    joins = f"joins release {runs[0]} under the same key, and both must be treated as one"
+    assert joins in page.partition('id="details"')[0]  # on page one
+    assert "joins release" in (desk / "june/release/README.md").read_text()
+    assert "joins release" not in (desk / "may/release/report.html").read_text()
     other = command(desk, "june", "other", *FAST)
     refused(capsys, 2, other, f"{desk / NAME}: 100 % of these notes were released before")
     for month in MONTHS:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 import pytest
 from synthesis_cases import Always, Copying, rows_of, texts_in, with_model, write_csv, written
@@ -88,16 +89,7 @@ def test_identifiers_are_surrogates_in_the_tags_that_were_asked_for(desk, capsys
         for note, patient, text in rows_of()
     ]
     write_csv(desk / "tagged.csv", rows)
-    flags = [
-        "--set",
-        "phi=true",
-        "--set",
-        "lm.model=ngram",
-        "--seed",
-        "1",
-        "--set",
-        "synthetic.tags=true",
-    ]
+    flags = shlex.split("--set phi=true --set lm.model=ngram --seed 1 --set synthetic.tags=true")
     assert written(desk, "tagged", *flags, notes="tagged.csv") == 4
     assert "no test seed" in capsys.readouterr().out
     texts = texts_in(desk / "tagged/vault/refused/notes.csv")

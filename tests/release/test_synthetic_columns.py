@@ -4,6 +4,7 @@ for bad labels.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from itertools import islice, pairwise
 
@@ -147,18 +148,7 @@ def test_attacks_read_the_columns_of_the_release(tmp_path, capsys):
     )
     assert main(["attack", "membership", *sides, "--synthetic", str(made), *roles]) == 0
     assert (
-        main(
-            [
-                "attack",
-                "canaries",
-                str(made),
-                "--set",
-                "lm.model=unigram",
-                "--set",
-                "each=1",
-                *roles,
-            ]
-        )
+        main([*shlex.split(f"attack canaries {made} --set lm.model=unigram --set each=1"), *roles])
         == 0
     )
     assert (

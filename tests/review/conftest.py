@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from review_cases import deidentify, write_notes
 
@@ -9,11 +11,25 @@ from clinveil.phi.review.desk import open_desk as desk_of
 from clinveil.phi.review.desk import past_run, review_queue
 
 
+@pytest.fixture(scope="session")
+def run_over_notes(tmp_path_factory):
+    """The folder with notes.parquet, and `out.parquet` made of it, which no test changes."""
+    folder = tmp_path_factory.mktemp("reviewed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert (
+            deidentify(write_notes(folder / "notes.parquet"), "-o", "out.parquet", "--spans") == 0
+        )
+    return folder
+
+
 @pytest.fixture()
-def made(tmp_path, monkeypatch):
-    """The folder with notes.parquet, and `out.parquet` made of it."""
+def made(run_over_notes, tmp_path, monkeypatch):
+    """A copy of that folder, for a test that works in it."""
+    shutil.copytree(run_over_notes, tmp_path, dirs_exist_ok=True)
+    record = tmp_path / "out.parquet.vault" / "deidentify.json"
+    record.write_text(record.read_text().replace(str(run_over_notes), str(tmp_path)))
     monkeypatch.chdir(tmp_path)
-    assert deidentify(write_notes(tmp_path / "notes.parquet"), "-o", "out.parquet", "--spans") == 0
     return tmp_path
 
 

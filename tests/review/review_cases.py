@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
+from threading import Thread
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinveil.cli.main import main
+from clinveil.phi.review.server import ReviewServer
 
 TEXTS = {
     "plain": "Dr. Xiuyingsecret saw Mary Okwuosa on 3/4/2019.\nFoley catheter was changed.",
@@ -35,3 +38,14 @@ def write_notes(path, texts=TEXTS):
 def decision_lines(folder, reviewer="first"):
     path = folder / "out.parquet.vault" / "review" / f"{reviewer}.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@contextmanager
+def serving(desk):
+    """A server of a desk in a thread of this process."""
+    with ReviewServer(desk) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()

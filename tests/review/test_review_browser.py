@@ -15,11 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from review_cases import TEXTS, decision_lines, deidentify, write_notes
+from review_cases import TEXTS, decision_lines, deidentify, serving, write_notes
 
 from clinveil.cli.main import main
 from clinveil.corpus.demo import write_demo
-from clinveil.phi.validation.queue import UNSURE, read_design, read_marks
+from clinveil.phi.review.desk import open_desk as desk_of
+from clinveil.phi.review.desk import review_queue
+from clinveil.phi.validation.queue import UNSURE, read_design, read_marks, review_of
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -41,7 +43,7 @@ def browser():
 
 
 @contextmanager
-def served(folder, *flags, out="out.parquet"):
+def served(folder):
     """A server of its own process, and the address that it prints; killed without notice at the
     end.
     """
@@ -50,12 +52,11 @@ def served(folder, *flags, out="out.parquet"):
         "-m",
         "clinveil",
         "review",
-        out,
+        "out.parquet",
         "--set",
         "order=given",
         "--set",
         "quiet=true",
-        *flags,
     ]
     with subprocess.Popen(
         run, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -197,9 +198,9 @@ def check_file(folder, texts):
     )
 
 
-def test_places_are_code_points_whatever_stands_before_them(made, browser):
-    with served(made) as (_, address):
-        reviewer = Reviewer(browser, address)
+def test_places_are_code_points_whatever_stands_before_them(made, open_desk, browser):
+    with open_desk() as desk, serving(desk) as server:
+        reviewer = Reviewer(browser, server.address)
         reviewer.press("n")
         reviewer.wait("#note-head", "emoji")
         assert reviewer.text("#current-text b") == "Mary Okwuosa"
@@ -235,9 +236,9 @@ def test_places_are_code_points_whatever_stands_before_them(made, browser):
         reviewer.page.close()
 
 
-def test_the_mouse_marks_too_and_borders_labels_and_undo_work(made, browser):
-    with served(made) as (_, address):
-        reviewer = Reviewer(browser, address)
+def test_the_mouse_marks_too_and_borders_labels_and_undo_work(open_desk, browser):
+    with open_desk() as desk, serving(desk) as server:
+        reviewer = Reviewer(browser, server.address)
         page = reviewer.page
         page.locator(".written", has_text="catheter").dblclick(position={"x": 80, "y": 12})
         reviewer.press("3")
@@ -264,9 +265,9 @@ def test_the_mouse_marks_too_and_borders_labels_and_undo_work(made, browser):
         page.close()
 
 
-def test_every_key_and_button_works_where_there_is_much_or_nothing_to_do(made, browser):
-    with served(made) as (_, address):
-        reviewer = Reviewer(browser, address)
+def test_every_key_and_button_works_where_there_is_much_or_nothing_to_do(open_desk, browser):
+    with open_desk() as desk, serving(desk) as server:
+        reviewer = Reviewer(browser, server.address)
         page = reviewer.page
         for note in ("plain", "empty"):
             page.get_by_role("button", name=f"Note {note},").click()
@@ -284,19 +285,19 @@ def test_every_key_and_button_works_where_there_is_much_or_nothing_to_do(made, b
         page.close()
 
 
-def test_the_page_asks_nobody_else_lives_through_a_reload_and_opens_once(made, browser):
-    with served(made) as (_, address):
-        reviewer = Reviewer(browser, address)
+def test_the_page_asks_nobody_else_lives_through_a_reload_and_opens_once(open_desk, browser):
+    with open_desk() as desk, serving(desk) as server:
+        reviewer = Reviewer(browser, server.address)
         assert "#" not in reviewer.page.url
         reviewer.page.reload()
         reviewer.wait("#note-head", "plain")
-        origin = address.partition("/#")[0]
+        origin = server.address.partition("/#")[0]
         assert len(reviewer.asked) > 10 and all(
             url.startswith(f"{origin}/") for url in reviewer.asked
         )
         assert reviewer.said == []
         other = browser.new_context().new_page()
-        other.goto(address)
+        other.goto(server.address)
         sync_api.expect(other.locator("#trouble")).to_contain_text("was already used")
         assert not other.locator("mark").count()
         assert (
@@ -307,9 +308,11 @@ def test_the_page_asks_nobody_else_lives_through_a_reload_and_opens_once(made, b
         reviewer.page.close()
 
 
-def test_a_window_at_twice_the_size_shows_everything_and_every_button_has_a_name(made, browser):
-    with served(made) as (_, address):
-        reviewer = Reviewer(browser, address, width=640, height=425)  # 1280 by 850 at 200 %
+def test_a_window_at_twice_the_size_shows_everything_and_every_button_has_a_name(
+    open_desk, browser
+):
+    with open_desk() as desk, serving(desk) as server:
+        reviewer = Reviewer(browser, server.address, width=640, height=425)  # 1280 by 850 at 200 %
         page = reviewer.page
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 640
         names = page.evaluate(
@@ -329,8 +332,10 @@ def test_a_sample_is_judged_blind_by_keyboard_and_gives_recall(tmp_path, monkeyp
     sample = ["--set", "locations=40", "--set", "quiet=true", "--workers", "1"]
     assert main(["validate", "demo/notes.parquet", "-o", "validated", *sample]) == 0
     places = passages = 0
-    with served(tmp_path, out="validated") as (_, address):
-        reviewer = Reviewer(browser, address)
+    run = review_of(Path("validated"))
+    entries = review_queue(run.entries(), 100, "given")
+    with desk_of(run, entries, "first") as desk, serving(desk) as server:
+        reviewer = Reviewer(browser, server.address)
         assert reviewer.text("#notes-head") == "Locations"
         while not reviewer.text("#counts").startswith("40 of 40"):
             if "marked" in reviewer.text("#question"):

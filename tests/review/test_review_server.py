@@ -5,17 +5,15 @@ log.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
 import sys
 from http.client import HTTPConnection
 from importlib.resources import files
-from threading import Thread
 
 import pytest
-from review_cases import TEXTS, decision_lines
+from review_cases import TEXTS, decision_lines, serving
 
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
@@ -61,12 +59,8 @@ class Client:
 
 @pytest.fixture()
 def server(open_desk):
-    with open_desk() as work, ReviewServer(work) as running:
-        thread = Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
+    with open_desk() as desk, serving(desk) as running:
         yield running
-        running.shutdown()
-        thread.join()
 
 
 @pytest.fixture()
@@ -265,22 +259,14 @@ def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_std
             "POST", "/api/act", json.dumps({"at": 3, "verdicts": [], "done": True}), headers
         )
         assert connection.getresponse().read()
-        connection.request("POST", "/api/stop", "{}", headers)
-        assert connection.getresponse().status == 200
+        process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
-    assert process.returncode == 0 and out == ""
+    assert process.returncode == 130 and out == ""
     assert (
         "1 of 5 notes are reviewed" in err
         and "--decisions out.parquet.vault/review/first.jsonl" in err
     )
     assert not any(word in err for text in TEXTS.values() for word in text.split() if len(word) > 5)
-    with subprocess.Popen(
-        run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout.readline().startswith("open http://127.0.0.1:")
-        os.kill(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=20)
-    assert process.returncode == 130 and "1 of 5 notes are reviewed" in err
     assert not (made / "asked").exists()
 
 

@@ -16,7 +16,13 @@ from clinveil.releases.record import public_settings
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import serial, threads
 from clinveil.scale.executor import ExecutorSettings, executors, opened_for
-from clinveil.scale.executors._cluster import Job, Outcome, environment, outcomes, scratch
+from clinveil.scale.executors._cluster import (
+    RemoteCall,
+    RemoteOutcome,
+    environment,
+    outcomes,
+    scratch,
+)
 
 
 class TestSerial(MapContract):
@@ -75,7 +81,7 @@ def test_so_many_tasks_are_on_a_cluster(slots):
     def fetch(item):
         nonlocal most
         most = max(most, len(submitted) - item)
-        return Outcome(item)
+        return RemoteOutcome(item)
 
     sizes = {"slots": slots, "tasks": 3, "ahead": None}
     assert list(
@@ -108,7 +114,7 @@ def test_without_the_extra(on, library, monkeypatch):
 
 
 def test_a_worker_with_other_code_is_refused():
-    outcome = Job(lambda x: x, code="0" * 64)(1)
+    outcome = RemoteCall(lambda x: x, code="0" * 64)(1)
     with pytest.raises(InputError, match="another version of clinveil"):
         outcome.get()
 
@@ -122,7 +128,7 @@ def test_an_error_that_cannot_be_sent_tells_its_kind_alone():
         raise Locked("words of a note")
 
     with pytest.raises(RuntimeError, match="Locked"):
-        Job(fail)(1).get()
+        RemoteCall(fail)(1).get()
 
 
 def test_surroundings_are_as_before(monkeypatch):

@@ -171,9 +171,8 @@ def _good() -> list[list[str]]:
             *write,
             "-o",
             "more",
-            "--set",
-            "phi=false",
-            *_set("synthetic.source=synthetic/vault/model"),
+            "--reuse",
+            "synthetic/vault",
         ],
         ["release", SOME, "-o", "readable", "--as", "deidentified", "--again"],
         ["verify", "synthetic/release"],
@@ -222,9 +221,8 @@ def _bad() -> list[list[str]]:
         synthetic = ["release", name, "-o", "never", "--as", "synthetic", *_set("lm.model=unigram")]
         bad += [synthetic, ["attack", "leaveout", name, "-o", "never-models"]]
         bad += [["attack", "membership", name, NOTES, "--synthetic", NOTES]]
-    never = ["release", NOTES, "-o", "never", "--as", "synthetic", "--set", "phi=false", "--again"]
-    bad += [[*never, *_set("synthetic.source=synthetic/vault/model")]]  # it saw other notes
-    bad += [[*never, *_set("synthetic.source=out")]]
+    never = ["release", NOTES, "-o", "never", "--as", "synthetic", "--again", "--reuse"]
+    bad += [[*never, "synthetic/vault"], [*never, "out"]]  # the model saw other notes; no vault
     bad += [
         ["evaluate", "perplexity", NOTES, "--train", name] for name in ("bytes.csv", "ragged.csv")
     ]

@@ -5,6 +5,7 @@ refused.
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 
 import pytest
@@ -58,7 +59,7 @@ def test_words_that_are_covered_without_need():
     done = score(TEXT, GOLD, [Span(0, 7, "NAME"), Span(44, 50, "NAME")])
     assert (done.words, done.touched) == (6, 2)  # Dr. saw Mr. on for asthma.
     assert (done.clinical, done.clinical_touched) == (sum(w in TEXT for w in ("asthma",)), 1)
-    assert [one.right for one in done.found] == [True, False]
+    assert [one.right for one in done.detected] == [True, False]
 
 
 def _note(patient, found, gold=GOLD, note="n"):
@@ -101,7 +102,7 @@ def test_shares_labels_and_intervals_are_by_patient():
     assert all_of.value == expected[:, 0].sum() / expected[:, 1].sum()
     assert (all_of.low, all_of.high) == share_by_patient(expected)
     assert _value(found, "phi.recall", label="DATE").value == 1.0
-    leaky = sum(len(note.found) == 2 for note in notes)
+    leaky = sum(len(note.detected) == 2 for note in notes)
     assert _value(found, "phi.leaky_notes").count == leaky
     assert _value(found, "phi.leaky_patients").count == 3
     assert _value(found, "phi.leaky_patients").n == 12
@@ -177,15 +178,9 @@ def site(tmp_path):
 
 
 def _run(site, *more, gold="gold.jsonl"):
-    notes = [
-        str(site / "notes.jsonl"),
-        "--gold",
-        str(site / gold),
-        "--set",
-        "workers=1",
-        "--set",
-        "quiet=true",
-    ]
+    notes = shlex.split(
+        f"{site / 'notes.jsonl'} --gold {site / gold} --set workers=1 --set quiet=true"
+    )
     return main(["evaluate", "deidentification", *notes, *more])
 
 

@@ -21,27 +21,11 @@ def prose(seed, length=120):
     )
 
 
-def test_equal_after_normalising():
-    assert found(
-        "The patient, stable.", "the PATIENT stable", "other words here", "the patient"
-    ) == [0, 0, 1, 2]
-
-
 def test_a_changed_word_or_two_make_a_near_duplicate_and_another_text_does_not():
     text = prose(1)
     changed = text.split()
     changed[30] = changed[90] = "zzz"
     assert found(text, prose(2), " ".join(changed), prose(3)) == [0, 1, 0, 2]
-
-
-def test_half_a_text_is_no_near_duplicate():
-    text = prose(1)
-    assert found(text, " ".join(text.split()[:60])) == [0, 1]
-
-
-def test_empty_texts_are_alike_and_nothing_is_nothing():
-    assert found("", " ... ", "a") == [0, 0, 1]
-    assert found() == []
 
 
 def test_recall_and_precision_against_exact_jaccard():
@@ -55,11 +39,6 @@ def test_recall_and_precision_against_exact_jaccard():
         texts.append(" ".join(copy))
     label = found(*texts)
     assert label[:40] == list(range(40)) and np.mean(np.array(label[40:]) == np.arange(40)) >= 0.95
-
-
-def test_a_huge_text_is_compared_too():
-    text = prose(7, 30_000)
-    assert found(text, text.upper(), prose(8, 30_000)) == [0, 0, 1]
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=15))

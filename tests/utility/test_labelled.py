@@ -83,18 +83,6 @@ def test_numbers_as_labels():
     assert found.detail["without_label"] == 2
 
 
-@pytest.mark.parametrize("labels", [("a",), ()])
-def test_one_class_is_refused(labels):
-    rows = rows_of(labels=labels) if labels else [(i, p, t, None) for i, p, t, _ in rows_of()]
-    with pytest.raises(InputError, match="two are required"):
-        read(rows)
-
-
-def test_a_missing_column_is_refused():
-    with pytest.raises(InputError, match="no column 'kind'"):
-        read_labelled(batches(rows_of()), "kind", np.random.default_rng(0))
-
-
 def test_released_texts_in_the_order_of_the_original():
     labelled = read(rows_of())
     released = [(i, p, t.upper(), None) for i, p, t, _ in rows_of()][::-1][:-1]
@@ -136,31 +124,3 @@ def test_no_patient_and_no_duplicate_on_two_sides():
     assert parts.duplicates == 1
     assert 40 <= len(parts.test) <= 60
     assert 20 <= len(parts.valid) <= 40
-
-
-def test_the_split_is_the_same_for_the_same_generator():
-    rng = np.random.default_rng(2)
-    rows = [
-        (f"n{i}", f"p{i}", " ".join(rng.choice(list("abcdefgh"), 30)), "xy"[i % 2])
-        for i in range(120)
-    ]
-    one, other = (parts_of(read(rows), np.random.default_rng(5)) for _ in range(2))
-    assert np.array_equal(one.test, other.test)
-    assert np.array_equal(one.valid, other.valid)
-
-
-def test_several_labels_split_too():
-    rng = np.random.default_rng(2)
-    texts = [" ".join(rng.choice(list("abcdefgh"), 30)) for _ in range(80)]
-    rows = [
-        (f"n{i}", f"p{i}", text, ("a;b", "b", "c;a", "c")[i % 4]) for i, text in enumerate(texts)
-    ]
-    labelled = read(rows, separator=";")
-    parts = parts_of(labelled, rng)
-    assert labelled.targets[parts.test].any(axis=0).all()
-
-
-def test_too_few_patients():
-    rows = [(i, "abc"[n % 3], t, label) for n, (i, _, t, label) in enumerate(rows_of())]
-    with pytest.raises(InputError, match="too few"):
-        parts_of(read(rows), np.random.default_rng(0))

@@ -10,10 +10,6 @@ import numpy as np
 import pytest
 
 from clinveil.cli.main import main
-from clinveil.lm.files import save_model
-from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.notes import encode
-from clinveil.lm.vocabulary import WordVocabulary
 
 WORDS = ["fever", "cough", "pain", "rest", "heart", "left", "right"]
 SECRET = "zyqquavex"
@@ -179,29 +175,6 @@ def test_a_model_without_a_record_of_its_notes_is_reported(files, model, evaluat
         found, said = evaluate(files[name], "--from", old, "--set", "prepared=true")
         assert "warning" not in found[0]["detail"]
         assert "not checked: whether the model was trained on some of these notes" in said
-
-
-def test_a_model_of_another_command_says_nothing_of_its_notes(files, evaluate, tmp_path):
-    vocabulary = WordVocabulary(WORDS)
-    for number, about in enumerate(
-        ({}, {"split": "?"}, {"split": {"seed": 1}}, {"notes": {"fingerprints": "all"}})
-    ):
-        trained = train_unigram(encode(["fever cough"], vocabulary), vocabulary)
-        save_model(trained, tmp_path / f"m{number}", about)
-        _, said = evaluate(
-            files["test"], "--from", tmp_path / f"m{number}", "--set", "prepared=true"
-        )
-        assert "not checked: whether" in said
-
-
-def test_prepared_notes_give_the_same_number_with_and_without_the_flag(files, evaluate):
-    """`<unk>` read as three words gave another number, and nobody was told."""
-    how = ["--train", files["blotted"]]
-    right, _ = evaluate(files["blotted-test"], *how, "--set", "prepared=true")
-    other, said = evaluate(files["blotted-test"], *how)
-    assert "beware" not in said
-    assert [one["value"] for one in other] == [one["value"] for one in right]
-    assert right[0]["detail"]["standing_unknown"] == 48
 
 
 def test_synthetic_notes_with_unk_train_a_model_for_raw_notes(files, evaluate):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -16,13 +17,11 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.utility.classifiers import (
     Classifier,
     Predictions,
-    Side,
+    TrainTestTexts,
     classifiers,
-    grams,
     predict,
 )
-from clinveil.utility.evaluations import classification as room
-from clinveil.utility.labelled import Labelled, parts_of
+from clinveil.utility.labelled import ClassifiedNotes, parts_of
 from clinveil.utility.scores import score
 
 MODELS = ("lr", "svm", "tfidf-lr")
@@ -48,7 +47,9 @@ def labelled(n=180, several=False, seed=0):
         ]
         texts.append(" ".join(rng.permutation([*own, *rng.choice(SHARED, 10)])))
     ids = [f"n{i}" for i in range(n)]
-    return Labelled(ids, ids, texts, classes, table if several else targets, {"label": "organ"})
+    return ClassifiedNotes(
+        ids, ids, texts, classes, table if several else targets, {"label": "organ"}
+    )
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -92,7 +93,7 @@ def test_transfers_use_the_side_that_they_are_told():
         for k, w in enumerate(OWN[name])
     }
     swapped = [" ".join(swap.get(word, word) for word in text.split()) for text in notes.texts]
-    found = predict("lr", notes, parts, 1, Side(notes.texts, swapped))
+    found = predict("lr", notes, parts, 1, TrainTestTexts(notes.texts, swapped))
     assert score("accuracy", (notes.targets[parts.test] + 1) % 3, found.test) > 0.9
 
 
@@ -103,13 +104,8 @@ def test_the_test_notes_text_is_never_learnt_from():
         text if i not in set(parts.test.tolist()) else "nothing of this"
         for i, text in enumerate(notes.texts)
     ]
-    one = predict("lr", notes, parts, 1, Side(other, notes.texts))
+    one = predict("lr", notes, parts, 1, TrainTestTexts(other, notes.texts))
     assert np.array_equal(one.test, predict("lr", notes, parts, 1).test)
-
-
-def test_grams_are_words_and_pairs():
-    assert grams("No CHEST pain") == ["no", "chest", "pain", "no chest", "chest pain"]
-    assert grams("") == []
 
 
 def test_unknown_models():
@@ -129,15 +125,9 @@ def test_a_new_classifier_is_one_registration(files, capsys):
     classifiers.register("first")(First())
     try:
         assert classifiers.names() == ("lr", "svm", "first", "tfidf-lr")
-        arguments = [
-            "evaluate",
-            "classification",
-            str(files / "original.csv"),
-            "--label",
-            "organ",
-            "--set",
-            "min_class=10",
-        ]
+        arguments = shlex.split(
+            f"evaluate classification {files / 'original.csv'} --label organ --set min_class=10"
+        )
         assert main([*arguments, "--model", "first", "--json", "-"]) == 0
         assert {f["detail"]["model"] for f in json.loads(capsys.readouterr().out)["findings"]} == {
             "first"
@@ -151,15 +141,7 @@ def test_texts_without_words_cannot_be_learnt_from():
     notes = labelled(60)
     parts = parts_of(notes, np.random.default_rng(1))
     with pytest.raises(InputError, match="no word occurs in two notes"):
-        predict("lr", notes, parts, 1, Side(["1 2 3"] * 60, notes.texts))
-
-
-def test_original_against_itself_is_a_difference_of_exactly_nought():
-    notes = labelled(90)
-    task = room.Task(notes, notes.texts, parts_of(notes, np.random.default_rng(1)))
-    found = room.compared(task, "lr", np.random.default_rng(2), control=False)
-    losses = [f for f in found if f.measure.endswith("_loss")]
-    assert [(f.value, f.low, f.high) for f in losses] == [(0, 0, 0)] * 2
+        predict("lr", notes, parts, 1, TrainTestTexts(["1 2 3"] * 60, notes.texts))
 
 
 @pytest.fixture
@@ -181,18 +163,7 @@ def test_command(files, capsys):
         str(files / "original.csv"),
         str(files / "released.csv"),
     ]
-    arguments += [
-        "--label",
-        "organ",
-        "--set",
-        "min_class=10",
-        "--seed",
-        "1",
-        "--model",
-        "lr",
-        "--model",
-        "svm",
-    ]
+    arguments += shlex.split("--label organ --set min_class=10 --seed 1 --model lr --model svm")
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     assert len(said) == 12
@@ -204,15 +175,9 @@ def test_command(files, capsys):
 
 
 def test_command_on_the_original_alone(files, capsys):
-    arguments = [
-        "evaluate",
-        "classification",
-        str(files / "original.csv"),
-        "--label",
-        "organ",
-        "--set",
-        "min_class=10",
-    ]
+    arguments = shlex.split(
+        f"evaluate classification {files / 'original.csv'} --label organ --set min_class=10"
+    )
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     assert {f["detail"]["side"] for f in said} == {"original"}

@@ -118,14 +118,14 @@ def test_the_source_itself_has_a_share_of_one_in_every_task(same):
 
 
 def test_words_drawn_per_label_have_a_share_of_about_zero(same):
-    from clinveil.utility.labelled import Labelled
+    from clinveil.utility.labelled import ClassifiedNotes
 
     rows = notes()
     rng = np.random.default_rng(3)
     ids, patients, texts, labels = map(list, zip(*rows, strict=True))
     targets = np.array([LABELS.index(label) for label in labels])
     drawn = drawn_words(
-        Labelled(ids, patients, texts, LABELS, targets, {}), np.arange(len(rows)), rng
+        ClassifiedNotes(ids, patients, texts, LABELS, targets, {}), np.arange(len(rows)), rng
     )
     assert [len(text.split()) for text in drawn] == [len(text.split()) for text in texts]
     released = list(zip(ids, patients, drawn, labels, strict=True))
@@ -347,7 +347,14 @@ def test_a_ceiling_at_the_floor_gives_no_share_but_the_percent_of_real():
     rng = np.random.default_rng(1)
     scores = {"released": 0.8, "floor": 0.9, "ceiling": 0.9, "chance": 0.5}
     draws = {arm: value + rng.normal(0, 0.01, 1000) for arm, value in scores.items()}
-    finding = share_finding("utility.transfer", Arms(scores, draws), 10, {})
+    finding = share_finding(
+        "utility.transfer",
+        Arms(scores, draws),
+        10,
+        {},
+        unit="notes",
+        method="refitted classifier",
+    )
     assert finding.value is None and "floor" in finding.detail["why"]
     assert finding.detail["of_ceiling"] == pytest.approx(0.8 / 0.9)
     assert finding.detail["of_ceiling_low"] < 0.8 / 0.9 < finding.detail["of_ceiling_high"]
@@ -363,6 +370,8 @@ def test_fewer_bits_are_better():
         Arms({k: float(v[0]) for k, v in draws.items()}, draws, "lower"),
         10,
         {},
+        unit="words",
+        method="refitted language model",
     )
     assert finding.value == finding.low == finding.high == 0.5
     assert finding.detail["of_ceiling"] == 0.75
@@ -391,7 +400,12 @@ def test_intervals_of_shares_cover():
                 [np.bincount(patient, column, minlength=150) for column in each.T], axis=1
             )
         finding = share_finding(
-            "utility.transfer", bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1), 1, {}
+            "utility.transfer",
+            bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1),
+            1,
+            {},
+            unit="notes",
+            method="refitted classifier",
         )
         covered += finding.low <= truth <= finding.high
         of_ceiling += (

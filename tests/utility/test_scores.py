@@ -44,12 +44,6 @@ def test_several_labels_equal_sklearn(table):
     )
 
 
-def test_with_one_class_micro_f1_is_the_accuracy():
-    truth = np.array([0, 1, 2, 2])
-    guess = np.array([0, 2, 2, 1])
-    assert score("micro_f1", truth, guess) == score("accuracy", truth, guess) == 0.5
-
-
 def scores_of(truth, patients=None):
     patients = patients or [f"p{i}" for i in range(len(truth))]
     return Scores(truth, patients, majority_of(truth, len(truth)), {"label": "x"})
@@ -94,15 +88,6 @@ def test_seeds_count_by_their_mean_and_their_spread_is_said():
     assert side.control == 0.0
     assert (side.detail["seeds"], side.detail["worst"], side.detail["best"]) == (3, 0.0, 1.0)
     assert side.detail["seed_sd"] == pytest.approx(0.5)
-
-
-def test_majority():
-    assert majority_of(np.array([0, 1, 1]), 2).tolist() == [1, 1]
-    # Of three classes in 4 notes: the first alone scores 2*3/(4+5), the first two 2*4/(8+5), all
-    # 2*5/(12+5).
-    several = np.array([[1, 0, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], dtype=bool)
-    assert majority_of(several, 2).tolist() == [[True, False, False]] * 2
-    assert majority_of(np.ones((3, 2), dtype=bool), 1).tolist() == [[True, True]]
 
 
 def test_thresholds_are_chosen_by_micro_f1():

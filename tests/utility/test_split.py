@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.core.errors import InputError
 from clinveil.utility.split import splits
 
 
@@ -39,19 +37,6 @@ def test_no_patient_and_no_text_is_on_both_sides(n, seed):
     assert parts.duplicates == 2
 
 
-def test_links_are_transitive():
-    # Patient a has text 0 and 1, text 1 equals text 2 of patient b, who also has text 3.
-    texts = texts_of(12)
-    texts[2] = texts[1]
-    parts = first_split(
-        ["a", "a", "b", "b", *(f"p{i}" for i in range(8))],
-        texts,
-        ["x", "y"] * 6,
-        np.random.default_rng(1),
-    )
-    assert len(set(parts.group[:4].tolist())) == 1 and len(set(parts.group.tolist())) == 9
-
-
 def test_labels_keep_their_proportions():
     labels = ["rare"] * 20 + ["common"] * 180
     parts = first_split(
@@ -67,10 +52,3 @@ def test_the_rng_decides():
         first_split(patients, texts_of(80), labels, np.random.default_rng(s)) for s in (1, 1, 2)
     )
     assert first.test.tolist() == again.test.tolist() != other.test.tolist()
-
-
-def test_too_few_to_split():
-    with pytest.raises(InputError):
-        first_split(["p"] * 9, texts_of(9), ["x", "y", "x"] * 3, np.random.default_rng(1))
-    with pytest.raises(InputError):
-        first_split([], [], [], np.random.default_rng(1))

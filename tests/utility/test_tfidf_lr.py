@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from clinveil.utility.classifiers import Job, Side, classifier
-from clinveil.utility.labelled import Parts
+from clinveil.utility.classifiers import ClassifierInput, TrainTestTexts, classifier
+from clinveil.utility.labelled import RowsOfSplit
 
 
 def job(several=False):
@@ -21,9 +21,9 @@ def job(several=False):
         for text, k in zip(texts, y, strict=True)
     ]
     other = [text.replace("topicx", "topicx topicy") for text in texts]
-    parts = Parts(np.arange(60), np.arange(60, 80), np.arange(80, 120))
+    parts = RowsOfSplit(np.arange(60), np.arange(60, 80), np.arange(80, 120))
     targets = np.stack([y == k for k in range(3)], axis=1) if several else y
-    return Job(Side(texts, other), targets, 3, parts, 1), y
+    return ClassifierInput(TrainTestTexts(texts, other), targets, 3, parts, 1), y
 
 
 def test_equals_the_scikit_learn_pipeline():

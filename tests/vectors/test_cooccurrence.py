@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors.algorithms.glove import count_pairs, unit_of
+from clinveil.vectors.algorithms.glove import count_pairs
 from clinveil.vectors.sentences import END, encode
 
 NOTES = st.lists(st.lists(st.integers(0, 40), max_size=60), max_size=8)
@@ -71,14 +71,6 @@ def test_batches_and_workers_change_no_bit(workers):
     assert counted(notes, window=10, workers=workers, batches=20) == counted(notes, window=10)
 
 
-def test_by_hand():
-    # "a b a" and "b a": a-b stand side by side three times; the two a's are two apart, seen from
-    # either side.
-    notes = [[0, 1, 0], [1, 0]]
-    assert counted(notes, window=2) == {(0, 1): 3.0, (1, 0): 3.0, (0, 0): 1.0}
-    assert counted(notes, window=1) == {(0, 1): 3.0, (1, 0): 3.0}
-
-
 def test_windows_do_not_cross_notes():
     assert counted([[0], [1], [], [2]], window=5) == {}
     assert counted([], window=5) == {}
@@ -88,12 +80,6 @@ def test_the_largest_ids_do_not_collide():
     top = 2**31 - 1
     found = counted([[top, 0, top - 1]], window=1)
     assert found == dict.fromkeys([(top, 0), (0, top), (0, top - 1), (top - 1, 0)], 1.0)
-
-
-def test_the_unit_divides_by_every_distance_up_to_22():
-    assert all(unit_of(window) % d == 0 for window in range(1, 23) for d in range(1, window + 1))
-    assert unit_of(10) == 2520
-    assert unit_of(1000) == 1 << 30
 
 
 def test_encoding_skips_null_texts_and_closes_over_words_without_an_id():

@@ -14,15 +14,12 @@ from clinveil.vectors.algorithm import Notes
 from clinveil.vectors.algorithms.glove import (
     PAIR,
     Glove,
-    Rule,
     descend,
     new_parameters,
     training_pairs,
 )
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.train import train
 
 VARIANTS = ["pair", "single"]
 
@@ -55,14 +52,6 @@ def sides(rng, n_words, dim, variant, *, scale=1.0):
     return left, right
 
 
-def loss_of(pairs, left, right):
-    """Equation 8 of Pennington et al. 2014, halved, in float64."""
-    u = left[pairs["row"], 0].astype(np.float64)
-    v = right[pairs["column"], 0].astype(np.float64)
-    difference = (u[:, :-1] * v[:, :-1]).sum(1) + u[:, -1] + v[:, -1] - pairs["target"]
-    return float((0.5 * pairs["weight"] * difference**2).sum())
-
-
 def reference_epoch(pairs, order, left, right, rule):
     """The readable one: a pair at a time, both gradients taken before either step."""
     total = 0.0
@@ -78,28 +67,6 @@ def reference_epoch(pairs, order, left, right, rule):
             parameters[0] -= rule.eta * gradient / np.sqrt(parameters[1])
             parameters[1] += (rule.square_scale * gradient) ** 2
     return total
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_step_follows_the_gradient_by_finite_differences(variant):
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        left, right = sides(rng, 4, 6, variant)
-        pair = some_pairs(rng, 4, 40, distinct=True)[:1]
-        before = [p.astype(np.float64) for p in ((left,) if left is right else (left, right))]
-        tiny = Rule(np.float32(1e-3), np.float32(1), np.float32(np.inf))
-        descend(pair, np.zeros(1, np.int32), left, right, tiny)
-        for place, (old, new) in enumerate(zip(before, (left, right), strict=False)):
-            for where in np.ndindex(old[:, 0].shape):
-                up = [b.copy() for b in before]
-                down = [b.copy() for b in before]
-                up[place][where[0], 0, where[1]] += 1e-5
-                down[place][where[0], 0, where[1]] -= 1e-5
-                slope = (loss_of(pair, up[0], up[-1]) - loss_of(pair, down[0], down[-1])) / 2e-5
-                moved = new[where[0], 0, where[1]] - old[where[0], 0, where[1]]
-                assert moved == pytest.approx(-1e-3 * slope, rel=1e-3, abs=3e-7)
-                squares = new[where[0], 1, where[1]] - 1
-                assert squares == pytest.approx(slope**2, rel=1e-3, abs=1e-6)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -120,18 +87,6 @@ def test_an_epoch_equals_the_slow_reference(variant, dim):
     np.testing.assert_allclose(right, slow_right, rtol=1e-3, atol=1e-5)
 
 
-def test_a_word_with_itself_is_a_pair_of_two_different_vectors():
-    rng = np.random.default_rng(3)
-    pairs = np.array([(2, 2, 1.5, 0.8)], PAIR)
-    left, right = sides(rng, 4, 5, "pair")
-    slow = left.astype(np.float64), right.astype(np.float64)
-    rule = Glove().rule
-    descend(pairs, np.zeros(1, np.int32), left, right, rule)
-    reference_epoch(pairs, [0], *slow, rule)
-    np.testing.assert_allclose(left, slow[0], rtol=1e-5)
-    np.testing.assert_allclose(right, slow[1], rtol=1e-5)
-
-
 def test_only_the_single_variant_clips_a_large_error():
     for variant, bias in (("single", 0.05 * 10), ("pair", 0.05 * 1000)):
         left, right = (np.zeros((2, 2, 3), np.float32) for _ in range(2))
@@ -144,15 +99,6 @@ def test_only_the_single_variant_clips_a_large_error():
             Glove(variant=variant).rule,
         )
         assert left[0, 0, 2] == right[1, 0, 2] == pytest.approx(bias)
-
-
-def test_parameters_begin_as_both_programs_begin():
-    parameters = new_parameters(500, 20, np.random.default_rng(0))
-    vectors = parameters[:, 0, :20]
-    assert np.abs(vectors).max() <= 0.5 / 20
-    assert vectors.std() == pytest.approx(1 / 20 / np.sqrt(12), rel=0.02)
-    assert (parameters[:, 0, 20] == 0).all()
-    assert (parameters[:, 1] == 1).all()
 
 
 def test_training_pairs_by_hand():
@@ -214,34 +160,6 @@ def test_planted_synonyms_and_topics_are_found(tmp_path, variant):
         assert table[one, other] > table[one, across].max() + 0.5
 
 
-def test_the_loss_falls_and_the_table_is_whole(tmp_path):
-    done = []
-    few, many = (
-        train_glove(
-            notes_of_two_topics(),
-            Glove(dim=8, window=4, epochs=epochs),
-            seed=0,
-            workers=1,
-            scratch=tmp_path,
-            on_epoch=lambda *at: done.append(at),
-        )
-        for epochs in (1, 20)
-    )
-    assert many.meta["loss"] < 0.5 * few.meta["loss"]
-    assert done[:3] == [(1, 1), (1, 20), (2, 20)]
-    assert many.counts.sum() == 300 * 20
-    assert many.n_patients == 50
-    assert many.patients.max() <= 50
-    assert many.matrix.shape == (24, 8)
-    assert many.meta["determinism"] == "bitwise"
-    assert (many.meta["algorithm"], many.meta["variant"], many.meta["epochs"]) == (
-        "glove",
-        "pair",
-        20,
-    )
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_workers_change_no_bit_and_the_seed_does(tmp_path, variant):
     def matrix(**run):
@@ -252,13 +170,6 @@ def test_workers_change_no_bit_and_the_seed_does(tmp_path, variant):
     assert matrix(seed=1, workers=1).tobytes() == first.tobytes()
     assert matrix(seed=1, workers=4).tobytes() == first.tobytes()
     assert not np.allclose(matrix(seed=2, workers=1), first)
-
-
-def test_the_pair_model_has_both_orders_and_the_single_one_each_pair_once(tmp_path):
-    corpus = memory_corpus([(str(i), str(i), "left right") for i in range(50)])
-    run = {"seed": 0, "workers": 1, "scratch": tmp_path}
-    assert train_glove(corpus, Glove(dim=2), **run).meta["n_pairs"] == 2
-    assert train_glove(corpus, Glove(dim=2, variant="single"), **run).meta["n_pairs"] == 1
 
 
 def test_null_and_odd_texts(tmp_path):
@@ -292,20 +203,6 @@ def test_divergence_names_epoch_and_eta_and_leaves_nothing_behind(tmp_path, vari
         train_glove(notes_of_two_topics(40), settings, seed=0, workers=2, scratch=tmp_path)
     assert "syn" not in str(failure.value)
     assert not list(tmp_path.iterdir())
-
-
-def test_train_hands_glove_over_with_its_settings(tmp_path):
-    settings = VectorSettings(
-        algorithm="glove", glove_variant="single", dim=6, window=3, min_count=2
-    )
-    run = {"seed": 4, "workers": 2, "scratch": tmp_path}
-    wanted = Glove(variant="single", dim=6, window=3, min_count=2, epochs=15)
-    vectors = train(notes_of_two_topics(40), settings, **run)
-    direct = train_glove(notes_of_two_topics(40), wanted, **run)
-    assert vectors.matrix.tobytes() == direct.matrix.tobytes()
-    assert vectors.meta == direct.meta
-    assert VectorSettings(algorithm="glove").passes_over(10**9) == 15
-    assert VectorSettings(algorithm="glove", epochs=3).passes_over(10**9) == 3
 
 
 @pytest.mark.parametrize("flags", [[], ["--set", "glove_variant=single", "--set", "epochs=2"]])

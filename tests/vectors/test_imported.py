@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shlex
 
 import numpy as np
 import pytest
@@ -190,19 +191,7 @@ def test_the_command_takes_more_text(tmp_path, capsys):
     lines = (f"{note.note_id},{note.patient_id},{note.text}" for note in rows(notes_of(1)))
     notes.write_text("note_id,patient_id,text\n" + "\n".join(lines))
     (tmp_path / "more.txt").write_text("\n".join(note.text for note in rows(notes_of(2))))
-    common = [
-        str(notes),
-        "--set",
-        "dim=8",
-        "--set",
-        "epochs=1",
-        "--set",
-        "window=3",
-        "--workers",
-        "1",
-        "--seed",
-        "1",
-    ]
+    common = shlex.split(f"{notes} --set dim=8 --set epochs=1 --set window=3 --workers 1 --seed 1")
     made = []
     for name, flags in (
         ("plain", []),

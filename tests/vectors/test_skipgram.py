@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from test_train import corpus_of, synonym_texts
+from test_train import corpus_of
 
 from clinveil import demo_corpus
 from clinveil.core.errors import InputError
@@ -145,20 +145,6 @@ def test_the_bits_are_those_of_any_number_of_workers(notes, monkeypatch):
     assert trained(notes, seed=10).tobytes() != one.tobytes()
 
 
-def test_chunks_are_whole_lines_and_leave_out_no_word(notes):
-    ids = notes[0]
-    for size in (1, 2, 50, 150, 10_000):
-        found = list(chunks(ids, size))
-        assert all(part[-1] == END for part in found)
-        assert [word for part in found for word in part.tolist() if word != END] == ids[
-            ids != END
-        ].tolist()
-    assert [part.tolist() for part in chunks(np.array([3, END, 4, 5, END], np.int32), 4)] == [
-        [3, END],
-        [4, 5, END],
-    ]
-
-
 def test_words_in_a_file_are_those_of_the_array(tmp_path):
     texts = ["pain fever pain", "", "rash\nfever unknown"]
     known = {"pain": 0, "fever": 1, "rash": 2}
@@ -176,14 +162,6 @@ def test_samples_are_drawn_by_counts_to_the_three_quarters():
         word = int(guide[int(draw * len(guide))])
         assert word <= np.searchsorted(cumulative, draw)  # so the search finds it, going up
     np.testing.assert_allclose(np.diff(cumulative, prepend=0), counts**0.75 / (counts**0.75).sum())
-
-
-def test_frequent_words_make_the_stretches_short():
-    even = np.full(100_000, 10)
-    few = np.array([10, 10, 10])
-    assert stretch(even, 5, 5) == 512
-    assert 1 <= stretch(few, 40, 5) <= 10
-    assert stretch(few, 100, 100) <= 2
 
 
 def test_training_that_runs_away_begins_again_and_then_is_refused(notes, monkeypatch):
@@ -217,15 +195,6 @@ def test_no_window_crosses_a_line(tmp_path):
     ]
     first = (2 * np.random.default_rng(1).random((2, 4), np.float32) - 1) / np.float32(4)
     assert [bool((table.matrix != first).any()) for table in tables] == [False, True]
-
-
-def test_it_says_that_its_bits_are_the_same(tmp_path):
-    corpus = corpus_of(synonym_texts(60))
-    one, two = (
-        train(corpus, VectorSettings(dim=8), seed=4, workers=n, scratch=tmp_path) for n in (1, 2)
-    )
-    assert one.meta == two.meta and two.meta["determinism"] == "bitwise"
-    assert one.matrix.tobytes() == two.matrix.tobytes()
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.algorithms import fasttext as algorithm
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.table import Subwords, Vectors, hashed, n_grams
+from clinveil.vectors.table import Subwords, hashed, n_grams
 from clinveil.vectors.train import train
 
 
@@ -31,12 +31,6 @@ def trained(tmp_path_factory):
         workers=1,
         scratch=tmp_path_factory.mktemp("scratch"),
     )
-
-
-def test_n_grams_by_hand():
-    assert list(n_grams("her", 3, 6)) == ["<he", "her", "er>", "<her", "her>", "<her>"]
-    assert list(n_grams("é", 3, 6)) == ["<é>"]
-    assert list(n_grams("", 3, 6)) == []
 
 
 def test_hash_is_fnv_1a_by_hand():
@@ -129,14 +123,6 @@ def test_training_keeps_subwords_and_unknown_relatives_are_near(trained):
     assert trained.subwords.vector("cardiologists") is not None
 
 
-def test_other_algorithms_have_none(tmp_path):
-    notes = memory_corpus([("a", "a", "one two three four")])
-    assert (
-        train(notes, VectorSettings(dim=4), seed=1, workers=1, scratch=tmp_path / "s").subwords
-        is None
-    )
-
-
 def test_saved_and_loaded_the_same(trained, tmp_path):
     save_vectors(trained, tmp_path / "v")
     again = load_vectors(tmp_path / "v")
@@ -168,23 +154,3 @@ def test_a_broken_description_is_refused(trained, tmp_path):
     file.write_text(json.dumps({**meta, "subwords": {"n_buckets": "many"}}))
     with pytest.raises(InputError, match=r"meta.json"):
         load_vectors(tmp_path / "v")
-
-
-@pytest.mark.parametrize(
-    ("buckets", "matrix", "message"),
-    [
-        ([0, 1], np.zeros((3, 2)), "matrix"),
-        ([1, 0], np.zeros((2, 2)), "ascending"),
-        ([0, 9], np.zeros((2, 2)), "range"),
-        ([0, 1], np.full((2, 2), np.nan), "NaN"),
-    ],
-)
-def test_what_does_not_fit_is_refused(buckets, matrix, message):
-    with pytest.raises(InputError, match=message):
-        Subwords(np.array(buckets), matrix.astype(np.float32), 9)
-
-
-def test_dimensions_must_agree():
-    subwords = Subwords(np.array([0]), np.zeros((1, 3), dtype=np.float32), 9)
-    with pytest.raises(InputError, match="dimensions"):
-        Vectors(["a"], np.zeros((1, 2), dtype=np.float32), subwords=subwords)

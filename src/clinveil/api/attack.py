@@ -15,8 +15,8 @@ from typing import Any
 
 from numpy.random import default_rng
 
-from clinveil.api.frames import Reading, in_python
-from clinveil.api.inputs import INPUTS, as_function, documentation, inputs_of
+from clinveil.api.frames import NoteRoles, in_python
+from clinveil.api.inputs import INPUTS, as_function, context_of, documentation, inputs_of
 from clinveil.attacks.attack import Context, attacks
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
@@ -56,20 +56,20 @@ def _run(
     columns: Mapping[str, Any],
 ) -> list[Finding]:
     fields = {one.name: field for field, one in INPUTS.items()}
-    how = Reading.of(columns)
+    how = NoteRoles.of(columns)
     held = {fields[one]: INPUTS[fields[one]].read(value, how) for one, value in given.items()}
     if attacks.get(name).__module__.startswith(OF_MODELS):
         from clinveil.lm.model import keeps_layout
         from clinveil.lm.notes import read_notes
 
         prepared = bool(settings.pop("prepared", False))
-        form = {"prepared": prepared, "layout": keeps_layout(held.get("model"))}
-        texts = {field: read_notes(held[field], **form) for field in TEXTS if field in held}
-        held |= texts
+        layout = keeps_layout(held.get("model"))
+        for field in TEXTS:
+            if field in held:
+                held[field] = read_notes(held[field], prepared=prepared, layout=layout)
     workers = settings.pop("workers", 2)
-    return run(
-        name, Context(**held, keep=how.keep or how.label, workers=workers), seed=seed, **settings
-    )
+    context = context_of(held, keep=how.keep or how.label, workers=workers)
+    return run(name, context, seed=seed, **settings)
 
 
 def __getattr__(name: str) -> Any:

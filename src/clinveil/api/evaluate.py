@@ -18,7 +18,7 @@ from warnings import warn
 import narwhals as nw
 import numpy as np
 
-from clinveil.api.frames import ONE_TEXT, Reading, arrow, path_of
+from clinveil.api.frames import ONE_TEXT, NoteRoles, arrow, path_of
 from clinveil.api.inputs import as_function, documentation
 from clinveil.api.spans import given_spans
 from clinveil.core.errors import InputError, InputWarning
@@ -69,7 +69,8 @@ def _read(name: str, value: Any, columns: Mapping[str, Any]) -> Any:
         return given_spans(value, name)
     if name not in NOTES:
         return value
-    return Reading.of(columns if name == "original" else {**columns, "label": ()}).given(value)[0]
+    roles = NoteRoles.of(columns if name == "original" else {**columns, "label": ()})
+    return roles.opened(value)[0]
 
 
 def _pairs(pairs: Any) -> list[Any]:

@@ -156,7 +156,7 @@ def scratch() -> Iterator[Path]:
 
 
 @dataclass(frozen=True)
-class Reading:
+class NoteRoles:
     """Column roles and kept columns."""
 
     notes: NotesSettings
@@ -164,21 +164,20 @@ class Reading:
     keep: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Reading:
+    def of(cls, options: Mapping[str, Any]) -> NoteRoles:
         """Create from keyword arguments; `label` and `keep` take one or more names. Raises
         UsageError for others.
         """
-        several = {
-            k: (v,) if isinstance(v, str) else tuple(v)
-            for k, v in options.items()
-            if k in ("label", "keep")
-        }
+        rest = dict(options)
+        label = rest.pop("label", ())
+        keep = rest.pop("keep", ())
         return cls(
-            load_settings(NotesSettings, {k: v for k, v in options.items() if k not in several}),
-            **several,
+            load_settings(NotesSettings, rest),
+            label=(label,) if isinstance(label, str) else tuple(label),
+            keep=(keep,) if isinstance(keep, str) else tuple(keep),
         )
 
-    def given(self, notes: Notes) -> tuple[Corpus, Back | None]:
+    def opened(self, notes: Notes) -> tuple[Corpus, Back | None]:
         """Return notes of any type of `KINDS` as a corpus, with the conversion of transformed
         batches to that type.
 
@@ -255,7 +254,7 @@ def _column(series: Any, name: str) -> Any:
         ) from None
 
 
-def _of_texts(texts: Sequence[str | None], how: Reading) -> Corpus:
+def _of_texts(texts: Sequence[str | None], how: NoteRoles) -> Corpus:
     for number, text in enumerate(texts):
         if text is not None and not isinstance(text, str):
             what = f"item {number} is a {type(text).__name__}, not text"
@@ -272,7 +271,7 @@ def _of_texts(texts: Sequence[str | None], how: Reading) -> Corpus:
             "a text contains invalid Unicode", where="the notes", hint=BROKEN
         ) from None
     settings = how.notes.model_copy(update={"text": _TEXT, "id": _ID, "preset": "none"})
-    return Reading(settings, how.label, how.keep).of_table(table, "the list")
+    return NoteRoles(settings, how.label, how.keep).of_table(table, "the list")
 
 
 def _in_place(batches: list[pa.RecordBatch], n: int) -> list[str | None]:

@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import narwhals as nw
 from pydantic.fields import FieldInfo
 
-from clinveil.api.frames import Reading, arrow, in_python, known_patients, local_path_of, scratch
+from clinveil.api.frames import NoteRoles, arrow, in_python, known_patients, local_path_of, scratch
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import NotesSettings
+from clinveil.core.types import Say
 
 if TYPE_CHECKING:
-    from clinveil.attacks.attack import Attack
+    from clinveil.attacks.attack import Attack, Context
 
 
-class Input(NamedTuple):
+class AttackInput(NamedTuple):
     """One input.
 
     Attributes:
@@ -38,32 +39,45 @@ class Input(NamedTuple):
 
     name: str
     help: str
-    read: Callable[[Any, Reading], Any]
+    read: Callable[[Any, NoteRoles], Any]
     several: bool = False
 
 
-def inputs_of(attack: type[Attack]) -> dict[str, Input]:
+def inputs_of(attack: type[Attack]) -> dict[str, AttackInput]:
     """Return field of the context -> input, of all fields that an attack requires."""
     return {field: INPUTS[field] for field in INPUTS if field in attack.needs}
 
 
-def _corpus(notes: Any, how: Reading) -> Any:
-    return how.given(notes)[0]
+def context_of(
+    held: Mapping[str, Any],
+    *,
+    keep: tuple[str, ...] = (),
+    workers: int = 2,
+    say: Say = lambda line: None,
+) -> Context:
+    """Return the context of an attack; `held` has the value of each of its fields in `INPUTS`."""
+    from clinveil.attacks.attack import Context
+
+    return Context(**held, keep=keep, workers=workers, say=say)
 
 
-def _counts(notes: Any, how: Reading) -> Any:
+def _corpus(notes: Any, how: NoteRoles) -> Any:
+    return how.opened(notes)[0]
+
+
+def _counts(notes: Any, how: NoteRoles) -> Any:
     from clinveil.vectors.count import count_words
 
     with scratch() as folder:
         return count_words(_corpus(notes, how), folder)
 
 
-def _file(loader: str) -> Callable[[Any, Reading], Any]:
+def _file(loader: str) -> Callable[[Any, NoteRoles], Any]:
     """Return a reader that loads a path with a function `module:name`, and returns other values
     unchanged.
     """
 
-    def read(value: Any, _: Reading) -> Any:
+    def read(value: Any, _: NoteRoles) -> Any:
         module, name = loader.split(":")
         return (
             getattr(import_module(module), name)(Path(value))
@@ -74,7 +88,7 @@ def _file(loader: str) -> Callable[[Any, Reading], Any]:
     return read
 
 
-def _codes(codes: Any, how: Reading) -> Any:
+def _codes(codes: Any, how: NoteRoles) -> Any:
     if nw.dependencies.is_into_dataframe(codes):
         table = arrow(codes)
         if not {"code", "description"} <= set(table.column_names):
@@ -90,19 +104,19 @@ def _codes(codes: Any, how: Reading) -> Any:
     return _file("clinveil.corpus.people:read_codes")(codes, how)
 
 
-def _model(value: Any, how: Reading) -> Any:
+def _model(value: Any, how: NoteRoles) -> Any:
     loaded = _file("clinveil.lm.files:load_model")(value, how)
     return loaded[0] if isinstance(loaded, tuple) else loaded
 
 
-def _vectors(values: Any, how: Reading) -> Any:
+def _vectors(values: Any, how: NoteRoles) -> Any:
     read = _file("clinveil.vectors.files:load_vectors")
     return [
         read(value, how) for value in (values if isinstance(values, list | tuple) else [values])
     ]
 
 
-def _names(people: Any, _: Reading) -> Any:
+def _names(people: Any, _: NoteRoles) -> Any:
     from clinveil.corpus.people import read_names
 
     if isinstance(people, str | Path):
@@ -119,27 +133,27 @@ def _names(people: Any, _: Reading) -> Any:
 _CHANNEL = _file("clinveil.channel.files:load_channel")
 _CROSSWALK = _file("clinveil.releases.crosswalk:source_notes")
 _VECTORS = "Word vectors: folders of clinveil embed, .vec, .txt or .bin files."
-INPUTS: Mapping[str, Input] = {
-    "vectors": Input("vectors", _VECTORS, _vectors, several=True),
-    "released": Input("released", "Protected notes: a file or a folder.", _corpus),
-    "model": Input("model", "Language model (vault/model of a synthetic release).", _model),
-    "channel": Input("channel", "Channel of a release (vault/channel).", _CHANNEL),
-    "original": Input("original", "Original notes.", _corpus),
-    "entered": Input("entered", "The notes as they entered the channel.", _corpus),
-    "counts": Input("notes", "Source notes, to count words.", _counts),
-    "training": Input("training", "Notes that the model was trained on.", _corpus),
-    "held_out": Input(
+INPUTS: Mapping[str, AttackInput] = {
+    "vectors": AttackInput("vectors", _VECTORS, _vectors, several=True),
+    "released": AttackInput("released", "Protected notes: a file or a folder.", _corpus),
+    "model": AttackInput("model", "Language model (vault/model of a synthetic release).", _model),
+    "channel": AttackInput("channel", "Channel of a release (vault/channel).", _CHANNEL),
+    "original": AttackInput("original", "Original notes.", _corpus),
+    "entered": AttackInput("entered", "The notes as they entered the channel.", _corpus),
+    "counts": AttackInput("notes", "Source notes, to count words.", _counts),
+    "training": AttackInput("training", "Notes that the model was trained on.", _corpus),
+    "held_out": AttackInput(
         "held_out", "Control: notes of other patients, not used for training.", _corpus
     ),
-    "reference": Input("reference", "Notes of third patients.", _corpus),
-    "names": Input(
+    "reference": AttackInput("reference", "Notes of third patients.", _corpus),
+    "names": AttackInput(
         "names", "True names: a table (.csv, .parquet), or text with a full name per line.", _names
     ),
-    "known": Input(
+    "known": AttackInput(
         "patients", "Known patients (patients.parquet).", lambda given, _: known_patients(given)
     ),
-    "codes": Input("codes", "Table of codes and descriptions (codes.csv).", _codes),
-    "notes": Input("vault", "Vault of the release, for the source of each note.", _CROSSWALK),
+    "codes": AttackInput("codes", "Table of codes and descriptions (codes.csv).", _codes),
+    "notes": AttackInput("vault", "Vault of the release, for the source of each note.", _CROSSWALK),
 }
 """Field of an attack's context -> its input; required inputs are positional in Python, in this
 order.
@@ -170,18 +184,7 @@ def as_function(
         name: as in `clinveil.attack.names`.
         call: receives the given inputs, the settings, the seed and the column roles of frames.
     """
-    either = Parameter.POSITIONAL_OR_KEYWORD
-    keyword = Parameter.KEYWORD_ONLY
-    signature = Signature(
-        [
-            *(Parameter(one, either) for one in required),
-            *(Parameter(one, either, default=None) for one in optional),
-            Parameter("seed", keyword, default=1, annotation="int"),
-            Parameter("columns", keyword, default=None, annotation="Mapping[str, Any] | None"),
-            Parameter("settings", Parameter.VAR_KEYWORD, annotation="Any"),
-        ],
-        return_annotation="list[Finding]",
-    )
+    signature = _signature(required, optional)
 
     @in_python
     def function(*args: Any, **keywords: Any) -> list[Finding]:
@@ -203,6 +206,22 @@ def as_function(
     function.__doc__ = documentation
     function.__signature__ = signature  # type: ignore[attr-defined]
     return function
+
+
+def _signature(required: Sequence[str], optional: Sequence[str]) -> Signature:
+    """Return the signature of a function of these inputs."""
+    either = Parameter.POSITIONAL_OR_KEYWORD
+    keyword = Parameter.KEYWORD_ONLY
+    return Signature(
+        [
+            *(Parameter(name, either) for name in required),
+            *(Parameter(name, either, default=None) for name in optional),
+            Parameter("seed", keyword, default=1, annotation="int"),
+            Parameter("columns", keyword, default=None, annotation="Mapping[str, Any] | None"),
+            Parameter("settings", Parameter.VAR_KEYWORD, annotation="Any"),
+        ],
+        return_annotation="list[Finding]",
+    )
 
 
 def documentation(help: str, inputs: Mapping[str, str], settings: Mapping[str, FieldInfo]) -> str:

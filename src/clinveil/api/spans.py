@@ -15,7 +15,7 @@ from clinveil.core.spans import Span
 from clinveil.corpus.gold import GoldSpans, Scheme, read_spans, spans_of
 
 if TYPE_CHECKING:
-    from clinveil.phi.treatment.deidentifier import Found
+    from clinveil.phi.treatment.deidentifier import DetectedText
 
 Spans = Any
 """A file or folder; a frame of note_id, start, end, label; note id -> spans; or spans for each note
@@ -70,7 +70,7 @@ def _by_note(table: pa.Table, name: str) -> Mapping[str, list[tuple[int, int, st
     return by_note
 
 
-def spans_like(notes: Any, found: Iterable[Found]) -> Any:
+def spans_like(notes: Any, identifiers: Iterable[DetectedText]) -> Any:
     """Return detected spans in the caller's type: a frame, a table for a path, one list per text
     for a list.
     """
@@ -82,11 +82,11 @@ def spans_like(notes: Any, found: Iterable[Found]) -> Any:
         names = ("start", "end", "label", "detector", "score", "why")
         lines = [
             {name: getattr(o.span, name) for name in names} | {"note_id": o.note_id, "text": o.text}
-            for o in found
+            for o in identifiers
         ]
         table = pa.Table.from_pylist(lines, schema=_FRAME)
         return native(table, notes) if nw.dependencies.is_into_dataframe(notes) else table
     by_text: list[list[Span]] = [[] for _ in notes]  # the ids are the positions
-    for identifier in found:
+    for identifier in identifiers:
         by_text[int(identifier.note_id)].append(identifier.span)
     return by_text

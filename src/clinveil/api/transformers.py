@@ -10,7 +10,7 @@ from warnings import warn
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from clinveil.api.frames import Notes, Reading, in_python, known_patients, scratch, table_of
+from clinveil.api.frames import NoteRoles, Notes, in_python, known_patients, scratch, table_of
 from clinveil.api.spans import spans_like, triple
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clinveil.core.spans import Span
     from clinveil.corpus.corpus import Corpus
     from clinveil.corpus.people import Patient
-    from clinveil.phi.treatment.deidentifier import Deidentified
+    from clinveil.phi.treatment.deidentifier import TreatedBatch
     from clinveil.vectors.table import Neighbours, Vectors
 
 
@@ -46,7 +46,8 @@ class Deidentifier(TransformerMixin, BaseEstimator):
     >>> import clinveil
     >>> clinveil.Deidentifier(mode="tag").transform(["Seen by Dr. Sarah Miller on 03/14/2021."])
     ['Seen by Dr. [NAME] on [DATE].']
-    >>> clinveil.Deidentifier(settings={"phi_profile": "safe-harbor"}).transform(["Seen on 03/14/2021, aged 93."])
+    >>> by_rule = clinveil.Deidentifier(settings={"phi_profile": "safe-harbor"})
+    >>> by_rule.transform(["Seen on 03/14/2021, aged 93."])
     ['Seen on 2021, aged 90+.']
     """
 
@@ -73,7 +74,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         InputWarning if the policy keeps identifiers.
         """
         from clinveil.phi.settings import PhiSettings
-        from clinveil.phi.treatment.deidentifier import Deidentifier as Engine
+        from clinveil.phi.treatment.deidentifier import NoteDeidentifier as Engine
 
         settings = dict(self.settings or {})
         if wrong := sorted(settings.keys() & {"patients", "mode"}):
@@ -156,12 +157,12 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         made: tuple[str, Any] = self._fitted()._engine.treat(text, marked, patient)
         return made[0]
 
-    def _treated(self, corpus: Corpus) -> list[Deidentified]:
+    def _treated(self, corpus: Corpus) -> list[TreatedBatch]:
         from clinveil.corpus.corpus import PATIENT_ID
         from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 
         engine = self._fitted()._engine
-        done: list[Deidentified] = list(deidentify_corpus(corpus, engine, serial))
+        done: list[TreatedBatch] = list(deidentify_corpus(corpus, engine, serial))
         met = {patient for one in done for patient in one.batch.column(PATIENT_ID).to_pylist()}
         check_known_patients(engine.patients.keys(), met)
         _warn_skipped(one.skipped for one in done)
@@ -246,7 +247,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
 
         Raises InputError for invalid notes. Notes without text are dropped (`InputWarning`).
         """
-        from clinveil.channel.apply import Obfuscator as Engine
+        from clinveil.channel.apply import WordObfuscator as Engine
 
         if not hasattr(self, "channel_"):
             raise UsageError("this Obfuscator is not fitted", hint="call fit(notes) first")
@@ -292,7 +293,7 @@ def _opened(notes: Notes, columns: Mapping[str, Any] | None) -> tuple[Corpus, An
     """Return the corpus of notes, and the conversion of treated batches to the caller's type (a
     table for a path).
     """
-    corpus, back = Reading.of(columns or {}).given(notes)
+    corpus, back = NoteRoles.of(columns or {}).opened(notes)
     return corpus, back or partial(table_of, corpus)
 
 

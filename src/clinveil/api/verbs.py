@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 from warnings import warn
 
-from clinveil.api.frames import ONE_TEXT, Notes, Reading, in_python, path_of, scratch
+from clinveil.api.frames import ONE_TEXT, NoteRoles, Notes, in_python, path_of, scratch
 from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.load_settings import load_settings
@@ -45,7 +45,7 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
     columns, settings = _parted(options)
     how = load_settings(VectorSettings, settings)
     with scratch() as folder:
-        corpus = without_markup(Reading.of(columns).given(notes)[0])
+        corpus = without_markup(NoteRoles.of(columns).opened(notes)[0])
         return train(corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
@@ -65,24 +65,20 @@ def release(
 
     Args:
         notes: a path, a frame, or a list of strings (each of a separate patient).
-        out: the folder; `out/release` may leave, `out/vault` never.
-        kind: `obfuscated` (the default), `deidentified` or `synthetic`; `--as` of the
-            command.
+        kind: `obfuscated` (the default), `deidentified` or `synthetic`.
         config: TOML file of settings, or "paper" or "strict"; options override it.
         vectors: pretrained word vectors to use instead of training on the notes.
         reuse: vault of an earlier run (`OUT/vault`), to reuse its key, vectors, channel and model.
         say: receives the lines that the command prints to stderr, for example `print`.
-        options: the flags of `clinveil release --help` that have a value, with underscores:
-            `patients`, `label`, `n`, `epochs`, `background`, …; tables of the TOML file as
-            dictionaries (`lm={"model": "lstm"}`). `workers` is 1 here; with more, a script needs
-            `if __name__ == "__main__":`.
+        options: other flags of `clinveil release --help`, with underscores, and settings: `label`,
+            `n`, …; tables as dictionaries (`lm={"model": "lstm"}`). `workers` is 1 here; with more,
+            a script needs `if __name__ == "__main__":`.
 
-    Returns:
-        `refused`, `gates` and `findings`, and the paths `folder.release` and `folder.vault`.
+    Returns `refused`, `gates`, `findings`, and the paths `folder.release`, which may leave, and
+    `folder.vault`, which never may.
 
-    Warns with InputWarning if a gate failed, and if there is no patient column.
-
-    Raises InputError for invalid notes, UsageError if `out` exists or an option is unknown.
+    Warns with InputWarning if a gate failed, and if there is no patient column. Raises InputError
+    for invalid notes, UsageError if `out` exists or an option is unknown.
     """
     from clinveil.releases.earlier.reuse import ReusedRun
     from clinveil.releases.pipeline import release as run
@@ -94,13 +90,16 @@ def release(
     reused = ReusedRun.read(Path(reuse)) if reuse is not None else None
     with _on_disk(notes, _folder(out), options) as (path, more):
         settings = _settings(ReleaseSettings, options, more, file)
-        given_ = Path(vectors) if vectors is not None else None
-        outcome = run(path, Path(out), settings, vectors=given_, reused=reused, say=_warning(say))
+        trained = Path(vectors) if vectors is not None else None
+        outcome = run(path, Path(out), settings, vectors=trained, reused=reused, say=_warning(say))
     if outcome.refused:
-        failed = ", ".join(gate.name for gate in outcome.gates if not gate.passed)
-        message = f"no release was written: a gate failed ({failed}); see gates and folder.vault"
-        warn(message, InputWarning, stacklevel=3)
+        warn(_failed(outcome), InputWarning, stacklevel=3)
     return outcome
+
+
+def _failed(outcome: Outcome) -> str:
+    failed = ", ".join(gate.name for gate in outcome.gates if not gate.passed)
+    return f"no release was written: a gate failed ({failed}); see gates and folder.vault"
 
 
 @in_python
@@ -173,7 +172,7 @@ def _on_disk(
     if isinstance(notes, str | Path):
         yield path_of(notes, "the notes", ONE_TEXT), {}
         return
-    corpus = Reading.of(_parted(options)[0]).given(notes)[0]
+    corpus = NoteRoles.of(_parted(options)[0]).opened(notes)[0]
     columns = corpus.columns
     with workplace(out) as folder:
         write_corpus(corpus.batches(), folder / "notes.parquet", columns, ".parquet")

@@ -112,7 +112,7 @@ def gated_only(
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AdversaryRow:
     """One cell of the adversary table: the strongest attack that an adversary can run on a target.
 
     Attributes:
@@ -147,7 +147,7 @@ class Row:
         return LABELS[self.adversary]
 
 
-def adversary_table(findings: Iterable[Finding]) -> list[Row]:
+def adversary_table(findings: Iterable[Finding]) -> list[AdversaryRow]:
     """Return the table of all tagged findings, sorted by adversary and target; the last row is the
     stolen vault.
     """
@@ -156,10 +156,10 @@ def adversary_table(findings: Iterable[Finding]) -> list[Row]:
         place = finding.detail.get("adversary"), finding.detail.get("target")
         if place[0] in LABELS and place[1] in TARGETS:
             cells.setdefault(cast(tuple[Holding, Target], place), []).append(finding)
-    return [*_rows(cells), Row("stolen-vault", None, None, why=EVERYTHING)]
+    return [*_rows(cells), AdversaryRow("stolen-vault", None, None, why=EVERYTHING)]
 
 
-def _rows(cells: Mapping[tuple[Holding, Target], list[Finding]]) -> Iterator[Row]:
+def _rows(cells: Mapping[tuple[Holding, Target], list[Finding]]) -> Iterator[AdversaryRow]:
     present = [holding for holding in _INCLUDED if any(one == holding for one, _ in cells)]
     for holding in present:
         for target in TARGETS:
@@ -172,15 +172,17 @@ def _rows(cells: Mapping[tuple[Holding, Target], list[Finding]]) -> Iterator[Row
                 yield _row(holding, target, candidates)
 
 
-def _row(holding: Holding, target: Target, candidates: list[Finding]) -> Row:
+def _row(holding: Holding, target: Target, candidates: list[Finding]) -> AdversaryRow:
     measured = [finding for finding in candidates if finding.value is not None]
     if not measured:
         last = candidates[-1]
-        return Row(holding, target, None, n=last.n, unit=last.unit, why=str(last.detail["why"]))
+        return AdversaryRow(
+            holding, target, None, n=last.n, unit=last.unit, why=str(last.detail["why"])
+        )
     top = max(measured, key=above_chance)
     gated = holding in GATED and bool(top.detail.get("gated"))
     by = cast(Holding, top.detail["adversary"])
-    return Row(
+    return AdversaryRow(
         holding,
         target,
         top.value,

@@ -1,4 +1,4 @@
-"""`Obfuscator`: apply a channel to batches of notes with keyed draws (paper A, Algorithm 1).
+"""`WordObfuscator`: apply a channel to batches of notes with keyed draws (paper A, Algorithm 1).
 
 Every draw is SipHash-2-4 of the word's position under a key of its note. So the output depends only
 on the key and the notes, not on batches, workers or order.
@@ -43,7 +43,7 @@ class ObfuscatedBatch:
     tally: TokenTally
 
 
-class Obfuscator:
+class WordObfuscator:
     """Replace every word of a batch of notes by a draw from a channel; thread-safe.
 
     Args:

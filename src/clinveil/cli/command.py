@@ -176,8 +176,7 @@ class Command(Generic[S]):
             settings = load_settings(
                 self.settings or Settings, typed, rest.pop("config", None), sets
             )
-            json = {"json": rest.pop("json")} if self.findings else {}
-            run = Run(self.name, settings, **json)
+            run = Run(self.name, settings, rest.pop("json", None) if self.findings else None)
             with with_notes(rest, settings) if "from_sql" in rest else nullcontext(rest) as given:
                 self.function(run, **given)
         except ClinveilError as error:

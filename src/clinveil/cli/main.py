@@ -93,7 +93,8 @@ def main(arguments: list[str]) -> int:
             )
         why = error.strerror or "Input/output error"
         return _failed(f"a file operation failed: {why} (check the paths of the command)", 2)
-    except Exception as error:  # noqa: BLE001  the message may contain note text, so only the location is shown
+    except Exception as error:  # noqa: BLE001
+        # The message may contain note text, so only the location is shown.
         if hasattr(error, "format_message"):  # raised by the parser: a wrong option
             return _failed(wrong_value(" ".join(error.format_message().split())), 2)
         return _internal(error)

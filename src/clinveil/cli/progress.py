@@ -37,7 +37,7 @@ def duration(seconds: float) -> str:
 
 
 @dataclass
-class Work:
+class ShownWork:
     """State of the progress line: a stage, a count, or a count within a stage.
 
     Attributes:
@@ -80,7 +80,7 @@ class Speaker:
 
     quiet: bool = False
     _bar: Progress | None = field(default=None, init=False, repr=False)
-    _work: Work | None = field(default=None, init=False, repr=False)
+    _work: ShownWork | None = field(default=None, init=False, repr=False)
 
     def __call__(self, line: str) -> None:
         """Write a line, above the progress line if there is one."""
@@ -94,7 +94,7 @@ class Speaker:
     @contextmanager
     def stage(self, name: str, number: int, n_stages: int) -> Iterator[None]:
         """Show the running stage: its number and elapsed time."""
-        work = Work(Countdown(), f"stage {number}/{n_stages}, {name}")
+        work = ShownWork(Countdown(), f"stage {number}/{n_stages}, {name}")
         with self._showing(work):
             yield
 
@@ -104,7 +104,7 @@ class Speaker:
         stage = self._work
         count = Countdown(total)
         if stage is None:
-            with self._showing(Work(count, what=what, count=count)):
+            with self._showing(ShownWork(count, what=what, count=count)):
                 yield count.update
             return
         # Shown again after a count within a count, as of a first pass.
@@ -120,7 +120,7 @@ class Speaker:
             stage.what, stage.count = outer
 
     @contextmanager
-    def _showing(self, work: Work) -> Iterator[None]:
+    def _showing(self, work: ShownWork) -> Iterator[None]:
         if self.quiet or self._work is not None:
             yield
             return
@@ -133,7 +133,7 @@ class Speaker:
 
 
 @contextmanager
-def _minutes(work: Work) -> Iterator[None]:
+def _minutes(work: ShownWork) -> Iterator[None]:
     """Write the state of some work once per minute while it runs."""
     ended = Event()
 
@@ -150,18 +150,18 @@ def _minutes(work: Work) -> Iterator[None]:
         thread.join()
 
 
-def _bar(work: Work) -> Progress:
+def _bar(work: ShownWork) -> Progress:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
     from rich.table import Column
     from rich.text import Text
 
-    class Line(ProgressColumn):
+    class ProgressLine(ProgressColumn):
         """The line of the work, written again ten times per second."""
 
         def render(self, task: Task) -> Text:
             return Text(work.line())
 
-    bar = Progress(Line(Column(no_wrap=True)), console=Console(stderr=True), transient=True)
+    bar = Progress(ProgressLine(Column(no_wrap=True)), console=Console(stderr=True), transient=True)
     bar.add_task("")
     return bar

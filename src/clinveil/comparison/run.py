@@ -22,7 +22,7 @@ from clinveil.core.files import (
 )
 from clinveil.core.finding import Finding
 from clinveil.core.locations import Location
-from clinveil.core.runfolder import Kind, fingerprint, run_folder, run_hash
+from clinveil.core.runfolder import FolderKind, fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.core.types import Say
@@ -45,7 +45,9 @@ runs/ holds a run for each release that was compared, made with a public seed, s
 undo it. Table, page and findings describe how well attacks on these notes work.
 """
 _OUTPUT = {RUNS, TABLE, FINDINGS, PAGE}
-_KIND = Kind("comparison", notes={MARK: SECRET}, known=lambda ours, rest: ours and rest <= _OUTPUT)
+_KIND = FolderKind(
+    "comparison", notes={MARK: SECRET}, known=lambda ours, rest: ours and rest <= _OUTPUT
+)
 FEWEST = 2  # patients with a public text
 SEED_GATE = "no test seed"  # always fails in a comparison
 
@@ -127,20 +129,11 @@ def compare_releases(
 
     settings.refuse()
     refuse_nested(OUT=out, NOTES=notes)
-    assert settings.label is not None
-    source = open_corpus(notes, settings.notes, label=(settings.label,))
-    if settings.public is not None:
-        open_text(settings.public)
-    for pairs in settings.pairs:
-        read_pairs(pairs)
+    source = _source(notes, settings)
     with owner_only(), run_folder(out, _KIND):
         if settings.force:
             remove(out / RUNS)
-        n_notes = 0
-        patients = set[str]()
-        for batch in source.batches():
-            n_notes += batch.num_rows
-            patients |= patients_of(batch)
+        n_notes, patients = _counted(source)
         inputs = (fingerprint(notes), *settings.pairs, settings.known, settings.public)
         measurements = _Measurements(
             notes=notes,
@@ -158,6 +151,27 @@ def compare_releases(
         comparison = Comparison(settings, n_notes, len(patients), tuple(releases), out)
         write_outputs(comparison)
     return comparison
+
+
+def _source(notes: Location, settings: CompareSettings) -> Corpus:
+    """Return the notes. Raises InputError if they or another input cannot be read."""
+    assert settings.label is not None
+    source = open_corpus(notes, settings.notes, label=(settings.label,))
+    if settings.public is not None:
+        open_text(settings.public)
+    for pairs in settings.pairs:
+        read_pairs(pairs)
+    return source
+
+
+def _counted(source: Corpus) -> tuple[int, set[str]]:
+    """Return the number of notes, and the patients."""
+    n_notes = 0
+    patients = set[str]()
+    for batch in source.batches():
+        n_notes += batch.num_rows
+        patients |= patients_of(batch)
+    return n_notes, patients
 
 
 def public_texts(known: Path | None, patients: set[str]) -> Corpus | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
 
-from clinveil.attacks.threats import Holding, Row, Target, above_chance, adversary_table
+from clinveil.attacks.threats import AdversaryRow, Holding, Target, above_chance, adversary_table
 from clinveil.comparison.run import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding, write_findings
@@ -104,9 +104,9 @@ def table_of(comparison: Comparison) -> ComparisonTable:
     )
 
 
-def utility_of(measured: MeasuredRelease, measure: str, model: str = "") -> Finding | None:
+def utility_of(release: MeasuredRelease, measure: str, model: str = "") -> Finding | None:
     """Return the finding of a utility task, of one classifier where it has several."""
-    found = (f for f in measured.findings if f.measure == measure)
+    found = (f for f in release.findings if f.measure == measure)
     return next((f for f in found if not model or f.detail.get("model", model) == model), None)
 
 
@@ -117,47 +117,7 @@ def _columns(comparison: Comparison) -> Iterator[ComparisonColumn]:
         lambda m: ComparisonCell(f"{m.distinct:,}"),
     )
     yield from _utility_columns(comparison)
-    yield _risk_column(
-        "Notes found, %",
-        "notes found from ten words in a row, by the recipient / a recipient who also trained word"
-        " vectors on similar text.",
-        [("recipient", TEN_WORDS), ("shadow", TEN_WORDS)],
-    )
-    if comparison.settings.known:
-        meaning = "patients found from the public texts, by the same two."
-        yield _risk_column("Public text, %", meaning, [("recipient", PUBLIC), ("shadow", PUBLIC)])
-    yield _risk_column(
-        "Names, %",
-        "names of patients or, where this shows more, names planted for the test, recovered by the"
-        " same two / a recipient with 20 notes in both forms.",
-        [("recipient", NAMES), ("shadow", NAMES), ("pairs-20", NAMES)],
-    )
-    meaning = "names recovered by a recipient with 200 notes in both forms; no gate judges this."
-    yield _risk_column("200 pairs, %", meaning, [("pairs-200", NAMES)])
-    meaning = (
-        "notes found / names recovered by an attacker with the vault's word vectors: an upper"
-        " bound."
-    )
-    yield _risk_column(
-        "Stolen, %", meaning, [("stolen-vectors", TEN_WORDS), ("stolen-vectors", NAMES)]
-    )
-    meaning = "patients' own identifiers left in their notes (requires --patients)."
-    yield _risk_column("Own, %", meaning, [("recipient", OWN)])
-    if any(measured.kind == "synthetic" for measured in comparison.releases):
-        meaning = (
-            "patients of whom a passage of their own appears in the synthetic notes; in brackets "
-            "held-out patients, whom the model never read, as a control."
-        )
-        yield ComparisonColumn("Copied, %", meaning, _copied)
-        meaning = (
-            "how well a recipient tells training patients from others (area under the curve), from"
-            " the synthetic "
-        )
-        yield ComparisonColumn(
-            "Membership",
-            meaning + "notes alone; in brackets chance and the 95 % interval.",
-            _membership,
-        )
+    yield from _risk_columns(comparison)
     yield ComparisonColumn(
         "Gates",
         "passed / failed / switched off, without that of the test seed.",
@@ -211,8 +171,52 @@ def _utility_columns(comparison: Comparison) -> Iterator[ComparisonColumn]:
         yield ComparisonColumn("Vectors, %", meaning, partial(_of_gap, measure="utility.vectors"))
 
 
-def _of_real(measured: MeasuredRelease, measure: str, model: str) -> ComparisonCell:
-    finding = utility_of(measured, measure, model)
+def _risk_columns(comparison: Comparison) -> Iterator[ComparisonColumn]:
+    yield _risk_column(
+        "Notes found, %",
+        "notes found from ten words in a row, by the recipient / a recipient who also trained word"
+        " vectors on similar text.",
+        [("recipient", TEN_WORDS), ("shadow", TEN_WORDS)],
+    )
+    if comparison.settings.known:
+        meaning = "patients found from the public texts, by the same two."
+        yield _risk_column("Public text, %", meaning, [("recipient", PUBLIC), ("shadow", PUBLIC)])
+    yield _risk_column(
+        "Names, %",
+        "names of patients or, where this shows more, names planted for the test, recovered by the"
+        " same two / a recipient with 20 notes in both forms.",
+        [("recipient", NAMES), ("shadow", NAMES), ("pairs-20", NAMES)],
+    )
+    meaning = "names recovered by a recipient with 200 notes in both forms; no gate judges this."
+    yield _risk_column("200 pairs, %", meaning, [("pairs-200", NAMES)])
+    meaning = (
+        "notes found / names recovered by an attacker with the vault's word vectors: an upper"
+        " bound."
+    )
+    yield _risk_column(
+        "Stolen, %", meaning, [("stolen-vectors", TEN_WORDS), ("stolen-vectors", NAMES)]
+    )
+    meaning = "patients' own identifiers left in their notes (requires --patients)."
+    yield _risk_column("Own, %", meaning, [("recipient", OWN)])
+    if any(measured.kind == "synthetic" for measured in comparison.releases):
+        meaning = (
+            "patients of whom a passage of their own appears in the synthetic notes; in brackets "
+            "held-out patients, whom the model never read, as a control."
+        )
+        yield ComparisonColumn("Copied, %", meaning, _copied)
+        meaning = (
+            "how well a recipient tells training patients from others (area under the curve), from"
+            " the synthetic "
+        )
+        yield ComparisonColumn(
+            "Membership",
+            meaning + "notes alone; in brackets chance and the 95 % interval.",
+            _membership,
+        )
+
+
+def _of_real(release: MeasuredRelease, measure: str, model: str) -> ComparisonCell:
+    finding = utility_of(release, measure, model)
     if finding is None:
         return ComparisonCell(NONE, "the released notes have no label")
     if finding.value is None:
@@ -223,8 +227,8 @@ def _of_real(measured: MeasuredRelease, measure: str, model: str) -> ComparisonC
     return ComparisonCell(_interval(_number(detail["of_ceiling"]), low, high))
 
 
-def _of_gap(measured: MeasuredRelease, measure: str) -> ComparisonCell:
-    finding = utility_of(measured, measure)
+def _of_gap(release: MeasuredRelease, measure: str) -> ComparisonCell:
+    finding = utility_of(release, measure)
     if finding is None or finding.value is None:
         return ComparisonCell(NONE, "" if finding is None else str(finding.detail["why"]))
     return ComparisonCell(_interval(finding.value, finding.low, finding.high))
@@ -247,8 +251,8 @@ def _risk_column(
 ) -> ComparisonColumn:
     """Return a column of the strongest attack of each adversary on some targets."""
 
-    def cell(measured: MeasuredRelease) -> ComparisonCell:
-        attacks = adversary_table(measured.findings)
+    def cell(release: MeasuredRelease) -> ComparisonCell:
+        attacks = adversary_table(release.findings)
         target_of = {targets: _strongest_target(attacks, cells, targets) for _, targets in cells}
         chosen = {(row.adversary, row.target): row for row in attacks if row.target is not None}
         rows = [chosen.get((holding, target_of[targets])) for holding, targets in cells]
@@ -262,7 +266,7 @@ def _risk_column(
 
 
 def _strongest_target(
-    attacks: Sequence[Row],
+    attacks: Sequence[AdversaryRow],
     cells: Sequence[tuple[Holding, Sequence[Target]]],
     targets: Sequence[Target],
 ) -> Target:
@@ -279,7 +283,7 @@ def _strongest_target(
     return targets[0] if top is None or top.target is None else top.target
 
 
-def _risk(row: Row | None) -> str:
+def _risk(row: AdversaryRow | None) -> str:
     """Return success and chance, or a mark for the figure of a weaker adversary."""
     if row is None or row.value is None:
         return NONE
@@ -293,8 +297,8 @@ def _risk(row: Row | None) -> str:
     )
 
 
-def _membership(measured: MeasuredRelease) -> ComparisonCell:
-    rows = [row for row in adversary_table(measured.findings) if row.target == "membership"]
+def _membership(release: MeasuredRelease) -> ComparisonCell:
+    rows = [row for row in adversary_table(release.findings) if row.target == "membership"]
     row = next((row for row in rows if row.adversary == "recipient"), None)
     if row is None or row.value is None:
         return ComparisonCell(NONE, "" if row is None else row.why)
@@ -302,8 +306,8 @@ def _membership(measured: MeasuredRelease) -> ComparisonCell:
     return ComparisonCell(f"{row.value:.2f} ({row.chance:.1f}{ends})")
 
 
-def _copied(measured: MeasuredRelease) -> ComparisonCell:
-    found = [finding for finding in measured.findings if finding.detail.get("target") in COPIES]
+def _copied(release: MeasuredRelease) -> ComparisonCell:
+    found = [finding for finding in release.findings if finding.detail.get("target") in COPIES]
     top = max(
         found, key=lambda finding: -1.0 if finding.value is None else finding.value, default=None
     )

@@ -5,6 +5,9 @@ numba caches machine code (never data, so no text and no key) next to the source
 `__pycache__`, or in the user's cache folder if the package folder is read-only. It checks for
 changes only in the file of the function. Therefore **a kernel uses only helpers and constants of
 its own file** (tested); others would stay compiled in.
+
+An older version of this package may have left a cache that names types which no longer exist. Such
+a cache is emptied and the kernel compiled again.
 """
 
 from __future__ import annotations
@@ -12,28 +15,62 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
 INLINED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "forceinline": True}
-"""Options of a `helper`, for `compiled`."""
+ANY_ORDER = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
 
 
-def compiled(**options: Any) -> Callable[[F], F]:
-    """Return a decorator like `kernel`, with options of `numba.njit`."""
+def compiled(*, any_order: bool = False, inlined: bool = False) -> Callable[[F], F]:
+    """Return a decorator like `kernel`, with options.
+
+    Args:
+        any_order: sums may be reordered, so that loops over dimensions compile to vector
+            instructions; NaN is still handled.
+        inlined: for functions that only kernels call, see `helper`.
+    """
 
     def compile(function: F) -> F:
         from numba import njit
 
+        options: dict[str, Any] = {"nogil": True}
+        if any_order:
+            options |= ANY_ORDER
+        if inlined:
+            options |= INLINED
+        decorate = partial(njit, **options)
         try:
-            return njit(nogil=True, cache=True, **options)(function)
+            return _recompiled_if_unreadable(decorate(cache=True)(function))
         except RuntimeError:  # neither cache folder is writable
-            return njit(nogil=True, **options)(function)
+            return decorate()(function)
 
     return compile
+
+
+def _recompiled_if_unreadable(function: F) -> F:
+    """Make a cached function empty its cache when that cannot be read, instead of raising.
+
+    numba reads the index of a cache before it compares the source: an index with a removed type
+    raises AttributeError, a damaged one any error of `pickle`.
+    """
+    cache = getattr(function, "_cache", None)
+    if cache is None:  # not compiled: NUMBA_DISABLE_JIT
+        return function
+    load = cache.load_overload
+
+    def load_or_empty(signature: Any, target: Any) -> Any:
+        try:
+            return load(signature, target)
+        except Exception:  # noqa: BLE001  any error of unpickling; None compiles again
+            cache.flush()
+            return None
+
+    cache.load_overload = load_or_empty
+    return function
 
 
 def kernel(function: F) -> F:

@@ -273,22 +273,27 @@ def clear(folder: Path, out: Path) -> None:
     remove(folder)
 
 
-def refuse_nested(**places: Location | None) -> None:
+def refuse_nested(**paths: Location | None) -> None:
     """Raise UsageError for paths that are the same or nested, with symbolic links resolved.
 
     Each keyword is the path's name in the message, such as `OUT`; None for an unused path.
     """
+    _refuse_nested({role.replace("_", " "): path for role, path in paths.items()})
+
+
+def _refuse_nested(paths: Mapping[str, Location | None]) -> None:
+    """Do as `refuse_nested`, with the names of the paths as keys."""
     here = {
         role: path
-        for role, path in places.items()
+        for role, path in paths.items()
         if path is not None and not isinstance(path, RemotePath)
     }
     plain = {role: path for role, path in here.items() if not is_pattern(path)}
     for role, path in here.items():
         for file in sorted(local_files(path)) if is_pattern(path) else ():
-            refuse_nested(**plain, **{role: file})
-    given = [(role.replace("_", " "), path.resolve()) for role, path in plain.items()]
-    for (role, path), (outer_role, outer) in permutations(given, 2):
+            _refuse_nested({**plain, role: file})
+    resolved = [(role, path.resolve()) for role, path in plain.items()]
+    for (role, path), (outer_role, outer) in permutations(resolved, 2):
         if _same(path, outer):
             raise UsageError(
                 f"{role} and {outer_role} are the same path",
@@ -321,7 +326,7 @@ def refuse_places(
     secrets.
     """
     for name, path in read.items():
-        refuse_nested(OUT=out, the_vault=vault, **{name: path})
+        _refuse_nested({"OUT": out, "the vault": vault, name: path})
     refuse_existing(out, force=force, maker=maker)
 
 

@@ -389,19 +389,22 @@ def _s3(fs: Any, bucket: str, options: Mapping[str, str]) -> Any:
     default = os.environ.get("AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL"))
     address = options.get("endpoint_override") or default
     scheme_of_endpoint, _, host = (address or "").rpartition("://")
-    more: dict[str, Any] = {"anonymous": True} if options.get("anonymous") == "true" else {}
     region = (
         options.get("region")
         or os.environ.get("AWS_REGION")
         or os.environ.get("AWS_DEFAULT_REGION")
     )
-    if address:
-        more["endpoint_override"] = host.rstrip("/")
-        more["scheme"] = options.get("scheme") or scheme_of_endpoint or "https"
-    elif not region:
+    if not address and not region:
         region = fs.resolve_s3_region(bucket)
     retry = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
-    return fs.S3FileSystem(region=region, connect_timeout=_TIMEOUT, retry_strategy=retry, **more)
+    return fs.S3FileSystem(
+        anonymous=options.get("anonymous") == "true",
+        region=region,
+        endpoint_override=host.rstrip("/") if address else None,
+        scheme=(options.get("scheme") or scheme_of_endpoint or "https") if address else None,
+        connect_timeout=_TIMEOUT,
+        retry_strategy=retry,
+    )
 
 
 def _regex(pattern: str) -> str:

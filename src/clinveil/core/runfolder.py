@@ -109,7 +109,7 @@ def run_hash(
 
 
 @dataclass(frozen=True)
-class Kind:
+class FolderKind:
     """Describe the run folders of one command.
 
     Attributes:
@@ -152,7 +152,7 @@ class RunFolder:
     """
 
     root: Path
-    kind: Kind
+    kind: FolderKind
     resumed: bool = False
 
     @property
@@ -195,7 +195,7 @@ class RunFolder:
 
 @contextmanager
 def run_folder(
-    root: Path, kind: Kind, asked: str = "", *, force: bool = False
+    root: Path, kind: FolderKind, asked: str = "", *, force: bool = False
 ) -> Iterator[RunFolder]:
     """Open a new or resumed folder for one run, locked against other runs.
 
@@ -300,7 +300,7 @@ def _kept(root: Path) -> set[str]:
     return {name for name in files_in(root) if not any(map(_HALF.fullmatch, Path(name).parts))}
 
 
-def _marked(root: Path, kind: Kind) -> bool:
+def _marked(root: Path, kind: FolderKind) -> bool:
     """Whether one of the notes of this kind is in the folder, at least with its first line."""
     for name, text in kind.notes.items():
         with suppress(OSError, ValueError):
@@ -357,7 +357,7 @@ def _undo(folder: RunFolder, before: set[str], *, new: bool, existed: bool) -> N
         folder.aside.replace(folder.root)
 
 
-def _refuse_foreign(root: Path, kind: Kind, state: Mapping[str, Any]) -> None:
+def _refuse_foreign(root: Path, kind: FolderKind, state: Mapping[str, Any]) -> None:
     """Raise UsageError if the folder contains files that its run did not write, since they would be
     deleted.
     """
@@ -373,7 +373,7 @@ def _refuse_foreign(root: Path, kind: Kind, state: Mapping[str, Any]) -> None:
     )
 
 
-def _state(root: Path, kind: Kind) -> dict[str, Any] | None:
+def _state(root: Path, kind: FolderKind) -> dict[str, Any] | None:
     """Return the recorded state of a folder's run; None if it is not a run of this kind."""
     state = read_json(root / kind.at(STATE))
     if not isinstance(state, dict) or not all(

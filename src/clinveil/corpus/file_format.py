@@ -24,7 +24,7 @@ PACKED = ("", ".gz", ".zst")
 """Compression suffixes of the formats that are written through `streams.create_bytes`."""
 
 
-class Source(Protocol):
+class NotesSource(Protocol):
     """A file or folder of notes with its columns."""
 
     @property
@@ -56,7 +56,7 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadOptions:
     """Options for reading a file.
 
     Attributes:
@@ -87,7 +87,7 @@ class FileFormat:
     """
 
     suffixes: tuple[str, ...]
-    source: Callable[[Location, Reading], Source]
+    source: Callable[[Location, ReadOptions], NotesSource]
     sink: Callable[[Path, pa.Schema, str], Sink]
     folder: bool = False
     agree: Callable[[Sequence[Any], Sequence[str]], None] | None = None
@@ -118,7 +118,7 @@ def suffix_of(path: Location) -> str:
 
 def open_source(
     path: Location, encoding: str, row_bytes: int = ROW_BYTES, delimiter: str = "auto"
-) -> tuple[Source, str]:
+) -> tuple[NotesSource, str]:
     """Open a path; return its source and suffix. A folder contains .txt or .xml files, or our own
     `notes.parquet`.
 
@@ -135,7 +135,9 @@ def open_source(
     if not suffix and not path.is_dir():
         hint = "use one of " + ", ".join(suffixes()) + ", or a folder"
         raise InputError("unknown file type", where=path.name, hint=hint)
-    return format_of(suffix).source(path, Reading(suffix, encoding, row_bytes, delimiter)), suffix
+    return format_of(suffix).source(
+        path, ReadOptions(suffix, encoding, row_bytes, delimiter)
+    ), suffix
 
 
 def _suffix_of_folder(folder: Path) -> str:

@@ -40,7 +40,7 @@ _OTHERS = frozenset("REAMN*#")  # first characters of lines that mark no text
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class FileMark:
     """A span as stored in a file.
 
     Attributes:
@@ -70,7 +70,7 @@ class Scheme:
     offsets: Offsets = "codepoints"
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    def spans(self, text: str, marks: Iterable[Mark]) -> list[Span]:
+    def spans(self, text: str, marks: Iterable[FileMark]) -> list[Span]:
         """Return the spans of a note: sorted, with known labels, within the text, without overlaps.
 
         Raises:
@@ -78,7 +78,7 @@ class Scheme:
                 overlapping one, an unknown label, or a repeated text that differs from the note.
         """
         positions = offset_map(text, self.offsets)
-        pairs = list[tuple[Span, Mark]]()
+        pairs = list[tuple[Span, FileMark]]()
         for mark in marks:
             start, end = _inside(mark, positions)
             repeated, actual = (
@@ -98,7 +98,7 @@ class Scheme:
                 raise InputError("two spans overlap", where=mark.where, hint="keep the longer one")
         return [span for span, _ in pairs]
 
-    def _label(self, mark: Mark, text: str) -> str:
+    def _label(self, mark: FileMark, text: str) -> str:
         """Return our label, or "" if it is not an identifier."""
         label = self.labels.get(form(mark.label))
         if label is None:
@@ -115,7 +115,7 @@ class Scheme:
         return label
 
 
-def _inside(mark: Mark, positions: Sequence[int]) -> tuple[int, int]:
+def _inside(mark: FileMark, positions: Sequence[int]) -> tuple[int, int]:
     """Return start and end in code points. Raises InputError."""
     last = positions[len(positions) - 1]
     if not 0 <= mark.start < mark.end:
@@ -184,7 +184,7 @@ class GoldSpans:
     """
 
     name: str
-    marks: Mapping[str, Sequence[Mark]] = field(repr=False)
+    marks: Mapping[str, Sequence[FileMark]] = field(repr=False)
     scheme: Scheme = field(default_factory=Scheme)
 
     def of(self, note_id: str, text: str) -> list[Span]:
@@ -207,7 +207,7 @@ def read_spans(path: str | Path, scheme: Scheme | None = None) -> GoldSpans:
     Raises InputError, with file and line, for a missing or damaged file or an unknown format.
     """
     path = Path(path)
-    marks: dict[str, list[Mark]] = {}
+    marks: dict[str, list[FileMark]] = {}
     for note_id, mark in _marks(path):
         marks.setdefault(note_id, []).extend([] if mark is None else [mark])
     return GoldSpans(path.name, marks, scheme or Scheme())
@@ -221,7 +221,9 @@ def spans_of(
     """
     try:
         marks = {
-            str(note_id): [Mark(int(start), int(end), str(label), name) for start, end, label in of]
+            str(note_id): [
+                FileMark(int(start), int(end), str(label), name) for start, end, label in of
+            ]
             for note_id, of in spans.items()
         }
     except (TypeError, ValueError, AttributeError):
@@ -230,7 +232,7 @@ def spans_of(
     return GoldSpans(name, marks)
 
 
-def _marks(path: Path) -> Iterator[tuple[str, Mark | None]]:
+def _marks(path: Path) -> Iterator[tuple[str, FileMark | None]]:
     """Yield (note id, mark) for each span, and (note id, None) for a note that was annotated."""
     if not path.exists():
         raise InputError("no such file or folder", where=path.name, hint="check the path")
@@ -249,7 +251,7 @@ def _marks(path: Path) -> Iterator[tuple[str, Mark | None]]:
     raise InputError("unknown format of spans", where=path.name, hint=_FORMATS)
 
 
-def _of_line(line: bytes, where: str) -> tuple[str, Mark | None]:
+def _of_line(line: bytes, where: str) -> tuple[str, FileMark | None]:
     try:
         record: Any = json.loads(line)
         note_id = record["note_id"]
@@ -268,10 +270,10 @@ def _of_line(line: bytes, where: str) -> tuple[str, Mark | None]:
         raise InputError(
             "a span needs a note_id, two whole numbers and a label", where=where, hint=_SHAPE
         )
-    return note_id, Mark(start, end, label, where, text if isinstance(text, str) else None)
+    return note_id, FileMark(start, end, label, where, text if isinstance(text, str) else None)
 
 
-def _brat(folder: Path) -> Iterator[tuple[str, Mark | None]]:
+def _brat(folder: Path) -> Iterator[tuple[str, FileMark | None]]:
     for file, note_id in note_files(folder, ".ann"):
         yield note_id, None
         for number, data in enumerate(byte_lines(file), start=1):
@@ -286,11 +288,12 @@ def _brat(folder: Path) -> Iterator[tuple[str, Mark | None]]:
             fragments = [tuple(map(int, part.split())) for part in match["offsets"].split(";")]
             text = match["text"] if len(fragments) == 1 else None
             yield from (
-                (note_id, Mark(start, end, match["label"], where, text)) for start, end in fragments
+                (note_id, FileMark(start, end, match["label"], where, text))
+                for start, end in fragments
             )
 
 
-def _xml(notes: Iterable[tuple[Path, str]]) -> Iterator[tuple[str, Mark | None]]:
+def _xml(notes: Iterable[tuple[Path, str]]) -> Iterator[tuple[str, FileMark | None]]:
     for file, note_id in notes:
         yield note_id, None
         for tag in (tag for tags in read_xml(file)[1].iter("TAGS") for tag in tags):
@@ -304,4 +307,4 @@ def _xml(notes: Iterable[tuple[Path, str]]) -> Iterator[tuple[str, Mark | None]]
             label = tag.attrib.get("TYPE") or str(tag.tag)
             # i2b2 marks all ages.
             label = OVER_89 if label.upper() == "AGE" else label
-            yield note_id, Mark(start, end, label, where, tag.attrib.get("text"))
+            yield note_id, FileMark(start, end, label, where, tag.attrib.get("text"))

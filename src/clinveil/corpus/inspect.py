@@ -55,13 +55,6 @@ class Inspection:
         details.
         """
         columns = self.columns
-        roles = {
-            "text": columns.text,
-            "id": columns.note_id,
-            "patient": columns.patient_id,
-            "preset": self.preset,
-        }
-        lists = {"guessed": self.guessed, "kept": columns.keep, "dropped": columns.dropped}
 
         def count(
             name: str, value: float, n: int, unit: str = "notes", **detail: str | int | float | None
@@ -76,8 +69,13 @@ class Inspection:
                 self.rows,
                 self.rows,
                 "notes",
-                **roles,
-                **{k: ", ".join(v) for k, v in lists.items()},
+                text=columns.text,
+                id=columns.note_id,
+                patient=columns.patient_id,
+                preset=self.preset,
+                guessed=", ".join(self.guessed),
+                kept=", ".join(columns.keep),
+                dropped=", ".join(columns.dropped),
             ),
             *(
                 count("skipped", n, self.rows + n, reason=reason)

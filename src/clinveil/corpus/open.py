@@ -32,7 +32,7 @@ from clinveil.corpus.corpus import (
     text_bytes,
     visible_texts,
 )
-from clinveil.corpus.file_format import Source, format_of, open_source
+from clinveil.corpus.file_format import NotesSource, format_of, open_source
 from clinveil.corpus.part_columns import (
     NoRows,
     all_columns,
@@ -92,7 +92,7 @@ class NotesCorpus:
     preset: str | None = None
     skipped: Counter[str] = field(default_factory=Counter)
     seen: Screened = field(default_factory=Screened)
-    _source: Source = field(repr=False, kw_only=True)
+    _source: NotesSource = field(repr=False, kw_only=True)
     _error_flag: str | None = field(default=None, repr=False, kw_only=True)
     _max_bytes: int = field(default=ROW_BYTES, repr=False, kw_only=True)
     _may_be_empty: bool = field(default=False, repr=False, kw_only=True)
@@ -154,7 +154,7 @@ class NotesCorpus:
                 what, where=where, hint="ids must be unique; choose another column with --id"
             )
 
-    def of_part(self, name: str, source: Source) -> NotesCorpus:
+    def of_part(self, name: str, source: NotesSource) -> NotesCorpus:
         """Return a corpus with the same columns over another part file, which may have no rows."""
         return replace(
             self, name=name, skipped=Counter(), seen=Screened(), _source=source, _may_be_empty=True
@@ -181,7 +181,7 @@ class NotesCorpus:
 
 
 def corpus_of(
-    source: Source,
+    source: NotesSource,
     settings: NotesSettings = AS_GUESSED,
     *,
     label: tuple[str, ...] = (),
@@ -372,7 +372,12 @@ def _of_release(path: Location, settings: NotesSettings) -> tuple[Location, Note
         for role in ("text", "id", "patient")
         if isinstance(name := notes.get(role), str) and name
     }
-    return folder / file, settings.but(preset="none", **({"patient": None} | roles))
+    return folder / file, settings.but(
+        preset="none",
+        text=roles.get("text", settings.text),
+        id=roles.get("id", settings.id),
+        patient=roles.get("patient"),
+    )
 
 
 def _open_parts(
@@ -403,7 +408,7 @@ def _open_parts(
     return PartedCorpus(tuple(parts), name, model.columns, suffix, model.guessed, model.preset)
 
 
-def _opened(file: PartFile, settings: NotesSettings) -> Source:
+def _opened(file: PartFile, settings: NotesSettings) -> NotesSource:
     try:
         limit = row_limit(settings.max_note_bytes)
         source, _ = open_source(file.path, settings.encoding, limit, settings.delimiter)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.corpus.columns import candidates
 from clinveil.corpus.corpus import Columns
-from clinveil.corpus.file_format import Source, format_of
+from clinveil.corpus.file_format import NotesSource, format_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class NoRows:
         return iter(())
 
 
-def all_columns(sources: Collection[Source]) -> NoRows:
+def all_columns(sources: Collection[NotesSource]) -> NoRows:
     """Return the distinct columns of all parts; those that some parts lack are optional."""
     names = tuple(dict.fromkeys(name for source in sources for name in source.names))
     in_all = frozenset.intersection(*(frozenset(source.names) for source in sources))
@@ -53,7 +53,7 @@ class WithConstants:
     nulls.
     """
 
-    source: Source
+    source: NotesSource
     constants: Mapping[str, pa.Scalar]
 
     @property
@@ -84,7 +84,7 @@ class WithConstants:
             yield batch.select(wanted)
 
 
-def with_constants(source: Source, constants: Mapping[str, pa.Scalar]) -> Source:
+def with_constants(source: NotesSource, constants: Mapping[str, pa.Scalar]) -> NotesSource:
     """Return the source with constant columns, or the source itself if there are none."""
     if not constants:
         return source
@@ -94,7 +94,7 @@ def with_constants(source: Source, constants: Mapping[str, pa.Scalar]) -> Source
     return WithConstants(inner, {**before, **constants})
 
 
-def refuse_other_names(names: Mapping[str, Source]) -> None:
+def refuse_other_names(names: Mapping[str, NotesSource]) -> None:
     """Raise InputError for the first part with other columns than part 1; the order may differ.
 
     `names`: the parts by their names in messages.
@@ -114,7 +114,7 @@ def refuse_other_names(names: Mapping[str, Source]) -> None:
             )
 
 
-def refuse_missing(sources: Mapping[str, Source], columns: Columns) -> None:
+def refuse_missing(sources: Mapping[str, NotesSource], columns: Columns) -> None:
     """Raise InputError for the first JSON lines part without the text, id or patient column of the
     others.
     """
@@ -127,7 +127,9 @@ def refuse_missing(sources: Mapping[str, Source], columns: Columns) -> None:
             raise InputError(what, where=name, hint="all parts must have the same columns")
 
 
-def typed(sources: Mapping[str, Source], suffix: str, kept: Sequence[str]) -> dict[str, Source]:
+def typed(
+    sources: Mapping[str, NotesSource], suffix: str, kept: Sequence[str]
+) -> dict[str, NotesSource]:
     """Return the sources with one type for each kept column. Raises InputError for a part with
     another type.
     """
@@ -157,7 +159,7 @@ def typed(sources: Mapping[str, Source], suffix: str, kept: Sequence[str]) -> di
     return {name: with_constants(source, nulls[name]) for name, source in sources.items()}
 
 
-def _types(source: Source, kept: Sequence[str]) -> dict[str, pa.DataType]:
+def _types(source: NotesSource, kept: Sequence[str]) -> dict[str, pa.DataType]:
     """Return the types of the kept columns as used in a corpus, as far as they are known before
     reading.
     """

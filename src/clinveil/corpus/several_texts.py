@@ -19,7 +19,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.columns import candidates
 from clinveil.corpus.corpus import TEXT, Columns
-from clinveil.corpus.file_format import Source
+from clinveil.corpus.file_format import NotesSource
 
 TEXT_COLUMN = "text_column"
 ROW = "source_row_id"
@@ -35,7 +35,7 @@ class SeveralTexts:
     Raises InputError for a missing text column, and for a column with the name of an added one.
     """
 
-    source: Source
+    source: NotesSource
     texts: tuple[str, ...]
     where: str = field(default="", repr=False)
 
@@ -146,7 +146,7 @@ def _as_ids(column: pa.Array) -> pa.Array:
     return pc.cast(column, pa.string())
 
 
-def of_several(source: Source, settings: NotesSettings, where: str) -> Source:
+def of_several(source: NotesSource, settings: NotesSettings, where: str) -> NotesSource:
     """Return the source with one row per note if the settings name several text columns."""
     return (
         SeveralTexts(source, settings.text, where) if isinstance(settings.text, tuple) else source

@@ -111,7 +111,7 @@ def is_name(word: str, given: AbstractSet[str] = frozenset(), *, usual: bool = F
     return is_not_word(word) and (word in given or bool(lexical_classes(word) & listed))
 
 
-class _Tables(NamedTuple):
+class _WordTables(NamedTuple):
     given: Mapping[str, float]
     family: Mapping[str, float]
     world_given: AbstractSet[str]
@@ -122,10 +122,10 @@ class _Tables(NamedTuple):
 
 
 @cache
-def _tables() -> _Tables:
+def _tables() -> _WordTables:
     words = frozenset[str]().union(*map(word_list, ("common", "clinical", "shorthand")))
     names = (all_given_names(), surnames(), world_given(), word_list("given"), world_surnames())
-    return _Tables(*names, word_list("function"), words)
+    return _WordTables(*names, word_list("function"), words)
 
 
 def _single(form: str) -> int:

@@ -36,7 +36,7 @@ class LanguageModel(Protocol):
         end.
         """
 
-    def stream(self, lanes: int) -> Stream:
+    def stream(self, lanes: int) -> WritingStream:
         """Return a stream that writes `lanes` notes at once."""
 
     def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
@@ -48,7 +48,7 @@ class LanguageModel(Protocol):
         """Write the parameters; return the entries for `model.json`."""
 
 
-class Stream(Protocol):
+class WritingStream(Protocol):
     """Several notes being written; the probabilities of a lane depend on its tokens since the last
     reset.
     """

@@ -24,7 +24,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.fit import Weights
 from clinveil.core.neural import seeded
 from clinveil.core.types import Doubles, Ints
-from clinveil.lm.model import Stream
+from clinveil.lm.model import WritingStream
 from clinveil.lm.recipe import Recipe, neural_kind
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
@@ -90,7 +90,7 @@ class Network(nn.Module):
         return torch.log_softmax(scores, dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
-class Decoder(Stream):
+class Decoder(WritingStream):
     """Notes being written by a network token by token, in inference mode.
 
     prefixes: tokens before each note, by label.

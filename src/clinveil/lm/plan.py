@@ -1,9 +1,9 @@
 """Layout of training tokens in batches, determined by the lengths of the notes and the seed only.
 
-`Rows`: each note is processed in one lane, window by window, from a state of zeros. `Packed`: for
-networks without a state, notes follow each other in full rows. In both a note affects training only
-through its own loss, so leaving it out is a weight of 0. `Columns`: one continuous text, as in
-paper C.
+`RowPlan`: each note is processed in one lane, window by window, from a state of zeros. `Packed`:
+for networks without a state, notes follow each other in full rows. In both a note affects training
+only through its own loss, so leaving it out is a weight of 0. `TextColumns`: one continuous text,
+as in paper C.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowPlan:
     """Independent notes in lanes; epochs follow without a gap, each in a new random order.
 
     Attributes:
@@ -80,12 +80,12 @@ class Rows:
             tokens += piece.size
         return Batch(inputs, targets, weights, self.starts[step] == 0, float(max(tokens, 1)))
 
-    def without(self, rows: Ints) -> Rows:
+    def without(self, rows: Ints) -> RowPlan:
         """Return the plan with some notes left out."""
         return replace(self, masked=self.masked | np.isin(np.arange(self.masked.size), rows))
 
 
-def rows_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, seed: int) -> Rows:
+def rows_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, seed: int) -> RowPlan:
     """Lay out notes; each note goes to the first free lane. Raises InputError if there are none."""
     order = _order(encoded, epochs, seed)
     pieces = -(-encoded.lengths // window)
@@ -101,7 +101,7 @@ def rows_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, se
     for row, step, lane in placed:
         notes[step : step + pieces[row], lane] = row
         starts[step : step + pieces[row], lane] = np.arange(pieces[row]) * window
-    return Rows(
+    return RowPlan(
         encoded, window, -(-steps // epochs), notes, starts, np.zeros(len(encoded), dtype=np.bool_)
     )
 
@@ -128,7 +128,7 @@ class Packed:
 
     Attributes:
         order: (n,) note of each place in the text of all epochs. ends: (n,) its end in this text.
-            masked: as in `Rows`.
+            masked: as in `RowPlan`.
     """
 
     encoded: EncodedNotes
@@ -187,7 +187,7 @@ def packed_plan(
 
 
 @dataclass(frozen=True)
-class Columns:
+class TextColumns:
     """One continuous text in columns of equal length, (rows, lanes); the rest is dropped (paper C's
     code).
     """
@@ -215,19 +215,19 @@ class Columns:
         return Batch(piece[:-1], piece[1:], weights, reset, float(weights.size))
 
 
-def columns_plan(ids: Ids, *, lanes: int, window: int, epochs: int) -> Columns:
+def columns_plan(ids: Ids, *, lanes: int, window: int, epochs: int) -> TextColumns:
     """Cut the joined notes into columns. Raises InputError if they have fewer than two rows."""
     length = ids.size // lanes
     if length < 2:
         raise InputError(
             f"{ids.size} tokens are too few for {lanes} lanes", hint="pass a smaller --lanes"
         )
-    return Columns(
+    return TextColumns(
         np.ascontiguousarray(ids[: length * lanes].reshape(lanes, length).T), window, epochs
     )
 
 
-Plan = Rows | Packed | Columns
+Plan = RowPlan | Packed | TextColumns
 
 
 def plan_of(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Plan:
@@ -240,7 +240,7 @@ def plan_of(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Plan:
     return notes_plan(encoded, recipe, seed)
 
 
-def notes_plan(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Rows | Packed:
+def notes_plan(encoded: EncodedNotes, recipe: Recipe, seed: int) -> RowPlan | Packed:
     """Return batches of independent notes."""
     make = packed_plan if recipe.plan == "packed" else rows_plan
     return make(encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=seed)

@@ -188,7 +188,7 @@ class TrainingSettings(Settings):
         values |= {
             name: value for name in values if (value := getattr(self, name, None)) is not None
         }
-        return Recipe(**values, kind=self.model)
+        return Recipe.from_dict(values | {"kind": self.model})
 
 
 class ModelSettings(TrainingSettings):

@@ -30,9 +30,9 @@ from clinveil.phi.detection.names.mentions import SAYS
 from clinveil.phi.detection.note import NoteView, Word, look_up, plain
 from clinveil.phi.matching.wordtable import WordColumn
 from clinveil.phi.name_variants import (
+    EXACT_NAME,
     MISSPELT,
     NICKNAME,
-    OWN,
     PARTICLES,
     Name,
     NameVariants,
@@ -228,19 +228,19 @@ def _name_parts(text: str) -> Name:
 
 
 def mentions(
-    note: NoteView, names: frozenset[Name], staff: frozenset[str], found: Sequence[Span]
+    note: NoteView, names: frozenset[Name], staff: frozenset[str], detected: Sequence[Span]
 ) -> Iterator[Span]:
     """Yield spans of names of the note's patient and of staff that no span covers yet.
 
     Args:
-        names: full names of the note's patient. staff: name forms of staff. found: sorted spans of
-            the detectors.
+        names: full names of the note's patient. staff: name forms of staff. detected: sorted spans
+            of the detectors.
     """
     if not names and not staff:
         return
     variants = NameVariants.of(*sorted(names))
     if any(f"{first}." in note.plain for first in variants.firsts):
-        yield from _outside(note, variants.initialled(note.plain, bare=False), found, "initials")
+        yield from _outside(note, variants.initialled(note.plain, bare=False), detected, "initials")
     parts = set(note.words.column(_CAPITALISED if note.plain.isascii() else _ALL).tolist())
     written, odd = (
         set(chain.from_iterable(column)) for column in zip(*parts, ((), ()), strict=True)
@@ -249,9 +249,11 @@ def mentions(
     of_staff = (written & staff).union(word for word in irregular if name_form(word) in staff)
     # Lower-case word -> kind of variant.
     wanted = dict.fromkeys(of_staff, STAFF) | variants.among(written, odd)
-    wanted |= dict.fromkeys(variants.exact.intersection(note.words.lowers).difference(wanted), OWN)
+    wanted |= dict.fromkeys(
+        variants.exact.intersection(note.words.lowers).difference(wanted), EXACT_NAME
+    )
     if wanted:
-        yield from _Lookup(note, wanted, found).spans()
+        yield from _Lookup(note, wanted, detected).spans()
 
 
 def _parts(pattern: re.Pattern[str], word: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -267,19 +269,19 @@ _ALL = WordColumn(lambda word: _parts(_PIECE, word))
 
 
 def _outside(
-    note: NoteView, ranges: Iterable[tuple[int, int]], found: Sequence[Span], why: str
+    note: NoteView, ranges: Iterable[tuple[int, int]], detected: Sequence[Span], why: str
 ) -> Iterator[Span]:
     """Yield the spans of ranges of the plain copy that are not within a span."""
     for start, end in ranges:
         span = note.span(start, end, "NAME", DETECTOR, SCORE, why)
-        if _covering(found, span.start, span.end) is None:
+        if _covering(detected, span.start, span.end) is None:
             yield span
 
 
-def _covering(found: Sequence[Span], start: int, end: int) -> Span | None:
+def _covering(detected: Sequence[Span], start: int, end: int) -> Span | None:
     """Return the span that covers a range, of sorted spans without overlaps."""
-    index = bisect_right(found, start, key=lambda span: span.start) - 1
-    return found[index] if index >= 0 and found[index].end >= end else None
+    index = bisect_right(detected, start, key=lambda span: span.start) - 1
+    return detected[index] if index >= 0 and detected[index].end >= end else None
 
 
 _PATIENT = frozenset(("pt", "patient", "pts", "client", "resident"))
@@ -288,11 +290,11 @@ _PATIENT = frozenset(("pt", "patient", "pts", "client", "resident"))
 class _Lookup:
     """Search of one note for the wanted words."""
 
-    def __init__(self, note: NoteView, wanted: Mapping[str, str], found: Sequence[Span]) -> None:
+    def __init__(self, note: NoteView, wanted: Mapping[str, str], detected: Sequence[Span]) -> None:
         self.note = note
         self.words = note.words
         self.text = note.plain
-        self.found = found
+        self.detected = detected
         self.hits = {
             index: wanted[lower] for index, lower in enumerate(note.words.lowers) if lower in wanted
         }
@@ -305,10 +307,12 @@ class _Lookup:
             if self._unambiguous(self.words[index], index, why)
         }
         for index, why in self.hits.items():
-            if index in sure or (why == OWN and self._word_as_name(self.words[index], index, sure)):
+            if index in sure or (
+                why == EXACT_NAME and self._word_as_name(self.words[index], index, sure)
+            ):
                 word = self.words[index]
                 yield from _outside(
-                    self.note, [(word.start, word.end)], self.found, f"{why} of another mention"
+                    self.note, [(word.start, word.end)], self.detected, f"{why} of another mention"
                 )
 
     def _unambiguous(self, word: Word, index: int, why: str) -> bool:
@@ -317,7 +321,7 @@ class _Lookup:
         if word.capital:
             return why not in (MISSPELT, NICKNAME, STAFF) or not word.shouted or word.listed
         return (
-            why == OWN
+            why == EXACT_NAME
             and (word.listed or len(word.text) >= _SHORTEST_LOWER)
             and len(word.text) > _SHORTEST
         )
@@ -355,13 +359,16 @@ class _Lookup:
         if not _NEXT.fullmatch(self.text, first.end, second.start):
             return False
         full = (
-            self.hits.get(other) == OWN and first.capital and second.capital and not first.shouted
+            self.hits.get(other) == EXACT_NAME
+            and first.capital
+            and second.capital
+            and not first.shouted
         )
         return other in sure or full or self._named(self.words[other])
 
     def _named(self, word: Word) -> bool:
         """Whether the detectors labelled a word as a name and it is not ambiguous."""
-        span = _covering(self.found, *self.note.aligned.source_offsets(word.start, word.end))
+        span = _covering(self.detected, *self.note.aligned.source_offsets(word.start, word.end))
         return span is not None and span.label == "NAME" and not word.classes & _AMBIGUOUS
 
     def _within_sentence(self, word: Word, index: int) -> bool:

@@ -128,10 +128,10 @@ def _index(file: sqlite3.Connection) -> NameIndex:
     )
     staff = frozenset(form for (form,) in file.execute("SELECT form FROM staff"))
     index = NameIndex({}, staff, frozenset(map(str.lower, common))).without(usual)
-    return NameIndex(_Names(file, usual), index.staff, index.vocabulary, _DateOrders(file))
+    return NameIndex(_StoredNames(file, usual), index.staff, index.vocabulary, _DateOrders(file))
 
 
-class _Names(Mapping[str, frozenset[Name]]):
+class _StoredNames(Mapping[str, frozenset[Name]]):
     """Patient id -> names, without some words."""
 
     def __init__(self, file: sqlite3.Connection, words: frozenset[str]) -> None:

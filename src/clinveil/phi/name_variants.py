@@ -40,7 +40,7 @@ _TIGHT = re.compile(
 )
 _OTHER = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.EPONYM
 
-OWN = "own name"
+EXACT_NAME = "own name"
 NICKNAME = "nickname"
 USER_NAME = "user name"
 MISSPELT = "misspelt name"
@@ -92,7 +92,7 @@ class NameVariants:
         if form in self.exact or (
             "-" in word and any(name_form(part) in self.exact for part in word.split("-"))
         ):
-            return OWN
+            return EXACT_NAME
         if form in self._users and not lexical_classes(form) and not is_word(form):
             return USER_NAME
         if form in self._short:

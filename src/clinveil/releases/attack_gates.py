@@ -12,7 +12,7 @@ hospital is not refused for lack of data, and a clear breach always is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from pathlib import Path
 
@@ -74,7 +74,7 @@ def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     """
     gated = [f for f in findings if f.value is not None and f.detail.get("gated")]
     return [
-        _decisive("read", attacks, most, stratum=target, attacks=len(attacks))
+        _decisive("read", attacks, most, {"stratum": target, "attacks": len(attacks)})
         for target in NAMES
         if (attacks := [f for f in gated if f.detail.get("target") == target])
     ]
@@ -112,7 +112,7 @@ def linkage_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     ]
     judged = [view for view in views if view[1]]
     return [
-        _decisive(of, attacks, limit, known=attacks[0].detail["against"])
+        _decisive(of, attacks, limit, {"known": attacks[0].detail["against"]})
         for of, attacks, limit in judged
     ]
 
@@ -137,19 +137,24 @@ def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
         for target in (*NAMES, TEN_WORDS)
     )
     made = [
-        _decisive("stolen", attacks, most, stratum=target) for target, attacks in targets if attacks
+        _decisive("stolen", attacks, most, {"stratum": target})
+        for target, attacks in targets
+        if attacks
     ]
     return [*made, *single_gates(findings, most)]
 
 
-def _decisive(of: str, tried: Sequence[Finding], most: float, **fill: object) -> Gate:
-    """Return the gate of a failing attack, else of the strongest with enough cases, else of the
-    strongest.
+def _decisive(of: str, tried: Sequence[Finding], most: float, fill: Mapping[str, object]) -> Gate:
+    """Return one gate for several attacks: the first that fails; if none fails, that of the
+    strongest attack that has enough cases.
+
+    Args:
+        fill: words for the names in braces of the gate's text.
     """
     gates = list[Gate]()
     for finding in sorted(tried, key=above_chance, reverse=True):
         attack = (method_of(finding) or "an attack").replace("_", " ")
-        gates.append(_estimated(of, finding, most, **fill, attack=attack))
+        gates.append(_estimated(of, finding, most, {**fill, "attack": attack}))
     return min(gates, key=lambda gate: (gate.passed, gate.blind))
 
 
@@ -184,7 +189,7 @@ def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
         yield f"A recipient with {text} links {much} of the notes to the right patient."
 
 
-def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
+def _estimated(of: str, finding: Finding, most: float, fill: Mapping[str, object]) -> Gate:
     """Return the gate of one estimate; `most` is a share above chance, and 1 switches the gate
     off.
     """

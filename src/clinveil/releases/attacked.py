@@ -21,12 +21,13 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, MemoryCorpus
 from clinveil.corpus.held_out import TABLE, HeldOutPatients
 from clinveil.corpus.open import open_corpus
-from clinveil.corpus.people import read_patients
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.corpus.people import Patient, read_patients
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.earlier.vault import damaged, read_manifest, settings_of, vault_table
 from clinveil.releases.manifest import NAME
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes
 from clinveil.vectors.count import count_words
 
@@ -43,37 +44,25 @@ def attacked_release(
 ) -> Context:
     """Return the input of attacks on words.
 
-    Args:
-        released: folder of a release, or its notes. vault: of the same run. original: the source
-            notes.
-        others: notes of another source. patients: known patients, if the release was made with
-            them.
+    Raises InputError for arguments of several runs, UsageError if the known patients are missing.
 
-    Raises:
-        InputError: the arguments do not belong together. UsageError: the known patients are
-            missing.
+    Args:
+        released: folder of a release, or its notes. original: the source notes.
+        others: notes of another source. patients: those that the release was made with.
     """
     manifest = read_manifest(vault)
     settings = settings_of(manifest, vault)
     notes = _released_notes(released, vault, manifest)
-    if patients is None and settings.phi and settings.identifiers.patients is not None:
-        raise UsageError(
-            "the release was made with known patients", hint="pass --patients FEED again"
-        )
-    known = read_patients(patients) if patients else {}
+    known = _known_patients(patients, settings)
     corpus: Corpus = open_corpus(original, settings.notes, keep=settings.keep)
-    deidentifier = Deidentifier.of(
-        settings.identifiers, Key.load(vault / "key.bin"), patients=known
-    )
-    held_out = HeldOutPatients.read(vault)
-    if held_out is None:
-        raise damaged(vault, f"{TABLE} is missing")
-    results = deidentify_corpus(corpus, deidentifier, processes(workers), apart=held_out.patients)
-    treated = (result.batch for result in results)
-    entered = MemoryCorpus(tuple(treated)) if settings.phi else corpus
+    held_out = _held_out(vault)
+    entered = corpus
+    if settings.phi:
+        key = Key.load(vault / "key.bin")
+        entered = _treated(corpus, settings, key, known, held_out, workers)
     with tempfile.TemporaryDirectory(prefix="clinveil-counts") as scratch:
         counts = count_words(held_out.without(entered), Path(scratch))
-    walk, ids = id_maps(vault_table(vault, "crosswalk"))
+    source_notes, source_patients = id_maps(vault_table(vault, "crosswalk"))
     return Context(
         channel=load_channel(vault / "channel", settings.channel.policy),
         counts=counts,
@@ -81,13 +70,47 @@ def attacked_release(
         released=notes,
         entered=entered,
         others=None if others is None else open_corpus(others, NotesSettings()),
-        notes=walk,
-        patients=ids,
+        notes=source_notes,
+        patients=source_patients,
         known=known or None,
         scratch=vault,
         workers=workers,
         say=say,
     )
+
+
+def _held_out(vault: Path) -> HeldOutPatients:
+    """Return the test patients of the run. Raises InputError if they are missing."""
+    held_out = HeldOutPatients.read(vault)
+    if held_out is None:
+        raise damaged(vault, f"{TABLE} is missing")
+    return held_out
+
+
+def _treated(
+    corpus: Corpus,
+    settings: ReleaseSettings,
+    key: Key,
+    known: Mapping[str, Patient],
+    held_out: HeldOutPatients,
+    workers: int,
+) -> MemoryCorpus:
+    """Return the notes as they entered the channel."""
+    deidentifier = NoteDeidentifier.of(settings.identifiers, key, patients=known)
+    executor = processes(workers)
+    results = deidentify_corpus(corpus, deidentifier, executor, apart=held_out.patients)
+    return MemoryCorpus(tuple(result.batch for result in results))
+
+
+def _known_patients(patients: Path | None, settings: ReleaseSettings) -> Mapping[str, Patient]:
+    """Return the known patients by id. Raises UsageError if those of the release are missing."""
+    if patients is not None:
+        return read_patients(patients)
+    if settings.phi and settings.identifiers.patients is not None:
+        raise UsageError(
+            "the release was made with known patients", hint="pass --patients FEED again"
+        )
+    return {}
 
 
 def _released_notes(released: Path, vault: Path, manifest: Mapping[str, Any]) -> Corpus:

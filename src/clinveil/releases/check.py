@@ -70,7 +70,17 @@ class OutputCheck:
     ) -> OutputCheck:
         """Return the check with these counts by name; missing ones are 0."""
         return cls(
-            **{f.name: counts.get(f.name, 0) for f in fields(cls)[:-1]}, outputs=Counter(outputs)
+            notes=counts.get("notes", 0),
+            words=counts.get("words", 0),
+            compared=counts.get("compared", 0),
+            self_replaced=counts.get("self_replaced", 0),
+            kept=counts.get("kept", 0),
+            out_of_vocabulary=counts.get("out_of_vocabulary", 0),
+            below_floor=counts.get("below_floor", 0),
+            stray=counts.get("stray", 0),
+            unmatched=counts.get("unmatched", 0),
+            unaligned=counts.get("unaligned", 0),
+            outputs=Counter(outputs),
         )
 
 
@@ -122,7 +132,7 @@ def check_output(
     crosswalk: Iterable[pa.RecordBatch],
     released: Iterable[pa.RecordBatch],
     channel: Channel | None,
-    over: Map = serial,
+    executor: Map = serial,
 ) -> OutputCheck:
     """Compare released notes with the notes that entered the channel, row by row; all streams are
     in source order.
@@ -133,7 +143,7 @@ def check_output(
         released: notes of the release, under released ids.
         channel: the channel that they were drawn from; None for notes that should be copies of
             those that entered.
-        over: executor; does not change the counts.
+        executor: map for the batches; does not change the counts.
     """
     sources = _ById(entered, TEXT)
     outputs = _ById(released, TEXT)
@@ -149,7 +159,9 @@ def check_output(
                 )
                 yield pa.record_batch([*sources.find(ids), *outputs.find(new)], names=SIDES)
 
-    found = sum(over(partial(checked, Allowed.by(channel) if channel else None), pieces()), NOTHING)
+    found = sum(
+        executor(partial(checked, Allowed.by(channel) if channel else None), pieces()), NOTHING
+    )
     return replace(found, unmatched=found.unmatched + outputs.passed + outputs.rest())
 
 

@@ -18,8 +18,8 @@ from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.residue import ResidueTally
-from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.releases.earlier.ledger import Earlier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
+from clinveil.releases.earlier.ledger import Earlier, Entry, NoteHashes
 from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.outcome import RunPaths
 from clinveil.releases.preflight import PreparedInput
@@ -53,9 +53,11 @@ class StageTimer:
     plan: Sequence[str] = ()
 
     @contextmanager
-    def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[dict[str, str]]:
+    def stage(
+        self, name: str, description: str, determinism: str = "bitwise"
+    ) -> Iterator[dict[str, str]]:
         """Time a stage; it can overwrite the determinism in the yielded dictionary."""
-        self.say(f"{name}: {what}")
+        self.say(f"{name}: {description}")
         result = {"determinism": determinism}
         began = time.perf_counter()
         with ExitStack() as shown:
@@ -68,9 +70,9 @@ class StageTimer:
         self.rows.append(StageTime(name, result["determinism"], round(seconds, 2)))
 
 
-def hashing(settings: ReleaseSettings, over: Map) -> Callable[..., Iterable[str]]:
+def hashing(settings: ReleaseSettings, executor: Map) -> Callable[..., Iterable[str]]:
     """Return the map that reads files to hash them: threads here, or tasks on a cluster."""
-    return threads(settings.workers) if settings.executor.on == "local" else partial(each, over)
+    return threads(settings.workers) if settings.executor.on == "local" else partial(each, executor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +82,8 @@ class ReleaseContext(PreparedInput):
     Attributes:
         held_out: the test patients. source_sha256: hash of the source.
         earlier: releases of the same notes under another key.
-        reused: the run whose key and learned parts this one reuses. nth: number of this release
-            under its key.
+        reused: the run whose key and learned parts this one reuses. released: ledger entry of
+            all that was released under this key before. nth: number of this release under it.
         pairs: files of word pairs with human scores. public: public texts about the same patients.
             Both are for the measures only.
         residues: counts of the residues of identifier treatment, once it has run.
@@ -97,6 +99,7 @@ class ReleaseContext(PreparedInput):
     source_sha256: str = ""
     earlier: Sequence[Earlier] = ()
     reused: ReusedRun | None = None
+    released: Entry | None = None
     nth: int = 1
     pairs: tuple[Path, ...] = ()
     public: Corpus | None = field(default=None, repr=False)
@@ -114,12 +117,14 @@ class ReleaseContext(PreparedInput):
         return {name: self.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
 
     @property
-    def over_all(self) -> Map:
-        """Map for quick work on all notes: `over_parts`, or processes here for many words of a
+    def notes_executor(self) -> Map:
+        """Map for quick work on all notes: `parts_executor`, or processes here for many words of a
         single file.
         """
         return (
-            self.over_parts if self.facts else over_words(self.found.tokens, self.settings.workers)
+            self.parts_executor
+            if self.facts
+            else over_words(self.totals.tokens, self.settings.workers)
         )
 
     @property
@@ -127,11 +132,23 @@ class ReleaseContext(PreparedInput):
         """Words of known patients' names, in lookup form."""
         return word_set(" ".join(patient.name) for patient in self.known.values())
 
-    def deidentifier(self, index: NameIndex | None = None) -> Deidentifier | None:
+    def drawn_from(self, treated: Corpus) -> NoteHashes:
+        """Return the hashes of the notes, with those of the treated notes that words are drawn
+        from.
+
+        Raises UsageError for a note that was released under this key and is treated differently
+        now: draws are keyed by note and position, so both releases would share their randomness.
+        """
+        notes = self.totals.hashes.with_drawn(treated.batches())
+        if self.released is not None:
+            self.released.refuse(notes, again=self.settings.again)
+        return notes
+
+    def deidentifier(self, index: NameIndex | None = None) -> NoteDeidentifier | None:
         """Return the deidentifier, with an index of names from other notes; None with
         `phi=false`.
         """
         if not self.settings.phi:
             return None
-        engine = Deidentifier.of(self.settings.identifiers, self.key, patients=self.known)
+        engine = NoteDeidentifier.of(self.settings.identifiers, self.key, patients=self.known)
         return engine if index is None else engine.with_finder(engine.finder.with_context(index))

@@ -36,7 +36,7 @@ from clinveil.lm.vocabulary import Vocabulary
 from clinveil.phi.residue import ResidueTally
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.synthesis_model import Checked, TrainHoldoutSplit, shared_text
-from clinveil.report.record import Gate
+from clinveil.report.record import Gate, Plain
 from clinveil.stats.refusals import ALPHA, fisher_from
 
 SKIPPED_SHARE = 0.01
@@ -65,18 +65,44 @@ def _texts() -> dict[str, dict[str, str]]:
 
 
 def gate(
-    of: str, *, passed: bool, fill: Mapping[str, Any] = MappingProxyType({}), **fields: Any
+    of: str,
+    *,
+    passed: bool,
+    value: Plain,
+    threshold: Plain,
+    fill: Mapping[str, Any] = MappingProxyType({}),
+    unit: str | None = None,
+    meaning: str | None = None,
+    hint: str | None = None,
+    power: str | None = None,
+    by_construction: bool = False,
+    blind: bool = False,
+    switched_off: bool = False,
 ) -> Gate:
-    """Return a gate with its text from `gates.toml`; `fill` replaces the names in braces."""
-    texts = {name: text.format(**fill) for name, text in _texts()[of].items()}
-    return Gate(**{"passed": passed, **texts, **fields})
-
-
-def sound(of: str, faults: int, **more: Any) -> Gate:
-    """Return a gate on a guarantee of the program: no fault is allowed."""
-    return gate(
-        of, **{"passed": faults == 0, "value": faults, "threshold": 0, "hint": FAULT, **more}
+    """Return a gate with its text from `gates.toml`, as far as no other is given; `fill` replaces
+    the names in braces.
+    """
+    texts = {name: text.format_map(fill) for name, text in _texts()[of].items()}
+    return Gate(
+        name=texts["name"],
+        question=texts["question"],
+        passed=passed,
+        value=value,
+        threshold=threshold,
+        meaning=texts["meaning"] if meaning is None else meaning,
+        hint=texts["hint"] if hint is None else hint,
+        unit=texts.get("unit", "") if unit is None else unit,
+        power=texts.get("power", "") if power is None else power,
+        by_construction=by_construction,
+        blind=blind,
+        switched_off=switched_off,
     )
+
+
+def sound(of: str, faults: int, *, passed: bool | None = None) -> Gate:
+    """Return a gate on a guarantee of the program: no fault is allowed."""
+    passed = faults == 0 if passed is None else passed
+    return gate(of, passed=passed, value=faults, threshold=0, hint=FAULT)
 
 
 def output_gates(check: OutputCheck, tally: TokenTally) -> list[Gate]:
@@ -184,8 +210,8 @@ def residue_gates(tally: ResidueTally, limit: float) -> list[Gate]:
     return [
         gate(
             "residue",
-            passed=tally.found <= most,
-            value=tally.found,
+            passed=tally.notes_with_residues <= most,
+            value=tally.notes_with_residues,
             threshold=most,
             fill=fill,
             power=power,

@@ -74,7 +74,7 @@ def _minhash() -> MinHash:
 
 
 @dataclass
-class _Group:
+class _PatientGroup:
     """Patients that are on one side.
 
     Attributes:
@@ -137,7 +137,7 @@ def _patients(rows: Sequence[SplitRows]) -> pa.ChunkedArray:
     return pa.chunked_array([one.patients for one in rows], pa.string())
 
 
-def _grouped(rows: Sequence[SplitRows], salt: bytes) -> list[_Group]:
+def _grouped(rows: Sequence[SplitRows], salt: bytes) -> list[_PatientGroup]:
     """Return the groups of patients in a keyed random order."""
     coded = _patients(rows).combine_chunks().dictionary_encode()
     patient: NDArray[np.int64] = coded.indices.to_numpy().astype(np.int64)
@@ -145,7 +145,7 @@ def _grouped(rows: Sequence[SplitRows], salt: bytes) -> list[_Group]:
     group = joined_groups(patient, alike)
     names = coded.dictionary.to_pylist()
     labels = [label for one in rows for label in one.labels.to_pylist()]
-    made: dict[int, _Group] = defaultdict(_Group)
+    made: dict[int, _PatientGroup] = defaultdict(_PatientGroup)
     seen: set[tuple[int, str]] = set()
     first: set[int] = set()
     for of_group, of_patient, label in zip(group.tolist(), patient.tolist(), labels, strict=True):
@@ -172,7 +172,7 @@ class _Draw:
         n_patients: of all notes. chosen: the test patients so far.
     """
 
-    def __init__(self, groups: Sequence[_Group], share: float, floor: int) -> None:
+    def __init__(self, groups: Sequence[_PatientGroup], share: float, floor: int) -> None:
         sizes = sum((group.labels for group in groups), Counter[str]())
         small = {label for label, n in sizes.items() if n < 2 * PER_LABEL}
         self.groups = groups
@@ -181,7 +181,7 @@ class _Draw:
         self.strata: Counter[str] = Counter()
         self._taken: Counter[str] = Counter()
         self._settled: set[int] = set()
-        self._in_stratum: dict[str, list[_Group]] = defaultdict(list)
+        self._in_stratum: dict[str, list[_PatientGroup]] = defaultdict(list)
         self._spare: dict[str, int] = {}
         for label, n in sizes.items():
             self._spare[f"label {label}"] = n - min(floor, n)
@@ -203,7 +203,7 @@ class _Draw:
         self._largest = max(share * n_notes / 2, 3 * n_notes / max(1, self.n_patients))
         self._most = max(share, MOST) * self.n_patients
 
-    def settle(self, group: _Group, before: HeldOutPatients | None) -> None:
+    def settle(self, group: _PatientGroup, before: HeldOutPatients | None) -> None:
         """Keep the patients of an earlier run on their side; a group with one of its training
         patients is too.
         """
@@ -235,14 +235,14 @@ class _Draw:
             ) <= self.n_patients - FEWEST - len(self.chosen):
                 self._choose(group)
 
-    def _may(self, group: _Group) -> bool:
+    def _may(self, group: _PatientGroup) -> bool:
         if id(group) in self._settled or group.notes > self._largest:
             return False
         if len(self.chosen) + len(group.patients) > self._most:
             return False
         return all(self._taken[name] + n <= self._spare[name] for name, n in group.limits.items())
 
-    def _choose(self, group: _Group) -> None:
+    def _choose(self, group: _PatientGroup) -> None:
         self._settled.add(id(group))
         self.chosen.update(group.patients)
         self._taken.update(group.limits)

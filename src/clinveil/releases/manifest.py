@@ -173,17 +173,18 @@ def contents(folder: Path) -> tuple[set[str], set[str]]:
     return regular, other
 
 
-def released_files(folder: Path, over: Callable[..., Iterable[str]] = map) -> dict[str, str]:
-    """Return the SHA-256 of all regular files of a release except the list of sums; `over`: map
-    that reads them.
+def released_files(folder: Path, executor: Callable[..., Iterable[str]] = map) -> dict[str, str]:
+    """Return the SHA-256 of all regular files of a release except the list of sums.
+
+    executor: map that reads them.
     """
     names = sorted(contents(folder)[0] - {SUMS})
-    return dict(zip(names, over(sha256, [folder / name for name in names]), strict=True))
+    return dict(zip(names, executor(sha256, [folder / name for name in names]), strict=True))
 
 
-def write_sums(folder: Path, over: Callable[..., Iterable[str]] = map) -> None:
-    """Write `SHA256SUMS` in the format of `sha256sum --check`; `over`: map that reads the files."""
-    (folder / SUMS).write_text(_sums(released_files(folder, over)), encoding="utf-8")
+def write_sums(folder: Path, executor: Callable[..., Iterable[str]] = map) -> None:
+    """Write `SHA256SUMS` in the format of `sha256sum --check`; `executor`: reads the files."""
+    (folder / SUMS).write_text(_sums(released_files(folder, executor)), encoding="utf-8")
 
 
 def _sums(files: Mapping[str, str]) -> str:
@@ -191,19 +192,23 @@ def _sums(files: Mapping[str, str]) -> str:
 
 
 def write_companions(
-    folder: Path, card: str, report: str, account: Account, over: Callable[..., Iterable[str]] = map
+    folder: Path,
+    card: str,
+    report: str,
+    account: Account,
+    executor: Callable[..., Iterable[str]] = map,
 ) -> dict[str, str]:
     """Write card, report, signed manifest and sums. Returns the SHA-256 of the files that the
     manifest lists.
     """
     (folder / CARD).write_text(card, encoding="utf-8")
     (folder / REPORT).write_text(report, encoding="utf-8")
-    listed = released_files(folder, over)
+    listed = released_files(folder, executor)
     manifest = sealed(account.manifest(listed, outward=True)).encode()
     (folder / NAME).write_bytes(manifest)
     (folder / SIGNATURE).write_bytes(account.signer.sign(manifest))
     (folder / PUBLIC_KEY).write_bytes(account.signer.public_pem)
-    write_sums(folder, over)
+    write_sums(folder, executor)
     return listed
 
 

@@ -8,11 +8,10 @@ still use all. Findings on a sample state so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +23,7 @@ from clinveil.core.files import private_folder, remove
 from clinveil.core.finding import Finding
 from clinveil.core.progress import track
 from clinveil.core.types import Say
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus
 from clinveil.corpus.open import AS_BATCHES, open_corpus
 from clinveil.corpus.sample import KeyedShare
 from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
@@ -75,15 +74,15 @@ class AttackSample:
 
 
 def sample_case(
-    whole: Context, vault: Path, words: int, salt: bytes, scratch: Path, over: Map = serial
+    whole: Context, vault: Path, words: int, salt: bytes, scratch: Path, executor: Map = serial
 ) -> AttackSample:
     """Return the input of attacks: the whole release, or a sample of patients copied to `scratch`.
 
     Args:
         whole: source and released notes, channel and counts, without id maps.
         vault: with the crosswalk. words: approximate maximum; 0: all.
-        salt: secret of the sampling. scratch: folder in the vault; replaced. over: map that reads
-            part files.
+        salt: secret of the sampling. scratch: folder in the vault; replaced.
+        executor: map that reads part files.
     """
     assert whole.counts is not None
     n_words = whole.counts.n_tokens
@@ -92,43 +91,43 @@ def sample_case(
         notes, patients = id_maps(VaultTable(vault / "crosswalk.parquet").batches())
         all_ = replace(whole, notes=notes, patients=patients)
         return AttackSample(all_, all_)
-    return _of_drawn(whole, KeyedShare(share, salt), vault, scratch, over)
+    return _of_drawn(whole, KeyedShare(share, salt), vault, scratch, executor)
 
 
 def _of_drawn(
-    whole: Context, share: KeyedShare, vault: Path, scratch: Path, over: Map
+    whole: Context, share: KeyedShare, vault: Path, scratch: Path, executor: Map
 ) -> AttackSample:
     """Copy all sides of the notes of sampled patients to the scratch folder."""
     remove(scratch)
-    place = private_folder(scratch)
+    private_folder(scratch)
     all_notes = 0
     owners = list[Hashes]()
     drawn = list[pa.RecordBatch]()
     all_patients = dict[str, str]()
     for n_notes, patients_of, drawn_of, ids_of in each_batch(
-        over, partial(_drawn_ids, share, bool(whole.known)), VaultTable(vault / "crosswalk.parquet")
+        executor,
+        partial(_drawn_ids, share, bool(whole.known)),
+        VaultTable(vault / "crosswalk.parquet"),
     ):
         all_notes += n_notes
         owners.append(patients_of)
         drawn.append(drawn_of)
         all_patients |= ids_of
     notes, patients = id_maps(iter(drawn))
-    own = pa.array(list(patients), pa.string())
+    new_ids = pa.array(list(patients), pa.string())
     of_share = partial(_of_share, share)
-    takes = {
-        "original": of_share,
-        "entered": of_share,
-        "released": partial(_of_ids, PATIENT_ID, own),
-    }
-    copies: dict[str, Any] = {}
-    for name, taken in takes.items():
-        corpus = getattr(whole, name)
-        path = place / f"{name}.parquet"
-        _copy(each_batch(over, taken, corpus), path)
-        copies[name] = open_corpus(
-            path, AS_BATCHES, label=corpus.columns.labels, keep=corpus.columns.keep
-        )
-    some = replace(whole, **copies, notes=notes, patients=patients)
+    of_ids = partial(_of_ids, PATIENT_ID, new_ids)
+    assert whole.original is not None
+    assert whole.entered is not None
+    assert whole.released is not None
+    some = replace(
+        whole,
+        original=_copied(whole.original, of_share, scratch / "original.parquet", executor),
+        entered=_copied(whole.entered, of_share, scratch / "entered.parquet", executor),
+        released=_copied(whole.released, of_ids, scratch / "released.parquet", executor),
+        notes=notes,
+        patients=patients,
+    )
     size = (
         f"{len(notes):,} of {all_notes:,} notes, those of {len(patients):,} of"
         f" {n_distinct(owners):,} patients sampled with the key"
@@ -136,6 +135,14 @@ def _of_drawn(
     return AttackSample(
         some, replace(whole, original=some.original, patients=all_patients or None), size
     )
+
+
+def _copied(
+    corpus: Corpus, taken: Callable[[pa.RecordBatch], pa.RecordBatch], path: Path, executor: Map
+) -> Corpus:
+    """Copy the taken rows of each batch to a file, and return the corpus of it."""
+    _copy(each_batch(executor, taken, corpus), path)
+    return open_corpus(path, AS_BATCHES, label=corpus.columns.labels, keep=corpus.columns.keep)
 
 
 def _drawn_ids(

@@ -15,7 +15,7 @@ from clinveil.corpus.held_out import TABLE, HeldOutPatients
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import PlainNotes, read_notes
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.releases.earlier.vault import damaged, read_manifest, settings_of
 from clinveil.releases.manifest import NAME
@@ -76,7 +76,7 @@ def _treated(notes: Path, vault: Path, roles: NotesSettings, workers: int) -> Pl
     return labels.notes(entered, placeholders=settings.phi)
 
 
-def _deidentifier(settings: ReleaseSettings, vault: Path) -> Deidentifier:
+def _deidentifier(settings: ReleaseSettings, vault: Path) -> NoteDeidentifier:
     """Return the deidentifier of the release. Raises InputError if its list of patients is
     missing.
     """
@@ -89,4 +89,4 @@ def _deidentifier(settings: ReleaseSettings, vault: Path) -> Deidentifier:
                 "the known-patient list of the release is missing", where=listed.name, hint=hint
             )
         known = dict(read_patients(listed))
-    return Deidentifier.of(settings.identifiers, Key.load(vault / KEY), patients=known)
+    return NoteDeidentifier.of(settings.identifiers, Key.load(vault / KEY), patients=known)

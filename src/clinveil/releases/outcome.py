@@ -14,7 +14,7 @@ from pathlib import Path
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_text, refuse_existing, refuse_nested, remove
 from clinveil.core.finding import Finding, write_findings
-from clinveil.core.runfolder import Kind, RunFolder
+from clinveil.core.runfolder import FolderKind, RunFolder
 from clinveil.corpus.held_out import TABLE
 from clinveil.phi.treatment.records import RESIDUES
 from clinveil.releases.earlier.ledger import IN_VAULT
@@ -46,7 +46,7 @@ _MADE += (
     SAMPLE,
 )
 _MADE += (TABLE, "model", "training.safetensors")
-KIND = Kind(
+KIND = FolderKind(
     what="release run",
     vault="vault",
     own=frozenset(f"vault/{name}" for name in _MADE),
@@ -115,7 +115,7 @@ def finish(
     record: ReleaseRecord,
     sample: Sequence[AlignedNote],
     enter: Callable[[], None],
-    over: Callable[..., Iterable[str]],
+    executor: Callable[..., Iterable[str]],
 ) -> Outcome:
     """Write all results of a run, and publish the release if all gates passed.
 
@@ -125,7 +125,7 @@ def finish(
     Args:
         sample: source notes with their released versions.
         enter: adds the release to the ledger just before it is published.
-        over: map that reads the files of the release.
+        executor: map that reads the files of the release.
     """
     outcome = Outcome(
         folder=folder,
@@ -136,27 +136,34 @@ def finish(
     )
     report = render(record)
     card = release_card(record, account.notes.file)
-    files = write_companions(folder.staging, card, report, account, over)
+    files = write_companions(folder.staging, card, report, account, executor)
     private_text(folder.vault / NAME, sealed(account.manifest(files, outward=False)))
     private_text(folder.vault / RECORD, to_json(record))
     private_text(folder.vault / REPORT, report)
     if sample:
         private_text(folder.vault / SAMPLE, render_sample(sample, record.run))
-    described = explanations(account.findings)
-    seed = account.entries["seed"]
-    write_findings(
-        folder.vault / FINDINGS, "release", account.findings, seed=seed, measures=described
-    )
+    _write_findings(folder.vault / FINDINGS, account)
     if not outcome.refused:
         enter()
-        for item in [folder.staging, *folder.staging.rglob("*")]:  # normal permissions
-            item.chmod(0o755 if item.is_dir() else 0o644)
-        folder.staging.replace(folder.release)
+        _publish(folder)
     elif account.public_seeds:
         folder.staging.replace(folder.refused)
     remove(folder.vault / "tasks")  # finished parts, only needed to resume
     folder.run.finish("refused" if outcome.refused else "finished")
     return outcome
+
+
+def _write_findings(path: Path, account: Account) -> None:
+    described = explanations(account.findings)
+    seed = account.entries["seed"]
+    write_findings(path, "release", account.findings, seed=seed, measures=described)
+
+
+def _publish(folder: RunPaths) -> None:
+    """Turn staging into the release, with normal permissions."""
+    for item in [folder.staging, *folder.staging.rglob("*")]:
+        item.chmod(0o755 if item.is_dir() else 0o644)
+    folder.staging.replace(folder.release)
 
 
 def rerender_report(run: Path, out: Path | None, *, force: bool) -> Path:

@@ -7,9 +7,9 @@ only in how stages spread their work (`treatment`, `writing`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from clinveil.core.files import owner_only, private_text, read_json, refuse_nest
 from clinveil.core.keys import TEST_SEED, Key, SigningKey
 from clinveil.core.locations import Location
 from clinveil.core.progress import rough
-from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
+from clinveil.core.runfolder import FREE, RunFolder, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS, Corpus
 from clinveil.corpus.held_out import HeldOutPatients
@@ -93,55 +93,94 @@ def release(
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
     producer, settings = _producer(settings, vectors, reused)
-    first = reused.folder if reused else out
-    ledger = Ledger.at(settings.ledger, first)
+    ledger = _ledger(notes, out, settings, reused)
+    before = reused is not None
+    with _opened_for_parts(notes, settings) as executor:
+        ready = prepared(notes, settings, producer, vectors, executor, say, reused=before)
+        if reused is not None:
+            reused.refuse(ledger, ready.totals.hashes, again=settings.again)
+        source = fingerprint(notes, hashing(settings, executor))
+        planned = _Planned(ready, settings, producer, source, vectors, reused, pairs, public, say)
+        with owner_only(), planned.run_folder(out) as run:
+            job = planned.context(run, ledger)
+            _announce(job, producer)
+            return _run(job, producer, ledger)
+
+
+def _ledger(
+    notes: Location, out: Path, settings: ReleaseSettings, reused: ReusedRun | None
+) -> Ledger:
+    """Return the ledger, that of the reused run by default. Raises UsageError for nested paths."""
+    ledger = Ledger.at(settings.ledger, reused.folder if reused else out)
     refuse_nested(
         OUT=out,
         NOTES=notes,
         the_ledger=ledger.folder,
-        the_reused_run=first if reused else None,
+        the_reused_run=reused.folder if reused else None,
     )
-    with _opened_for_parts(notes, settings) as over:
-        ready = prepared(notes, settings, producer, vectors, over, say, reused=reused is not None)
-        if reused is not None:
-            reused.refuse(ledger, ready.found.hashes, again=settings.again)
-        stages = _stages(ready, settings, producer, reused)
-        source = fingerprint(notes, hashing(settings, over))
-        asked = _asked(ready, settings, source, vectors, reused)
-        for line in _plan_lines(ready, settings, producer, stages):
-            say(line)
+    return ledger
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A validated call of `release`; `source` is the hash of the notes."""
+
+    ready: PreparedInput
+    settings: ReleaseSettings
+    producer: Producer
+    source: str
+    vectors: Path | None
+    reused: ReusedRun | None
+    pairs: tuple[Path, ...]
+    public: Corpus | None
+    say: Say
+
+    @contextmanager
+    def run_folder(self, out: Path) -> Iterator[RunFolder]:
+        """Print the plan and open the folder of the run, with what is reused copied into it."""
+        for line in _plan_lines(self.ready, self.settings, self.producer, self._stages()):
+            self.say(line)
+        asked = _asked(self.ready, self.settings, self.source, self.vectors, self.reused)
         # What was copied is not costly: a run that is refused leaves no folder.
-        kind = replace(KIND, costly=frozenset()) if reused else KIND
-        with owner_only(), run_folder(out, kind, asked, force=settings.force) as run:
-            if reused is not None:
-                reused.copy_to(run.vault)
-            key = run.key(settings.seed)
-            held_out = _held_out(ready, settings, producer, key, run.vault, vectors)
-            say(ledger.description)
-            earlier = _earlier(ledger, ready.found.hashes, key, settings, say)
-            job = ReleaseContext(
-                corpus=ready.corpus,
-                found=ready.found,
-                known=ready.known,
-                imported=ready.imported,
-                facts=ready.facts,
-                names=ready.names,
-                broken=ready.broken,
-                over=ready.over,
-                folder=RunPaths(run),
-                key=key,
-                settings=settings.resolved(len(held_out.training)),
-                held_out=held_out,
-                timer=StageTimer(say, plan=[stage for stage, _ in stages]),
-                source_sha256=source,
-                earlier=earlier,
-                reused=reused,
-                nth=reused.entered(ledger).number(run.vault) if reused else 1,
-                pairs=pairs,
-                public=public,
-            )
-            _announce(job, producer)
-            return _run(job, producer, partial(_enter, job, ledger))
+        kind = replace(KIND, costly=frozenset()) if self.reused else KIND
+        with run_folder(out, kind, asked, force=self.settings.force) as run:
+            if self.reused is not None:
+                self.reused.copy_to(run.vault)
+            yield run
+
+    def _stages(self) -> list[tuple[str, str]]:
+        return _stages(self.ready, self.settings, self.producer, self.reused)
+
+    def context(self, run: RunFolder, ledger: Ledger) -> ReleaseContext:
+        """Return the context of the stages, with the test patients drawn."""
+        ready = self.ready
+        settings = self.settings
+        key = run.key(settings.seed)
+        held_out = _held_out(ready, settings, self.producer, key, run.vault, self.vectors)
+        self.say(ledger.description)
+        released = self.reused.entered(ledger) if self.reused else None
+        return ReleaseContext(
+            corpus=ready.corpus,
+            totals=ready.totals,
+            known=ready.known,
+            imported=ready.imported,
+            facts=ready.facts,
+            names=ready.names,
+            broken=ready.broken,
+            executor=ready.executor,
+            folder=RunPaths(run),
+            key=key,
+            settings=settings.resolved(len(held_out.training)),
+            held_out=held_out,
+            timer=StageTimer(self.say, plan=[stage for stage, _ in self._stages()]),
+            source_sha256=self.source,
+            earlier=_earlier(ledger, ready.totals.hashes, key, settings, self.say),
+            reused=self.reused,
+            released=released,
+            nth=released.number(run.vault) if released else 1,
+            pairs=self.pairs,
+            public=self.public,
+        )
 
 
 def _stages(
@@ -152,7 +191,7 @@ def _stages(
 ) -> list[tuple[str, str]]:
     """Return name and description of the planned stages."""
     train = ready.imported is None and reused is None
-    return [*producer.plan(ready.found, settings, train=train)]
+    return [*producer.plan(ready.totals, settings, train=train)]
 
 
 def _asked(
@@ -224,11 +263,11 @@ def _held_out(
     before = HeldOutPatients.read(vault)
     salt = key.subkey("test patients")
     if settings.synthetic.epsilon is not None:
-        drawn = draw_independently(ready.found.split, settings.test_share, salt, before)
+        drawn = draw_independently(ready.totals.split, settings.test_share, salt, before)
     else:
         floor = producer.label_floor(settings)
         drawn = draw_held_out(
-            ready.found.split, settings.test_share, salt, floor=floor, before=before
+            ready.totals.split, settings.test_share, salt, floor=floor, before=before
         )
     sources = [before] if before else []
     if vectors is not None:
@@ -248,7 +287,7 @@ def _plan_lines(
     stages: list[tuple[str, str]],
 ) -> Iterator[str]:
     columns = ready.corpus.columns
-    found = ready.found
+    found = ready.totals
     yield f"kind {settings.kind}"
     yield f"{found.rows:,} notes of {found.patients:,} patients, about {found.tokens:,} words"
     if columns.patient_id is None:
@@ -311,13 +350,12 @@ def _earlier(
     return earlier
 
 
-def _enter(job: ReleaseContext, ledger: Ledger, run: str) -> None:
+def _enter(job: ReleaseContext, ledger: Ledger, run: str, notes: NoteHashes) -> None:
     """Enter a release into the ledger.
 
     Raises GateError if the same notes were released while this run was in progress, except if both
     are private: the later one has counted what the other spent.
     """
-    notes = job.found.hashes
     vault = job.folder.vault
     commitment = job.key.commitment
     known = {one.entry.commitment for one in job.earlier}
@@ -334,7 +372,7 @@ def _enter(job: ReleaseContext, ledger: Ledger, run: str) -> None:
         ledger.enter(own.grown(notes, run, vault), vault)
 
 
-def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) -> Outcome:
+def _run(job: ReleaseContext, producer: Producer, ledger: Ledger) -> Outcome:
     """Make the notes, measure and judge them, and write the result."""
     seed = job.seeds["measuring"]
     rng = np.random.default_rng(seed)
@@ -368,5 +406,6 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
     shown = excerpts(sample.context.released or product.released, job.key)
     job.say("report")
     record = record_of(product, account, skipped(sample.context, kind, listed), shown)
-    over = hashing(job.settings, job.over)
-    return finish(job.folder, account, record, notes, partial(enter, account.run), over)
+    enter = partial(_enter, job, ledger, account.run, product.hashes)
+    reader = hashing(job.settings, job.executor)
+    return finish(job.folder, account, record, notes, enter, reader)

@@ -121,7 +121,7 @@ def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
 
 
 def preflight_parts(
-    corpus: PartedCorpus, over: Map, say: Say, broken: Broken
+    corpus: PartedCorpus, executor: Map, say: Say, broken: Broken
 ) -> tuple[PartedCorpus, Preflight, tuple[PartFacts, ...]]:
     """Run `preflight` on the readable parts with rows; return these parts, the totals, and facts
     per part.
@@ -134,7 +134,7 @@ def preflight_parts(
     """
     total = Preflight()
     facts = list[PartFacts]()
-    scanned = each(over, _scan, corpus.parts, broken)
+    scanned = each(executor, _scan, corpus.parts, broken)
     for found, of_part in track(scanned, "notes read", say, size=lambda part: part[1].rows):
         total += found
         facts.append(of_part)
@@ -164,28 +164,28 @@ class PreparedInput:
     """Validated input of a run.
 
     Attributes:
-        corpus: the notes. found: their counts.
+        corpus: the notes. totals: their counts.
         known: known patients by id. imported: pretrained vectors.
         facts: facts per readable part file; empty for a single file. names: of all parts.
         broken: unreadable parts; the run stops after identifier detection on the others.
-        over: executor for parts.
+        executor: map for part files.
     """
 
     corpus: Corpus
-    found: Preflight
+    totals: Preflight
     known: Mapping[str, Patient] = field(default_factory=dict)
     imported: Vectors | None = None
     facts: tuple[PartFacts, ...] = ()
     names: tuple[str, ...] = ()
     broken: Broken = field(default_factory=Broken)
-    over: Map = serial
+    executor: Map = serial
 
     @property
-    def over_parts(self) -> Map:
+    def parts_executor(self) -> Map:
         """Executor for quick work on parts; of few words it is done here, because starting
         processes takes seconds.
         """
-        return self.over if self.found.tokens >= MANY_WORDS else serial
+        return self.executor if self.totals.tokens >= MANY_WORDS else serial
 
 
 def prepared(
@@ -193,7 +193,7 @@ def prepared(
     settings: ReleaseSettings,
     producer: Producer,
     vectors: Path | None,
-    over: Map,
+    executor: Map,
     say: Say = lambda _: None,
     *,
     reused: bool = False,
@@ -201,43 +201,54 @@ def prepared(
     """Read and validate the input of a run.
 
     Args:
-        over: executor for part files. reused: the run reuses what an earlier one learned.
+        executor: map for part files. reused: the run reuses what an earlier one learned.
     """
     settings.vectors.refuse_beside(vectors)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
     if vectors is None and not reused:
         need_gensim(settings.vectors.algorithm)
     corpus = _opened(notes, settings, keeps_markup=producer.keeps_markup)
-    _check_dates(corpus, settings, over)
+    _check_dates(corpus, settings, executor)
     broken = Broken()
     facts = tuple[PartFacts, ...]()
-    names = tuple[str, ...]()
+    names = part_names(corpus)
     if isinstance(corpus, PartedCorpus):
-        names = tuple(part.name for part in corpus.parts)
-        corpus, found, facts = preflight_parts(corpus, over, say, broken)
+        corpus, found, facts = preflight_parts(corpus, executor, say, broken)
     else:
         found = preflight(corpus, say)
     if not found.rows:
         raise InputError("contains no notes", hint="pass a file with at least one row")
     if not broken.errors:
         producer.refuse_notes(found, settings, corpus, reused=reused)
-    # Gates judge part files; a test seed never leaves.
-    one_file = not isinstance(corpus, PartedCorpus)
-    if one_file and settings.seed is None and settings.kind != "synthetic":
-        _refuse_unique(corpus, settings)
-        _refuse_strangers(corpus, known)
+    _refuse_early(corpus, settings, known)
     if settings.vectors.more_text and producer.learns and not reused:
         open_text(settings.vectors.more_text)
     return PreparedInput(
         corpus=corpus,
-        found=found,
+        totals=found,
         known=known,
         imported=_imported(vectors, corpus),
         facts=facts,
         names=names,
         broken=broken,
-        over=over,
+        executor=executor,
     )
+
+
+def part_names(corpus: Corpus) -> tuple[str, ...]:
+    """Return the names of all part files; empty for a single file."""
+    return tuple(part.name for part in corpus.parts) if isinstance(corpus, PartedCorpus) else ()
+
+
+def _refuse_early(corpus: Corpus, settings: ReleaseSettings, known: Mapping[str, Patient]) -> None:
+    """Raise InputError before the work for what a gate would refuse after it.
+
+    Only gates judge part files; a test seed never leaves.
+    """
+    one_file = not isinstance(corpus, PartedCorpus)
+    if one_file and settings.seed is None and settings.kind != "synthetic":
+        _refuse_unique(corpus, settings)
+        _refuse_strangers(corpus, known)
 
 
 def _opened(notes: Location, settings: ReleaseSettings, *, keeps_markup: bool) -> OpenedCorpus:
@@ -257,7 +268,7 @@ def _imported(vectors: Path | None, corpus: Corpus) -> Vectors | None:
     return imported
 
 
-def _check_dates(opened: OpenedCorpus, settings: ReleaseSettings, over: Map) -> None:
+def _check_dates(opened: OpenedCorpus, settings: ReleaseSettings, executor: Map) -> None:
     """Raise UsageError for columns of dates that would stay next to shifted notes."""
     shift = settings.identifiers.shift
     if not settings.phi:
@@ -267,7 +278,7 @@ def _check_dates(opened: OpenedCorpus, settings: ReleaseSettings, over: Map) -> 
         return
     check = partial(check_date_columns, policy=settings.identifiers.policy(), shift=shift)
     if isinstance(opened, PartedCorpus):  # where parts are read; a damaged one is named later
-        list(each(over, check, opened.parts[:1], Broken()))
+        list(each(executor, check, opened.parts[:1], Broken()))
     else:
         check(opened)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clinveil.corpus.corpus import Accounting, Columns, Corpus
     from clinveil.releases.check import OutputCheck
     from clinveil.releases.context import ReleaseContext
+    from clinveil.releases.earlier.ledger import NoteHashes
     from clinveil.releases.measured import AttackSample
     from clinveil.releases.preflight import Preflight
     from clinveil.releases.settings import ReleaseSettings
@@ -72,7 +73,7 @@ class Producer(ABC):
         """
 
     def refuse_notes(  # noqa: B027
-        self, found: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
+        self, totals: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
     ) -> None:
         """Raise InputError for notes that cannot be released as this kind.
 
@@ -81,13 +82,13 @@ class Producer(ABC):
 
     @abstractmethod
     def plan(
-        self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
+        self, totals: Preflight, settings: ReleaseSettings, *, train: bool = True
     ) -> Iterator[tuple[str, str]]:
         """Yield name and description of the stages of a run."""
 
-    def seconds(self, found: Preflight, settings: ReleaseSettings) -> float | None:
+    def seconds(self, totals: Preflight, settings: ReleaseSettings) -> float | None:
         """Return a rough duration on two cores; None if it cannot be told."""
-        millions = found.tokens / 1e6
+        millions = totals.tokens / 1e6
         measured = min(millions, settings.measure_words / 1e6 or millions)
         return FIXED + PER_MILLION * millions + PER_MILLION_MEASURED * measured
 
@@ -104,8 +105,8 @@ class Product(ABC):
         path: of the notes. columns: their column roles.
         rows: rows read, written and skipped. check: result of reading the notes back.
         tokens, types: words and different words of the source.
-        patients: number of patients. found: identifiers detected, by label; None if detection did
-            not run.
+        patients: number of patients. identifiers: number detected, by label; None if detection
+            did not run.
         digests: SHA-256 of vault contents, by name.
         judged: targets of adversaries that gates of this kind judge.
     """
@@ -120,7 +121,7 @@ class Product(ABC):
     tokens: int
     types: int
     patients: int
-    found: Counter[str] | None = None
+    identifiers: Counter[str] | None = None
     digests: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     @abstractmethod
@@ -175,6 +176,11 @@ class Product(ABC):
         from clinveil.releases.gates import accounting_gates
 
         return accounting_gates(self.rows, self.check)
+
+    @property
+    def hashes(self) -> NoteHashes:
+        """Hashes of the notes, for the ledger."""
+        return self.job.totals.hashes
 
     def public_seeds(self) -> tuple[str, ...]:
         """Return what was derived from a public seed."""

@@ -222,6 +222,7 @@ def record_of(
         test_seed=job.key.test_seed is not None,
         risk_threshold=job.settings.risk_threshold,
         earlier=tuple(f"{one.entry.run} ({one.entry.kind})" for one in job.earlier),
+        reuses=job.reused.run if job.reused else "",
     )
 
 
@@ -260,7 +261,7 @@ def _shown(value: Any) -> Any:
 
 
 def _phi(product: Product) -> tuple[PhiCount, ...] | None:
-    if (found := product.found) is None:
+    if (found := product.identifiers) is None:
         return None
     policy = product.job.settings.identifiers.policy()
     covered = covered_labels()
@@ -277,7 +278,8 @@ def _provenance(product: Product) -> tuple[Fact, ...]:
     job = product.job
     return (
         Fact(
-            "released notes (SHA-256)", fingerprint(product.path, hashing(job.settings, job.over))
+            "released notes (SHA-256)",
+            fingerprint(product.path, hashing(job.settings, job.executor)),
         ),
         Fact("key commitment (SHA-256)", job.key.commitment),
         *(Fact(f"{name} (SHA-256)", digest) for name, digest in product.digests.items()),
@@ -301,11 +303,6 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
         lines.append(
             "The notes were not checked for English (language=any). The detectors know English"
             " only: identifiers in notes in other languages remain."
-        )
-    if job.reused is not None:
-        lines.append(
-            f"This release has the key of release {job.reused.run}: treat both as one release. All"
-            " figures cover these notes alone."
         )
     lines += product.warnings(findings)
     for one in job.earlier:
@@ -364,8 +361,8 @@ KEPT = (
 )
 
 
-def singled_out(findings: Sequence[Finding], measure: str, what: str, alone: str) -> str:
+def singled_out(findings: Sequence[Finding], measure: str, subject: str, alone: str) -> str:
     """Return a warning with the share of notes that have unique values in kept columns."""
     share = next((f.value for f in findings if f.measure == measure and f.value is not None), 0.0)
     some = f"{share:.1%}" if share >= 0.001 or not share else "fewer than 0.1%"
-    return f"{what} {some} of the notes {alone}."
+    return f"{subject} {some} of the notes {alone}."

@@ -10,12 +10,12 @@ from heapq import nsmallest
 
 from numpy.random import Generator
 
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import TEXT, Corpus, Note, memory_corpus, rows
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
 
 # notes shown, and characters shown of each
@@ -26,7 +26,7 @@ WORDS = 25
 
 
 @dataclass(frozen=True)
-class Source:
+class SampledNote:
     """One note as pieces: (source text, text that entered the channel, whether it was an
     identifier).
     """
@@ -42,8 +42,8 @@ class Source:
 
 
 def sources(
-    corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, size: int = SAMPLED
-) -> list[Source]:
+    corpus: Corpus, rng: Generator, deidentifier: NoteDeidentifier | None, size: int = SAMPLED
+) -> list[SampledNote]:
     """Draw a simple random sample of notes (reservoir) and treat them as in the run."""
     chosen: list[Note] = []
     for seen, row in enumerate(note for note in rows(corpus) if note.text):
@@ -64,12 +64,12 @@ def sources(
             ]
             position = span.end
         sample.append(
-            Source(note_id, patient_id, [*pieces, (text[position:], text[position:], False)])
+            SampledNote(note_id, patient_id, [*pieces, (text[position:], text[position:], False)])
         )
     return sample
 
 
-def aligned(notes: Sequence[Source], obfuscator: Obfuscator) -> list[AlignedNote]:
+def aligned(notes: Sequence[SampledNote], obfuscator: WordObfuscator) -> list[AlignedNote]:
     """Apply the channel as in the release (same key, same draws) and align source and output."""
     if not notes:
         return []
@@ -79,7 +79,7 @@ def aligned(notes: Sequence[Source], obfuscator: Obfuscator) -> list[AlignedNote
     return _numbered(_tokens(note, text, obfuscator.channel) for note, text in sides)
 
 
-def as_treated(notes: Sequence[Source]) -> list[AlignedNote]:
+def as_treated(notes: Sequence[SampledNote]) -> list[AlignedNote]:
     """Align notes in which only identifiers changed."""
     return _numbered(map(_treated, notes))
 
@@ -91,7 +91,7 @@ def _numbered(notes: Iterable[Iterator[AlignedToken]]) -> list[AlignedNote]:
     ]
 
 
-def _treated(note: Source) -> Iterator[AlignedToken]:
+def _treated(note: SampledNote) -> Iterator[AlignedToken]:
     shown = 0
     for source, entered, identifier in note.pieces:
         if shown >= LONGEST:
@@ -105,7 +105,7 @@ def _treated(note: Source) -> Iterator[AlignedToken]:
         shown += len(source)
 
 
-def _tokens(note: Source, released: str, channel: Channel) -> Iterator[AlignedToken]:
+def _tokens(note: SampledNote, released: str, channel: Channel) -> Iterator[AlignedToken]:
     """Yield the source tokens in order, each with its released text; an identifier is one token.
 
     A long note is cut only after treatment, so that the shown text is what was released.

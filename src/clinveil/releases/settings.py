@@ -196,13 +196,13 @@ class ReleaseSettings(Settings):
         return self
 
     @classmethod
-    def refuse_given(cls, given: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    def refuse_given(cls, typed: Mapping[str, str], values: Mapping[str, Any]) -> None:
         """Raise UsageError for a setting of another kind of release."""
         kind = values.get("kind", "obfuscated")
         if kind not in producers:
             return
         groups = {name: group for group in OF_KINDS for name in _names(cls, group)}
-        for name, written in given.items():
+        for name, written in typed.items():
             if kinds := kinds_with(
                 {name, name.partition(".")[0], name.rpartition(".")[2], groups.get(name, "")}, kind
             ):

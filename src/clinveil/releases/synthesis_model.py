@@ -174,17 +174,22 @@ class Trained:
 
 
 def load_trained(
-    place: Path, notes: PlainNotes, settings: ReleaseSettings, labels: LabelColumns, *, before: bool
+    folder: Path,
+    notes: PlainNotes,
+    settings: ReleaseSettings,
+    labels: LabelColumns,
+    *,
+    before: bool,
 ) -> Trained:
     """Load a model. Raises InputError or UsageError if it was trained on other notes or labels, or
     has no split.
     """
-    model, about = load_model(place, device=settings.lm.device)
+    model, about = load_model(folder, device=settings.lm.device)
     split: Any = about.get("split")
-    sides = split_as_before(notes, split, place.name)
+    sides = split_as_before(notes, split, folder.name)
     if split.get("labels") != labels.digest:
         raise InputError(
-            "was trained with other labels", where=place.name, hint="pass the same --label columns"
+            "was trained with other labels", where=folder.name, hint="pass the same --label columns"
         )
     # A model without this entry counts as publicly seeded, which is the safe assumption.
     public = about.get("public_seed") is not False
@@ -255,7 +260,7 @@ MOST_EMPTY = 1_000  # notes in a row without a word
 
 
 @dataclass
-class Counts:
+class WrittenCounts:
     """Counts of generated notes: notes and words written, truncated notes, empty notes (left
     out).
     """
@@ -264,6 +269,14 @@ class Counts:
     words: int = 0
     truncated: int = 0
     empty: int = 0
+
+    @property
+    def description(self) -> str:
+        """The counts in a line."""
+        return (
+            f"{self.notes} notes, {self.words:,} words; {self.truncated} truncated at the maximum"
+            " length"
+        )
 
 
 @dataclass(frozen=True)
@@ -283,7 +296,7 @@ def draw_notes(
     key: Key,
     drawing: SamplingConfig,
     enough: Callable[[], bool],
-    counts: Counts,
+    counts: WrittenCounts,
     plan: Iterable[PlannedNote],
     named: Callable[[int], dict[str, str]],
     checked: Checked | None = None,

@@ -21,10 +21,10 @@ from clinveil.corpus.open import AS_BATCHES, PartedCorpus, open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
+from clinveil.phi.treatment.part_passes import DeidentifierRecipe, PartTask, detect_parts
 from clinveil.phi.treatment.passes import deidentify_corpus
-from clinveil.phi.treatment.records import NO_PATIENT_LIST, RESIDUES, Counts, write_residues
+from clinveil.phi.treatment.records import NO_PATIENT_LIST, RESIDUES, RunCounts, write_residues
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import TableWriter
 from clinveil.scale.executor import opened_for
@@ -36,21 +36,22 @@ TASKS = "tasks"
 
 
 @dataclass
-class Treated:
+class TreatedNotes:
     """Notes with identifiers treated.
 
     Attributes:
-        found: detected spans by label; None without detection. skipped: notes left out, by reason.
+        identifiers: detected spans by label; None without detection. skipped: notes left out, by
+            reason.
         name_index: names found across notes; None if notes were treated independently.
     """
 
     corpus: Corpus
-    found: Counter[str] | None = field(default_factory=Counter)
+    identifiers: Counter[str] | None = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     name_index: NameIndex | None = field(default=None, repr=False)
 
 
-def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
+def treated(job: ReleaseContext, *, placeholders: bool = False) -> TreatedNotes:
     """Return the notes with identifiers treated, or with placeholders; unchanged with
     `phi=false`.
     """
@@ -64,14 +65,14 @@ def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
         deidentifier = job.deidentifier()
         if deidentifier is None:
             job.broken.refuse()
-            return Treated(job.corpus, None)
+            return TreatedNotes(job.corpus, None)
         if isinstance(job.corpus, PartedCorpus) and job.facts:
             return _treat_parts(job, job.corpus, deidentifier, placeholders=placeholders)
         return _treat(job, deidentifier.with_placeholders() if placeholders else deidentifier)
 
 
-def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
-    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+def _treat(job: ReleaseContext, deidentifier: NoteDeidentifier) -> TreatedNotes:
+    counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     indexes = list[NameIndex]()
     path = private_folder(job.folder.work / "protected") / "0.parquet"
     with (
@@ -92,7 +93,7 @@ def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
             table.write(result.batch)
             write_residues(residues, result.residues)
     _report(job, counts)
-    return Treated(
+    return TreatedNotes(
         open_corpus(path, AS_BATCHES, keep=job.corpus.columns.keep),
         counts.labels,
         counts.skipped,
@@ -100,20 +101,22 @@ def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
     )
 
 
-def recipe(job: ReleaseContext) -> Recipe:
+def recipe(job: ReleaseContext) -> DeidentifierRecipe:
     """Return what detection in part files depends on."""
-    return Recipe.of(Deidentifier.of, job.settings.identifiers, job.folder.vault / KEY)
+    return DeidentifierRecipe.of(
+        NoteDeidentifier.of, job.settings.identifiers, job.folder.vault / KEY
+    )
 
 
 def _with_placeholders(
     settings: PhiSettings, key: Key, *, patients: Mapping[str, Patient] | None
-) -> Deidentifier:
-    return Deidentifier.of(settings, key, patients=patients).with_placeholders()
+) -> NoteDeidentifier:
+    return NoteDeidentifier.of(settings, key, patients=patients).with_placeholders()
 
 
 def _treat_parts(
-    job: ReleaseContext, corpus: PartedCorpus, deidentifier: Deidentifier, *, placeholders: bool
-) -> Treated:
+    job: ReleaseContext, corpus: PartedCorpus, deidentifier: NoteDeidentifier, *, placeholders: bool
+) -> TreatedNotes:
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
     store = Store(job.folder.vault / TASKS)
     scratch = job.folder.work / "names"
@@ -124,7 +127,7 @@ def _treat_parts(
         how,
         store,
         scratch,
-        job.over,
+        job.executor,
         job.say,
         deidentifier.finder.uses_other_notes,
         apart=job.held_out.patients,
@@ -132,9 +135,9 @@ def _treat_parts(
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
-    total = Counts(deidentifier.policy, deidentifier.patients.keys())
+    total = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     with (job.folder.vault / RESIDUES).open("w", encoding="utf-8") as residues:
-        parts_done = zip(items, each(job.over, _treat_part, items), strict=True)
+        parts_done = zip(items, each(job.executor, _treat_part, items), strict=True)
         for (_, path), counts in track(
             parts_done, "notes", job.say, size=lambda done: done[1].written
         ):
@@ -142,7 +145,7 @@ def _treat_parts(
             residues.write(_residues_of(path).read_text(encoding="utf-8"))
             remove(_residues_of(path))
     _report(job, total)
-    return Treated(
+    return TreatedNotes(
         open_corpus(place, AS_BATCHES, keep=job.corpus.columns.keep),
         total.labels,
         total.skipped,
@@ -150,9 +153,9 @@ def _treat_parts(
     )
 
 
-def _treat_part(item: tuple[PartTask, Path]) -> Counts:
+def _treat_part(item: tuple[PartTask, Path]) -> RunCounts:
     work, path = item
-    counts = Counts(work.recipe().policy, work.recipe().patients.keys())
+    counts = RunCounts(work.recipe().policy, work.recipe().patients.keys())
     with TableWriter(path) as table, _residues_of(path).open("w", encoding="utf-8") as residues:
         for done in work.treated():
             counts.add(done)
@@ -166,7 +169,7 @@ def _residues_of(part: Path) -> Path:
     return part.with_name(f".{part.name}.{RESIDUES}")
 
 
-def _report(job: ReleaseContext, counts: Counts) -> None:
+def _report(job: ReleaseContext, counts: RunCounts) -> None:
     """Keep counts for gate and report, and print what the patient list and the second check leave
     open.
     """
@@ -183,5 +186,5 @@ def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:
     """
     with job.timer.stage("vocabulary", "words and the patients who use them"):
         return count_words(
-            entered, job.folder.work, over=job.over_all, say=job.say, total=job.found.rows
+            entered, job.folder.work, over=job.notes_executor, say=job.say, total=job.totals.rows
         )

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from clinveil.channel.apply import ObfuscatedBatch, Obfuscator
+from clinveil.channel.apply import ObfuscatedBatch, WordObfuscator
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import channel_digest, load_channel
 from clinveil.channel.policy import PLAIN, WritingPolicy
@@ -92,7 +92,9 @@ class Target:
                 notes.write(batch)  # files of a folder need no sorting
         return tally
 
-    def check(self, entered: Corpus, channel: Channel | None, over: Map = serial) -> OutputCheck:
+    def check(
+        self, entered: Corpus, channel: Channel | None, executor: Map = serial
+    ) -> OutputCheck:
         """Read the written notes back and compare them with the notes that entered the channel, if
         there is one.
         """
@@ -103,7 +105,7 @@ class Target:
             ranks = by_source(crosswalk.batches())
             notes = opened(self.path, self.columns)
             released = reordered(notes.batches(), ranks, self.work / "read back")
-        return check_output(entered.batches(), crosswalk.batches(), released, channel, over)
+        return check_output(entered.batches(), crosswalk.batches(), released, channel, executor)
 
     def _by_name(self) -> Iterator[pa.RecordBatch]:
         """Yield the notes of a .txt folder in source order."""
@@ -142,7 +144,7 @@ def write_notes(
         suffix = job.corpus.suffix
         path = folder.staging / f"{NOTES}{suffix}"
         target = Target(path, folder.vault, folder.work, columns, suffix)
-        obfuscator = None if channel is None else Obfuscator(channel, job.key)
+        obfuscator = None if channel is None else WordObfuscator(channel, job.key)
         with opened_for(job.settings.executor, job.settings.workers, threaded=True) as over:
             results = track(
                 _results(entered, obfuscator, over),
@@ -156,21 +158,23 @@ def write_notes(
     with job.timer.stage("check", "read the release back"):
 
         def over(function: Callable[[T], Any], items: Iterable[T], /) -> Iterator[Any]:
-            results = job.over_all(function, items)
-            return track(results, "notes read back", job.say, job.found.rows, lambda one: one.notes)
+            results = job.notes_executor(function, items)
+            return track(
+                results, "notes read back", job.say, job.totals.rows, lambda one: one.notes
+            )
 
         return tally, target.check(entered, channel, over), path
 
 
 def _results(
-    entered: Corpus, obfuscator: Obfuscator | None, over: Map = serial
+    entered: Corpus, obfuscator: WordObfuscator | None, executor: Map = serial
 ) -> Iterator[ObfuscatedBatch]:
     """Yield the notes as they are released; unchanged without an obfuscator."""
     if obfuscator is None:
         return (
             ObfuscatedBatch(batch, TokenTally(notes=batch.num_rows)) for batch in entered.batches()
         )
-    return over(obfuscator, entered.batches())
+    return executor(obfuscator, entered.batches())
 
 
 @dataclass(frozen=True)
@@ -228,9 +232,11 @@ class WritePart:
 
 
 @lru_cache(maxsize=1)
-def _obfuscator(vault: Path, policy: WritingPolicy, channel: str, commitment: str) -> Obfuscator:
+def _obfuscator(
+    vault: Path, policy: WritingPolicy, channel: str, commitment: str
+) -> WordObfuscator:
     """Load the obfuscator once per process; the digests are part of the cache key."""
-    return Obfuscator(load_channel(vault / "channel", policy), Key.load(vault / KEY))
+    return WordObfuscator(load_channel(vault / "channel", policy), Key.load(vault / KEY))
 
 
 def _write_parts(
@@ -257,7 +263,7 @@ def _write_parts(
         digest = hashlib.sha256((facts.digest + of).encode()).hexdigest()
         works.append(WritePart(part, digest, *how, job.corpus.columns, job.corpus.suffix))
     store = Store(job.folder.vault / TASKS)
-    results = each(job.over, partial(perform, store), works)
+    results = each(job.executor, partial(perform, store), works)
     for result in track(results, "notes", job.say, size=lambda one: one["tally"]["notes"]):
         tally += tally_from(result["tally"])
         check += OutputCheck.of(result["check"], result["check"]["outputs"])

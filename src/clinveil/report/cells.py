@@ -16,7 +16,7 @@ from clinveil.report.record import TokenRow
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FindingRow:
     """One finding as printable cells.
 
     Attributes:
@@ -44,7 +44,7 @@ def row(
     outward: bool = False,
     kind: Kind | None = None,
     write: Write | None = None,
-) -> Row:
+) -> FindingRow:
     """Return one finding as cells.
 
     Args:
@@ -56,7 +56,7 @@ def row(
     hide = outward and too_small(finding)
     few = outward and hidden(finding.n, finding.unit)
     few_in_control = outward and control_too_small(finding)
-    return Row(
+    return FindingRow(
         variants=tuple(variants(finding)),
         value=small() if hide else number(finding.value, kind, write),
         n=small() if few else number(finding.n, "count"),
@@ -84,6 +84,16 @@ def remarks(finding: Finding) -> dict[str, str]:
 
 def accounting(rows: Sequence[TokenRow]) -> list[TokenRow]:
     """Return the token accounting with the total last; empty where the kind has none."""
-    names = ("seen", "replaced", "masked", "dropped", "kept", "unknown", "self_replaced")
-    total = {name: sum(getattr(row, name) for row in rows) for name in names}
-    return [*rows, TokenRow("all", **total)] if rows else []
+    if not rows:
+        return []
+    total = TokenRow(
+        "all",
+        seen=sum(row.seen for row in rows),
+        replaced=sum(row.replaced for row in rows),
+        masked=sum(row.masked for row in rows),
+        dropped=sum(row.dropped for row in rows),
+        kept=sum(row.kept for row in rows),
+        unknown=sum(row.unknown for row in rows),
+        self_replaced=sum(row.self_replaced for row in rows),
+    )
+    return [*rows, total]

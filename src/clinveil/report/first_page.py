@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from clinveil.core.finding import Finding
 from clinveil.core.words import Kind
-from clinveil.report.cells import Row, sentence
+from clinveil.report.cells import FindingRow, sentence
 from clinveil.report.numerals import Number, interval, number
 from clinveil.report.record import Gate, ReleaseRecord, all_clear
 from clinveil.report.risks import TARGETS, Risk, risk
@@ -50,6 +50,10 @@ TERMS = {
     "known pair": "Known pairs: notes held in both forms.",
     "planted names": "Planted names: invented, added for this test.",
 }
+JOINS = (
+    "This release joins release {} under the same key, and both must be treated as one: gates and"
+    " figures here cover the notes of this one alone."
+)
 NOT_APPLICABLE = "Does not apply"
 _MODELS = {
     "tfidf-lr": "TF-IDF and logistic regression",
@@ -133,7 +137,7 @@ class GateList:
 
     outcome: str
     gates: tuple[Gate, ...]
-    more: int
+    unlisted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,7 @@ class FirstPage:
     others: tuple[Risk, ...]
     unchanged: tuple[str, ...]
     gates: tuple[GateList, ...]
+    joins: str  # the earlier release under the same key, in one sentence, or ""
     # What the release can train: no task without evidence or worse than the floor.
     purposes: tuple[str, ...]
 
@@ -218,6 +223,7 @@ def first_page(record: ReleaseRecord) -> FirstPage:
             for k, v in by_outcome.items()
             if v
         ),
+        joins=JOINS.format(clipped(record.reuses, NAME_LENGTH)) if record.reuses else "",
         purposes=tuple(purpose for task, purpose in PURPOSES.items() if task not in worse),
     )
 
@@ -340,7 +346,7 @@ def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:
     return Markup(_SVG).format(w=WIDTH, h=HEIGHT, label=label, shapes=Markup("").join(shapes))
 
 
-def risk_bar(shown: Row, threshold: float, above: bool) -> Markup:
+def risk_bar(shown: FindingRow, threshold: float, above: bool) -> Markup:
     """Return a bar of a risk with its interval and the threshold; empty where the number is
     hidden.
     """

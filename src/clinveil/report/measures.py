@@ -52,9 +52,14 @@ def catalogue() -> Mapping[str, MeasureText]:
     """Return all texts by the dotted name of their measure, those that an attack class defines
     included.
     """
-    known, names = _files()
-    more = (attacks.get(name) for name in attacks.names() if name.replace("-", "_") not in names)
-    return MappingProxyType({**{k: v for attack in more for k, v in attack.words.items()}, **known})
+    return MappingProxyType({**texts_of_classes(), **_files()[0]})
+
+
+def texts_of_classes() -> dict[str, MeasureText]:
+    """Return the texts that attack classes define, mostly of other distributions, by measure."""
+    _, names = _files()
+    classes = [attacks.get(name) for name in attacks.names() if name.replace("-", "_") not in names]
+    return {measure: text for attack in classes for measure, text in attack.words.items()}
 
 
 def find(measure: str) -> tuple[str, MeasureText]:

@@ -240,6 +240,7 @@ class ReleaseRecord:
         signing_key: fingerprint of the public key that signed the manifest.
         risk_threshold: the largest risk for a patient that the privacy officer accepts, in [0, 1].
         earlier: other releases of the same notes under another key: run and kind of each.
+        reuses: run of the release that this one joins under the same key, or "".
     """
 
     title: str
@@ -262,6 +263,7 @@ class ReleaseRecord:
     about: str = ""
     excerpts: tuple[str, ...] = ()
     earlier: tuple[str, ...] = ()
+    reuses: str = ""
 
     @property
     def refused(self) -> bool:

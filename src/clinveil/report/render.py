@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 
 from clinveil.core.words import Kind
 from clinveil.report import risks
-from clinveil.report.cells import Row, accounting, sentence
+from clinveil.report.cells import FindingRow, accounting, sentence
 from clinveil.report.first_page import clipped, first_page, gap_bar, risk_bar, uses
 from clinveil.report.numerals import Number, number, small
 from clinveil.report.outward import hidden, hidden_gate
@@ -46,6 +46,7 @@ def render(record: ReleaseRecord) -> str:
             score=tally(gate.outcome for gate in record.gates),
             gates=sorted(record.gates, key=lambda gate: (gate.passed, not gate.switched_off)),
             table=risks.table(record),
+            other_attacks=risks.other_attacks(record),
             uses=uses(record),
             tokens=accounting(record.accounting),
             criteria=risks.criteria(record),
@@ -174,7 +175,7 @@ def _p_sign(gate: Gate, relation: str) -> Markup:
     )
 
 
-def success(row: Row) -> Markup:
+def success(row: FindingRow) -> Markup:
     """Return the value of a row; a hidden one is a count, printed with the number of cases and
     their unit.
     """
@@ -184,7 +185,7 @@ def success(row: Row) -> Markup:
     )
 
 
-def hits(row: Row) -> str:
+def hits(row: FindingRow) -> str:
     """Return `success` as plain text."""
     return f"{row.value.text} of {row.n.text} {row.unit}" if row.hidden else row.value.text
 

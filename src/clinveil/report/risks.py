@@ -18,7 +18,9 @@ from typing import Any, Literal
 from clinveil.attacks import threats
 from clinveil.attacks.threats import GATED, LABELS, Holding, above_chance, adversary_table
 from clinveil.core.finding import Finding
-from clinveil.report.cells import Row, row, sentence
+from clinveil.core.words import MeasureText
+from clinveil.report.cells import FindingRow, row, sentence
+from clinveil.report.measures import find, texts_of_classes
 from clinveil.report.numerals import Number, number
 from clinveil.report.record import ReleaseRecord
 from clinveil.stats.intervals import clopper_pearson
@@ -60,7 +62,7 @@ class Risk:
 
     target: str
     adversary: str = ""
-    row: Row | None = None
+    row: FindingRow | None = None
     verdict: Verdict | None = None
     why: str = ""
     limit: float = 0.0
@@ -100,7 +102,7 @@ class Cell:
     """
 
     adversary: str
-    row: Row | None = None
+    row: FindingRow | None = None
     gated: bool = False
     why: str = ""
     method: str = ""
@@ -121,14 +123,14 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TargetLine:
     """One target and a cell per adversary of `Table.adversaries`."""
 
     target: str
     cells: tuple[Cell, ...]
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[FindingRow]:
         """The figures that were measured."""
         return [cell.row for cell in self.cells if cell.row]
 
@@ -149,7 +151,7 @@ class Table:
     """
 
     adversaries: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[TargetLine, ...]
     reasons: tuple[tuple[str, str], ...]
 
 
@@ -184,14 +186,14 @@ def strongest(
     return max(tops.values(), key=rank, default=None)
 
 
-def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
-    """Return the strongest result on these targets; `what` names the risk where there is none."""
+def risk(name: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
+    """Return the strongest result on these targets; `name` names the risk where there is none."""
     finding = strongest(record.findings, targets, record.risk_threshold)
     if finding is None:
-        return Risk(what, why="Not measured.")
+        return Risk(name, why="Not measured.")
     adversary = NAMES.get(str(finding.detail.get("adversary")), "")
     if finding.value is None:
-        return Risk(what, adversary, why=sentence(str(finding.detail["why"])))
+        return Risk(name, adversary, why=sentence(str(finding.detail["why"])))
     target = str(finding.detail.get("target"))
     shown = _shown(finding)
     adversary = "; ".join(part for part in (adversary, _method(finding)) if part)
@@ -212,7 +214,7 @@ def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
         )
     limit = limit_of(finding, record.risk_threshold)
     return Risk(
-        TARGETS.get(target, what),
+        TARGETS.get(target, name),
         adversary,
         shown,
         verdict(finding, record.risk_threshold),
@@ -220,7 +222,7 @@ def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
     )
 
 
-def _shown(finding: Finding) -> Row:
+def _shown(finding: Finding) -> FindingRow:
     """Return the cells of a finding of the adversary table: a share, or an area under the curve."""
     return row(finding, outward=True, kind="score" if _is_area(finding) else "share")
 
@@ -258,12 +260,12 @@ def table(record: ReleaseRecord) -> Table:
         for holding in LABELS
         if holding in (got or {f.detail.get("adversary") for f in tagged})
     ]
-    lines = list[Line]()
+    lines = list[TargetLine]()
     reasons = dict[str, dict[str, None]]()
     for target, label in TARGETS.items():
         cells = [_cell(holding, entries.get((target, holding))) for holding in holdings]
         if any(cell.row or cell.why for cell in cells):
-            lines.append(Line(label, tuple(cells)))
+            lines.append(TargetLine(label, tuple(cells)))
         for cell in cells:
             if cell.why:
                 reasons.setdefault(cell.why, {})[label] = None
@@ -274,13 +276,36 @@ def table(record: ReleaseRecord) -> Table:
     return Table(tuple(LABELS[holding] for holding in holdings), tuple(lines), each_once)
 
 
-def _cell(holding: Holding, entry: threats.Row | None) -> Cell:
+def _cell(holding: Holding, entry: threats.AdversaryRow | None) -> Cell:
     label = LABELS[holding]
     if entry is None or entry.finding is None:
         return Cell(label, gated=entry is not None and entry.gated, why=entry.why if entry else "")
     by = "" if entry.by in (None, holding) else NAMES[str(entry.by)]
     method = _method(entry.finding)
     return Cell(label, _shown(entry.finding), entry.gated, method=method, by=by)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherAttack:
+    """A figure of an attack without a target in the table, mostly of another distribution."""
+
+    text: MeasureText
+    row: FindingRow
+
+
+def other_attacks(record: ReleaseRecord) -> tuple[OtherAttack, ...]:
+    """Return the figures of attacks whose class has their texts, without those of the table.
+
+    Their remarks are left out, because they could contain words of a note.
+    """
+    texts = texts_of_classes()
+    return tuple(
+        OtherAttack(text, row(finding, outward=True))
+        for finding in record.findings
+        if finding.detail.get("target") not in TARGETS
+        for measure, text in (find(finding.measure),)
+        if measure in texts
+    )
 
 
 def verdict(finding: Finding, threshold: float) -> Verdict:

@@ -31,7 +31,7 @@ class WrongNotes(InputError):
 
 
 @dataclass(frozen=True)
-class Labelled:
+class ClassifiedNotes:
     """Notes with their classes (names ascending), and counts of the notes that were left out.
 
     `targets`: (n_notes,) int64 classes, or with several labels per note (n_notes, n_classes) bool.
@@ -52,19 +52,19 @@ class Labelled:
         """Whether a note may have several classes, or none."""
         return self.targets.ndim == 2
 
-    def only(self, rows: Sequence[int], **detail: Any) -> Labelled:
+    def only(self, rows: Sequence[int], **detail: Any) -> ClassifiedNotes:
         """Return some of the notes, in the given order."""
         ids, patients, texts = (
             [c[i] for i in rows] for c in (self.note_ids, self.patients, self.texts)
         )
         kept = self.targets[np.asarray(rows, dtype=np.int64)]
-        return Labelled(
+        return ClassifiedNotes(
             ids, patients, texts, self.classes, kept, {**self.detail, **detail, "notes": len(ids)}
         )
 
 
 @dataclass(frozen=True)
-class Parts:
+class RowsOfSplit:
     """Rows for training, validation (of settings, epochs, thresholds) and testing; ascending."""
 
     train: Ints = field(repr=False)
@@ -79,7 +79,7 @@ class Parts:
 
 
 @dataclass
-class _Row:
+class _LabelledNote:
     patient: str
     labels: tuple[str, ...]
     text: str
@@ -95,7 +95,7 @@ def read_labelled(
     separator: str | None = None,
     merge: bool = False,
     tested: frozenset[str] | None = None,
-) -> Labelled:
+) -> ClassifiedNotes:
     """Return the notes that have a label, without small classes and classes of one patient, and
     count the others.
 
@@ -110,7 +110,7 @@ def read_labelled(
 
     Raises WrongNotes: no such column. InputError: fewer than two classes are left.
     """
-    sample: KeySample[_Row] = KeySample(limit, rng)
+    sample: KeySample[_LabelledNote] = KeySample(limit, rng)
     without = 0
     for batch in batches:
         if label not in batch.schema.names:
@@ -123,7 +123,7 @@ def read_labelled(
             if text is None or not labels:
                 without += text is not None
                 continue
-            row = _Row(patient if patient is not None else note, labels, text)
+            row = _LabelledNote(patient if patient is not None else note, labels, text)
             sample.offer(note, lambda row=row: row)  # type: ignore[misc]
     rows = sample.values
     detail = {"label": label, "sampled": sample.left_out, "without_label": without}
@@ -137,7 +137,9 @@ def read_labelled(
     return _classed(list(rows), list(rows.values()), min_class, separator is not None, detail)
 
 
-def _merge(rows: Sequence[_Row], small_of: Callable[[Sequence[_Row]], set[str]]) -> dict[str, Any]:
+def _merge(
+    rows: Sequence[_LabelledNote], small_of: Callable[[Sequence[_LabelledNote]], set[str]]
+) -> dict[str, Any]:
     """Give the notes of small classes one label, in place; return the counts of classes and of
     merged classes.
     """
@@ -148,7 +150,7 @@ def _merge(rows: Sequence[_Row], small_of: Callable[[Sequence[_Row]], set[str]])
     return {"classes_in_notes": n_classes, "classes_merged": len(small)}
 
 
-def _small(rows: Iterable[_Row], min_class: int) -> set[str]:
+def _small(rows: Iterable[_LabelledNote], min_class: int) -> set[str]:
     """Return the classes of few notes or patients."""
     sizes, patients = _sizes(rows)
     return {
@@ -158,7 +160,7 @@ def _small(rows: Iterable[_Row], min_class: int) -> set[str]:
     }
 
 
-def _few(rows: Iterable[_Row], tested: frozenset[str]) -> set[str]:
+def _few(rows: Iterable[_LabelledNote], tested: frozenset[str]) -> set[str]:
     """Return the classes of few test patients or of few other patients."""
     _, patients = _sizes(rows)
     return {
@@ -168,7 +170,7 @@ def _few(rows: Iterable[_Row], tested: frozenset[str]) -> set[str]:
     }
 
 
-def _sizes(rows: Iterable[_Row]) -> tuple[Counter[str], dict[str, set[str]]]:
+def _sizes(rows: Iterable[_LabelledNote]) -> tuple[Counter[str], dict[str, set[str]]]:
     """Return the number of notes and the patients of each class."""
     rows = list(rows)
     patients: dict[str, set[str]] = {}
@@ -187,8 +189,8 @@ def _labels(value: Any, separator: str | None) -> tuple[str, ...]:
 
 
 def _classed(
-    ids: list[str], rows: list[_Row], min_class: int, multi: bool, detail: dict[str, Any]
-) -> Labelled:
+    ids: list[str], rows: list[_LabelledNote], min_class: int, multi: bool, detail: dict[str, Any]
+) -> ClassifiedNotes:
     sizes, patients_of = _sizes(rows)
     large = [name for name, size in sizes.items() if size >= min_class]
     classes = tuple(sorted(name for name in large if len(patients_of[name]) > 1))
@@ -213,11 +215,11 @@ def _classed(
     chosen = targets if multi else targets.argmax(axis=1).astype(np.int64)
     texts = [rows[i].text for i in kept]
     patients = [rows[i].patient for i in kept]
-    return Labelled([ids[i] for i in kept], patients, texts, classes, chosen, detail)
+    return ClassifiedNotes([ids[i] for i in kept], patients, texts, classes, chosen, detail)
 
 
 def texts_of(
-    labelled: Labelled,
+    labelled: ClassifiedNotes,
     released: Iterable[pa.RecordBatch],
     crosswalk: Mapping[str, str] | None = None,
 ) -> list[str | None]:
@@ -251,7 +253,9 @@ def by_source(
         yield note.note_id if crosswalk is None else crosswalk[note.note_id], note.text
 
 
-def paired(labelled: Labelled, released: Sequence[str | None]) -> tuple[Labelled, list[str]]:
+def paired(
+    labelled: ClassifiedNotes, released: Sequence[str | None]
+) -> tuple[ClassifiedNotes, list[str]]:
     """Return the notes that were released and their released texts, and count the others."""
     rows = [i for i, text in enumerate(released) if text is not None]
     kept = labelled if len(rows) == len(labelled) else labelled.only(rows)
@@ -259,7 +263,7 @@ def paired(labelled: Labelled, released: Sequence[str | None]) -> tuple[Labelled
     return replace(kept, detail=detail), [text for text in released if text is not None]
 
 
-def parts_of(labelled: Labelled, rng: Generator) -> Parts:
+def parts_of(labelled: ClassifiedNotes, rng: Generator) -> RowsOfSplit:
     """Return a split: a quarter for testing, a fifth of the rest for validation; patients and
     near-duplicates together.
 
@@ -268,7 +272,9 @@ def parts_of(labelled: Labelled, rng: Generator) -> Parts:
     return next(_parts(labelled, rng, PARTS))
 
 
-def held_out_parts(labelled: Labelled, tested: frozenset[str], rng: Generator) -> Parts:
+def held_out_parts(
+    labelled: ClassifiedNotes, tested: frozenset[str], rng: Generator
+) -> RowsOfSplit:
     """Return the split by test patients; a fifth of the other notes is for validation, patients
     together.
 
@@ -286,17 +292,17 @@ def held_out_parts(labelled: Labelled, tested: frozenset[str], rng: Generator) -
     )
     if len(np.unique(labelled.targets[learn[train]])) < 2:
         raise InputError("all training notes have one class")
-    return Parts(learn[train], learn[valid], np.flatnonzero(test))
+    return RowsOfSplit(learn[train], learn[valid], np.flatnonzero(test))
 
 
-def folds_of(labelled: Labelled, rng: Generator, folds: int) -> list[Parts]:
+def folds_of(labelled: ClassifiedNotes, rng: Generator, folds: int) -> list[RowsOfSplit]:
     """Return splits like `parts_of` for cross-validation: each patient is tested in one fold.
     Raises InputError.
     """
     return list(_parts(labelled, rng, folds))
 
 
-def _parts(labelled: Labelled, rng: Generator, folds: int) -> Iterator[Parts]:
+def _parts(labelled: ClassifiedNotes, rng: Generator, folds: int) -> Iterator[RowsOfSplit]:
     keys = _strata(labelled)
     few = InputError("too few independent notes for a validation set")
     for outer in splits(labelled.patients, labelled.texts, keys, rng, parts=folds):
@@ -306,10 +312,10 @@ def _parts(labelled: Labelled, rng: Generator, folds: int) -> Iterator[Parts]:
         seen = labelled.targets[train]
         if (seen.any(axis=0).sum() if labelled.multi else len(np.unique(seen))) < 2:
             raise InputError("all training notes have one class")
-        yield Parts(train, valid, outer.test, outer.duplicates)
+        yield RowsOfSplit(train, valid, outer.test, outer.duplicates)
 
 
-def _strata(labelled: Labelled) -> list[str]:
+def _strata(labelled: ClassifiedNotes) -> list[str]:
     """Return the stratum of each note: its class, or the rarest one of several."""
     if not labelled.multi:
         return [str(i) for i in labelled.targets.tolist()]

@@ -137,7 +137,7 @@ def _number(cell: str) -> float | None:
 
 @dataclass(frozen=True)
 class TermVectors:
-    """Vectors of all terms of a list, (n_terms, dim), zeros for missing ones; `one` and `other`:
+    """Vectors of all terms of a list, (n_terms, dim), zeros for missing ones; `first` and `second`:
     rows of each pair.
 
     `partial`: (n_terms,) whether only some words of a term have a vector, of which the mean is
@@ -145,63 +145,66 @@ class TermVectors:
     """
 
     matrix: Doubles
-    found: Mask
+    has_vector: Mask
     partial: Mask
-    one: Ints
-    other: Ints
+    first: Ints
+    second: Ints
 
     def cosines(self) -> Doubles:
         """Return the cosine of each pair, (n_pairs,); NaN if a term has no vector or a zero
         vector.
         """
         norms = np.linalg.norm(self.matrix, axis=1)
-        length = norms[self.one] * norms[self.other]
-        product = np.einsum("ij,ij->i", self.matrix[self.one], self.matrix[self.other])
+        length = norms[self.first] * norms[self.second]
+        product = np.einsum("ij,ij->i", self.matrix[self.first], self.matrix[self.second])
         with np.errstate(invalid="ignore", divide="ignore"):
             cosine = np.clip(product / length, -1, 1)
         return np.where(
-            self.found[self.one] & self.found[self.other] & (length > 0), cosine, np.nan
+            self.has_vector[self.first] & self.has_vector[self.second] & (length > 0),
+            cosine,
+            np.nan,
         )
 
     def permuted(self, rng: Generator) -> TermVectors:
         """Return the terms with their vectors permuted (control)."""
-        live = np.flatnonzero(self.found & (np.linalg.norm(self.matrix, axis=1) > 0))
+        live = np.flatnonzero(self.has_vector & (np.linalg.norm(self.matrix, axis=1) > 0))
         matrix = self.matrix.copy()
         matrix[live] = matrix[rng.permutation(live)]
-        return TermVectors(matrix, self.found, self.partial, self.one, self.other)
+        return TermVectors(matrix, self.has_vector, self.partial, self.first, self.second)
 
 
 @dataclass(frozen=True)
 class PairVectors:
     """Vectors of both terms of every pair.
 
-    Pairs without vectors in `own`, the measured vectors, are compared in `subword`, fastText
+    Pairs without vectors in `evaluated`, the measured vectors, are compared in `subword`, fastText
     vectors; `from_subwords`, (n_pairs,), marks these pairs.
     """
 
-    own: TermVectors
+    evaluated: TermVectors
     subword: TermVectors | None
     from_subwords: Mask
 
     def cosines(self) -> Doubles:
         """Return the cosine of each pair, (n_pairs,); NaN if a term has no vector."""
-        own = self.own.cosines()
+        measured = self.evaluated.cosines()
         return (
-            own
+            measured
             if self.subword is None
-            else np.where(self.from_subwords, self.subword.cosines(), own)
+            else np.where(self.from_subwords, self.subword.cosines(), measured)
         )
 
     def partial(self) -> Mask:
         """Return whether a term of the pair lacks vectors of some of its words, (n_pairs,)."""
         return ~self.from_subwords & (
-            self.own.partial[self.own.one] | self.own.partial[self.own.other]
+            self.evaluated.partial[self.evaluated.first]
+            | self.evaluated.partial[self.evaluated.second]
         )
 
     def permuted(self, rng: Generator) -> PairVectors:
         """Return the terms with permuted vectors (control); the same pairs have a similarity."""
         subword = None if self.subword is None else self.subword.permuted(rng)
-        return PairVectors(self.own.permuted(rng), subword, self.from_subwords)
+        return PairVectors(self.evaluated.permuted(rng), subword, self.from_subwords)
 
 
 def pair_vectors(
@@ -295,9 +298,9 @@ def prepared(rows: Doubles, statistic: Statistic) -> Doubles:
     )
 
 
-def products(one: Doubles, other: Doubles) -> Doubles:
+def products(first: Doubles, second: Doubles) -> Doubles:
     """Return the correlation of corresponding prepared rows, (n_rows,)."""
-    return np.asarray(np.clip(np.einsum("ij,ij->i", one, other), -1, 1), dtype=np.float64)
+    return np.asarray(np.clip(np.einsum("ij,ij->i", first, second), -1, 1), dtype=np.float64)
 
 
 def in_blocks(count: int, width: int, values: Callable[[int], Doubles]) -> Doubles:

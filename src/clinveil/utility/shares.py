@@ -44,16 +44,16 @@ class Arms:
     draws: Mapping[str, Doubles] = field(repr=False)
     better: str = "higher"
 
-    def gain(self, arm: str, over: str) -> tuple[float, Doubles]:
+    def gain(self, arm: str, other: str) -> tuple[float, Doubles]:
         """Return by how much an arm is better than another, and the same for each draw."""
         sign = 1.0 if self.better == "higher" else -1.0
-        return sign * (self.scores[arm] - self.scores[over]), sign * (
-            self.draws[arm] - self.draws[over]
+        return sign * (self.scores[arm] - self.scores[other]), sign * (
+            self.draws[arm] - self.draws[other]
         )
 
-    def exceeds(self, arm: str, over: str) -> bool:
+    def exceeds(self, arm: str, other: str) -> bool:
         """Return whether an arm is better than another at the 2.5 % level (one-sided)."""
-        value, draws = self.gain(arm, over)
+        value, draws = self.gain(arm, other)
         return value > 0 and bool(np.nanquantile(draws, LEVEL[0]) > 0)
 
     def of_ceiling(self) -> tuple[float, Doubles]:
@@ -131,15 +131,7 @@ def share_finding(
     scores = {key: arms.scores[arm] for arm, key in names.items() if arm in arms.scores}
     entries = {"task": measure.partition(".")[2], **detail, **scores}
     if "chance" in arms.scores and not arms.exceeds("ceiling", "chance"):
-        return unmeasured(
-            measure,
-            NOT_ABOVE_CHANCE,
-            n,
-            unit=unit,
-            better="higher",
-            source=SOURCE,
-            detail=entries,
-        )
+        return _without_share(measure, NOT_ABOVE_CHANCE, n, unit, entries)
     value, draws = arms.of_ceiling()
     low, high = np.nanquantile(draws, LEVEL)
     unseen = 1 - clopper_pearson(agreeing, agreeing).low if agreeing else 0.0
@@ -147,10 +139,9 @@ def share_finding(
     high = high + unseen
     entries |= {"of_ceiling": value, "of_ceiling_low": float(low), "of_ceiling_high": float(high)}
     if not arms.exceeds("ceiling", "floor"):
-        return unmeasured(
-            measure, NOT_ABOVE_FLOOR, n, unit=unit, better="higher", source=SOURCE, detail=entries
-        )
-    (gained, gains), (gap, gaps) = arms.gain("released", "floor"), arms.gain("ceiling", "floor")
+        return _without_share(measure, NOT_ABOVE_FLOOR, n, unit, entries)
+    gained, gains = arms.gain("released", "floor")
+    gap, gaps = arms.gain("ceiling", "floor")
     usable = (gaps > 0) & ~np.isnan(gains)
     low, high = np.quantile(gains[usable] / gaps[usable], LEVEL)
     unseen *= arms.scores["ceiling"] / gap
@@ -168,6 +159,10 @@ def share_finding(
         unit=unit,
         method=method,
     )
+
+
+def _without_share(measure: str, why: str, n: int, unit: str, detail: Mapping[str, Any]) -> Finding:
+    return unmeasured(measure, why, n, unit=unit, better="higher", source=SOURCE, detail=detail)
 
 
 def ratio(sums: Doubles) -> Doubles:

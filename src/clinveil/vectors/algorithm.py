@@ -1,8 +1,8 @@
 """Base class of algorithms that train word vectors: its fields are settings, its method `train`
 returns `Vectors`.
 
-An algorithm is one file in `vectors/algorithms`, or a class that another package registers. A
-complete example:
+An algorithm is one file in `vectors/algorithms`, or a class that another package registers.
+A complete example:
 
     from typing import ClassVar
 
@@ -21,9 +21,8 @@ complete example:
 
         def train(self, notes):
             words = notes.counts.words
-            matrix = np.random.default_rng(notes.seed).normal(size=(len(words),
-            self.dim)).astype(np.float32) return Vectors(words, matrix, notes.counts.counts,
-            notes.counts.patients, notes.counts.n_patients)
+            rng = np.random.default_rng(notes.seed)
+            return notes.table(rng.normal(size=(len(words), self.dim)).astype(np.float32), {})
 
 Other packages register their class with the entry point group `clinveil.vector_algorithms`.
 """

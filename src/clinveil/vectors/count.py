@@ -104,7 +104,7 @@ class Numbering(dict[str, int]):
 
 
 @dataclass(frozen=True)
-class Counted:
+class BatchCounts:
     """Counts of one batch, with words and patients numbered within the batch.
 
     Attributes:
@@ -119,7 +119,7 @@ class Counted:
     n_notes: int
 
 
-def counted(split: Splitter, batch: pa.RecordBatch) -> Counted:
+def counted(split: Splitter, batch: pa.RecordBatch) -> BatchCounts:
     """Count one batch."""
     numbering = Numbering()
     owners = Numbering()
@@ -136,7 +136,7 @@ def counted(split: Splitter, batch: pa.RecordBatch) -> Counted:
     flat = np.array(tokens, dtype=np.int64)
     patient = np.repeat(np.array(patients, dtype=np.int64), np.array(lengths, dtype=np.int64))
     occurrences = np.bincount(flat, minlength=len(numbering)).astype(np.int64)
-    return Counted(
+    return BatchCounts(
         list(numbering), occurrences, list(owners), _distinct(flat << 32 | patient), len(lengths)
     )
 
@@ -157,7 +157,7 @@ class _Sum:
     def __exit__(self, *error: object) -> None:
         self._pairs.close()
 
-    def add(self, part: Counted) -> None:
+    def add(self, part: BatchCounts) -> None:
         """Add a batch."""
         words = self._words.of(part.words)
         owners = self._owners.of(part.owners)

@@ -74,7 +74,12 @@ def load_neighbours(path: Path) -> Neighbours:
     file = path / "meta.json"
     try:
         meta = json.loads(file.read_text(encoding="utf-8"))
-        return Neighbours(**columns, meta=dict(meta["meta"]))
+        return Neighbours(
+            ids=columns["ids"],
+            similarities=columns["similarities"],
+            eligible=columns["eligible"],
+            meta=dict(meta["meta"]),
+        )
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             "cannot be read as the description of a neighbour table", where=file.name

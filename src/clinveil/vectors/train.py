@@ -119,13 +119,15 @@ def algorithm_of(settings: VectorSettings) -> Algorithm:
     `variant`.
     """
     kind = algorithms.get(settings.algorithm)
-    given = {**dict(settings), **dict(settings.own)}
-    own = {name: given[name] for name in kind.model_fields if given.get(name) is not None}
+    values = {**dict(settings), **dict(settings.own)}
+    chosen = {name: values[name] for name in kind.model_fields if values.get(name) is not None}
     prefix = f"{settings.algorithm}_"
-    return kind(
-        **own,
-        **{name.removeprefix(prefix): given[name] for name in given if name.startswith(prefix)},
-    )
+    chosen |= {
+        name.removeprefix(prefix): value
+        for name, value in values.items()
+        if name.startswith(prefix)
+    }
+    return kind.model_validate(chosen)
 
 
 @dataclass(frozen=True)

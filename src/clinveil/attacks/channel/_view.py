@@ -23,7 +23,7 @@ from numpy.random import Generator
 from clinveil.attacks.adversary import AdversaryView, NoteRows
 from clinveil.attacks.attack import Context, source_id
 from clinveil.attacks.channel.inversion import channel_and_counts
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
@@ -148,7 +148,7 @@ def obfuscated(notes: Sequence[NotePair], channel: Channel, key: Key) -> list[No
     if not notes:
         return []
     texts = [(str(i), str(note.patient), note.entered) for i, note in enumerate(notes)]
-    obfuscate = Obfuscator(channel, key)
+    obfuscate = WordObfuscator(channel, key)
     released = [
         text
         for batch in memory_corpus(texts).batches()

@@ -101,7 +101,9 @@ class AdversarySuite(Attack):
         findings: list[Finding] = []
         in_order = sorted(adversaries, key=lambda pair: (pair[1].order, pair[0]))
         for name, reader in [
-            (name, kind(**setting)) for name, kind in in_order for setting in kind.in_release
+            (name, kind.model_validate(setting))
+            for name, kind in in_order
+            for setting in kind.in_release
         ]:
             if all(reader.is_applicable(view) for view in views):
                 sample = (

@@ -36,7 +36,7 @@ def deidentify(
         say(f"KEPT unchanged: {', '.join(f'{count} {label}' for label, count in kept.items())}")
     say("SECRET: identifiers that the detectors missed remain in these notes")
     limit = how.identifiers.max_residues
-    if counts.residues.found > (most := counts.residues.allowed(limit)):
+    if counts.residues.notes_with_residues > (most := counts.residues.allowed(limit)):
         opened = f"open them with: clinveil review {out.name}"
         say(f"LIMIT: at most {most} notes may have residues (max_residues {limit:g}); {opened}")
         raise typer.Exit(4)

@@ -17,6 +17,7 @@ from clinveil.releases.pipeline import release
 from clinveil.releases.settings import ReleaseSettings
 
 PATIENTS = 300
+PATIENTS_OF_NOTES = 500  # with --notes-only
 FOLDER = Path("clinveil-demo")
 
 
@@ -46,21 +47,8 @@ def demo(
     report.
     """
     how = run.settings
-    patients = run.settings.patients or (500 if notes_only else PATIENTS)
     if notes_only:
-        run.say(f"seed {how.seed}, {patients} invented patients")
-        with run.say.count("patients", patients) as show:
-            made = write_demo(
-                out or FOLDER,
-                patients,
-                how.seed,
-                workers=how.workers,
-                progress=show,
-                force=how.force,
-            )
-        run.say(f"{made.notes} notes of {made.patients} patients, {made.spans} PHI spans")
-        for file in made.files:
-            typer.echo(str(file))
+        _write_notes(run, out or FOLDER)
         return
     others = (FOLDER.with_name(f"{FOLDER.name}-{number}") for number in count(2))
     unused = next(path for path in chain([FOLDER], others) if not path.exists())
@@ -68,7 +56,7 @@ def demo(
     notes = folder / "notes"
     if not (notes / "codes.csv").is_file():  # otherwise resume an interrupted demo
         refuse_existing(folder, force=False)
-        write_demo(notes, patients=patients, seed=how.seed, workers=how.workers)
+        write_demo(notes, patients=how.patients or PATIENTS, seed=how.seed, workers=how.workers)
     identifiers = PhiSettings(patients=notes / "patients.parquet")
     label = ("diagnosis_group",)
     settings = ReleaseSettings(
@@ -82,3 +70,17 @@ def demo(
         typer.echo(line)
     if outcome.refused:
         raise typer.Exit(4)
+
+
+def _write_notes(run: Run[DemoSettings], folder: Path) -> None:
+    """Write the notes, and print their files."""
+    how = run.settings
+    patients = how.patients or PATIENTS_OF_NOTES
+    run.say(f"seed {how.seed}, {patients} invented patients")
+    with run.say.count("patients", patients) as show:
+        made = write_demo(
+            folder, patients, how.seed, workers=how.workers, progress=show, force=how.force
+        )
+    run.say(f"{made.notes} notes of {made.patients} patients, {made.spans} PHI spans")
+    for file in made.files:
+        typer.echo(str(file))

@@ -23,7 +23,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import Maker, private_folder
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, MemoryCorpus
 from clinveil.corpus.demo.language import language
-from clinveil.corpus.demo.notes import Note, many_notes
+from clinveil.corpus.demo.notes import DemoNote, many_notes
 from clinveil.corpus.people import PATIENTS_SCHEMA, Patient, patients_batch, write_codes
 from clinveil.scale import processes
 
@@ -83,14 +83,14 @@ def demo_chunks(
 
 def _chunk(seed: int, spans: bool, bounds: tuple[int, int]) -> Chunk:
     people: list[Patient] = []
-    notes: list[Note] = []
+    notes: list[DemoNote] = []
     for patient, written in many_notes(seed, *bounds):
         people.append(patient)
         notes += written
     return Chunk(_batch(notes), people, "".join(_lines(notes)) if spans else "")
 
 
-def _batch(notes: list[Note]) -> pa.RecordBatch:
+def _batch(notes: list[DemoNote]) -> pa.RecordBatch:
     identities, patients, types, codes, groups, texts, _ = zip(*notes, strict=True)
     columns = (identities, patients, texts, types, codes, groups)
     arrays = [
@@ -100,7 +100,7 @@ def _batch(notes: list[Note]) -> pa.RecordBatch:
     return pa.record_batch(arrays, schema=NOTES_SCHEMA)
 
 
-def _lines(notes: list[Note]) -> Iterator[str]:
+def _lines(notes: list[DemoNote]) -> Iterator[str]:
     for note in notes:
         for start, end, label in note.marks:
             entry = {

@@ -22,7 +22,7 @@ from clinveil.corpus.demo.grammar import (
     pick,
 )
 from clinveil.corpus.demo.language import language, misspellings
-from clinveil.corpus.demo.persons import YEAR, Course, Person, clinicians, make_person, uniforms
+from clinveil.corpus.demo.persons import YEAR, Course, DemoPerson, clinicians, make_person, uniforms
 from clinveil.corpus.people import Patient
 
 OLD_AGE = 90  # from here on an age is PHI
@@ -62,7 +62,7 @@ class Mark(NamedTuple):
     label: str
 
 
-class Note(NamedTuple):
+class DemoNote(NamedTuple):
     """One note of the demo corpus.
 
     Attributes:
@@ -79,7 +79,7 @@ class Note(NamedTuple):
     marks: list[Mark]
 
 
-def patient_notes(seed: int, index: int) -> tuple[Patient, list[Note]]:
+def patient_notes(seed: int, index: int) -> tuple[Patient, list[DemoNote]]:
     """Return the patient of an index with all notes; depends only on (seed, index)."""
     draw = uniforms(seed, 1, index)
     person = make_person(seed, index, draw)
@@ -88,7 +88,7 @@ def patient_notes(seed: int, index: int) -> tuple[Patient, list[Note]]:
     ]
 
 
-def _note(seed: int, person: Person, number: int, draw: Draw) -> Note:
+def _note(seed: int, person: DemoPerson, number: int, draw: Draw) -> DemoNote:
     course = person.courses[0]
     if number and draw() > MAIN:
         course = pick(person.courses, draw)
@@ -105,7 +105,7 @@ def _note(seed: int, person: Person, number: int, draw: Draw) -> Note:
     spans = [Mark(offsets[piece], offsets[piece + 1], label) for piece, label in marks]
     identity = person.patient.patient_id
     diagnosis = course.diagnosis
-    return Note(
+    return DemoNote(
         f"{identity}-{number + 1:02d}",
         identity,
         note_type,
@@ -116,7 +116,9 @@ def _note(seed: int, person: Person, number: int, draw: Draw) -> Note:
     )
 
 
-def _vocabulary(seed: int, person: Person, course: Course, number: int, draw: Draw) -> Vocabulary:
+def _vocabulary(
+    seed: int, person: DemoPerson, course: Course, number: int, draw: Draw
+) -> Vocabulary:
     """Return the vocabulary of one note: templates, diagnosis, patient, date."""
     words = language().base(course.diagnosis, course.consultant.habit)
     words.update(person.fields)
@@ -138,7 +140,7 @@ def _vocabulary(seed: int, person: Person, course: Course, number: int, draw: Dr
     return words
 
 
-def _day(person: Person, number: int, draw: Draw) -> Vocabulary:
+def _day(person: DemoPerson, number: int, draw: Draw) -> Vocabulary:
     """Return age and dates at the visit of this number."""
     visits = person.visits
     calendar = Calendar(person.born, person.visits[number], draw)
@@ -160,7 +162,7 @@ def _day(person: Person, number: int, draw: Draw) -> Vocabulary:
     }
 
 
-def _others(person: Person, course: Course, draw: Draw) -> Vocabulary:
+def _others(person: DemoPerson, course: Course, draw: Draw) -> Vocabulary:
     """Return the other diagnoses and their drugs, as two decks in the same order."""
     others = [c for c in person.courses if c is not course][:MAX_OTHERS]
     turn = int(draw() * len(others))
@@ -194,7 +196,7 @@ def _add_misspellings(
             pieces[index] = slip(pieces[index], draw)
 
 
-def many_notes(seed: int, start: int, stop: int) -> Iterator[tuple[Patient, list[Note]]]:
+def many_notes(seed: int, start: int, stop: int) -> Iterator[tuple[Patient, list[DemoNote]]]:
     """Yield the patients of the indices [start, stop) with their notes."""
     return (patient_notes(seed, index) for index in range(start, stop))
 

@@ -153,7 +153,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Person:
+class DemoPerson:
     """A synthetic patient, with all facts that the notes mention.
 
     Attributes:
@@ -173,7 +173,7 @@ class Person:
     fields: Vocabulary = field(repr=False)
 
 
-def make_person(seed: int, index: int, draw: Draw) -> Person:
+def make_person(seed: int, index: int, draw: Draw) -> DemoPerson:
     """Return the patient of this index; all except the clinicians is drawn from `draw`, the stream
     of (seed, index).
     """
@@ -198,7 +198,7 @@ def make_person(seed: int, index: int, draw: Draw) -> Person:
         birth_date=date.fromordinal(born),
     )
     courses = tuple(_course(d, sex, pick(doctors[d.clinic], draw), draw) for d in diagnoses)
-    return Person(
+    return DemoPerson(
         patient, sex, bool(name.middle), born, visits, courses, pick(doctors[FAMILY], draw), fields
     )
 

@@ -23,7 +23,7 @@ import pyarrow.csv as pa_csv
 
 from clinveil.core.errors import InputError
 from clinveil.core.locations import Location
-from clinveil.corpus.file_format import PACKED, FileFormat, Reading, formats
+from clinveil.corpus.file_format import PACKED, FileFormat, ReadOptions, formats
 from clinveil.corpus.streams import (
     CHUNK_BYTES,
     ROW_BYTES,
@@ -319,7 +319,7 @@ def _delimiter(suffix: str) -> str:
     return "\t" if ".tsv" in suffix else ","
 
 
-def _source(path: Location, how: Reading) -> DelimitedSource:
+def _source(path: Location, how: ReadOptions) -> DelimitedSource:
     return DelimitedSource(path, how.delimiter, how.encoding, how.row_bytes)
 
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.core.locations import Location
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, NOTE_ID, TEXT
-from clinveil.corpus.file_format import FileFormat, Reading, formats
+from clinveil.corpus.file_format import FileFormat, ReadOptions, formats
 from clinveil.corpus.streams import ByteReader, decoded, too_long
 
 _TIME = 315_532_800  # 1980-01-01, the earliest time that every archive format supports
@@ -74,7 +74,7 @@ class FolderSource:
     """
 
     path: Path
-    how: Reading
+    how: ReadOptions
     names: tuple[str, ...] = field(init=False, default=(NOTE_ID, TEXT))
     optional_keys: frozenset[str] = field(init=False, default=frozenset())
 
@@ -260,7 +260,7 @@ def document(text: str, where: str = "") -> bytes:
     return f"{head}<TEXT><![CDATA[{safe}]]></TEXT>\n<TAGS>\n</TAGS>\n</{_ROOT}>\n".encode()
 
 
-def _source(path: Location, how: Reading) -> FolderSource:
+def _source(path: Location, how: ReadOptions) -> FolderSource:
     if not isinstance(path, Path):
         hint = "copy the folder to this machine"
         raise InputError("this format is not read from a store", where=path.name, hint=hint)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.core.locations import Location
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, JSON_MARK
-from clinveil.corpus.file_format import PACKED, FileFormat, Reading, formats
+from clinveil.corpus.file_format import PACKED, FileFormat, ReadOptions, formats
 from clinveil.corpus.streams import ROW_BYTES, byte_lines, create_bytes, wrong_encoding
 
 _SAMPLE = 1000
@@ -264,7 +264,7 @@ def _spell(value: Any) -> str:
     return str(value)
 
 
-def _source(path: Location, how: Reading) -> JsonlSource:
+def _source(path: Location, how: ReadOptions) -> JsonlSource:
     return JsonlSource(path, how.encoding, how.row_bytes)
 
 

@@ -429,12 +429,18 @@ def load_ngram(folder: Path, vocabulary: Vocabulary, meta: Mapping[str, Any]) ->
     try:
         if _hash(folder / FILE) != meta.get("tables_sha256"):
             raise InputError(f"{FILE} is damaged: its hash differs", where=folder.name)
-        parts: dict[str, dict[str, Any]] = {}
         with np.load(folder / FILE, allow_pickle=False) as arrays:
-            for name in set(arrays.files) - {*ARRAYS}:
-                table, _, part = name.partition("/")
-                parts.setdefault(table, {})[part] = arrays[name]
-            tables = {name: _Table(**columns) for name, columns in parts.items()}
+            names = {name.partition("/")[0] for name in set(arrays.files) - {*ARRAYS}}
+            tables = {
+                name: _Table(
+                    contexts=arrays[f"{name}/contexts"],
+                    starts=arrays[f"{name}/starts"],
+                    rest=arrays[f"{name}/rest"],
+                    tokens=arrays[f"{name}/tokens"],
+                    shares=arrays[f"{name}/shares"],
+                )
+                for name in names
+            }
             return Ngram(vocabulary, tables, int(meta["order"]), *(arrays[name] for name in ARRAYS))
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError("has no readable n-grams", where=folder.name) from None

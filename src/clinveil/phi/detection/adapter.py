@@ -76,7 +76,7 @@ class Prediction(NamedTuple):
     score: float
 
 
-class Model(Protocol):
+class ExternalModel(Protocol):
     """A loaded model of an external library."""
 
     @property
@@ -102,7 +102,7 @@ class Adapter:
         needs_path: whether a folder is required.
     """
 
-    load: Callable[[Path | None], Model]
+    load: Callable[[Path | None], ExternalModel]
     needs_path: bool = True
 
 

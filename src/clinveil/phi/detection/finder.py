@@ -228,7 +228,7 @@ class Finder:
         """
         spans = [span for detector in self.detectors for span in detector.find(view)]
         if self.find_words is not None:
-            spans += self.find_words.found(view)
+            spans += self.find_words.spans(view)
         found = resolve(view.text, self._without_kept(view, spans), self.kept)
         more = [] if self.second_opinion is None else list(self.second_opinion.find(view, found))
         return (

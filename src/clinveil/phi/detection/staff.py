@@ -68,7 +68,7 @@ class StaffNames:
     def __repr__(self) -> str:
         return f"StaffNames({len(self._pairs)} full names, {len(self._families)} family names)"
 
-    def found(self, note: NoteView, detector: str) -> Iterator[Span]:
+    def spans(self, note: NoteView, detector: str) -> Iterator[Span]:
         """Yield the names in a note."""
         words = note.words
         text = note.plain

@@ -25,7 +25,7 @@ _JOINED = frozenset("-'@_")
 _Phrase = tuple[tuple[str, ...], str]
 
 
-class Place(NamedTuple):
+class PhraseMatch(NamedTuple):
     """A phrase in the plain copy of a note."""
 
     start: int
@@ -91,7 +91,7 @@ class WordList:
         """Labels of the phrases."""
         return frozenset(label for _, label in self.phrases)
 
-    def places(self, note: NoteView) -> Iterator[Place]:
+    def matches(self, note: NoteView) -> Iterator[PhraseMatch]:
         """Yield the phrases in a note."""
         text = note.aligned.text
         tokens = [(match[0].casefold(), *match.span()) for match in _TOKEN.finditer(text)]
@@ -99,47 +99,48 @@ class WordList:
             for words, label in self._first.get(word, ()):
                 inside = tokens[index : index + len(words)]
                 if tuple(token for token, _, _ in inside) == words and _close(inside):
-                    yield Place(start, inside[-1][2], label, words)
+                    yield PhraseMatch(start, inside[-1][2], label, words)
 
-    def found(self, note: NoteView) -> Iterator[Span]:
+    def spans(self, note: NoteView) -> Iterator[Span]:
         """Yield the phrases as spans."""
-        for start, end, label, _ in self.places(note):
+        for start, end, label, _ in self.matches(note):
             yield note.span(start, end, label, "find-words", 1.0, "word list of the policy")
 
-    def kept(self, note: NoteView, own: Iterable[str] = ()) -> list[tuple[int, int]]:
+    def kept(self, note: NoteView, patient_words: Iterable[str] = ()) -> list[tuple[int, int]]:
         """Return the ranges of the note that are never replaced, sorted.
 
-        Left out are phrases with a word of `own` (the patient's row in the list), phrases joined to
-        other letters or digits (`Smith-May`, `may@x.org`), and digits that are part of a number.
+        Left out are phrases with a word of `patient_words` (the patient's row in the list), phrases
+        joined to other letters or digits (`Smith-May`, `may@x.org`), and digits that are part of a
+        number.
         """
-        row = frozenset(own)
+        row = frozenset(patient_words)
         text = note.aligned.text
         free = (
-            place
-            for place in self.places(note)
-            if not row.intersection(place.words) and _stands_alone(text, place)
+            match
+            for match in self.matches(note)
+            if not row.intersection(match.words) and _stands_alone(text, match)
         )
-        return _merged(note.aligned.source_offsets(place.start, place.end) for place in free)
+        return _merged(note.aligned.source_offsets(match.start, match.end) for match in free)
 
 
 def _close(tokens: list[tuple[str, int, int]]) -> bool:
     return all(later[1] - before[2] <= _GAP for before, later in pairwise(tokens))
 
 
-def _stands_alone(text: str, place: Place) -> bool:
-    number = all(word.isdigit() for word in place.words)
+def _stands_alone(text: str, match: PhraseMatch) -> bool:
+    number = all(word.isdigit() for word in match.words)
     part_of_number = number and (
-        _digit_near(text, place.start - 2) or _digit_near(text, place.end + 1)
+        _digit_near(text, match.start - 2) or _digit_near(text, match.end + 1)
     )
-    return not part_of_number and not _joined(text, place)
+    return not part_of_number and not _joined(text, match)
 
 
-def _joined(text: str, place: Place) -> bool:
+def _joined(text: str, match: PhraseMatch) -> bool:
     """Whether a letter or digit follows a hyphen, an apostrophe, an at sign or an underscore next
     to a phrase.
     """
-    left = text[max(0, place.start - 2) : place.start]
-    right = text[place.end : place.end + 2]
+    left = text[max(0, match.start - 2) : match.start]
+    right = text[match.end : match.end + 2]
     return (len(left) == 2 and left[1] in _JOINED and left[0].isalnum()) or (
         len(right) == 2 and right[0] in _JOINED and right[1].isalnum() and right != "'s"
     )

@@ -27,7 +27,7 @@ from clinveil.phi.treatment.policy import Policy, Treatment
 if TYPE_CHECKING:
     from clinveil.core.spans import Span
     from clinveil.corpus.people import Patient
-    from clinveil.phi.treatment.policy import Treated
+    from clinveil.phi.treatment.policy import TreatedSpan
 
 Offsets = tuple[int, int]
 # Of 1,796 MTSamples notes, one has a shape that is not an identifier; 4 have a residue (28 November
@@ -84,24 +84,24 @@ class ResidueTally:
     """Counts of residues.
 
     Attributes:
-        notes: number of treated notes. found: number of those with a residue. labels: number of
-            residues by label.
+        notes: number of treated notes. notes_with_residues: number of those with a residue.
+        labels: number of residues by label.
     """
 
     notes: int = 0
-    found: int = 0
+    notes_with_residues: int = 0
     labels: Counter[str] = field(default_factory=Counter)
 
     def add(self, left: Sequence[Residue]) -> None:
         """Add a note with its residues."""
         self.notes += 1
-        self.found += bool(left)
+        self.notes_with_residues += bool(left)
         self.labels.update(residue.label for residue in left)
 
     def add_counts(self, other: ResidueTally) -> None:
         """Add the counts of other notes."""
         self.notes += other.notes
-        self.found += other.found
+        self.notes_with_residues += other.notes_with_residues
         self.labels += other.labels
 
     def allowed(self, limit: float) -> int:
@@ -113,25 +113,25 @@ class ResidueTally:
     def as_dict(self) -> dict[str, Any]:
         """Return the counts for a record, ready for JSON."""
         return {
-            "notes_with_residues": self.found,
+            "notes_with_residues": self.notes_with_residues,
             "residues_by_label": dict(self.labels.most_common()),
         }
 
     def line(self) -> str:
         """Return the counts as a line of text."""
-        if not self.found:
+        if not self.notes_with_residues:
             return "residues: none (no unchanged text has the shape of a date, number or address)"
         labels = ", ".join(f"{count} {label}" for label, count in self.labels.most_common())
         return (
-            f"residues: {self.found} of {self.notes} notes have unchanged text like an identifier"
-            f" ({labels})"
+            f"residues: {self.notes_with_residues} of {self.notes} notes have unchanged text like"
+            f" an identifier ({labels})"
         )
 
 
 def residues(
     text: str,
     spans: Sequence[Span],
-    treated: Sequence[Treated],
+    treated: Sequence[TreatedSpan],
     policy: Policy,
     *,
     patient: Patient | None = None,
@@ -160,7 +160,7 @@ def residues(
     return _disjoint(Residue(*shape) for shape in shapes if shape[2] not in kept)
 
 
-def _unchanged(text: str, spans: Sequence[Span], treated: Sequence[Treated]) -> str:
+def _unchanged(text: str, spans: Sequence[Span], treated: Sequence[TreatedSpan]) -> str:
     """Return the text with each treated span replaced by NUL, so that offsets stay."""
     pieces = list[str]()
     position = 0

@@ -119,7 +119,7 @@ def digit_shapes(text: str, *, years: bool) -> Iterator[Shape]:
             yield from ((*match.span(), "DATE") for match in _SHORT_YEAR.finditer(text))
 
 
-class _Group(NamedTuple):
+class _DigitGroup(NamedTuple):
     """Digits of a run, and the separator before them."""
 
     start: int
@@ -128,14 +128,16 @@ class _Group(NamedTuple):
     separator: str
 
 
-def _groups(text: str, start: int, end: int) -> list[_Group]:
-    groups = list[_Group]()
+def _groups(text: str, start: int, end: int) -> list[_DigitGroup]:
+    groups = list[_DigitGroup]()
     position = start
     entity = "&" in text[start:end]
     for match in (_NO_ENTITY if entity else _GROUP).finditer(text, start, end):
         if match[0][0] == "&":
             continue
-        groups.append(_Group(*match.span(), match[0], unescape(text[position : match.start()])))
+        groups.append(
+            _DigitGroup(*match.span(), match[0], unescape(text[position : match.start()]))
+        )
         position = match.end()
     return groups
 
@@ -166,7 +168,7 @@ def _of_run(text: str, match: re.Match[str], *, years: bool) -> Iterator[Shape]:
     yield from _number(text, groups[first:])
 
 
-def _date_size(groups: Sequence[_Group], *, years: bool) -> int:
+def _date_size(groups: Sequence[_DigitGroup], *, years: bool) -> int:
     """Return how many of the next groups are one date; 0 if none."""
     if len(groups) < 2:
         return 0
@@ -205,7 +207,7 @@ def _is_year(number: int) -> bool:
 
 
 def _is_two_part_date(
-    groups: Sequence[_Group], numbers: Sequence[int], lengths: Sequence[int], *, years: bool
+    groups: Sequence[_DigitGroup], numbers: Sequence[int], lengths: Sequence[int], *, years: bool
 ) -> bool:
     mark = groups[1].separator
     if mark not in ("/", "-"):
@@ -225,7 +227,7 @@ def _is_two_part_date(
 
 
 def _is_month_and_number(
-    groups: Sequence[_Group], numbers: Sequence[int], lengths: Sequence[int]
+    groups: Sequence[_DigitGroup], numbers: Sequence[int], lengths: Sequence[int]
 ) -> bool:
     """Whether `9/03` or `3/13` is a month with a day or a year: a zero in front, or a day that no
     score has.
@@ -239,7 +241,7 @@ def _is_month_and_number(
     return numbers[0] <= 12 < numbers[1] <= 31 and numbers[1] not in _SCORES
 
 
-def _number(text: str, groups: Sequence[_Group]) -> Iterator[Shape]:
+def _number(text: str, groups: Sequence[_DigitGroup]) -> Iterator[Shape]:
     """Yield a number of six digits or more that is not a clinical shape."""
     lengths = tuple(len(group.digits) for group in groups)
     if sum(lengths) < 6:
@@ -264,7 +266,9 @@ def _number(text: str, groups: Sequence[_Group]) -> Iterator[Shape]:
     yield (start, end, "PHONE" if phone else "ID")
 
 
-def _is_clinical(text: str, start: int, end: int, written: str, groups: Sequence[_Group]) -> bool:
+def _is_clinical(
+    text: str, start: int, end: int, written: str, groups: Sequence[_DigitGroup]
+) -> bool:
     if _CUT_BEFORE.search(text, max(0, start - 2), start) or _CUT_AFTER.match(text, end):
         return False
     if _CLINICAL.fullmatch(written) or _is_range(written):
@@ -300,7 +304,7 @@ def _is_range(written: str) -> bool:
     return len(low) == len(high) or int(low) % 10 == int(high) % 10 == 0
 
 
-def _is_loinc(groups: Sequence[_Group]) -> bool:
+def _is_loinc(groups: Sequence[_DigitGroup]) -> bool:
     """Whether the last digit is the check digit of a LOINC code (Luhn)."""
     total = 0
     for place, digit in enumerate(reversed(groups[0].digits)):
@@ -309,7 +313,7 @@ def _is_loinc(groups: Sequence[_Group]) -> bool:
     return (10 - total % 10) % 10 == int(groups[1].digits)
 
 
-def _is_internet(groups: Sequence[_Group]) -> bool:
+def _is_internet(groups: Sequence[_DigitGroup]) -> bool:
     dotted = len(groups) == 4 and all(group.separator == "." for group in groups[1:])
     bytes_ = dotted and all(len(group.digits) <= 3 and int(group.digits) <= 255 for group in groups)
     return bytes_ and any(len(group.digits) > 1 for group in groups)  # not a heading: 2.1.1.3

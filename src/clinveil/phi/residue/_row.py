@@ -21,7 +21,7 @@ _SHORTEST_NUMBER = 4
 _TITLE = re.compile(r"(?:\b(?:mr|mrs|ms|miss|mx|dr)\.?[ \t]+)\Z", re.IGNORECASE)
 
 
-class _Row(NamedTuple):
+class _RowForms(NamedTuple):
     """Words and numbers of a patient's row: form -> label. Ordinary words need a neighbour of the
     row.
     """
@@ -31,7 +31,7 @@ class _Row(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 9)
-def _row(patient: Patient) -> _Row:
+def _row(patient: Patient) -> _RowForms:
     words = dict[str, str]()
     numbers = dict[str, str]()
     fields = [
@@ -55,7 +55,7 @@ def _row(patient: Patient) -> _Row:
                 and len(whole := "".join(_DIGITS.findall(value))) >= _SHORTEST_NUMBER
             ):
                 numbers[whole] = label
-    return _Row(words, numbers)
+    return _RowForms(words, numbers)
 
 
 def row_words(text: str, patient: Patient) -> Iterator[Shape]:

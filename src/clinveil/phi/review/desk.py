@@ -46,7 +46,7 @@ from clinveil.phi.review.decisions import (
     text_hash,
 )
 from clinveil.phi.settings import DeidentifySettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.records import RECORD, RESIDUES, SPANS
 
 FOLDER = "review"
@@ -112,11 +112,11 @@ class PastRun:
             return Key.from_seed(self.settings.seed)
         return Key.load(self.vault / KEY)
 
-    def deidentifier(self) -> Deidentifier:
+    def deidentifier(self) -> NoteDeidentifier:
         """Return a deidentifier with the settings of the run."""
         settings = self.settings.identifiers
         patients = read_patients(settings.patients) if settings.patients else None
-        return Deidentifier.of(settings, self.key, patients=patients)
+        return NoteDeidentifier.of(settings, self.key, patients=patients)
 
     def entries(self) -> Iterator[ReviewEntry]:
         """Yield all notes with their spans, in order, or those with residues if the run stored no
@@ -159,7 +159,7 @@ class Reviewable(Protocol):
         """Key from which that of the text hashes is derived."""
         ...
 
-    def deidentifier(self) -> Deidentifier | None:
+    def deidentifier(self) -> NoteDeidentifier | None:
         """Return what treats the notes; None if reviewers must not see detections."""
         ...
 
@@ -304,7 +304,7 @@ class Desk:
     def __init__(
         self,
         entries: Sequence[ReviewEntry],
-        treat: Deidentifier | None,
+        treat: NoteDeidentifier | None,
         log: DecisionLog,
         *,
         key: str,

@@ -95,7 +95,7 @@ _CUES = {
 _CUE_OF = {word: kind for kind, words in _CUES.items() for word in words.split()}
 
 
-class Parts(NamedTuple):
+class TokenProperties(NamedTuple):
     """The properties of a token.
 
     Attributes:
@@ -137,11 +137,11 @@ class Features:
         """
         return self._known(token).kind
 
-    def parts(self, token: str) -> Parts:
+    def parts(self, token: str) -> TokenProperties:
         """Return the properties of a token, without offset."""
         if token == EDGE or not token[0].isalpha():
             kind = kept_form(token) or "edge"
-            return Parts(kind, ("bias", f"={kept_form(token)}", f"k{kind}"))
+            return TokenProperties(kind, ("bias", f"={kept_form(token)}", f"k{kind}"))
         possessive = token[-2:] in ("'s", "'S") and len(token) > 2
         word = token[:-2] if possessive else token
         low = word.lower()
@@ -157,7 +157,7 @@ class Features:
         before, after = _shared(
             kind, shape, classes, listed, min(len(word), 9), possessive, "-" in word
         )
-        return Parts(kind, before, tuple(form), after)
+        return TokenProperties(kind, before, tuple(form), after)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -170,7 +170,7 @@ def _shared(
     possessive: bool,
     hyphenated: bool,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the properties `before` and `after` of `Parts`."""
+    """Return the properties `before` and `after` of `TokenProperties`."""
     before = ("bias", f"k{kind}", f"~{shape}", f"l{classes}", f"v{shape}{listed}", f"#{length}")
     signs = [
         f"+{name}{listed}" for name, present in (("s", possessive), ("-", hyphenated)) if present

@@ -113,7 +113,7 @@ def _sum_rows(weights: Floats, properties: Ints, sizes: Ints, into: Floats) -> N
         place += sizes[token]
 
 
-class Rows:
+class TokenTable:
     """Table of tokens. The weights of a token at each offset are summed when it first occurs.
 
     Attributes:
@@ -235,7 +235,7 @@ class Tagger:
 
     def __init__(self, model: TaggerModel) -> None:
         self.model = model
-        self.rows = Rows(model)
+        self.rows = TokenTable(model)
         self._moves = np.exp(model.moves)
         self._labels = [label.partition("-")[2] for label in model.labels]
         self.labels = frozenset(self._labels[1:])

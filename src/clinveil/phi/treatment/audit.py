@@ -25,7 +25,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import clear_leftovers
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span
-from clinveil.phi.treatment.policy import Treated
+from clinveil.phi.treatment.policy import TreatedSpan
 
 NAME = re.compile(r"audit-(\d{4,})\.jsonl")
 _START = "0" * 64
@@ -39,7 +39,7 @@ def reference(key: Key, note_id: str) -> str:
 
 
 def note_line(
-    key: Key, note_id: str, text: str, spans: Sequence[Span], treated: Sequence[Treated]
+    key: Key, note_id: str, text: str, spans: Sequence[Span], treated: Sequence[TreatedSpan]
 ) -> str:
     """Return the line of one note for `Chain.add`; `spans` in code points of the source text."""
     treatments = []

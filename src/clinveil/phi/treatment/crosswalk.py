@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     from clinveil.corpus.corpus import Note
-    from clinveil.phi.treatment.policy import Treated
+    from clinveil.phi.treatment.policy import TreatedSpan
 
 SCHEMA = "clinveil.crosswalk/1"
 _NONCE = 12
@@ -43,7 +43,7 @@ class Replacement(NamedTuple):
     replacement: str
 
 
-class Row(NamedTuple):
+class CrosswalkRow(NamedTuple):
     """The replacements in one note.
 
     Attributes:
@@ -81,8 +81,8 @@ def digest(text: str) -> str:
 
 
 def row(
-    note: Note, out: str, spans: Sequence[Span], treated: Sequence[Treated], shift: int | None
-) -> Row:
+    note: Note, out: str, spans: Sequence[Span], treated: Sequence[TreatedSpan], shift: int | None
+) -> CrosswalkRow:
     """Return the row of a note with treated text `out`; `spans` in code points of the source
     text.
     """
@@ -92,10 +92,10 @@ def row(
         original = note.text[span.start : span.end]
         replacements.append(Replacement(span.start + moved, span.label, original, item.text))
         moved += len(item.text) - (span.end - span.start)
-    return Row(note.note_id, note.patient_id, digest(out), shift, tuple(replacements))
+    return CrosswalkRow(note.note_id, note.patient_id, digest(out), shift, tuple(replacements))
 
 
-class Writer:
+class CrosswalkWriter:
     """Writes a crosswalk, chunk by chunk; the file can be read only after `close`."""
 
     def __init__(self, file: BinaryIO, key: Key, run: str) -> None:
@@ -106,7 +106,7 @@ class Writer:
         self._cipher = _cipher(key, run)
         file.write(self._head)
 
-    def write(self, rows: Sequence[Row], *, last: bool = False) -> None:
+    def write(self, rows: Sequence[CrosswalkRow], *, last: bool = False) -> None:
         """Write one chunk."""
         plain = zlib.compress(
             json.dumps(rows, ensure_ascii=False).encode("utf-8", "surrogatepass"), 1
@@ -138,7 +138,7 @@ def _associated_data(head: bytes, chunk: int, *, last: bool) -> bytes:
     return head + chunk.to_bytes(8, "big") + bytes([last])
 
 
-def read_crosswalk(path: Path, key: Key) -> Iterator[Row]:
+def read_crosswalk(path: Path, key: Key) -> Iterator[CrosswalkRow]:
     """Yield the rows of a crosswalk.
 
     Raises InputError: not a crosswalk, written under another key, damaged or truncated.
@@ -160,7 +160,7 @@ def read_crosswalk(path: Path, key: Key) -> Iterator[Row]:
             for note_id, patient_id, text, shift, items, *new_ids in json.loads(
                 plain.decode("utf-8", "surrogatepass")
             ):
-                yield Row(
+                yield CrosswalkRow(
                     note_id,
                     patient_id,
                     text,

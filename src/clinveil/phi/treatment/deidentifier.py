@@ -1,4 +1,4 @@
-"""`Deidentifier`: treat the detected identifiers of notes, fail closed.
+"""`NoteDeidentifier`: treat the detected identifiers of notes, fail closed.
 
 A note is written only after all detectors have run and every span has been treated. Notes with null
 text or an exception are not written and are counted. In a marked-up note the tags stay around the
@@ -29,7 +29,7 @@ from clinveil.phi.residue import FoundResidue, Offsets, Residue, ResidueTally, r
 from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.columns import moved, of_rows
-from clinveil.phi.treatment.crosswalk import Row, row
+from clinveil.phi.treatment.crosswalk import CrosswalkRow, row
 from clinveil.phi.treatment.dates import (
     DateOrder,
     date_spans,
@@ -39,7 +39,7 @@ from clinveil.phi.treatment.dates import (
     read_order,
 )
 from clinveil.phi.treatment.placeholders import Placeholders
-from clinveil.phi.treatment.policy import MASK, Mode, Policy, Treated, Treatment, tag
+from clinveil.phi.treatment.policy import MASK, Mode, Policy, TreatedSpan, Treatment, tag
 from clinveil.phi.treatment.surrogates import Surrogates
 from clinveil.phi.treatment.surrogates.generalised import GENERALISED
 from clinveil.phi.treatment.surrogates.names import NoteNames
@@ -60,7 +60,7 @@ def _nothing(_: str) -> tuple[Offsets, ...]:
     return ()
 
 
-class Found(NamedTuple):
+class DetectedText(NamedTuple):
     """A detected span with its original text; as secret as the note."""
 
     note_id: str
@@ -69,7 +69,7 @@ class Found(NamedTuple):
 
 
 @dataclass
-class Deidentified:
+class TreatedBatch:
     """A batch with treated text.
 
     Attributes:
@@ -91,14 +91,14 @@ class Deidentified:
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
     date_orders: Counter[str] = field(default_factory=Counter)
-    spans: list[Found] = field(default_factory=list, repr=False)
+    spans: list[DetectedText] = field(default_factory=list, repr=False)
     tally: ResidueTally = field(default_factory=ResidueTally)
     residues: list[FoundResidue] = field(default_factory=list, repr=False)
     audit: list[str] = field(default_factory=list, repr=False)
-    crosswalk: list[Row] = field(default_factory=list, repr=False)
+    crosswalk: list[CrosswalkRow] = field(default_factory=list, repr=False)
 
 
-class Deidentifier:
+class NoteDeidentifier:
     """Detects identifiers in notes and applies a policy to them.
 
     Args:
@@ -149,7 +149,7 @@ class Deidentifier:
         *,
         patients: Mapping[str, Patient] | None = None,
         keep_spans: bool = False,
-    ) -> Deidentifier:
+    ) -> NoteDeidentifier:
         """Return the de-identifier for some settings."""
         deidentifier = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy())
         deidentifier.date_order = settings.date_order
@@ -184,19 +184,19 @@ class Deidentifier:
             [*spans, *(span.over(*markup.to_source(span.start, span.end)) for span in with_dates)]
         )
 
-    def with_finder(self, finder: Finder) -> Deidentifier:
+    def with_finder(self, finder: Finder) -> NoteDeidentifier:
         """Return a copy with another finder."""
         other = copy(self)
         other.finder = finder
         return other
 
-    def for_patients(self, patient_ids: Iterable[str]) -> Deidentifier:
+    def for_patients(self, patient_ids: Iterable[str]) -> NoteDeidentifier:
         """Return a copy restricted to the data of some patients, as sent to a worker with its
         batch.
         """
         return self.with_finder(self.finder.for_patients(patient_ids))
 
-    def recording(self, *, audit: bool, crosswalk: bool) -> Deidentifier:
+    def recording(self, *, audit: bool, crosswalk: bool) -> NoteDeidentifier:
         """Return a copy with results that include lines of the audit log or rows of the
         crosswalk.
         """
@@ -205,7 +205,7 @@ class Deidentifier:
         other.crosswalk = crosswalk
         return other
 
-    def with_placeholders(self) -> Deidentifier:
+    def with_placeholders(self) -> NoteDeidentifier:
         """Return a copy that writes placeholders instead of surrogates, for the training of a
         language model.
         """
@@ -223,7 +223,7 @@ class Deidentifier:
         spans, treated = _without_scripts(text, spans, treated)
         return splice(text, spans, [item.text for item in treated]), failed
 
-    def treated(self, text: str, spans: Sequence[Span], patient_id: str = "") -> list[Treated]:
+    def treated(self, text: str, spans: Sequence[Span], patient_id: str = "") -> list[TreatedSpan]:
         """Return the replacement of each span of `find`, and the treatment applied."""
         markup = read_markup(text)
         return (
@@ -232,7 +232,9 @@ class Deidentifier:
             else self._in_markup(markup, spans, patient_id)
         )
 
-    def _in_markup(self, markup: Markup, spans: Sequence[Span], patient_id: str) -> list[Treated]:
+    def _in_markup(
+        self, markup: Markup, spans: Sequence[Span], patient_id: str
+    ) -> list[TreatedSpan]:
         """Return the replacements in a marked-up note: escaped, followed by the tags within their
         spans.
         """
@@ -243,9 +245,9 @@ class Deidentifier:
             if place[0] < place[1]
         ]
         replaced = iter(self._replaced(markup.text, within, patient_id))
-        treated: list[Treated] = []
+        treated: list[TreatedSpan] = []
         for span, (start, end) in zip(spans, ranges, strict=True):
-            item = next(replaced) if start < end else Treated(tag(span.label), Treatment.TAG)
+            item = next(replaced) if start < end else TreatedSpan(tag(span.label), Treatment.TAG)
             if item.action is Treatment.KEEP:
                 text = markup.source[span.start : span.end]
             else:
@@ -253,7 +255,7 @@ class Deidentifier:
             treated.append(item._replace(text=text))
         return treated
 
-    def _replaced(self, text: str, spans: Sequence[Span], patient_id: str) -> list[Treated]:
+    def _replaced(self, text: str, spans: Sequence[Span], patient_id: str) -> list[TreatedSpan]:
         """Return the replacement of each span in a text without markup."""
         names = NoteNames(text, [(span.start, span.end) for span in spans if span.label == "NAME"])
         dates = [text[span.start : span.end] for span in spans if span.label == "DATE"]
@@ -275,7 +277,7 @@ class Deidentifier:
 
     def _treated(
         self, text: str, span: Span, patient_id: str, surrogates: Surrogates | Placeholders
-    ) -> Treated:
+    ) -> TreatedSpan:
         treatment = self.policy[span.label]
         original = text[span.start : span.end]
         replacement: str | None
@@ -298,9 +300,9 @@ class Deidentifier:
                 Treatment.MASK: MASK,
             }.get(treatment)
         return (
-            Treated(tag(span.label), Treatment.TAG)
+            TreatedSpan(tag(span.label), Treatment.TAG)
             if replacement is None
-            else Treated(replacement, treatment)
+            else TreatedSpan(replacement, treatment)
         )
 
     def _orders(self, note: Note, spans: Sequence[Span]) -> list[str]:
@@ -312,7 +314,7 @@ class Deidentifier:
             return []
         return [ORDERS[self.day_first(dates, note.patient_id)]]
 
-    def _failed(self, spans: Sequence[Span], treated: Sequence[Treated]) -> Counter[str]:
+    def _failed(self, spans: Sequence[Span], treated: Sequence[TreatedSpan]) -> Counter[str]:
         """Count by label the spans that became a tag because the policy's treatment failed."""
         pairs = zip(spans, treated, strict=True)
         return Counter(
@@ -322,7 +324,7 @@ class Deidentifier:
     @uncollected
     def __call__(
         self, batch: pa.RecordBatch, detected: Sequence[list[Span] | None] | None = None
-    ) -> Deidentified:
+    ) -> TreatedBatch:
         """Treat a batch with the first columns note_id, patient_id and text; of the others, those
         of dates move.
 
@@ -330,7 +332,7 @@ class Deidentifier:
             detected: spans of the detectors in each note with a text, if they were run before; None
                 where they failed.
         """
-        result = Deidentified(batch)
+        result = TreatedBatch(batch)
         if nulls := batch.column(TEXT).null_count:
             result.skipped[NULL_TEXT] = nulls
             batch = batch.filter(batch.column(TEXT).is_valid())
@@ -339,7 +341,7 @@ class Deidentifier:
         result.batch = with_texts(batch, [self._note(note, spans, result) for note, spans in notes])
         return result
 
-    def _residues(self, note: Note, spans: list[Span], treated: list[Treated]) -> list[Residue]:
+    def _residues(self, note: Note, spans: list[Span], treated: list[TreatedSpan]) -> list[Residue]:
         """Return the residues of a note, without what a reviewer rejected and without keep
         words.
         """
@@ -373,7 +375,7 @@ class Deidentifier:
             batch = batch.set_column(index, batch.schema.field(index), column)
         return batch
 
-    def _note(self, note: Note, detected: list[Span] | None, result: Deidentified) -> str | None:
+    def _note(self, note: Note, detected: list[Span] | None, result: TreatedBatch) -> str | None:
         """Return the treated text; None if the note must not be written."""
         if self.placeholders:
             note = note._replace(text=note.text.translate(NO_MARKS))
@@ -404,14 +406,14 @@ class Deidentifier:
         ]
         if self.keep_spans or left:
             result.spans += [
-                Found(note.note_id, span, note.text[span.start : span.end]) for span in spans
+                DetectedText(note.note_id, span, note.text[span.start : span.end]) for span in spans
             ]
         return text
 
 
 def _without_scripts(
-    text: str, spans: list[Span], treated: list[Treated]
-) -> tuple[list[Span], list[Treated]]:
+    text: str, spans: list[Span], treated: list[TreatedSpan]
+) -> tuple[list[Span], list[TreatedSpan]]:
     """Return the spans and their replacements with the removal of `script` and `style` elements
     outside of them.
     """
@@ -424,6 +426,6 @@ def _without_scripts(
         following = bisect_right(ends, start)
         if following == len(spans) or spans[following].start >= end:
             removed = Span(start, end, "ID", "markup", 1.0, "script or style")
-            pairs.append((removed, Treated("", Treatment.REMOVE)))
+            pairs.append((removed, TreatedSpan("", Treatment.REMOVE)))
     pairs.sort(key=lambda pair: pair[0].start)
     return [span for span, _ in pairs], [item for _, item in pairs]

@@ -1,4 +1,4 @@
-"""Process part files with a `Deidentifier`; each part is a task, with the batch functions of
+"""Process part files with a `NoteDeidentifier`; each part is a task, with the batch functions of
 `passes.py`.
 
 If names found in one note are searched for in others, the detectors run on all parts first. The
@@ -28,7 +28,7 @@ from clinveil.corpus.open import NotesCorpus
 from clinveil.corpus.people import Patient, Patients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.name_index_store import NameIndexStore, open_name_index
-from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier, TreatedBatch
 from clinveil.phi.treatment.passes import (
     BatchSpans,
     changed,
@@ -46,7 +46,7 @@ ALL_NAMES = "all.names"
 
 
 @dataclass(frozen=True)
-class Recipe:
+class DeidentifierRecipe:
     """Recipe from which each worker process builds the de-identifier once; it is small and contains
     no secret.
 
@@ -58,7 +58,7 @@ class Recipe:
         commitment: of the key. known: returns the known patients; workers share their memory.
     """
 
-    make: Callable[..., Deidentifier]
+    make: Callable[..., NoteDeidentifier]
     settings: Settings = field(compare=False)
     key: Path = field(compare=False)
     dependencies: str
@@ -66,20 +66,22 @@ class Recipe:
     known: Callable[[], Patients] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, make: Callable[..., Deidentifier], settings: Settings, key: Path) -> Recipe:
+    def of(
+        cls, make: Callable[..., NoteDeidentifier], settings: Settings, key: Path
+    ) -> DeidentifierRecipe:
         """Return the recipe for some settings."""
         files = {name: fingerprint(path) for name, path in _files(settings)}
         dependencies = json.dumps([settings.flat(FREE), files], sort_keys=True)
         return cls(make, settings, key, dependencies, Key.load(key).commitment)
 
     @lru_cache(maxsize=1)  # noqa: B019  one per process
-    def __call__(self) -> Deidentifier:
+    def __call__(self) -> NoteDeidentifier:
         """Return the de-identifier."""
         return self.make(
             self.settings, Key.load(self.key), patients=self.known() if self.known else None
         )
 
-    def sharing(self, known: Mapping[str, Patient], scratch: Path) -> Recipe:
+    def sharing(self, known: Mapping[str, Patient], scratch: Path) -> DeidentifierRecipe:
         """Return a recipe with which workers map the known patients into memory, from a file in the
         scratch folder.
         """
@@ -121,7 +123,7 @@ class PartTask:
 
     part: NotesCorpus = field(repr=False)
     digest: str
-    recipe: Recipe = field(repr=False)
+    recipe: DeidentifierRecipe = field(repr=False)
     store: Store
     scratch: Path
     independent: bool
@@ -175,7 +177,7 @@ class PartTask:
                 count += result.rows
         return count
 
-    def treated(self) -> Iterator[Deidentified]:
+    def treated(self) -> Iterator[TreatedBatch]:
         """Yield the treated batches of the part, in order. Raises InputError if it has changed
         since detection.
         """
@@ -221,10 +223,10 @@ def _detected(task: PartTask) -> int:
 
 def detect_parts(
     parts: Sequence[tuple[NotesCorpus, str]],
-    recipe: Recipe,
+    recipe: DeidentifierRecipe,
     store: Store,
     scratch: Path,
-    over: Map,
+    task_map: Map,
     say: Say,
     uses_other_notes: bool,
     *,
@@ -248,7 +250,9 @@ def detect_parts(
     ]
     if not uses_other_notes:
         return tasks
-    for _ in track(each(over, _detected, tasks), "notes searched", say, size=lambda notes: notes):
+    for _ in track(
+        each(task_map, _detected, tasks), "notes searched", say, size=lambda notes: notes
+    ):
         """Consumed for the progress display only."""
     with _new_name_store(scratch / ALL_NAMES) as names:
         for task in tasks:

@@ -1,4 +1,4 @@
-"""Process a corpus with a `Deidentifier`, batch by batch, on the workers of a `Map`.
+"""Process a corpus with a `NoteDeidentifier`, batch by batch, on the workers of a `Map`.
 
 If names found in one note are searched for in others, there are two passes. The detectors take
 nearly all the time and run in the first pass only. For each batch it returns the spans (without
@@ -35,7 +35,7 @@ from clinveil.phi.name_index import NameIndex, names_in, staff_in, unlisted
 from clinveil.phi.name_index_store import COMMON, NameIndexStore
 from clinveil.phi.name_variants import Name
 from clinveil.phi.treatment.dates import order_shown
-from clinveil.phi.treatment.deidentifier import NULL_TEXT, Deidentified, Deidentifier
+from clinveil.phi.treatment.deidentifier import NULL_TEXT, NoteDeidentifier, TreatedBatch
 from clinveil.scale import Map
 
 HELD = 8 << 20
@@ -45,13 +45,13 @@ _DIGEST = 16  # bytes
 
 def deidentify_corpus(
     corpus: Corpus,
-    deidentifier: Deidentifier,
+    deidentifier: NoteDeidentifier,
     map: Map,
     *,
     on_index: Callable[[NameIndex], None] | None = None,
     say: Say = lambda _: None,
     apart: frozenset[str] = frozenset(),
-) -> Iterator[Deidentified]:
+) -> Iterator[TreatedBatch]:
     """Yield the treated pieces of a corpus, in order; each worker receives only the known patients
     of its notes.
 
@@ -84,16 +84,10 @@ def deidentify_corpus(
             while received < sent:
                 yield None
             index = store.index()
-            count = 0
             if on_index is not None:
                 on_index(index)
             informed = deidentifier.with_finder(deidentifier.finder.with_context(index))
-            file.seek(0)
-            for count, batch in enumerate(pieces(corpus), 1):  # noqa: B007
-                known = informed.for_patients(patients_of(batch))
-                yield _Task(treat_batch, (batch, known, BatchSpans.read(file)))
-            if count < sent:
-                raise changed()
+            yield from _second_pass(corpus, informed, file, sent)
 
         results = map(_perform, tasks())
         first = takewhile(lambda result: isinstance(result, PassResult), results)
@@ -104,8 +98,21 @@ def deidentify_corpus(
         yield from (result for result in results if result is not None)
 
 
+def _second_pass(
+    corpus: Corpus, deidentifier: NoteDeidentifier, file: IO[bytes], n_batches: int
+) -> Iterator[_Task]:
+    """Yield the tasks that treat the batches with the spans that the first pass stored."""
+    file.seek(0)
+    count = 0
+    for count, batch in enumerate(pieces(corpus), 1):  # noqa: B007
+        known = deidentifier.for_patients(patients_of(batch))
+        yield _Task(treat_batch, (batch, known, BatchSpans.read(file)))
+    if count < n_batches:
+        raise changed()
+
+
 def found_spans(
-    corpus: Corpus, deidentifier: Deidentifier, map: Map
+    corpus: Corpus, deidentifier: NoteDeidentifier, map: Map
 ) -> Iterator[tuple[Note, list[Span]]]:
     """Yield each note with the spans that `deidentify_corpus` treats; `deidentifier` must keep
     them.
@@ -127,15 +134,15 @@ def found_spans(
             yield note, spans.get(note.note_id, [])
 
 
-def check_known_patients(known: AbstractSet[str], found: AbstractSet[str]) -> None:
+def check_known_patients(known: AbstractSet[str], of_notes: AbstractSet[str]) -> None:
     """Check that the known patients occur in the notes.
 
     Args:
-        known, found: patient ids of `--patients` and of the notes.
+        known, of_notes: patient ids of `--patients` and of the notes.
 
     Warns with InputWarning if some known patients have no note. Raises InputError if none has one.
     """
-    absent = len(known - found)
+    absent = len(known - of_notes)
     if known and absent == len(known):
         hint = (
             "use the same patient ids in both files, or choose the column of the notes with"
@@ -164,7 +171,7 @@ def pieces(corpus: Corpus) -> Iterator[pa.RecordBatch]:
             yield batch.take(pa.array(range(start, min(start + ROWS, batch.num_rows))))
 
 
-def one_pass(corpus: Corpus, deidentifier: Deidentifier) -> Iterator[_Task]:
+def one_pass(corpus: Corpus, deidentifier: NoteDeidentifier) -> Iterator[_Task]:
     """Yield the tasks that treat a corpus of notes that do not depend on each other."""
     for piece in pieces(corpus):
         yield _Task(treat_batch, (piece, deidentifier.for_patients(patients_of(piece))))
@@ -289,8 +296,8 @@ def detect_batch(
 
 
 def treat_batch(
-    batch: pa.RecordBatch, deidentifier: Deidentifier, stored: BatchSpans | None = None
-) -> Deidentified:
+    batch: pa.RecordBatch, deidentifier: NoteDeidentifier, stored: BatchSpans | None = None
+) -> TreatedBatch:
     """Treat a batch, with the spans of the first pass if there was one. Raises InputError if the
     batch has changed.
     """

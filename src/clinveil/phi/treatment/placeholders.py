@@ -64,7 +64,7 @@ _FORMS = {
 }
 
 
-def place(kind: str, number: int, form: str = "") -> str:
+def placeholder(kind: str, number: int, form: str = "") -> str:
     """Return a placeholder."""
     return f"{OPEN}{f'{kind} {number} {form}'.strip()}{CLOSE}"
 
@@ -108,7 +108,7 @@ class Placeholders:
     ) -> str | None:
         """Return the placeholder of an original; a surrogate for an unusual date, or None."""
         if label == "NAME":
-            return _Names(self, self._key, patient_id, patient, self._note).of(original)
+            return _NamePlaceholders(self, self._key, patient_id, patient, self._note).of(original)
         if label in ("DATE", "AGE"):
             read = _read(original, day_first=self._day_first)
             if read is None:
@@ -118,13 +118,13 @@ class Placeholders:
                     self._key, patient_id, original, day_first=self._day_first, patient=patient
                 )
             days = max(0, (self._last - read[0]).days) if read[0] else DAYS[3]
-            return place("DATE", min(bisect_left(DAYS, days), len(DAYS) - 1), read[1](SAMPLE))
-        return place(
+            return placeholder("DATE", min(bisect_left(DAYS, days), len(DAYS) - 1), read[1](SAMPLE))
+        return placeholder(
             label, self.number(label, name_form(original) or original), _form(label, original)
         )
 
 
-class _Names(NameSurrogates):
+class _NamePlaceholders(NameSurrogates):
     """Names with a placeholder for each word."""
 
     def __init__(
@@ -148,11 +148,11 @@ class _Names(NameSurrogates):
         if len(name_form(stem)) == 1:
             return self.initial(stem, family=family) + rest
         role = "family" if family else self.role(form)
-        return place(in_case_of(stem, role), self._number(role, form)) + rest
+        return placeholder(in_case_of(stem, role), self._number(role, form)) + rest
 
     def initial(self, letter: str, *, family: bool = False) -> str:
         role = "family" if family else "given"
-        return place(f"{role}-letter", self._number(role, name_form(letter)))
+        return placeholder(f"{role}-letter", self._number(role, name_form(letter)))
 
     def _number(self, role: str, form: str) -> int:
         """Return 0 for the known patient's own names."""

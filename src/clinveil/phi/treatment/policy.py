@@ -65,7 +65,7 @@ _DESCRIPTIONS = {
 }
 
 
-class Treated(NamedTuple):
+class TreatedSpan(NamedTuple):
     """Replacement of a span, and the treatment applied: that of the policy, or a tag if it
     failed.
     """

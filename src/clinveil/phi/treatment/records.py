@@ -22,8 +22,8 @@ from clinveil.corpus.corpus import PATIENT_ID
 from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
 from clinveil.phi.residue import FoundResidue, ResidueTally
 from clinveil.phi.treatment.audit import Chain, next_log
-from clinveil.phi.treatment.crosswalk import Writer
-from clinveil.phi.treatment.deidentifier import RAISED, Deidentified
+from clinveil.phi.treatment.crosswalk import CrosswalkWriter
+from clinveil.phi.treatment.deidentifier import RAISED, TreatedBatch
 from clinveil.phi.treatment.policy import Policy
 
 RECORD = "deidentify.json"
@@ -52,7 +52,7 @@ class Records:
     audit: Chain
     spans: TextIO
     residues: TextIO
-    crosswalk: Writer | None = None
+    crosswalk: CrosswalkWriter | None = None
 
     def add(
         self,
@@ -61,7 +61,7 @@ class Records:
         spans: Iterable[Any],
         residues: Iterable[Any],
     ) -> None:
-        """Add the fields of a `Deidentified`, or of its JSON."""
+        """Add the fields of a `TreatedBatch`, or of its JSON."""
         for body in audit:
             self.audit.add(body)
         if self.crosswalk is not None and crosswalk:
@@ -100,7 +100,7 @@ def records(vault: Path, key: Key, *, crosswalk: bool) -> Iterator[Records]:
 
         chain = Chain(text(part(path.name)), before)
         rows = (
-            Writer(stack.enter_context(part(f"crosswalk-{run}.bin").open("wb")), key, run)
+            CrosswalkWriter(stack.enter_context(part(f"crosswalk-{run}.bin").open("wb")), key, run)
             if crosswalk
             else None
         )
@@ -109,7 +109,7 @@ def records(vault: Path, key: Key, *, crosswalk: bool) -> Iterator[Records]:
 
 
 @dataclass
-class Counts:
+class RunCounts:
     """Counts of notes and identifiers of a run.
 
     Attributes:
@@ -140,7 +140,7 @@ class Counts:
     owners: tuple[list[Hashes], list[Hashes]] = field(default_factory=lambda: ([], []), repr=False)
     residues: ResidueTally = field(default_factory=ResidueTally)
 
-    def add(self, result: Deidentified) -> None:
+    def add(self, result: TreatedBatch) -> None:
         """Add a batch."""
         self.written += result.batch.num_rows
         self.read += result.batch.num_rows + sum(result.skipped.values())
@@ -159,7 +159,7 @@ class Counts:
                 if some:
                     owners.append(hashes(sorted(map(str, some))))
 
-    def add_counts(self, other: Counts) -> None:
+    def add_counts(self, other: RunCounts) -> None:
         """Add the counts of another run or part."""
         self.read += other.read
         self.written += other.written

@@ -22,7 +22,7 @@ from clinveil.corpus.corpus import TEXT, rows, with_texts
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.treatment.audit import Chain, next_log, reference
-from clinveil.phi.treatment.crosswalk import Row, digest, read_crosswalk
+from clinveil.phi.treatment.crosswalk import CrosswalkRow, digest, read_crosswalk
 from clinveil.phi.treatment.records import CROSSWALK
 
 MAKER = Maker("reidentify")
@@ -108,7 +108,9 @@ def reidentify(
     return counts
 
 
-def _known(vault: Path, key: Key, settings: ReidentifySettings) -> dict[tuple[str, str], Row]:
+def _known(
+    vault: Path, key: Key, settings: ReidentifySettings
+) -> dict[tuple[str, str], CrosswalkRow]:
     """Return the rows of all crosswalks of the vault by written note id and digest of the treated
     text.
     """
@@ -126,7 +128,7 @@ def _known(vault: Path, key: Key, settings: ReidentifySettings) -> dict[tuple[st
 
 def _restored(
     batch: pa.RecordBatch,
-    known: Mapping[tuple[str, str], Row],
+    known: Mapping[tuple[str, str], CrosswalkRow],
     key: Key,
     settings: ReidentifySettings,
     counts: Restored,

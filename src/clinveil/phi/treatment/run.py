@@ -22,7 +22,7 @@ from clinveil.core.files import Maker, default_vault, private_text, refuse_place
 from clinveil.core.keys import Key
 from clinveil.core.locations import Location
 from clinveil.core.progress import track
-from clinveil.core.runfolder import KEY, Kind, code_version, fingerprint, run_folder
+from clinveil.core.runfolder import KEY, FolderKind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
@@ -32,12 +32,12 @@ from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.columns import check_date_columns
-from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier, TreatedBatch
 from clinveil.phi.treatment.new_ids import NewIds, part_name
-from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
+from clinveil.phi.treatment.part_passes import DeidentifierRecipe, PartTask, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
-from clinveil.phi.treatment.policy import Treatment
-from clinveil.phi.treatment.records import NO_PATIENT_LIST, RECORD, Counts, Records, records
+from clinveil.phi.treatment.policy import Policy, Treatment
+from clinveil.phi.treatment.records import NO_PATIENT_LIST, RECORD, Records, RunCounts, records
 from clinveil.phi.treatment.surrogates.pools import sizes
 from clinveil.scale import Map
 from clinveil.scale.executor import opened_for
@@ -78,7 +78,7 @@ The treated notes are secret too: they still contain the identifiers that the de
 
 def deidentify_notes(
     notes: Location, out: Path, settings: DeidentifySettings, *, say: Say, vault: Path | None = None
-) -> Counts:
+) -> RunCounts:
     """Remove, replace or tag identifiers. Missed identifiers remain, so the written notes are
     secret.
 
@@ -100,12 +100,7 @@ def deidentify_notes(
     parted = as_parts(corpus, out)
     policy = settings.identifiers.policy()
     check_date_columns(corpus, policy, settings.identifiers.shift)
-    if policy.warning:
-        say(policy.warning)
-    if Treatment.SURROGATE in policy.treatments.values():
-        say(_SURROGATE_RISK)
-    if settings.identifiers.language == "any":
-        say(ANY_LANGUAGE)
+    _warn(settings, policy, say)
     if not parted:  # the facts of parts are checked before their notes are treated
         for _ in corpus.batches():
             """Read only to refuse notes before the work."""
@@ -125,14 +120,7 @@ def deidentify_notes(
         deidentifier = in_worker(settings, key, read_patients(patients) if patients else None)
         place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
         with records(secrets, key, crosswalk=settings.crosswalk) as kept:
-            inputs = {  # hashes, but no paths
-                "code_sha256": code_version(),  # includes rules, word lists and models
-                "policy": policy.name,
-                "policy_sha256": policy.digest,
-                "patients_sha256": fingerprint(patients) if patients else None,
-                "input_sha256": fingerprint(notes),
-                "audit": settings.audit,
-            }
+            inputs = _inputs(notes, settings, policy)
             kept.audit.begin("deidentify", {**_about(key, kept.run), **inputs})
             counts = _write(settings, corpus, deidentifier, (place, suffix), kept, say)
             counts.check_failures()
@@ -143,12 +131,34 @@ def deidentify_notes(
     return counts
 
 
+def _warn(settings: DeidentifySettings, policy: Policy, say: Say) -> None:
+    if policy.warning:
+        say(policy.warning)
+    if Treatment.SURROGATE in policy.treatments.values():
+        say(_SURROGATE_RISK)
+    if settings.identifiers.language == "any":
+        say(ANY_LANGUAGE)
+
+
+def _inputs(notes: Location, settings: DeidentifySettings, policy: Policy) -> dict[str, Any]:
+    """Return what the run depends on, as hashes without paths."""
+    patients = settings.identifiers.patients
+    return {
+        "code_sha256": code_version(),  # includes rules, word lists and models
+        "policy": policy.name,
+        "policy_sha256": policy.digest,
+        "patients_sha256": fingerprint(patients) if patients else None,
+        "input_sha256": fingerprint(notes),
+        "audit": settings.audit,
+    }
+
+
 def _about(key: Key, run: str) -> dict[str, Any]:
     about = {"version": version("clinveil"), "run": run}
     return {**about, "test_seed": key.test_seed, "key_commitment": key.commitment}
 
 
-VAULT = Kind(
+VAULT = FolderKind(
     "vault of clinveil deidentify",
     notes={"README.txt": README},
     known=lambda ours, rest: ours or RECORD in rest or rest <= {KEY},
@@ -158,30 +168,30 @@ VAULT = Kind(
 
 def in_worker(
     settings: DeidentifySettings, key: Key, patients: Mapping[str, Patient] | None
-) -> Deidentifier:
+) -> NoteDeidentifier:
     """Return the de-identifier for some settings; workers build it too."""
     phi = settings.identifiers
-    deidentifier = Deidentifier.of(phi, key, patients=patients, keep_spans=settings.spans)
+    deidentifier = NoteDeidentifier.of(phi, key, patients=patients, keep_spans=settings.spans)
     return deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
 
 
 def _write(
     settings: DeidentifySettings,
     corpus: OpenedCorpus,
-    deidentifier: Deidentifier,
-    place: tuple[Path, str],
+    deidentifier: NoteDeidentifier,
+    target: tuple[Path, str],
     kept: Records,
     say: Say,
-) -> Counts:
-    path, suffix = place
+) -> RunCounts:
+    path, suffix = target
     if isinstance(corpus, PartedCorpus) and not suffix:
-        with opened_for(settings.executor, settings.workers) as over:
-            return _write_parts(settings, corpus, deidentifier, path, kept, over, say)
-    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+        with opened_for(settings.executor, settings.workers) as task_map:
+            return _write_parts(settings, corpus, deidentifier, path, kept, task_map, say)
+    counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     new_ids = _new_ids(settings, deidentifier, corpus)
 
-    def batches(over: Map) -> Iterator[pa.RecordBatch]:
-        results = deidentify_corpus(corpus, deidentifier, over, say=say)
+    def batches(task_map: Map) -> Iterator[pa.RecordBatch]:
+        results = deidentify_corpus(corpus, deidentifier, task_map, say=say)
         for result in track(results, "notes", say, size=lambda result: result.batch.num_rows):
             counts.add(result)
             result = _renamed(result, new_ids)
@@ -189,8 +199,8 @@ def _write(
             yield result.batch
 
     try:
-        with opened_for(settings.executor, settings.workers) as over:
-            write_corpus(batches(over), path, corpus.columns, suffix)
+        with opened_for(settings.executor, settings.workers) as task_map:
+            write_corpus(batches(task_map), path, corpus.columns, suffix)
     except InputError:  # for example, no note is left to write
         counts.check_failures()
         raise
@@ -200,7 +210,7 @@ def _write(
 
 
 def _new_ids(
-    settings: DeidentifySettings, deidentifier: Deidentifier, corpus: Corpus
+    settings: DeidentifySettings, deidentifier: NoteDeidentifier, corpus: Corpus
 ) -> NewIds | None:
     """Return the new ids of the written notes; None if the source's are kept."""
     return (
@@ -210,7 +220,7 @@ def _new_ids(
     )
 
 
-def _renamed(result: Deidentified, new_ids: NewIds | None) -> Deidentified:
+def _renamed(result: TreatedBatch, new_ids: NewIds | None) -> TreatedBatch:
     """Return a result with new ids in its notes and in the rows of the crosswalk."""
     if new_ids is None:
         return result
@@ -228,7 +238,7 @@ def _write_record(
     key: Key,
     notes: Location,
     settings: DeidentifySettings,
-    counts: Counts,
+    counts: RunCounts,
     kept: Records,
 ) -> None:
     """Write the record of the run to the vault."""
@@ -258,16 +268,16 @@ def _write_record(
 def _write_parts(
     settings: DeidentifySettings,
     corpus: PartedCorpus,
-    deidentifier: Deidentifier,
-    place: Path,
+    deidentifier: NoteDeidentifier,
+    folder: Path,
     kept: Records,
-    over: Map,
+    task_map: Map,
     say: Say,
-) -> Counts:
+) -> RunCounts:
     """Treat every part; add its records to the vault in the order of the parts.
 
     Args:
-        place: new folder of the treated parts.
+        folder: new folder of the treated parts.
 
     Raises:
         Incomplete: some parts failed; the stored spans of the others are reused by the next run.
@@ -275,9 +285,9 @@ def _write_parts(
     """
     scratch = kept.vault / SCRATCH
     broken = Broken()
-    corpus, facts = facts_of(corpus, over, say, broken)
+    corpus, facts = facts_of(corpus, task_map, say, broken)
     deidentifier.key.save(scratch / "key.bin")
-    recipe = Recipe.of(in_worker, settings, scratch / "key.bin").sharing(
+    recipe = DeidentifierRecipe.of(in_worker, settings, scratch / "key.bin").sharing(
         deidentifier.patients, scratch
     )
     parts = [
@@ -285,19 +295,19 @@ def _write_parts(
     ]
     store = Store(kept.vault / TASKS)
     tasks = detect_parts(
-        parts, recipe, store, scratch, over, say, deidentifier.finder.uses_other_notes
+        parts, recipe, store, scratch, task_map, say, deidentifier.finder.uses_other_notes
     )
     broken.refuse()  # only now, so that the results of the other parts are stored
-    place.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700)
     names = names_of(corpus)
     if not settings.keep_ids:
         names = [part_name(deidentifier.key, name, corpus.suffix) for name in names]
     targets = [
-        (task, place / name, scratch, settings) for task, name in zip(tasks, names, strict=True)
+        (task, folder / name, scratch, settings) for task, name in zip(tasks, names, strict=True)
     ]
-    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+    counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     for of_part, records_of_part in track(
-        each(over, _write_part, targets), "notes", say, size=lambda of: of[0].written
+        each(task_map, _write_part, targets), "notes", say, size=lambda of: of[0].written
     ):
         counts.add_counts(of_part)
         with records_of_part.open(encoding="utf-8") as file:
@@ -307,13 +317,13 @@ def _write_parts(
     return counts
 
 
-def _write_part(item: tuple[PartTask, Path, Path, DeidentifySettings]) -> tuple[Counts, Path]:
+def _write_part(item: tuple[PartTask, Path, Path, DeidentifySettings]) -> tuple[RunCounts, Path]:
     """Write one part; return its counts and the file with its records for the vault."""
     task, place, scratch, settings = item
     part = task.part
     deidentifier = task.recipe()
     new_ids = _new_ids(settings, deidentifier, part)
-    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+    counts = RunCounts(deidentifier.policy, deidentifier.patients.keys())
     records = scratch / f"{place.name}.records"
     with records.open("w", encoding="utf-8") as file:
 

@@ -19,7 +19,7 @@ from clinveil.core.files import owner_only, private_folder, private_text, refuse
 from clinveil.core.finding import Detail, Finding, read_findings, write_findings
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
-from clinveil.core.runfolder import Kind, RunFolder, fingerprint, run_folder, run_hash
+from clinveil.core.runfolder import FolderKind, RunFolder, fingerprint, run_folder, run_hash
 from clinveil.core.spans import Span, splice
 from clinveil.core.tokens import words
 from clinveil.core.types import Say
@@ -28,7 +28,7 @@ from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.lexicons.names import name_form
 from clinveil.phi.settings import ValidateSettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import check_known_patients, found_spans
 from clinveil.phi.validation.design import METHOD, STRATA, JudgedStratum, recall
 from clinveil.phi.validation.queue import DESIGN, UNSURE, Design, annotated, read_design, read_marks
@@ -63,7 +63,7 @@ class NameSurvival:
         }
         self._counts: dict[str, Counter[str]] = {}
 
-    def add(self, note: Note, found: Sequence[Span]) -> None:
+    def add(self, note: Note, detected: Sequence[Span]) -> None:
         """Count names in one note, and in the note without its detected spans."""
         if note.patient_id not in self._own:
             return
@@ -71,7 +71,7 @@ class NameSurvival:
         own = self._own[note.patient_id]
         other = self._own[self._other[note.patient_id]] - own
         left = Counter(
-            name_form(word) for word in words(splice(note.text, found, [" "] * len(found)))
+            name_form(word) for word in words(splice(note.text, detected, [" "] * len(detected)))
         )
         counts["before"] += sum(name_form(word) in own for word in words(note.text))
         counts["left"] += sum(left[form] for form in own)
@@ -320,8 +320,8 @@ design.json    the sampled locations as offsets in the notes, which clinveil rev
 review/        the reviewers' decisions, one file each, without note text
 recall.json    recall from these, after clinveil validate --marked OUT/review/first.jsonl OUT
 """
-_OWN = frozenset({"stages", FINDINGS, REPORT, RECALL, DESIGN})
-KIND = Kind("folder of clinveil validate", own=_OWN, notes={"README.txt": README})
+_FILES = frozenset({"stages", FINDINGS, REPORT, RECALL, DESIGN})
+KIND = FolderKind("folder of clinveil validate", own=_FILES, notes={"README.txt": README})
 
 
 @dataclass(frozen=True)
@@ -340,7 +340,9 @@ class Validation:
         """
         patients = self.patients if feed else None
         key = Key.from_seed(self.seed)  # temporary; its output is discarded
-        engine = Deidentifier.of(self.settings.identifiers, key, patients=patients, keep_spans=True)
+        engine = NoteDeidentifier.of(
+            self.settings.identifiers, key, patients=patients, keep_spans=True
+        )
         return found_spans(self.corpus, engine, processes(self.settings.workers))
 
 

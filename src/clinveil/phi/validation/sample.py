@@ -73,7 +73,7 @@ class Sample(NamedTuple):
 
 def locations(
     note: NoteView,
-    found: Sequence[Span],
+    detected: Sequence[Span],
     *,
     suspected: Iterable[Span] = (),
     usual: Set[str] = frozenset(),
@@ -82,14 +82,14 @@ def locations(
     """Return all locations of one note, ordered by stratum and then by position.
 
     Args:
-        found: detected spans, sorted, without overlaps.
+        detected: detected spans, sorted, without overlaps.
         suspected: low-probability spans of other detectors.
         usual: forms of unlisted words that occur in the notes of many patients.
         words: number of words per passage.
     """
     result = [
         Location(span.start, span.end, "found" if span.score >= SURE else "found_unsure")
-        for span in found
+        for span in detected
     ]
     taken = _mask(note.text, result)
     for span in sorted(suspected):
@@ -234,12 +234,12 @@ class Draw:
         }
 
     def add(
-        self, note: Note, found: Sequence[Span], suspected: Iterable[Span] = ()
+        self, note: Note, detected: Sequence[Span], suspected: Iterable[Span] = ()
     ) -> list[Location]:
         """Add the locations of one note and return them."""
         view = NoteView(note.text, note.note_id)
         candidates = locations(
-            view, found, suspected=suspected, usual=self._usual, words=self._words
+            view, detected, suspected=suspected, usual=self._usual, words=self._words
         )
         for location in candidates:
             self.sizes[location.stratum] += 1

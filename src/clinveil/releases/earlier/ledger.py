@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 from clinveil.core.files import locked, private_folder, refuse_nameless
+from clinveil.corpus.corpus import NOTE_ID, TEXT
 from clinveil.corpus.uniqueness import Hashes, hashes, joined
 from clinveil.report.numerals import SMALL, SPACE, share
 
@@ -39,7 +40,7 @@ VARIABLE = "CLINVEIL_LEDGER"
 LOCK = ".lock"
 WAIT = 60.0
 SALT = 32  # bytes
-COLUMNS = ("note", "id", "text")
+COLUMNS = ("note", "id", "text", "drawn")
 DRAWN = "obfuscated"
 READABLE = "deidentified"
 """The kind in which each released word is a random draw for a word of the source, and the kind that
@@ -57,11 +58,14 @@ class NoteHashes:
     Attributes:
         letters: (n,) of the letters of each text. ids: (n,) of the ids.
         texts: (n,) of id and exact text together.
+        drawn: (n,) of id and treated text together, where each word of it is replaced by a draw
+            for its position; 0 for notes without such a text, None in other kinds of release.
     """
 
     letters: Hashes = field(repr=False)
     ids: Hashes = field(repr=False)
     texts: Hashes = field(repr=False)
+    drawn: Hashes | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, ids: Sequence[str], texts: Sequence[str | None]) -> NoteHashes:
@@ -86,6 +90,20 @@ class NoteHashes:
             joined([one.texts for one in batches]),
         )
 
+    def with_drawn(self, treated: Iterable[pa.RecordBatch]) -> NoteHashes:
+        """Return the hashes with those of the treated notes, from which words are drawn."""
+        columns = ((batch.column(NOTE_ID), batch.column(TEXT)) for batch in treated)
+        batches = [NoteHashes.of(ids.to_pylist(), texts.to_pylist()) for ids, texts in columns]
+        entered = NoteHashes.joined(batches)
+        order = np.argsort(entered.ids)
+        ids = entered.ids[order]
+        rows = np.searchsorted(ids, self.ids)
+        rows[rows == len(ids)] = 0
+        drawn = np.zeros(len(self.ids), dtype=np.uint64)
+        if len(ids):
+            drawn = np.where(ids[rows] == self.ids, entered.texts[order][rows], drawn)
+        return replace(self, drawn=drawn)
+
 
 def _hashes(digests: Sequence[bytes]) -> Hashes:
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
@@ -105,7 +123,7 @@ class Entry:
         run: name of the latest release under the key. runs: number of releases under it.
         commitment: of the key. vault: location of the latest vault. kind: of the releases.
         salt: of the hashes.
-        rows: (n, 3) distinct salted hashes of the notes, in the order of `NoteHashes`.
+        rows: (n, 4) distinct salted hashes of the notes, in the order of `NoteHashes`.
         spent: deviation of the noise of each differentially private release of them, by keyed
             digest.
     """
@@ -156,8 +174,8 @@ class Entry:
     ) -> None:
         """Raise UsageError, or `error`, for notes that cannot be released under the same key.
 
-        These are notes with an id that was released with another text and, unless `again`, texts
-        that were released under other ids.
+        These are notes with an id that was released with another text, source or treated, and,
+        unless `again`, texts that were released under other ids.
         """
         rows = _salted_rows(notes, self.salt)
         known = np.isin(rows[:, 1], self.rows[:, 1])
@@ -166,6 +184,18 @@ class Entry:
             what = f"{_some(changed)} have the id of a released note, with another text"
             hint = "pass notes with new ids, or release all notes under a new key (--again)"
             raise error(what, where=f"release {self.run}", hint=hint)
+        if notes.drawn is not None:
+            same = np.isin(rows[:, 3], self.rows[:, 3])
+            otherwise = int((known & (notes.drawn != 0) & ~same).sum())
+            if otherwise:
+                what = (
+                    f"{_some(otherwise)} were released before with other identifiers found in"
+                    " them, so the same draws would replace other words"
+                )
+                hint = (
+                    "leave out the notes of that release, or release all under a new key (--again)"
+                )
+                raise error(what, where=f"release {self.run}", hint=hint)
         renamed = rows[:, 0][~known & np.isin(rows[:, 0], self.rows[:, 0])]
         shared = Earlier(self, np.unique(renamed).size, np.unique(rows[:, 0]).size)
         if shared.share > SAME and shared.shared >= SMALL and not again:
@@ -200,7 +230,8 @@ def entry(notes: NoteHashes, run: str, commitment: str, vault: Path, kind: str) 
 
 
 def _salted_rows(notes: NoteHashes, salt: bytes) -> NDArray[np.uint64]:
-    columns = (notes.letters, notes.ids, notes.texts)
+    drawn = np.zeros_like(notes.ids) if notes.drawn is None else notes.drawn
+    columns = (notes.letters, notes.ids, notes.texts, drawn)
     return np.stack([salted(column, salt) for column in columns], axis=1)
 
 

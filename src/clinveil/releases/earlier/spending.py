@@ -43,7 +43,7 @@ def spend(job: ReleaseContext, sigma: float, delta: float, question: str) -> Spe
     if job.key.test_seed is not None:
         return Spending((sigma,), delta)
     ledger = Ledger.at(job.settings.ledger, job.folder.run.root)
-    notes = job.found.hashes
+    notes = job.totals.hashes
     commitment = job.key.commitment
     with ledger.alone():
         others = ledger.earlier(notes.letters, commitment)

@@ -36,10 +36,10 @@ def vault_table(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
         raise damaged(vault, f"{name} cannot be read") from None
 
 
-def damaged(vault: Path, what: str) -> InputError:
+def damaged(vault: Path, fault: str) -> InputError:
     """Return the error for a vault that was changed."""
     return InputError(
-        f"the vault is damaged: {what}", where=vault.name, hint="restore it from a backup"
+        f"the vault is damaged: {fault}", where=vault.name, hint="restore it from a backup"
     )
 
 

@@ -12,7 +12,7 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Context
 from clinveil.attacks.channel.inversion import Inversion, single_names
 from clinveil.attacks.threats import TARGETS, Target
-from clinveil.channel.apply import Obfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
@@ -31,6 +31,7 @@ from clinveil.releases.attack_gates import (
     switched_off,
 )
 from clinveil.releases.context import ReleaseContext
+from clinveil.releases.earlier.ledger import NoteHashes
 from clinveil.releases.gates import accounting_gates, output_gates
 from clinveil.releases.measured import AttackSample
 from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
@@ -69,14 +70,14 @@ class ChannelProducer(Producer):
                 read_words(file)
 
     def refuse_notes(
-        self, found: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
+        self, totals: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
     ) -> None:
         """Raise InputError for a channel of fewer than 50 patients (paper A: not for small data
         sets).
         """
-        if found.patients < FEWEST and not settings.channel.allow_small and not reused:
+        if totals.patients < FEWEST and not settings.channel.allow_small and not reused:
             raise InputError(
-                f"{found.patients} patients are too few: replacements would identify them",
+                f"{totals.patients} patients are too few: replacements would identify them",
                 hint=(
                     f"use notes of at least {FEWEST} patients, or accept the risk with --set"
                     " allow_small=true"
@@ -84,12 +85,12 @@ class ChannelProducer(Producer):
             )
 
     def plan(
-        self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
+        self, totals: Preflight, settings: ReleaseSettings, *, train: bool = True
     ) -> Iterator[tuple[str, str]]:
         """Yield name and description of the stages of a run."""
         vectors = settings.vectors
         more = words_of_files(vectors.more_text) if vectors.more_text and train else 0
-        learnt = vectors.words_of(found.tokens) + more
+        learnt = vectors.words_of(totals.tokens) + more
         if settings.phi:
             yield "identifiers", f"find identifiers, policy {settings.identifiers.policy().name}"
         yield "vocabulary", "count words and the patients who use them"
@@ -109,6 +110,7 @@ class ChannelProducer(Producer):
         back.
         """
         notes = treated(job)
+        hashes = job.drawn_from(notes.corpus)
         learned_from = job.held_out.without(notes.corpus)
         counts = counted(job, learned_from)
         vectors = vectors_of(job, learned_from, counts)
@@ -117,7 +119,7 @@ class ChannelProducer(Producer):
             digests = {name: fingerprint(job.folder.vault / name) for name in LEARNED}
         tally, check, path = write_notes(job, notes.corpus, channel)
         rows = Accounting(
-            job.found.read, check.notes, job.found.skipped + notes.skipped + tally.skipped
+            job.totals.read, check.notes, job.totals.skipped + notes.skipped + tally.skipped
         )
         return ChannelProduct(
             job=job,
@@ -128,8 +130,8 @@ class ChannelProducer(Producer):
             released=opened(path, job.corpus.columns),
             tokens=tally.words,
             types=len(counts),
-            patients=job.found.patients,
-            found=notes.found,
+            patients=job.totals.patients,
+            identifiers=notes.identifiers,
             entered=notes.corpus,
             counts=counts,
             name_index=notes.name_index,
@@ -137,6 +139,7 @@ class ChannelProducer(Producer):
             channel=channel,
             tally=tally,
             digests=digests,
+            drawn_from=hashes,
         )
 
 
@@ -148,6 +151,12 @@ class ChannelProduct(SourcedProduct):
     vectors: Vectors = field(repr=False)
     channel: Channel = field(repr=False)
     tally: TokenTally
+    drawn_from: NoteHashes = field(repr=False)
+
+    @property
+    def hashes(self) -> NoteHashes:
+        """Hashes of the notes, with those of the treated notes."""
+        return self.drawn_from
 
     def accounted(self) -> list[Gate]:
         """Return the gates that every note and every token is accounted for."""
@@ -286,7 +295,7 @@ class ChannelProduct(SourcedProduct):
         sample = sources(
             seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index)
         )
-        return aligned(sample, Obfuscator(self.channel, self.job.key))
+        return aligned(sample, WordObfuscator(self.channel, self.job.key))
 
 
 def words_of_files(text: Path) -> int:
@@ -317,7 +326,7 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
                     seed=job.seeds["training"],
                     workers=job.settings.workers,
                     scratch=job.folder.work,
-                    over=job.over_all,
+                    over=job.notes_executor,
                     on_epoch=on_epoch,
                 )
             )

@@ -125,7 +125,7 @@ class PrivateInput:
     plan: PrivatePlan
 
     @classmethod
-    def read(cls, corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> PrivateInput:
+    def read(cls, corpus: Corpus, totals: Preflight, settings: ReleaseSettings) -> PrivateInput:
         """Read notes and public text. Raises InputError for everything that makes a private release
         impossible.
         """
@@ -139,7 +139,7 @@ class PrivateInput:
                 hint="synthetic.epsilon needs one for every note",
             )
         labels = LabelColumns.read(corpus, 1)
-        plan = PrivatePlan.of(found.patients, len(labels.labels), how.epsilon, how.delta)
+        plan = PrivatePlan.of(totals.patients, len(labels.labels), how.epsilon, how.delta)
         plan.refuse_hopeless()
         public = PublicText.of(note.text for note in rows(open_text(how.public)))
         some = [row for row in rows(corpus) if row.text.strip()]
@@ -189,34 +189,27 @@ class PrivateInput:
 
 def make_private(job: ReleaseContext) -> Product:
     """Release the noisy table, write notes from it, and read them back."""
-    how = job.settings.synthetic
     timer = job.timer
-    ready = PrivateInput.read(job.corpus, job.found, job.settings)
+    ready = PrivateInput.read(job.corpus, job.totals, job.settings)
     job.say(ready.plan.description)
     sides = sides_of(ready.notes, job.held_out)
     with timer.stage("private table", f"epsilon {ready.plan.epsilon:g}", "keyed"):
         made = ready.released(job, sides.training)
+    columns = job.corpus.columns
     path = job.folder.staging / f"notes{job.corpus.suffix}"
     with timer.stage("write", "draw notes", "keyed"):
-        write_corpus(ready.labels.batches(made.notes), path, job.corpus.columns, job.corpus.suffix)
+        write_corpus(ready.labels.batches(made.notes), path, columns, job.corpus.suffix)
     remove(job.folder.vault / STATE)
-    columns = job.corpus.columns
     released = opened(path, columns)
     written = read_notes(released)
     texts = [row.text for row in rows(released)]
     outputs = Counter(word for text in texts for word in words(text))
     with timer.stage("copies", "search for copies of private notes"):
-        rng = np.random.default_rng(job.seeds["training"])
-        feed = job.settings.identifiers.patients
-        medtext = TrainHoldoutSplit(
-            training=read_notes(sides.training.as_corpus()),
-            held_out=read_notes(sides.held_out.as_corpus()),
-        )
-        examined = examine(written, made.count, medtext, None, rng, span=how.span, feed=feed)
-    known = {word for text in (*ready.public.texts, *ready.labels.prefixes) for word in words(text)}
+        medtext = _as_medtext(sides)
+        examined = _examined(job, written, made.count, medtext)
     gates = [
         *examined.gates,
-        sound("public_words", sum(n for word, n in outputs.items() if word not in known)),
+        sound("public_words", _not_public(ready, outputs)),
         audit_gate(made.audit, ready.plan.epsilon),
     ]
     return PrivateProduct(
@@ -234,6 +227,36 @@ def make_private(job: ReleaseContext) -> Product:
         release=made,
         examined=Examined(gates, examined.findings),
     )
+
+
+def _as_medtext(sides: TrainHoldoutSplit) -> TrainHoldoutSplit:
+    """Return the real notes in the form of the written ones."""
+    return TrainHoldoutSplit(
+        training=read_notes(sides.training.as_corpus()),
+        held_out=read_notes(sides.held_out.as_corpus()),
+    )
+
+
+def _examined(
+    job: ReleaseContext, written: PlainNotes, expected: int, sides: TrainHoldoutSplit
+) -> Examined:
+    """Return gates and findings on the written notes: copies, and names of known patients."""
+    return examine(
+        written,
+        expected,
+        sides,
+        None,
+        np.random.default_rng(job.seeds["training"]),
+        span=job.settings.synthetic.span,
+        feed=job.settings.identifiers.patients,
+    )
+
+
+def _not_public(ready: PrivateInput, outputs: Counter[str]) -> int:
+    """Return how many written words do not occur in the public text or in labels."""
+    texts = (*ready.public.texts, *ready.labels.prefixes)
+    known = {word for text in texts for word in words(text)}
+    return sum(n for word, n in outputs.items() if word not in known)
 
 
 def _written(
@@ -273,7 +296,7 @@ class WrittenProduct(Product):
             held_out=self.sides.held_out.as_corpus(),
             scratch=self.job.folder.work,
             workers=self.job.settings.workers,
-            executor=self.job.over_all,
+            executor=self.job.notes_executor,
         )
 
     def sample_case(self, whole: Context) -> AttackSample:

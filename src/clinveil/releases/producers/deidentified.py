@@ -32,14 +32,14 @@ from clinveil.vectors.count import WordCounts
 OWN_IDENTIFIERS: Target = "own identifiers"
 
 
-class Deidentified(Producer):
+class DeidentifiedProducer(Producer):
     """Output of `clinveil deidentify` with new ids and the gates of a release."""
 
     uses = frozenset({"identifiers", "keep", "label", "max_kept"})
     keeps_markup = True
 
     def plan(
-        self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
+        self, totals: Preflight, settings: ReleaseSettings, *, train: bool = True
     ) -> Iterator[tuple[str, str]]:
         """Yield name and description of the stages of a run."""
         yield "identifiers", f"find identifiers, policy {settings.identifiers.policy().name}"
@@ -52,7 +52,7 @@ class Deidentified(Producer):
         notes = treated(job)
         counts = counted(job, job.held_out.without(notes.corpus))
         _, check, path = write_notes(job, notes.corpus, None)
-        rows = Accounting(job.found.read, check.notes, job.found.skipped + notes.skipped)
+        rows = Accounting(job.totals.read, check.notes, job.totals.skipped + notes.skipped)
         return SourcedProduct(
             job=job,
             path=path,
@@ -62,8 +62,8 @@ class Deidentified(Producer):
             released=opened(path, job.corpus.columns),
             tokens=counts.n_tokens,
             types=len(counts),
-            patients=job.found.patients,
-            found=notes.found,
+            patients=job.totals.patients,
+            identifiers=notes.identifiers,
             entered=notes.corpus,
             counts=counts,
             name_index=notes.name_index,
@@ -96,7 +96,7 @@ class SourcedProduct(Product):
             keep=self.job.settings.identifiers.unmoved(self.released.columns.keep),
             scratch=self.job.folder.work,
             workers=self.job.settings.workers,
-            executor=self.job.over_all,
+            executor=self.job.notes_executor,
             test_patients=self.job.held_out.patients,
             unread=self.job.held_out.unread,
         )
@@ -110,7 +110,7 @@ class SourcedProduct(Product):
             words=job.settings.measure_words,
             salt=job.key.subkey("measured patients"),
             scratch=job.folder.work / "measured",
-            over=job.over_parts,
+            executor=job.parts_executor,
         )
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
@@ -126,4 +126,4 @@ class SourcedProduct(Product):
         )
 
 
-producers.register("deidentified")(Deidentified())
+producers.register("deidentified")(DeidentifiedProducer())

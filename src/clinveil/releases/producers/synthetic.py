@@ -47,8 +47,8 @@ from clinveil.releases.synthesis_model import (
     MODEL,
     STATE,
     Checked,
-    Counts,
     Trained,
+    WrittenCounts,
     draw_notes,
     encoded_training,
     load_trained,
@@ -106,15 +106,15 @@ class Synthetic(Producer):
                 device_named(how.device)
 
     def refuse_notes(
-        self, found: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
+        self, totals: Preflight, settings: ReleaseSettings, corpus: Corpus, *, reused: bool = False
     ) -> None:
         """Raise InputError for too few patients to split, or for a private release that would be
         noise.
         """
-        refuse_few(found.patients)
+        refuse_few(totals.patients)
         _refuse_named(settings, corpus)
         if settings.synthetic.epsilon is not None:
-            PrivateInput.read(corpus, found, settings)
+            PrivateInput.read(corpus, totals, settings)
         else:
             LabelColumns.read(corpus, settings.channel.label_floor)
 
@@ -123,7 +123,7 @@ class Synthetic(Producer):
         return settings.channel.label_floor
 
     def plan(
-        self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
+        self, totals: Preflight, settings: ReleaseSettings, *, train: bool = True
     ) -> Iterator[tuple[str, str]]:
         """Yield name and description of the stages of a run."""
         how = settings.lm
@@ -140,11 +140,11 @@ class Synthetic(Producer):
         yield "copies", "search for copies of training notes"
         yield MEASURE
 
-    def seconds(self, found: Preflight, settings: ReleaseSettings) -> float | None:
+    def seconds(self, totals: Preflight, settings: ReleaseSettings) -> float | None:
         """Return a rough duration on two cores; None for networks and private releases."""
         if settings.lm.neural or settings.synthetic.epsilon is not None:
             return None
-        return super().seconds(found, settings)
+        return super().seconds(totals, settings)
 
     def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, train or load a language model, write notes, and read them back."""
@@ -164,25 +164,14 @@ class Synthetic(Producer):
         with job.timer.stage("write", "draw notes word by word", "keyed"):
             counts, checked = _written(job, trained, path, labels)
         remove(job.folder.vault / STATE)
+        job.say(counts.description)
         released = opened(path, job.corpus.columns)
         written = read_notes(released, layout=True)
         with job.timer.stage("copies", "search for copies of training notes"):
-            examined = examine(
-                written,
-                counts.notes,
-                trained.sides,
-                trained.model.vocabulary,
-                np.random.default_rng([seed, 1]),
-                span=job.settings.synthetic.span,
-                feed=job.settings.identifiers.patients,
-                checked=checked,
-            )
-        job.say(
-            f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} truncated at the"
-            " maximum length"
-        )
+            examined = _examined(job, trained, written, counts.notes, seed, checked)
         outputs = Counter(word for text in written.texts for word in words(text))
         findings = [*public_findings, *perplexity, *([memory] if memory else [])]
+        findings += [_truncated(counts), *examined.findings]
         model = job.folder.vault / MODEL
         return SyntheticProduct(
             job=job,
@@ -194,17 +183,35 @@ class Synthetic(Producer):
             tokens=outputs.total(),
             types=len(outputs),
             patients=len(set(written.patients)),
-            found=entered.found,
+            identifiers=entered.identifiers,
             left_out=entered.skipped,
             trained=trained,
             counts=counts,
             sides=trained.sides,
-            examined=Examined(
-                [*examined.gates, memory_gate(memory)],
-                [*findings, _truncated(counts), *examined.findings],
-            ),
+            examined=Examined([*examined.gates, memory_gate(memory)], findings),
             digests={MODEL: fingerprint(model)} if model.exists() else {},
         )
+
+
+def _examined(
+    job: ReleaseContext,
+    trained: Trained,
+    written: PlainNotes,
+    expected: int,
+    seed: int,
+    checked: Checked,
+) -> Examined:
+    """Return gates and findings on the written notes: copies, and names of known patients."""
+    return examine(
+        written,
+        expected,
+        trained.sides,
+        trained.model.vocabulary,
+        np.random.default_rng([seed, 1]),
+        span=job.settings.synthetic.span,
+        feed=job.settings.identifiers.patients,
+        checked=checked,
+    )
 
 
 def _model(
@@ -367,21 +374,20 @@ def _trained(
 
 def _written(
     job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns
-) -> tuple[Counts, Checked]:
+) -> tuple[WrittenCounts, Checked]:
     """Write the notes; return their counts, and what the gates need.
 
     A further release under the same key has other draws.
     """
     how = job.settings.synthetic
     key = job.key if job.nth == 1 else Key(job.key.subkey(f"release {job.nth}"))
-    counts = Counts()
+    counts = WrittenCounts()
     training = trained.sides.training
     size = batch_size_for(how.count or len(training), how.batch)
     vocabulary = trained.model.vocabulary
     bias = BIAS if getattr(trained.model, "labelled", False) else 1.0
     steering = Steering.of(encoded_training(training, vocabulary, job.settings), vocabulary, bias)
     drawing = SamplingConfig(size, how.longest, how.temperature, steering)
-
     training_words = training.words
 
     def enough() -> bool:
@@ -413,7 +419,7 @@ def _written(
     return counts, checked
 
 
-def _truncated(counts: Counts) -> Finding:
+def _truncated(counts: WrittenCounts) -> Finding:
     """Return `release.truncated_notes`: the share of notes truncated at the maximum length."""
     low, high = wilson(counts.truncated, counts.notes)
     share = counts.truncated / max(1, counts.notes)
@@ -441,7 +447,7 @@ class SyntheticProduct(WrittenProduct):
 
     left_out: Counter[str]
     trained: Trained = field(repr=False)
-    counts: Counts
+    counts: WrittenCounts
 
     def context(self) -> Context:
         """Return the written notes, the model and its split; notes have no source."""

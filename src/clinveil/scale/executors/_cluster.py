@@ -33,7 +33,7 @@ LONGEST = 40  # characters of a folder's path that leave enough space for the na
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RemoteOutcome:
     """The outcome of one item: a result, or the error that the function raised."""
 
     result: Any = field(default=None, repr=False)
@@ -47,7 +47,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Job:
+class RemoteCall:
     """A function for remote workers: checks the code version, sets the working folder, and writes
     private files.
 
@@ -60,10 +60,10 @@ class Job:
     code: str = field(default_factory=code_version)
     folder: Path = field(default_factory=Path.cwd)
 
-    def __call__(self, item: Any) -> Outcome:
-        """Apply the function; an exception becomes an `Outcome`."""
+    def __call__(self, item: Any) -> RemoteOutcome:
+        """Apply the function; an exception becomes an `RemoteOutcome`."""
         if code_version() != self.code:
-            return Outcome(
+            return RemoteOutcome(
                 error=InputError(
                     "a worker has another version of clinveil", where="--on", hint=SAME
                 )
@@ -75,19 +75,19 @@ class Job:
                 del os.environ[name]
         try:
             with owner_only():
-                return Outcome(self.function(item))
+                return RemoteOutcome(self.function(item))
         except Exception as error:  # noqa: BLE001  it is raised when the result is fetched
             try:
-                return Outcome(error=deepcopy(error))
+                return RemoteOutcome(error=deepcopy(error))
             # A library's exception that cannot be copied cannot be sent either.
             except Exception:  # noqa: BLE001
-                return Outcome(error=RuntimeError(type(error).__name__))
+                return RemoteOutcome(error=RuntimeError(type(error).__name__))
 
 
 def outcomes(
     send: Callable[[Any], Sent],
     items: Iterable[Any],
-    fetch: Callable[[Sent], Outcome],
+    fetch: Callable[[Sent], RemoteOutcome],
     cancel: Callable[[Sent], object],
     *,
     slots: int,

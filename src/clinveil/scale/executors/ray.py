@@ -21,8 +21,8 @@ from clinveil.core.files import owner_only
 from clinveil.scale.executor import executors
 from clinveil.scale.executors._cluster import (
     NOWHERE,
-    Job,
-    Outcome,
+    RemoteCall,
+    RemoteOutcome,
     accepts_connections,
     environment,
     foreign,
@@ -42,7 +42,7 @@ ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 UNASKED = {"http_proxy": NOWHERE, "HTTP_PROXY": NOWHERE, "no_proxy": "127.0.0.1,localhost"}
 # No note text in spill files.
 LIMITS = {"automatic_object_spilling_enabled": False, "task_oom_retries": TRIES - 1}
-_LOADED: dict[Any, Job] = {}  # in a worker: the job of the last map
+_LOADED: dict[Any, RemoteCall] = {}  # in a worker: the job of the last map
 
 
 @executors.register("ray")
@@ -82,7 +82,9 @@ def _map(
     function or an item.
     """
     try:
-        send = partial(ray.remote(max_retries=TRIES - 1)(_work).remote, [ray.put(Job(function))])
+        send = partial(
+            ray.remote(max_retries=TRIES - 1)(_work).remote, [ray.put(RemoteCall(function))]
+        )
         yield from outcomes(
             send,
             items,
@@ -98,7 +100,7 @@ def _map(
         raise LostWorkers from None
 
 
-def _work(jobs: list[Any], item: Any) -> Outcome:
+def _work(jobs: list[Any], item: Any) -> RemoteOutcome:
     """Run in a worker; the job is in a list so that Ray does not load it for each item."""
     import ray
 

@@ -25,8 +25,8 @@ from clinveil.core.errors import InputError, LostWorkers, MissingExtra, UsageErr
 from clinveil.core.files import owner_only, remove
 from clinveil.scale.executor import executors
 from clinveil.scale.executors._cluster import (
-    Job,
-    Outcome,
+    RemoteCall,
+    RemoteOutcome,
     accepts_connections,
     environment,
     foreign,
@@ -64,7 +64,7 @@ ALONE = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.authenticate": "true",
 }
-_LOADED: dict[str, Job] = {}  # in a worker: the job of the last map
+_LOADED: dict[str, RemoteCall] = {}  # in a worker: the job of the last map
 
 
 @executors.register("spark")
@@ -108,7 +108,7 @@ def _map(
     """
     from pyspark import cloudpickle
 
-    job = context.broadcast(cloudpickle.dumps(Job(function)))
+    job = context.broadcast(cloudpickle.dumps(RemoteCall(function)))
     work = partial(_work, secrets.token_hex(8), job)
 
     def send(item: Any) -> Any:
@@ -132,13 +132,13 @@ def _map(
             job.destroy()
 
 
-def _fetched(sent: Any) -> Outcome:
+def _fetched(sent: Any) -> RemoteOutcome:
     from pyspark import cloudpickle
     from pyspark.serializers import CPickleSerializer
 
     with _translated():
         [[outcome]] = map(CPickleSerializer().loads, sent.get())  # Spark pickles lists of results
-    result: Outcome = cloudpickle.loads(outcome)
+    result: RemoteOutcome = cloudpickle.loads(outcome)
     return result
 
 

@@ -20,7 +20,7 @@ from clinveil.core.types import Doubles, Mask
 from clinveil.utility.scores import THRESHOLDS, choose, decided
 
 if TYPE_CHECKING:
-    from clinveil.utility.labelled import Labelled, Parts
+    from clinveil.utility.labelled import ClassifiedNotes, RowsOfSplit
 
 NO_WORD = "no word occurs in two notes, so there are no features"
 FEATURES = 100_000
@@ -47,7 +47,7 @@ class Predictions:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Counted(NamedTuple):
+class GramCounts(NamedTuple):
     """Counts of grams or words in the training and in the test texts, CSR (n_notes, n_grams) of the
     training texts.
     """
@@ -57,7 +57,7 @@ class Counted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Side:
+class TrainTestTexts:
     """Texts of *all* notes for training and validation, and texts of all notes for testing.
 
     The paper's main setting uses the same texts; otherwise it is a transfer.
@@ -67,7 +67,7 @@ class Side:
     test: Sequence[str] = field(repr=False)
 
     @cached_property
-    def counted(self) -> Counted:
+    def counted(self) -> GramCounts:
         """Counts of words and word pairs of all notes, shared by all splits.
 
         Raises InputError if no note has a word.
@@ -75,13 +75,13 @@ class Side:
         return self._counted(grams, np.float32)
 
     @cached_property
-    def counted_words(self) -> Counted:
+    def counted_words(self) -> GramCounts:
         """Counts of words only; otherwise as `counted`."""
         return self._counted(words, np.float64)
 
     def _counted(
         self, analyzer: Callable[[str], list[str]], dtype: type[np.floating[Any]]
-    ) -> Counted:
+    ) -> GramCounts:
         from sklearn.feature_extraction.text import CountVectorizer
 
         vectorizer = CountVectorizer(analyzer=analyzer, dtype=dtype)
@@ -90,21 +90,21 @@ class Side:
         except ValueError:  # scikit-learn: empty vocabulary
             raise InputError(NO_WORD) from None
         counts.sort_indices()
-        return Counted(
+        return GramCounts(
             counts, counts if self.test is self.train else vectorizer.transform(self.test)
         )
 
 
 @dataclass(frozen=True)
-class Job:
+class ClassifierInput:
     """Input of a classifier; `targets`: (n_notes,) int64 classes, or with several labels (n_notes,
     n_classes) bool.
     """
 
-    side: Side
+    side: TrainTestTexts
     targets: NDArray[Any] = field(repr=False)
     n_classes: int
-    parts: Parts
+    parts: RowsOfSplit
     seed: int
 
     @property
@@ -126,7 +126,7 @@ class Classifier(ABC):
     """A kind of classifier."""
 
     @abstractmethod
-    def __call__(self, job: Job) -> Predictions:
+    def __call__(self, job: ClassifierInput) -> Predictions:
         """Train on the training notes, select on the validation notes, and predict the test
         notes.
         """
@@ -146,7 +146,7 @@ class Linear(Classifier):
     name: str
     strengths: tuple[float, ...]
 
-    def __call__(self, job: Job) -> Predictions:
+    def __call__(self, job: ClassifierInput) -> Predictions:
         """Select strength (and threshold of several labels) on validation notes, then train on both
         parts.
 
@@ -172,7 +172,7 @@ class Linear(Classifier):
         strength = earlier.detail.get("strength")
         return replace(self, strengths=(strength,)) if strength else self
 
-    def _selected(self, job: Job) -> tuple[float, float]:
+    def _selected(self, job: ClassifierInput) -> tuple[float, float]:
         """Return strength and threshold, by score on the validation notes."""
         if len(self.strengths) == 1 and not job.several:
             return self.strengths[0], THRESHOLDS[-1]
@@ -256,7 +256,7 @@ class TfidfLogisticRegression(Classifier):
     have, so it transfers well to real notes.
     """
 
-    def __call__(self, job: Job) -> Predictions:
+    def __call__(self, job: ClassifierInput) -> Predictions:
         """Train on training and validation notes. Raises InputError if no word occurs in two
         notes.
         """
@@ -296,10 +296,10 @@ def classifier(model: str) -> Classifier:
 
 def predict(
     model: str | Classifier,
-    labelled: Labelled,
-    parts: Parts,
+    labelled: ClassifiedNotes,
+    parts: RowsOfSplit,
     seed: int,
-    side: Side | None = None,
+    side: TrainTestTexts | None = None,
     *,
     shuffled: bool = False,
     like: Predictions | None = None,
@@ -316,7 +316,7 @@ def predict(
     if shuffled:
         targets = targets.copy()
         targets[parts.learn] = np.random.default_rng([seed, 1]).permutation(targets[parts.learn])
-    side = side or Side(labelled.texts, labelled.texts)
-    job = Job(side, targets, len(labelled.classes), parts, seed)
+    side = side or TrainTestTexts(labelled.texts, labelled.texts)
+    job = ClassifierInput(side, targets, len(labelled.classes), parts, seed)
     kind = classifier(model) if isinstance(model, str) else model
     return (kind.like(like) if like else kind)(job)

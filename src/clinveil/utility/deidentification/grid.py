@@ -91,7 +91,7 @@ UNLISTED = 400
 T = TypeVar("T")
 
 
-class Person(NamedTuple):
+class GridPerson(NamedTuple):
     """A person's name with its spelling; if a list has no gender, `sex` selects pronouns only."""
 
     given: str
@@ -112,17 +112,19 @@ class NameList:
     family: Sequence[str]
     gendered: bool = True
 
-    def person(self, rng: Generator, sex: Sex | None = None) -> Person:
+    def person(self, rng: Generator, sex: Sex | None = None) -> GridPerson:
         """Sample a person, with all names equally likely; without `sex`, women and men are equally
         likely.
         """
-        of: Sex = one(SEXES, rng) if sex is None else sex
-        return Person(
-            one(self.female if of == "female" else self.male, rng), one(self.family, rng), of
+        of: Sex = draw_one(SEXES, rng) if sex is None else sex
+        return GridPerson(
+            draw_one(self.female if of == "female" else self.male, rng),
+            draw_one(self.family, rng),
+            of,
         )
 
 
-def one(things: Sequence[T], rng: Generator) -> T:
+def draw_one(things: Sequence[T], rng: Generator) -> T:
     """Sample one of some items, all equally likely."""
     return things[int(rng.integers(len(things)))]
 
@@ -214,7 +216,7 @@ def _unlisted(source: Iterable[str]) -> list[str]:
     while len(made) < UNLISTED:
         letters = " " * _ORDER
         while not letters.endswith(" ") or not letters.strip():
-            letters += one(follows[letters[-_ORDER:]], rng)
+            letters += draw_one(follows[letters[-_ORDER:]], rng)
         name = letters.strip()
         if _SHORTEST <= len(name) <= _LONGEST and not _listed(name) and held_out(name):
             made[name.capitalize()] = None
@@ -290,7 +292,7 @@ def _of_culture(table: Mapping[str, object], key: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class NameTemplate:
     """A template for names.
 
     Attributes:
@@ -318,7 +320,7 @@ class GridNote:
     note_id: str
     text: str
     gold: tuple[Span, ...]
-    context: Context
+    context: NameTemplate
     case: Case
     kind_of_name: str
     culture: str
@@ -326,7 +328,7 @@ class GridNote:
 
 
 @cache
-def contexts() -> tuple[Context, ...]:
+def contexts() -> tuple[NameTemplate, ...]:
     """Return all contexts in the order of their file."""
     table = tomllib.loads(files(__package__).joinpath("contexts.toml").read_text(encoding="utf-8"))
     made = []
@@ -336,7 +338,9 @@ def contexts() -> tuple[Context, ...]:
             ["as written"] if entry["kind"] in ("lower", "capitals") or not cue else list(_CHANGES)
         )
         made.append(
-            Context(number, entry["kind"], entry["text"], cue, tuple(entry.get("cases", usual)))
+            NameTemplate(
+                number, entry["kind"], entry["text"], cue, tuple(entry.get("cases", usual))
+            )
         )
     return tuple(made)
 
@@ -359,7 +363,7 @@ def grid_notes(rng: Generator, *, each: int = 1) -> Iterator[GridNote]:
 
 
 def write(
-    template: str, person: Person, second: Person, case: Case = "as written"
+    template: str, person: GridPerson, second: GridPerson, case: Case = "as written"
 ) -> tuple[str, tuple[Span, ...]]:
     """Return a template with names filled in, and the spans of its identifiers."""
     change = _CHANGES[case]
@@ -385,7 +389,7 @@ def write(
     return "".join(pieces), tuple(spans)
 
 
-def _named(match: re.Match[str], person: Person, second: Person) -> str:
+def _named(match: re.Match[str], person: GridPerson, second: GridPerson) -> str:
     """Return the identifier of a marker; addresses and user names are in plain lower case."""
 
     def fill(field: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,7 @@ _KEYS: tuple[tuple[Key, str], ...] = (
 
 
 def _recall(rows: Sequence[Scored], series: str, *, by_group: bool = False) -> Finding:
-    return _share("phi.grid", rows, _found, "identifiers", series, "higher", by_group=by_group)
+    return _share("phi.grid", rows, _recalled, "identifiers", series, "higher", by_group=by_group)
 
 
 def _share(
@@ -113,7 +113,7 @@ def _share(
     )
 
 
-def _found(row: Scored) -> tuple[int, int]:
+def _recalled(row: Scored) -> tuple[int, int]:
     return row.whole, row.identifiers
 
 
@@ -139,7 +139,7 @@ def _worst(rows: Sequence[Scored]) -> Finding:
     )
     recall = _recall(cells[worst], f"worst cell: {worst[0]}, {worst[1].replace('_', ' ')}")
     detail = {**recall.detail, "cells": len(enough)}
-    return Finding(**{**recall.as_dict(), "measure": "phi.grid_worst", "detail": detail})
+    return replace(recall, measure="phi.grid_worst", detail=detail)
 
 
 def _gaps(rows: Sequence[Scored]) -> Iterator[Finding]:
@@ -162,7 +162,7 @@ def _gaps(rows: Sequence[Scored]) -> Iterator[Finding]:
 
 
 def _gap(low: Sequence[Scored], high: Sequence[Scored], series: str) -> Iterator[Finding]:
-    sides = [_counts(side, _found, lambda row: row.context) for side in (low, high)]
+    sides = [_counts(side, _recalled, lambda row: row.context) for side in (low, high)]
     shared = sorted(sides[0].keys() & sides[1].keys())
     if len(shared) < 2:
         return

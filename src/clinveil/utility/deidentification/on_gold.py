@@ -47,14 +47,14 @@ class GoldNote(NamedTuple):
     patient_id: str
     text: str
     gold: Sequence[Span]
-    found: Sequence[Span]
+    detected: Sequence[Span]
 
     def __repr__(self) -> str:
         return "GoldNote()"
 
 
 @dataclass
-class Counts:
+class PatientSums:
     """Sums by patient.
 
     Attributes:
@@ -77,7 +77,7 @@ class Counts:
 
 
 @dataclass
-class Tally(Counts):
+class Tally(PatientSums):
     """Counts of detected identifiers.
 
     Attributes:
@@ -91,7 +91,7 @@ class Tally(Counts):
 
     def add(self, note: GoldNote) -> NoteScore:
         """Count a note; return its score."""
-        done = score(note.text, note.gold, note.found)
+        done = score(note.text, note.gold, note.detected)
         self.notes += 1
         for label, hits in done.gold:
             self.labels[label] += 1
@@ -102,7 +102,7 @@ class Tally(Counts):
             self._count(f"label {label}", note, hits.whole)
         if done.gold:
             self._count("leaky", note, done.leaky)
-        for one in done.found if self.complete else ():
+        for one in done.detected if self.complete else ():
             self._count("precision exact", note, one.exact)
             self._count("precision right", note, one.right)
             self._count(f"found {one.label}", note, one.right)
@@ -112,49 +112,55 @@ class Tally(Counts):
         return done
 
 
-def gold_findings(tally: Tally, over: str = "patients") -> list[Finding]:
-    """Return all findings of a tally. over: "patients", or "notes" if patients are unknown."""
+def gold_findings(tally: Tally, clusters: str = "patients") -> list[Finding]:
+    """Return all findings of a tally. clusters: "patients", or "notes" if patients are unknown."""
     recall = [
-        _share(tally, "phi.recall", f"recall {metric}", over, metric=text)
+        _share(tally, "phi.recall", f"recall {metric}", clusters, metric=text)
         for metric, text in METRICS.items()
     ]
     recall += [
-        _share(tally, "phi.recall", f"recall {piece}", over, metric=piece, unit=piece)
+        _share(tally, "phi.recall", f"recall {piece}", clusters, metric=piece, unit=piece)
         for piece in PIECES
     ]
     labels = sorted(tally.labels, key=lambda label: (-tally.labels[label], label))
-    recall += [_share(tally, "phi.recall", f"label {label}", over, label=label) for label in labels]
-    leaks = [_share(tally, "phi.leaky_notes", "leaky", over, unit="notes", better="lower")]
+    recall += [
+        _share(tally, "phi.recall", f"label {label}", clusters, label=label) for label in labels
+    ]
+    leaks = [_share(tally, "phi.leaky_notes", "leaky", clusters, unit="notes", better="lower")]
     by_patient = tally.of("leaky")
-    if over == "patients" and len(by_patient):
+    if clusters == "patients" and len(by_patient):
         leaking = np.stack([by_patient[:, 0] > 0, np.ones(len(by_patient))], axis=1).astype(
             np.int64
         )
         leaks.append(
-            clustered_share("phi.leaky_patients", leaking, over=over, unit=over, source=SOURCE)
+            clustered_share(
+                "phi.leaky_patients", leaking, over=clusters, unit=clusters, source=SOURCE
+            )
         )
     if not tally.complete:
         why = "the gold spans are incomplete, so false positives cannot be counted"
         return [*recall, *leaks, unmeasured("phi.precision", why)]
-    return [*recall, *leaks, *_of_found(tally, over)]
+    return [*recall, *leaks, *_of_detected(tally, clusters)]
 
 
-def _of_found(tally: Tally, over: str) -> list[Finding]:
+def _of_detected(tally: Tally, clusters: str) -> list[Finding]:
     metrics = {
         "exact": "the same ends as an identifier",
         "right": "a letter or digit of an identifier",
     }
     findings = [
-        _share(tally, "phi.precision", f"precision {m}", over, metric=text)
+        _share(tally, "phi.precision", f"precision {m}", clusters, metric=text)
         for m, text in metrics.items()
     ]
     labels = sorted(name.partition(" ")[2] for name in tally.counts if name.startswith("found "))
     findings += [
-        _share(tally, "phi.precision", f"found {label}", over, label=label) for label in labels
+        _share(tally, "phi.precision", f"found {label}", clusters, label=label) for label in labels
     ]
     for name, series in (("words", "all words"), ("clinical words", "clinical words")):
         findings.append(
-            _share(tally, "phi.touched", name, over, unit="words", better="lower", series=series)
+            _share(
+                tally, "phi.touched", name, clusters, unit="words", better="lower", series=series
+            )
         )
     return findings
 
@@ -163,7 +169,7 @@ def _share(
     tally: Tally,
     measure: str,
     name: str,
-    over: str,
+    clusters: str,
     *,
     unit: str = "identifiers",
     better: Any = "higher",
@@ -174,12 +180,12 @@ def _share(
     if not counts[:, 1].sum():
         return unmeasured(measure, "these notes have no item of this kind", detail=detail)
     return clustered_share(
-        measure, counts, over=over, better=better, unit=unit, source=SOURCE, detail=detail
+        measure, counts, over=clusters, better=better, unit=unit, source=SOURCE, detail=detail
     )
 
 
 @dataclass
-class Survival(Counts):
+class Survival(PatientSums):
     """Identifiers of the source that remain in released notes, by patient and label.
 
     An identifier remains if its words occur in sequence in the released note of the same id,
@@ -215,7 +221,7 @@ class Survival(Counts):
             if remains and not prefix:
                 self._count("notes", note, any(hit for _, hit in remains))
 
-    def findings(self, over: str = "patients") -> Iterator[Finding]:
+    def findings(self, clusters: str = "patients") -> Iterator[Finding]:
         """Yield findings for all identifiers, notes, words of names, and each label by
         frequency.
         """
@@ -227,9 +233,9 @@ class Survival(Counts):
         )
         for name in ("all", "notes", "words of names", *labels):
             if name in self.counts:
-                yield self._finding(name, over)
+                yield self._finding(name, clusters)
 
-    def _finding(self, name: str, over: str) -> Finding:
+    def _finding(self, name: str, clusters: str) -> Finding:
         chance = self.of(f"chance {name}").sum(axis=0)
         unit = {"notes": "notes", "words of names": "words"}.get(name, "identifiers")
         names = (
@@ -242,7 +248,7 @@ class Survival(Counts):
         return clustered_share(
             "phi.survives",
             self.of(name),
-            over=over,
+            over=clusters,
             unit=unit,
             source=SOURCE,
             detail=detail,
@@ -309,8 +315,8 @@ def _errors(note: GoldNote, done: NoteScore) -> Iterator[tuple[str, Span]]:
     for span, (_, hits) in zip(note.gold, done.gold, strict=True):
         if not hits.whole:
             yield "found in part" if hits.partly else "missed", span
-    for span, detected in zip(note.found, done.found, strict=True):
-        if not detected.right:
+    for span, span_score in zip(note.detected, done.detected, strict=True):
+        if not span_score.right:
             yield "no identifier", span
 
 

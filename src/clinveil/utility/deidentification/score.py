@@ -55,13 +55,13 @@ class NoteScore:
     """Scores of a note.
 
     Attributes:
-        gold: (label, hits) of each gold span. found: score of each detected span.
+        gold: (label, hits) of each gold span. detected: score of each detected span.
         words, touched: words outside gold spans, and those of them with a detected letter or digit.
         clinical, clinical_touched: the same for words of the clinical word list.
     """
 
     gold: Sequence[tuple[str, Hits]]
-    found: Sequence[FoundHits]
+    detected: Sequence[FoundHits]
     words: int
     touched: int
     clinical: int
@@ -73,17 +73,17 @@ class NoteScore:
         return not all(hits.whole for _, hits in self.gold)
 
 
-def score(text: str, gold: Sequence[Span], found: Sequence[Span]) -> NoteScore:
+def score(text: str, gold: Sequence[Span], detected: Sequence[Span]) -> NoteScore:
     """Compare detected spans with gold spans, in any order."""
-    covered = mask(text, found)
+    covered = mask(text, detected)
     marked = mask(text, gold)
     ends = {(span.start, span.end) for span in gold}
-    of_gold = [(span.label, _hits(text, span, found, covered)) for span in gold]
+    of_gold = [(span.label, _hits(text, span, detected, covered)) for span in gold]
     of_found = [
         FoundHits(
             span.label, (span.start, span.end) in ends, _any(text, span.start, span.end, marked)
         )
-        for span in found
+        for span in detected
     ]
     return NoteScore(of_gold, of_found, *_words(text, marked, covered))
 
@@ -96,7 +96,7 @@ def mask(text: str, spans: Iterable[Span]) -> bytearray:
     return covered
 
 
-def _hits(text: str, gold: Span, found: Sequence[Span], covered: bytearray) -> Hits:
+def _hits(text: str, gold: Span, detected: Sequence[Span], covered: bytearray) -> Hits:
     inside = text[gold.start : gold.end]
     offsets = [gold.start + i for i, c in enumerate(inside) if c.isalnum()] or list(
         range(gold.start, gold.end)
@@ -104,7 +104,7 @@ def _hits(text: str, gold: Span, found: Sequence[Span], covered: bytearray) -> H
     hit = sum(covered[i] for i in offsets)
     tokens = [(gold.start + m.start(), gold.start + m.end()) for m in _TOKEN.finditer(inside)]
     whole_tokens = sum(all(covered[start:end]) for start, end in tokens)
-    overlapping = [span for span in found if span.overlaps(gold)]
+    overlapping = [span for span in detected if span.overlaps(gold)]
     whole = hit == len(offsets)
     return Hits(
         whole=whole,

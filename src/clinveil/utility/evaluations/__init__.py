@@ -37,7 +37,7 @@ THREADS = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=
 
 
 @dataclass(frozen=True)
-class Input:
+class EvaluationInput:
     """A path that an evaluation reads; in Python also the data.
 
     Attributes:
@@ -79,16 +79,16 @@ class Evaluation(Settings):
             command.
     """
 
-    inputs: ClassVar[Mapping[str, Input]] = MappingProxyType({})
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = MappingProxyType({})
     shown: ClassVar[str] = "seed"
     quiet: bool = QUIET
 
     @abstractmethod
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
-        """Run the evaluation. given: the inputs by name; missing ones may be None. say: receives
-        progress lines.
+        """Run the evaluation. arguments: the inputs by name; missing ones may be None. say:
+        receives progress lines.
         """
 
     @classmethod
@@ -109,31 +109,31 @@ evaluations: Registry[type[Evaluation]] = Registry(
         "agreement",
     ),
 )
-VECTORS = Input(
+VECTORS = EvaluationInput(
     "Word vectors: a folder of clinveil embed, or a .vec, .txt or .bin file.", required=True
 )
-VAULT = Input("Vault of the release, if ids were replaced.", "--vault", crosswalk=True)
+VAULT = EvaluationInput("Vault of the release, if ids were replaced.", "--vault", crosswalk=True)
 
 
-def as_corpus(given: Any, how: NotesSettings, **columns: Any) -> Corpus:
+def as_corpus(notes: Any, settings: NotesSettings, *, label: tuple[str, ...] = ()) -> Corpus:
     """Return the notes of a path; a corpus is returned unchanged."""
     from clinveil.corpus.open import open_corpus
 
-    return open_corpus(given, how, **columns) if isinstance(given, Path) else given
+    return open_corpus(notes, settings, label=label) if isinstance(notes, Path) else notes
 
 
-def as_vectors(given: Any) -> Vectors:
+def as_vectors(vectors: Any) -> Vectors:
     """Return the word vectors of a path; vectors are returned unchanged."""
     from clinveil.vectors.files import load_vectors
 
-    return load_vectors(given) if isinstance(given, Path) else given
+    return load_vectors(vectors) if isinstance(vectors, Path) else vectors
 
 
-def as_crosswalk(given: Any) -> Mapping[str, str] | None:
+def as_crosswalk(crosswalk: Any) -> Mapping[str, str] | None:
     """Return released id -> source id, which a function may read."""
-    return given() if callable(given) else given
+    return crosswalk() if callable(crosswalk) else crosswalk
 
 
-def name_of(given: Any, default: str) -> str:
+def name_of(data: Any, default: str) -> str:
     """Return the name of a path, or a name for other data."""
-    return given.name if isinstance(given, Path) else default
+    return data.name if isinstance(data, Path) else default

@@ -7,6 +7,7 @@ decisions, so they agree more than on unmarked notes. Only notes that both have 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,8 +21,9 @@ from clinveil.core.types import Doubles, Ints, Say
 from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
 from clinveil.phi.review.desk import FOLDER, Reviewable, ReviewEntry, decisions_of
 from clinveil.phi.validation.queue import review_of
+from clinveil.stats.findings import unmeasured
 from clinveil.stats.intervals import clopper_pearson, jackknife_t
-from clinveil.utility.evaluations import Evaluated, Evaluation, Input, evaluations
+from clinveil.utility.evaluations import Evaluated, Evaluation, EvaluationInput, evaluations
 
 METHOD = "jackknife over notes, 95 %"
 EXACT = "exact over notes (Clopper-Pearson) where all agree, 95 %"
@@ -66,41 +68,53 @@ def agreement(run: Reviewable, one: DecisionFile, other: DecisionFile) -> list[F
     words = tables[:, :4]
     spans = tables[:, 4:]
     detail = {"notes": len(tables), "same_notes": int((tables[:, 1:3].sum(axis=1) == 0).sum())}
-    by_chance = {"chance": 0.0, "chance_is": "two reviewers who hide as many words at random"}
-    in_words = _finding(
-        words, kappa, "the reviewers hide no word, or all words", detail, unit="words", **by_chance
+    in_words = unmeasured(
+        "utility.agreement",
+        "the reviewers hide no word, or all words",
+        int(words.sum()),
+        unit="words",
+        better="higher",
+        source=SOURCE,
+        detail=detail,
+        chance=0.0,
+        chance_is="two reviewers who hide as many words at random",
     )
-    both = int(spans[:, 0].sum())
-    either = int(spans[:, 1:].sum() - spans[:, 0].sum())
-    in_spans = _finding(spans, f1, "the reviewers marked no span", detail, unit="spans", count=both)
+    in_spans = unmeasured(
+        "utility.agreement_f1",
+        "the reviewers marked no span",
+        int(spans[:, 1:].sum() - spans[:, 0].sum()),
+        unit="spans",
+        better="higher",
+        source=SOURCE,
+        detail=detail,
+    )
     return [
-        Finding("utility.agreement", n=int(words.sum()), **in_words),
-        Finding("utility.agreement_f1", n=either, **in_spans),
+        _measured(in_words, words, kappa, detail),
+        _measured(replace(in_spans, count=int(spans[:, 0].sum())), spans, f1, detail),
     ]
 
 
-def _finding(
+def _measured(
+    undefined: Finding,
     table: Ints,
     statistic: Callable[[Ints], float],
-    why: str,
     detail: Mapping[str, int],
-    **more: Any,
-) -> dict[str, Any]:
-    """Return the fields of a finding over notes; `why` is the reason if the statistic is
-    undefined.
+) -> Finding:
+    """Return the finding with the value of a statistic and its interval over notes; the unchanged
+    one if the statistic is undefined.
     """
-    common = {"better": "higher", "source": SOURCE, **more}
     value = statistic(table.sum(axis=0))
     if np.isnan(value):
-        return common | {"value": None, "detail": {**detail, "why": why}}
-    common |= {"value": value, "detail": detail}
+        return undefined
+    finding = replace(undefined, value=value, detail=detail)
     if value == 1:  # all notes agree, so the jackknife has no variance
-        return common | {**clopper_pearson(len(table), len(table))._asdict(), "method": EXACT}
+        low, high = clopper_pearson(len(table), len(table))
+        return replace(finding, low=low, high=high, method=EXACT)
     try:
         low, high = jackknife_t(table, statistic)
     except InputError:  # too few notes
-        return common
-    return common | {"low": max(low, -1.0), "high": min(high, 1.0), "method": METHOD}
+        return finding
+    return replace(finding, low=max(low, -1.0), high=min(high, 1.0), method=METHOD)
 
 
 def kappa(sums: Ints | Doubles) -> float:
@@ -173,21 +187,23 @@ class Agreement(Evaluation):
     notes.
     """
 
-    inputs: ClassVar[Mapping[str, Input]] = {
-        "out": Input(
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = {
+        "out": EvaluationInput(
             "Output of clinveil deidentify or validate that both reviewed.", required=True
         ),
-        "notes": Input("The notes, if they were moved.", "--notes"),
-        "vault": Input("Vault of the run (default: OUT.vault).", "--vault"),
+        "notes": EvaluationInput("The notes, if they were moved.", "--notes"),
+        "vault": EvaluationInput("Vault of the run (default: OUT.vault).", "--vault"),
     }
     shown = ""
     reviewer: tuple[str, ...] = flag((), "Name of a reviewer; pass two if there are more.")
 
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return kappa and F1."""
-        past = review_of(given["out"], vault=given.get("vault"), notes=given.get("notes"))
+        past = review_of(
+            arguments["out"], vault=arguments.get("vault"), notes=arguments.get("notes")
+        )
         one, other = two_files(past, self.reviewer)
-        title = f"{given['out'].name}: reviewers {one.reviewer} and {other.reviewer}"
+        title = f"{arguments['out'].name}: reviewers {one.reviewer} and {other.reviewer}"
         return Evaluated(agreement(past, one, other), title, seed=0)

@@ -21,7 +21,7 @@ from clinveil.core.types import Say
 from clinveil.utility.classifiers import (
     ClassifierSettings,
     Predictions,
-    Side,
+    TrainTestTexts,
     classifiers,
     predict,
 )
@@ -29,13 +29,20 @@ from clinveil.utility.evaluations import (
     VAULT,
     Evaluated,
     Evaluation,
-    Input,
+    EvaluationInput,
     as_corpus,
     as_crosswalk,
     evaluations,
     name_of,
 )
-from clinveil.utility.labelled import Labelled, Parts, paired, parts_of, read_labelled, texts_of
+from clinveil.utility.labelled import (
+    ClassifiedNotes,
+    RowsOfSplit,
+    paired,
+    parts_of,
+    read_labelled,
+    texts_of,
+)
 from clinveil.utility.scores import Scores, majority_of
 
 
@@ -45,9 +52,9 @@ class Task:
     share.
     """
 
-    labelled: Labelled
+    labelled: ClassifiedNotes
     released: list[str]
-    parts: Parts
+    parts: RowsOfSplit
 
     @property
     def detail(self) -> dict[str, Any]:
@@ -106,10 +113,10 @@ def compared(
     """
     seed = int(rng.integers(2**31))
 
-    def run(side: Side, *, shuffled: bool = False) -> list[Predictions]:
+    def run(side: TrainTestTexts, *, shuffled: bool = False) -> list[Predictions]:
         return [predict(model, task.labelled, task.parts, seed, side, shuffled=shuffled)]
 
-    sides = [Side(texts, texts) for texts in (task.labelled.texts, task.released)]
+    sides = [TrainTestTexts(texts, texts) for texts in (task.labelled.texts, task.released)]
     original, released = (run(side) for side in sides)
     controls = [run(side, shuffled=True) if control else [] for side in sides]
     detail = {**task.detail, "model": model, "setting": "protected"}
@@ -155,9 +162,9 @@ class Classification(Evaluation):
     and control.
     """
 
-    inputs: ClassVar[Mapping[str, Input]] = {
-        "original": Input("Original notes with the label.", required=True),
-        "released": Input("Protected notes (default: score the original notes)."),
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = {
+        "original": EvaluationInput("Original notes with the label.", required=True),
+        "released": EvaluationInput("Protected notes (default: score the original notes)."),
         "crosswalk": VAULT,
     }
     shown = "label model seed"
@@ -169,13 +176,13 @@ class Classification(Evaluation):
     control: bool = flag(True, "Also train on shuffled labels.")
 
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return the scores of every label and model on both sides, and the losses."""
         if not self.label:
             raise UsageError("no label to classify by", hint="pass --label COLUMN")
-        released = given.get("released")
-        crosswalk = as_crosswalk(given.get("crosswalk"))
+        released = arguments.get("released")
+        crosswalk = as_crosswalk(arguments.get("crosswalk"))
         findings = list[Finding]()
         for label in self.label:
             rng = default_rng(seed)
@@ -184,7 +191,7 @@ class Classification(Evaluation):
                 if released is None
                 else as_corpus(released, self.notes.but(preset="none")).batches()
             )
-            original = as_corpus(given["original"], self.notes, label=self.label).batches()
+            original = as_corpus(arguments["original"], self.notes, label=self.label).batches()
             task = evaluate(original, other, label, rng, self.training, crosswalk=crosswalk)
             for model in self.model:
                 say(f"{label}: {model} on {len(task.labelled)} notes")
@@ -193,5 +200,5 @@ class Classification(Evaluation):
             findings = [finding for finding in findings if finding.detail.get("side") == "original"]
         against = "itself" if released is None else name_of(released, "released notes")
         return Evaluated(
-            findings, f"{name_of(given['original'], 'notes')} against {against} (seed {seed})"
+            findings, f"{name_of(arguments['original'], 'notes')} against {against} (seed {seed})"
         )

@@ -19,7 +19,7 @@ from clinveil.corpus.gold import GoldSpans, Scheme, read_labels, read_spans
 from clinveil.corpus.people import read_patients
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import found_spans
 from clinveil.scale import processes
 from clinveil.utility.deidentification.grid import grid_notes, sample
@@ -34,7 +34,7 @@ from clinveil.utility.deidentification.on_gold import (
 from clinveil.utility.evaluations import (
     Evaluated,
     Evaluation,
-    Input,
+    EvaluationInput,
     as_corpus,
     evaluations,
     name_of,
@@ -44,14 +44,14 @@ Detections = Iterator[tuple[Note, list[Span]]]  # a note, and the spans detected
 
 
 def on_gold(
-    how: Deidentification,
+    settings: Deidentification,
     corpus: Corpus,
     truth: GoldSpans,
     *,
-    found: GoldSpans | None = None,
+    detected: GoldSpans | None = None,
     errors: ErrorList | None = None,
 ) -> list[Finding]:
-    """Compare clinveil's detections, or the detections `found` of another tool, with gold spans.
+    """Compare clinveil's detections, or those of another tool (`detected`), with gold spans.
 
     Args:
         errors: list for missed identifiers and false positives.
@@ -64,30 +64,32 @@ def on_gold(
         ids.append(note.note_id)
         truth.of(note.note_id, note.text)
     truth.refuse_unknown(ids)
-    if found is None:  # the same passes as `deidentify`
-        patients = read_patients(how.identifiers.patients) if how.identifiers.patients else None
-        deidentifier = Deidentifier.of(
-            how.identifiers, Key.generate(), patients=patients, keep_spans=True
+    if detected is None:  # the same passes as `deidentify`
+        patients = (
+            read_patients(settings.identifiers.patients) if settings.identifiers.patients else None
         )
-        detections: Detections = found_spans(corpus, deidentifier, processes(how.workers))
+        deidentifier = NoteDeidentifier.of(
+            settings.identifiers, Key.generate(), patients=patients, keep_spans=True
+        )
+        detections: Detections = found_spans(corpus, deidentifier, processes(settings.workers))
     else:
-        detections = _found_in(corpus, found)
+        detections = _detected_in(corpus, detected)
     selected = (
         GoldNote(*note, truth.of(note.note_id, note.text), spans)
         for note, spans in detections
-        if _selected(how, truth, note)
+        if _selected(settings, truth, note)
     )
     read = errors.add if errors is not None else None
-    tally = tally_notes(selected, complete=not how.incomplete, read=read)
+    tally = tally_notes(selected, complete=not settings.incomplete, read=read)
     if not tally.labels:
         raise InputError(
             "no gold span is in these notes", where=truth.name, hint="use the note ids of the notes"
         )
-    return gold_findings(tally, _over(corpus))
+    return gold_findings(tally, _clusters(corpus))
 
 
 def in_output(
-    how: Deidentification, corpus: Corpus, truth: GoldSpans, output: Corpus
+    settings: Deidentification, corpus: Corpus, truth: GoldSpans, output: Corpus
 ) -> list[Finding]:
     """Return the identifiers that remain in released notes. Raises InputError as `on_gold` does."""
     written = {note.note_id: note for note in rows(output)}
@@ -98,7 +100,7 @@ def in_output(
         ids.append(note.note_id)
         released = written.get(note.note_id)
         spans = truth.of(note.note_id, note.text)
-        if released is not None and _selected(how, truth, note):
+        if released is not None and _selected(settings, truth, note):
             other = None if before is None or before.patient_id == note.patient_id else before.text
             survival.add(GoldNote(*note, spans, ()), released.text, other)
             before = released
@@ -106,24 +108,24 @@ def in_output(
     if not survival.counts:
         hint = "use the original note ids in the released notes"
         raise InputError("no released note has a gold span", where=truth.name, hint=hint)
-    return list(survival.findings(_over(corpus)))
+    return list(survival.findings(_clusters(corpus)))
 
 
-def _over(corpus: Corpus) -> str:
+def _clusters(corpus: Corpus) -> str:
     return "patients" if corpus.columns.has_patients else "notes"
 
 
-def _selected(how: Deidentification, truth: GoldSpans, note: Note) -> bool:
-    return not how.listed or note.note_id in truth.marks
+def _selected(settings: Deidentification, truth: GoldSpans, note: Note) -> bool:
+    return not settings.listed or note.note_id in truth.marks
 
 
-def _found_in(corpus: Corpus, found: GoldSpans) -> Detections:
+def _detected_in(corpus: Corpus, detected: GoldSpans) -> Detections:
     """Yield the detections of a file."""
     ids = []
     for note in rows(corpus):
         ids.append(note.note_id)
-        yield note, found.of(note.note_id, note.text)
-    found.refuse_unknown(ids)
+        yield note, detected.of(note.note_id, note.text)
+    detected.refuse_unknown(ids)
 
 
 _SPANS = ".jsonl, or a folder of BRAT or of i2b2/n2c2 .xml"
@@ -133,15 +135,21 @@ _SPANS = ".jsonl, or a folder of BRAT or of i2b2/n2c2 .xml"
 class Deidentification(Evaluation):
     """Measure recall of identifiers, on notes with gold spans or on a grid of invented notes."""
 
-    inputs: ClassVar[Mapping[str, Input]] = {
-        "notes": Input("Original notes with identifiers (not with --grid)."),
-        "gold": Input(f"Gold spans: {_SPANS}.", "--gold"),
-        "found": Input("Score the spans of another tool, in one of these formats.", "--found"),
-        "output": Input("Score the identifiers left in these de-identified notes.", "--output"),
-        "errors": Input(
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = {
+        "notes": EvaluationInput("Original notes with identifiers (not with --grid)."),
+        "gold": EvaluationInput(f"Gold spans: {_SPANS}.", "--gold"),
+        "found": EvaluationInput(
+            "Score the spans of another tool, in one of these formats.", "--found"
+        ),
+        "output": EvaluationInput(
+            "Score the identifiers left in these de-identified notes.", "--output"
+        ),
+        "errors": EvaluationInput(
             "Write missed and false detections to a file (SECRET: note text).", "--errors"
         ),
-        "labels": Input('TOML file that maps labels: THEIRS = "OURS" ("" for none).', "--labels"),
+        "labels": EvaluationInput(
+            'TOML file that maps labels: THEIRS = "OURS" ("" for none).', "--labels"
+        ),
     }
     shown = "grid engine seed"
     identifiers: PhiSettings = group(PhiSettings)
@@ -160,12 +168,12 @@ class Deidentification(Evaluation):
     seed: int | None = SEED
 
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return recall and precision, or the identifiers that remain in `output`, or the findings
         of the grid.
         """
-        held: dict[str, Any] = {name: given.get(name) for name in self.inputs}
+        held: dict[str, Any] = {name: arguments.get(name) for name in self.inputs}
         self._refuse_together(held)
         errors = ErrorList() if held["errors"] is not None else None
         if self.grid:
@@ -206,7 +214,7 @@ class Deidentification(Evaluation):
                 self, corpus, truth, output
             ), f"{title}, left in {name_of(held['output'], 'the output')}"
         title += f", detected by {name_of(found, 'another tool')}" if found is not None else ""
-        return on_gold(self, corpus, truth, found=found, errors=errors), title
+        return on_gold(self, corpus, truth, detected=found, errors=errors), title
 
     def _refuse_together(self, held: Mapping[str, Any]) -> None:
         """Raise UsageError for inputs that cannot be combined."""

@@ -5,7 +5,7 @@ Perplexity (paper C) and bits per character.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ from clinveil.utility.evaluations import (
     THREADS,
     Evaluated,
     Evaluation,
-    Input,
+    EvaluationInput,
     as_corpus,
     evaluations,
     name_of,
@@ -104,10 +104,11 @@ def perplexity_findings(
     model: LanguageModel,
     fit: Fit,
     notes: PlainNotes,
-    of: str,
+    name: str,
     *,
     control: Fit | None = None,
-    more: Mapping[str, str] | None = None,
+    no_control: str = "",
+    remarks: Mapping[str, str] | None = None,
 ) -> list[Finding]:
     """Return `utility.perplexity` and `utility.bits_per_character` of notes, with jackknife
     intervals over patients.
@@ -116,10 +117,10 @@ def perplexity_findings(
     include the spelling of unknown words (`Unknown`), so they are comparable between vocabularies.
 
     Args:
-        fit: fit of the model to these notes, in this order. of: name of the notes ("valid", "held
+        fit: fit of the model to these notes, in this order. name: name of the notes ("valid", "held
             out").
-        control: fit of a unigram with the same training notes and vocabulary. more: labels for the
-            details.
+        control: fit of a unigram with the same training notes and vocabulary. no_control: the
+            reason if there is none. remarks: further texts of the details.
 
     Raises InputError if the perplexity is not finite.
     """
@@ -129,51 +130,61 @@ def perplexity_findings(
         )
     unknown = unknown_words(notes.texts, model.vocabulary)
     rows = _rows(fit, unknown)
-    patient = np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
-    own: Doubles = np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
-    other = None if control is None else _rows(control, unknown)
-    detail: dict[str, str | int | float] = {
-        "model": model.kind,
-        "of": of,
-        "vocabulary": model.vocabulary.kind,
-    }
-    detail |= {
-        "size": model.vocabulary.size,
-        "tokens": int(fit.tokens.sum()),
-        "words": int(unknown.words.sum()),
-    }
-    detail |= {"unknown_words": int(unknown.unknown.sum()), "notes": len(notes)}
-    detail["unknown_share"] = float(unknown.unknown.sum() / max(1, unknown.words.sum()))
-    detail |= {"standing_unknown": int(unknown.unk_in_source.sum()), **(more or {})}
-    control_is = (
-        str(detail.pop("control_is", "")) if control is None else "a unigram of the same notes"
-    )
+    of_patient = _by_patient(rows, notes.patients)
+    control_rows = None if control is None else _rows(control, unknown)
+    detail = {**_detail(model, fit, notes, name, unknown), **(remarks or {})}
     unit = "notes" if notes.patients == notes.note_ids else "patients"
     findings = []
     for measure, value, extra in (
         ("perplexity", _perplexity, {}),
         ("bits_per_character", _bits, _charged(unknown, fit)),
     ):
-        low, high = _interval(own, value)
+        low, high = _interval(of_patient, value)
         finding = Finding(
             f"utility.{measure}",
             value(rows),
-            len(own),
+            len(of_patient),
             "lower",
             low=low,
             high=high,
-            control=None if other is None else value(other),
+            control=None if control_rows is None else value(control_rows),
             source=SOURCE,
             detail=detail | extra,
             unit=unit,
             method=f"none, of one of the {unit}"
             if low is None
             else f"jackknife over {unit} on the log scale, t, 95 %",
-            control_is=control_is,
-            control_kind=None if other is None else "negative",
+            control_is=no_control if control is None else "a unigram of the same notes",
+            control_kind=None if control is None else "negative",
         )
         findings.append(finding)
     return findings
+
+
+def _by_patient(rows: Doubles, patients: Sequence[str]) -> Doubles:
+    """Return the sums of the rows of each patient, (n_patients, n_columns)."""
+    patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
+    return np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
+
+
+def _detail(
+    model: LanguageModel, fit: Fit, notes: PlainNotes, name: str, unknown: Unknown
+) -> dict[str, str | int | float]:
+    """Return what was measured: model, vocabulary, and counts of tokens and words."""
+    n_words = int(unknown.words.sum())
+    n_unknown = int(unknown.unknown.sum())
+    return {
+        "model": model.kind,
+        "of": name,
+        "vocabulary": model.vocabulary.kind,
+        "size": model.vocabulary.size,
+        "tokens": int(fit.tokens.sum()),
+        "words": n_words,
+        "unknown_words": n_unknown,
+        "notes": len(notes),
+        "unknown_share": float(n_unknown / max(1, n_words)),
+        "standing_unknown": int(unknown.unk_in_source.sum()),
+    }
 
 
 def _interval(own: Doubles, value: Callable[[Doubles], float]) -> Interval | tuple[None, None]:
@@ -222,10 +233,12 @@ class Perplexity(Evaluation):
     spelled out.
     """
 
-    inputs: ClassVar[Mapping[str, Input]] = {
-        "notes": Input("Real notes of patients that are not in the training notes.", required=True),
-        "train": Input("Train on these notes, real or synthetic.", "--train"),
-        "source": Input("Use this model (vault/model of a synthetic release).", "--from"),
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = {
+        "notes": EvaluationInput(
+            "Real notes of patients that are not in the training notes.", required=True
+        ),
+        "train": EvaluationInput("Train on these notes, real or synthetic.", "--train"),
+        "source": EvaluationInput("Use this model (vault/model of a synthetic release).", "--from"),
     }
     lm: ModelSettings = group(ModelSettings)
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
@@ -236,13 +249,13 @@ class Perplexity(Evaluation):
     )
 
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return perplexity and bits per character of a model that is given, or trained on
         `train`.
         """
-        train = given.get("train")
-        source = given.get("source")
+        train = arguments.get("train")
+        source = arguments.get("source")
         if (train is None) == (source is None):
             raise UsageError("no model, or two", hint="pass --train NOTES or --from MODEL")
         if source is None and self.lm.neural:
@@ -250,11 +263,11 @@ class Perplexity(Evaluation):
         control = None
         if source is not None:
             model, about = load_model(source, device=self.lm.device)
-            test = self._read(given["notes"], layout=keeps_layout(model))
+            test = self._read(arguments["notes"], layout=keeps_layout(model))
             record = about.get("notes")
             known = record.get("fingerprints") if isinstance(record, dict) else None
         else:
-            test = self._read(given["notes"])
+            test = self._read(arguments["notes"])
             training = self._read(train)
             known = list(map(fingerprint, training.texts))
             vocabulary = make_vocabulary(training, self.lm)
@@ -265,19 +278,29 @@ class Perplexity(Evaluation):
             control = fit_of(train_unigram(encoded, vocabulary), encode(test.texts, vocabulary))
         with model.ready(threads=self.workers):
             fit = fit_of(model, encode(test.texts, model.vocabulary))
-        more = {} if source is None else {"control_is": NO_CONTROL}
+        remarks = {}
         seen = {*map(str, known)} if isinstance(known, list) else None
         if seen is None:
-            more["not_checked"] = NOT_CHECKED
+            remarks["not_checked"] = NOT_CHECKED
         elif some := sum(fingerprint(text) in seen for text in test.texts):
-            more["warning"] = TRAINED_ON.format(n=len(test), some=some)
-        findings = perplexity_findings(model, fit, test, "test", control=control, more=more)
-        title = f"{model.kind} on {name_of(given['notes'], 'notes')} (seed {seed}; lower is better)"
+            remarks["warning"] = TRAINED_ON.format(n=len(test), some=some)
+        findings = perplexity_findings(
+            model,
+            fit,
+            test,
+            "test",
+            control=control,
+            no_control="" if source is None else NO_CONTROL,
+            remarks=remarks,
+        )
+        title = (
+            f"{model.kind} on {name_of(arguments['notes'], 'notes')} (seed {seed}; lower is better)"
+        )
         return Evaluated(findings, title)
 
-    def _read(self, given: Any, *, layout: bool = False) -> PlainNotes:
+    def _read(self, notes: Any, *, layout: bool = False) -> PlainNotes:
         """Return notes in MedText form, or unchanged for a model that keeps layout."""
-        corpus = as_corpus(given, self.notes)
+        corpus = as_corpus(notes, self.notes)
         prepared = self.prepared or (
             not layout and any(UNK in note.text.split() for note in rows(corpus))
         )

@@ -30,7 +30,7 @@ from clinveil.utility.evaluations import (
     VECTORS,
     Evaluated,
     Evaluation,
-    Input,
+    EvaluationInput,
     as_corpus,
     as_vectors,
     evaluations,
@@ -166,7 +166,9 @@ class _Selected:
             "by_subwords": int((covered & self.looked_up.from_subwords).sum()),
             "partial": int((covered & self.looked_up.partial()).sum()),
             "identical": int(
-                (covered & (self.looked_up.own.one == self.looked_up.own.other)).sum()
+                (
+                    covered & (self.looked_up.evaluated.first == self.looked_up.evaluated.second)
+                ).sum()
             ),
             "scored": int((wanted if self.task.random else covered).sum()),
             "left_out": 0 if self.task.random else gaps,
@@ -174,68 +176,71 @@ class _Selected:
             **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
         }
 
-    def correlation(self, rng: Generator, detail: dict[str, Any]) -> Finding:
-        measure = "utility.similarity"
-        n = detail["scored"]
-        fields: dict[str, Any] = {
-            "better": "higher",
-            "source": SOURCE[self.task.protocol],
-            "unit": "word pairs",
-        }
-        scored = self.wanted if self.task.random else self.covered
-        cosines = self.looked_up.cosines()[scored]
-        scores = self.pairs.scores[scored]
+    def correlation(self, rng: Generator, detail: Mapping[str, Any]) -> Finding:
         if detail["covered"] < FEWEST_PAIRS:
             scored_pairs = f"{detail['covered']} of {detail['asked']} pairs have a similarity"
-            why = f"{NO_EVIDENCE}: {scored_pairs}; {FEWEST_PAIRS} are required"
-            return unmeasured(measure, why, n, detail=detail, **fields)
-        measured = Correlated(
-            cosines, scores, STATISTIC[self.task.protocol], random=self.task.random
+            return self._without_value(
+                f"{NO_EVIDENCE}: {scored_pairs}; {FEWEST_PAIRS} are required", detail
+            )
+        scored = self.wanted if self.task.random else self.covered
+        correlated = Correlated(
+            self.looked_up.cosines()[scored],
+            self.pairs.scores[scored],
+            STATISTIC[self.task.protocol],
+            random=self.task.random,
         )
-        value = measured.value(rng)
-        resampled = measured.resampled(rng, self.task.draws)
+        value = correlated.value(rng)
+        resampled = correlated.resampled(rng, self.task.draws)
         if np.isnan(value) or not resampled.size:
-            return unmeasured(
-                measure, "the similarities or the scores are constant", n, detail=detail, **fields
-            )
+            return self._without_value("the similarities or the scores are constant", detail)
+        null = correlated.permuted(rng)
+        control = self._control(rng, correlated, scored)
         low, high = np.quantile(resampled, [0.025, 0.975])
-        null = measured.permuted(rng)
-        detail |= dict(
-            zip(
-                ("chance_low", "chance_high"),
-                np.quantile(null, [0.025, 0.975]).tolist(),
-                strict=True,
-            )
+        chance_low, chance_high = np.quantile(null, [0.025, 0.975]).tolist()
+        finding = replace(
+            self._without_value("", detail),
+            value=value,
+            low=low,
+            high=high,
+            method="bootstrap over word pairs, 95 %",
+            detail={**detail, "chance_low": chance_low, "chance_high": chance_high},
+            chance=0.0,
+            chance_is="no correlation",
+            p=permutation_p(value, null),
+            p_is="human scores permuted, one-sided",
+            control=control,
+            control_is="" if control is None else _CONTROL,
+            control_kind=None if control is None else "negative",
         )
-        control = self._control(rng, measured, scored)
-        p = permutation_p(value, null)
-        fields |= {
-            "chance": 0.0,
-            "chance_is": "no correlation",
-            "p": p,
-            "p_is": "human scores permuted, one-sided",
-        }
-        if control is not None:
-            fields |= {"control": control, "control_is": _CONTROL, "control_kind": "negative"}
-        if p > AT_CHANCE:
-            why = (
-                f"{NO_EVIDENCE}: the correlation ({value:.3f}, {n} pairs) is not above chance (P"
-                f" {p:.2f})"
-            )
-            return unmeasured(
-                measure, why, n, detail={**detail, "correlation": float(value)}, **fields
-            )
-        method = "bootstrap over word pairs, 95 %"
-        return Finding(
-            measure, value, n, low=low, high=high, detail=detail, method=method, **fields
+        return finding if (finding.p or 0.0) <= AT_CHANCE else _not_above_chance(finding)
+
+    def _without_value(self, why: str, detail: Mapping[str, Any]) -> Finding:
+        return unmeasured(
+            "utility.similarity",
+            why,
+            detail["scored"],
+            detail=detail,
+            better="higher",
+            source=SOURCE[self.task.protocol],
+            unit="word pairs",
         )
 
-    def _control(self, rng: Generator, measured: Correlated, scored: Mask) -> float | None:
+    def _control(self, rng: Generator, correlated: Correlated, scored: Mask) -> float | None:
         """Return the mean correlation with permuted vectors; None if it is always undefined."""
         permuted = [self.looked_up.permuted(rng).cosines()[scored] for _ in range(SHUFFLES)]
-        values = measured.of(np.array(permuted), rng)
+        values = correlated.of(np.array(permuted), rng)
         values = values[~np.isnan(values)]
         return float(values.mean()) if values.size else None
+
+
+def _not_above_chance(finding: Finding) -> Finding:
+    """Return the finding of a correlation with the correlation as a detail instead of a value."""
+    why = (
+        f"{NO_EVIDENCE}: the correlation ({finding.value:.3f}, {finding.n} pairs) is not above"
+        f" chance (P {finding.p:.2f})"
+    )
+    detail = {**finding.detail, "correlation": finding.value, "why": why}
+    return replace(finding, value=None, low=None, high=None, method="", detail=detail)
 
 
 _CONTROL = (
@@ -249,13 +254,15 @@ class Similarity(Evaluation):
     control.
     """
 
-    inputs: ClassVar[Mapping[str, Input]] = {
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = {
         "vectors": VECTORS,
-        "pairs": Input(
+        "pairs": EvaluationInput(
             "Word pairs: two terms and a score; repeatable.", "--pairs", required=True, many=True
         ),
-        "subwords": Input("fastText vectors of the same text, for missing words.", "--subwords"),
-        "notes": Input("Real notes, to count words (protocol clinicalnlp).", "--notes"),
+        "subwords": EvaluationInput(
+            "fastText vectors of the same text, for missing words.", "--subwords"
+        ),
+        "notes": EvaluationInput("Real notes, to count words (protocol clinicalnlp).", "--notes"),
     }
     shown = "protocol seed"
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
@@ -269,17 +276,17 @@ class Similarity(Evaluation):
     draws: int = flag(1_000, "Bootstrap samples of the pairs.", ge=100)
 
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return the findings of every list."""
-        notes = given.get("notes")
-        subwords = given.get("subwords")
+        notes = arguments.get("notes")
+        subwords = arguments.get("subwords")
         if self.protocol == "jamia" and notes is not None:
             raise UsageError("--notes requires --protocol clinicalnlp")
         if self.protocol == "clinicalnlp" and subwords is not None:
             raise UsageError("--subwords requires --protocol jamia")
-        lists = [read_pairs(p) if isinstance(p, Path) else p for p in given["pairs"]]
-        loaded = as_vectors(given["vectors"])
+        lists = [read_pairs(p) if isinstance(p, Path) else p for p in arguments["pairs"]]
+        loaded = as_vectors(arguments["vectors"])
         unknown = (
             as_vectors(subwords)
             if subwords is not None
@@ -294,7 +301,9 @@ class Similarity(Evaluation):
             for pairs in lists
             for finding in similarity(loaded, pairs, default_rng(seed), task)
         ]
-        title = f"{name_of(given['vectors'], 'vectors')}, protocol {self.protocol} (seed {seed})"
+        title = (
+            f"{name_of(arguments['vectors'], 'vectors')}, protocol {self.protocol} (seed {seed})"
+        )
         return Evaluated(
             findings, title, lines=tuple(dict.fromkeys(map(_counted, findings))), remarks=remarks
         )

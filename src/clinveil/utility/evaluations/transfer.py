@@ -26,7 +26,7 @@ from clinveil.utility.evaluations import (
     VAULT,
     Evaluated,
     Evaluation,
-    Input,
+    EvaluationInput,
     as_corpus,
     as_crosswalk,
     evaluations,
@@ -35,7 +35,7 @@ from clinveil.utility.evaluations import (
 from clinveil.utility.labelled import WrongNotes
 from clinveil.utility.shares import SOURCE
 from clinveil.utility.tasks.fidelity import two_sample
-from clinveil.utility.tasks.labels import Arms, Label
+from clinveil.utility.tasks.labels import ArmPredictions, Label
 from clinveil.utility.tasks.models import language_model, vectors
 from clinveil.utility.tasks.notes import Sides, read_texts
 from clinveil.utility.tasks.sequence import sequence
@@ -63,7 +63,7 @@ def useful(
     ValueError without both sides.
     """
     release = Sides.of(context)
-    arms: list[Arms] = []
+    arms: list[ArmPredictions] = []
     missing: list[tuple[str, InputError]] = []
     for label in labels:
         try:
@@ -73,10 +73,10 @@ def useful(
         except InputError as error:
             missing.append((label, error))
         else:
-            arms += [Arms(read, model) for model in models]
+            arms += [ArmPredictions(read, model) for model in models]
 
     def by_label(measure: str) -> list[Finding]:
-        def task(each: Arms) -> list[Finding]:
+        def task(each: ArmPredictions) -> list[Finding]:
             return [each.finding(measure, _rng())]
 
         tried = [
@@ -139,10 +139,10 @@ class Transfer(Evaluation):
     Each value is a share of the gap between a floor and a ceiling (models trained on real notes).
     """
 
-    inputs: ClassVar[Mapping[str, Input]] = {
-        "original": Input("Real notes to test on: a file or a folder.", required=True),
-        "released": Input("Released notes to train on.", required=True),
-        "pairs": Input("Word pairs with human scores; repeatable.", "--pairs", many=True),
+    inputs: ClassVar[Mapping[str, EvaluationInput]] = {
+        "original": EvaluationInput("Real notes to test on: a file or a folder.", required=True),
+        "released": EvaluationInput("Released notes to train on.", required=True),
+        "pairs": EvaluationInput("Word pairs with human scores; repeatable.", "--pairs", many=True),
         "crosswalk": VAULT,
     }
     shown = "label model unpaired"
@@ -153,17 +153,17 @@ class Transfer(Evaluation):
     unpaired: bool = flag(False, "Released notes are of other patients; both files have the label.")
 
     def __call__(
-        self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
+        self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
     ) -> Evaluated:
         """Return the utility tasks of every release; their seed is fixed."""
-        if self.unpaired and given.get("crosswalk") is not None:
+        if self.unpaired and arguments.get("crosswalk") is not None:
             raise UsageError("--unpaired and --vault exclude each other", hint="pass one of them")
-        crosswalk = as_crosswalk(given.get("crosswalk"))
+        crosswalk = as_crosswalk(arguments.get("crosswalk"))
         split = crosswalk.split if isinstance(crosswalk, SourceIds) else None
         unpaired = self.unpaired or (split is not None and not crosswalk)
-        real = as_corpus(given["original"], self.notes, label=self.label)
+        real = as_corpus(arguments["original"], self.notes, label=self.label)
         label = self.label if unpaired else ()
-        other = as_corpus(given["released"], self.notes.but(preset="none"), label=label)
+        other = as_corpus(arguments["released"], self.notes.but(preset="none"), label=label)
         notes = None if unpaired else crosswalk if crosswalk is not None else _same_ids(real, other)
         sides = Sides(
             real,
@@ -173,10 +173,10 @@ class Transfer(Evaluation):
             test_patients=None if split is None else split.patients,
             unread=split is not None and split.unread,
         )
-        findings = useful(sides, self.label, self.model, given.get("pairs") or ())
+        findings = useful(sides, self.label, self.model, arguments.get("pairs") or ())
         title = (
-            f"{name_of(given['released'], 'released notes')} tested on"
-            f" {name_of(given['original'], 'real notes')}"
+            f"{name_of(arguments['released'], 'released notes')} tested on"
+            f" {name_of(arguments['original'], 'real notes')}"
         )
         return Evaluated(findings, title, UTILITY_SEED, tuple(filter(None, map(_scores, findings))))
 

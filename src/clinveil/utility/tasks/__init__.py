@@ -1,1 +1,1 @@
-"""Tasks that a recipient can do with a release, one per file (run by `evaluations/transfer.py`)."""
+"""Tasks that a recipient can do with a release; `evaluations/transfer.py` runs them."""

@@ -24,11 +24,11 @@ from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints
-from clinveil.utility.classifiers import Side, predict
+from clinveil.utility.classifiers import TrainTestTexts, predict
 from clinveil.utility.labelled import (
     OTHER,
-    Labelled,
-    Parts,
+    ClassifiedNotes,
+    RowsOfSplit,
     WrongNotes,
     folds_of,
     held_out_parts,
@@ -69,10 +69,10 @@ class Label:
         seed: of the models. release: where the notes are from.
     """
 
-    real: Labelled
-    released: Labelled
-    folds: list[Parts] = field(repr=False)
-    released_folds: list[Parts] = field(repr=False)
+    real: ClassifiedNotes
+    released: ClassifiedNotes
+    folds: list[RowsOfSplit] = field(repr=False)
+    released_folds: list[RowsOfSplit] = field(repr=False)
     is_paired: bool
     seed: int
     release: Sides = field(repr=False)
@@ -149,7 +149,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Arms:
+class ArmPredictions:
     """Predictions of one model on one label; each arm is trained on first access."""
 
     label: Label
@@ -159,7 +159,7 @@ class Arms:
     def ceiling(self) -> Tested:
         """Trained and tested on real notes."""
         real = self.label.real
-        return self._tested(real, [Side(real.texts, real.texts)] * len(self.label.folds))
+        return self._tested(real, [TrainTestTexts(real.texts, real.texts)] * len(self.label.folds))
 
     @cached_property
     def floor(self) -> Tested:
@@ -170,7 +170,7 @@ class Arms:
         for parts in self.label.folds:
             tested = set(parts.test.tolist())
             test = [text if row in tested else "" for row, text in enumerate(real.texts)]
-            sides.append(Side(drawn_words(real, parts.learn, rng), test))
+            sides.append(TrainTestTexts(drawn_words(real, parts.learn, rng), test))
         return self._tested(real, sides)
 
     @cached_property
@@ -186,7 +186,7 @@ class Arms:
         if self.label.is_paired:
             return self._of_released[1]
         notes = self.label.released
-        sides = [Side(notes.texts, notes.texts)] * len(self.label.released_folds)
+        sides = [TrainTestTexts(notes.texts, notes.texts)] * len(self.label.released_folds)
         return self._tested(notes, sides)
 
     @cached_property
@@ -196,17 +196,17 @@ class Arms:
         both = _joined(self.label.real, self.label.released)
         folds = self.label.folds
         rows = [
-            Parts(one.train + n, one.valid + n, np.concatenate([one.test, one.test + n]))
+            RowsOfSplit(one.train + n, one.valid + n, np.concatenate([one.test, one.test + n]))
             for one in folds
         ]
-        runs = self._predicted(both, rows, [Side(both.texts, both.texts)] * len(rows))
+        runs = self._predicted(both, rows, [TrainTestTexts(both.texts, both.texts)] * len(rows))
         guesses = np.concatenate([guess.reshape(2, -1) for guess in runs], axis=1)
         tested = np.concatenate([one.test for one in folds])
         truth = self.label.real.targets[tested]
         patient = self.label.patients[0][tested]
         return Tested(truth, guesses[0], patient), Tested(truth, guesses[1], patient)
 
-    def _tested(self, notes: Labelled, sides: Sequence[Side]) -> Tested:
+    def _tested(self, notes: ClassifiedNotes, sides: Sequence[TrainTestTexts]) -> Tested:
         own = notes is self.label.real
         folds = self.label.folds if own else self.label.released_folds
         tested = np.concatenate([parts.test for parts in folds])
@@ -215,7 +215,7 @@ class Arms:
         return Tested(notes.targets[tested], guesses, (of_real if own else of_released)[tested])
 
     def _predicted(
-        self, notes: Labelled, folds: Sequence[Parts], sides: Sequence[Side]
+        self, notes: ClassifiedNotes, folds: Sequence[RowsOfSplit], sides: Sequence[TrainTestTexts]
     ) -> list[Ints]:
         """Return the predictions of each fold; the settings that the first selects are those of
         all.
@@ -228,7 +228,7 @@ class Arms:
             *(predict(self.model, notes, one, seed, side, like=first).test for one, side in rest),
         ]
 
-    def _transferred(self, real: Labelled, other: Labelled) -> Tested:
+    def _transferred(self, real: ClassifiedNotes, other: ClassifiedNotes) -> Tested:
         """Train once on all released notes, and test on the real notes of all folds."""
         tested = np.concatenate([fold.test for fold in self.label.folds])
         first = self.label.released_folds[0]
@@ -239,9 +239,9 @@ class Arms:
         made = predict(
             self.model,
             both,
-            Parts(train, valid, tested),
+            RowsOfSplit(train, valid, tested),
             self.label.seed,
-            Side(both.texts, both.texts),
+            TrainTestTexts(both.texts, both.texts),
         )
         return Tested(real.targets[tested], made.test, self.label.patients[0][tested])
 
@@ -293,14 +293,14 @@ class Arms:
         )
 
 
-def _joined(real: Labelled, other: Labelled) -> Labelled:
+def _joined(real: ClassifiedNotes, other: ClassifiedNotes) -> ClassifiedNotes:
     """Return the rows of two sides with the same classes, one after the other."""
     targets = np.concatenate([real.targets, other.targets])
     patients = [*real.patients, *other.patients]
     return replace(real, texts=[*real.texts, *other.texts], targets=targets, patients=patients)
 
 
-def drawn_words(notes: Labelled, learn: Ints, rng: Generator) -> list[str]:
+def drawn_words(notes: ClassifiedNotes, learn: Ints, rng: Generator) -> list[str]:
     """Return notes of as many words as the training notes, drawn independently from the words of
     their label.
 
@@ -316,12 +316,14 @@ def drawn_words(notes: Labelled, learn: Ints, rng: Generator) -> list[str]:
     return texts
 
 
-def _by_id(notes: Labelled) -> Labelled:
+def _by_id(notes: ClassifiedNotes) -> ClassifiedNotes:
     """Sort notes by id, so that the result does not depend on the order of rows."""
     return notes.only(sorted(range(len(notes)), key=lambda row: notes.note_ids[row]))
 
 
-def _same_classes(release: Sides, label: str, real: Labelled, rng: Generator) -> Labelled:
+def _same_classes(
+    release: Sides, label: str, real: ClassifiedNotes, rng: Generator
+) -> ClassifiedNotes:
     """Return the released notes with the classes of the real ones. Raises InputError for a missing
     column or class.
     """

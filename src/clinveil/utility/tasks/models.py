@@ -164,19 +164,7 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
         why = f"{NO_EVIDENCE}: {held}; {FEWEST_PAIRS} are required"
         entries = {"task": "vectors", **detail}
         return unmeasured("utility.vectors", why, n, detail=entries, better="higher", source=SOURCE)
-    chosen = rng.integers(n, size=(DRAWS, n))
-    values = {"released": theirs[common], "ceiling": ours[common]}
-    scores = {"floor": 0.0}
-    draws = {"floor": np.zeros(DRAWS)}
-    human = pairs.scores[common]
-    for arm, cosines in values.items():
-        scores[arm] = float(
-            products(prepared(cosines[None], "spearman"), prepared(human[None], "spearman"))[0]
-        )
-        draws[arm] = products(
-            prepared(cosines[chosen], "spearman"), prepared(human[chosen], "spearman")
-        )
-    arms = Arms(scores, draws)
+    arms = _correlations(theirs[common], ours[common], pairs.scores[common], rng)
     for arm, name in (("ceiling", "of the real notes"), ("released", "of the release")):
         if not arms.exceeds(arm, "floor"):
             why = (
@@ -186,9 +174,9 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
             named = {
                 "task": "vectors",
                 **detail,
-                "score": scores["released"],
+                "score": arms.scores["released"],
                 "floor": 0.0,
-                "ceiling": scores["ceiling"],
+                "ceiling": arms.scores["ceiling"],
             }
             return unmeasured(
                 "utility.vectors",
@@ -200,3 +188,20 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
                 unit="word pairs",
             )
     return share_finding("utility.vectors", arms, n, detail, unit="word pairs", method=METHOD)
+
+
+def _correlations(released: Doubles, real: Doubles, human: Doubles, rng: Generator) -> Arms:
+    """Return the rank correlations of the cosines of both sides with human scores, and those of
+    drawn pairs; the floor is 0.
+    """
+    chosen = rng.integers(human.size, size=(DRAWS, human.size))
+    scores = {"floor": 0.0}
+    draws = {"floor": np.zeros(DRAWS)}
+    for arm, cosines in (("released", released), ("ceiling", real)):
+        scores[arm] = float(
+            products(prepared(cosines[None], "spearman"), prepared(human[None], "spearman"))[0]
+        )
+        draws[arm] = products(
+            prepared(cosines[chosen], "spearman"), prepared(human[chosen], "spearman")
+        )
+    return Arms(scores, draws)

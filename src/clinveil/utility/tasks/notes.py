@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.random import Generator
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 from clinveil.core.types import Ints, Mask
-from clinveil.corpus.corpus import Corpus, rows
+from clinveil.corpus.corpus import Corpus, Note, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.utility.labelled import by_source
 from clinveil.utility.split import splits
@@ -168,13 +168,17 @@ def read_texts(release: Sides, rng: Generator) -> Texts:
     return Texts(order, patients, [real[i][1] for i in order], released, owner, seed, tested)
 
 
+def _patient_and_text(note: Note) -> tuple[str, str]:
+    return note.patient_id, note.text
+
+
 def _sample(corpus: Corpus, rng: Generator) -> dict[str, tuple[str, str]]:
     """Return patient and text of sampled notes by id, in a random order that depends on ids and
     seed only.
     """
     sample: KeySample[tuple[str, str]] = KeySample(MOST_NOTES, rng)
     for note in rows(corpus):
-        sample.offer(note.note_id, lambda note=note: (note.patient_id, note.text))  # type: ignore[misc]
+        sample.offer(note.note_id, partial(_patient_and_text, note))
     names = sorted(sample.values)
     order = [names[i] for i in rng.permutation(len(names))]
     ends = np.cumsum([len(sample.values[note][1]) for note in order])

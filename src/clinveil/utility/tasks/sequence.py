@@ -44,16 +44,16 @@ METHOD = (
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledWords:
     """The words of a note as numbers (1 and up), and the label of each."""
 
     ids: Ints = field(repr=False)
     labels: NDArray[np.int8] = field(repr=False)
 
-    def shuffled(self, rng: Generator) -> Labelled:
+    def shuffled(self, rng: Generator) -> LabelledWords:
         """Return the words in another order, each with its label."""
         order = rng.permutation(len(self.ids))
-        return Labelled(self.ids[order], self.labels[order])
+        return LabelledWords(self.ids[order], self.labels[order])
 
 
 def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
@@ -72,21 +72,9 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
         "metric": "macro-F1",
         "labels_of_source": carried,
     }
-    few = {"real": sum(int((note.labels == NEGATED).sum()) for note in real)}
-    few["released"] = sum(int((note.labels == NEGATED).sum()) for note in released)
-    if texts.tested is not None:
-        tests = (real[row] for row in np.flatnonzero(texts.tested))
-        few["test"] = sum(int((note.labels == NEGATED).sum()) for note in tests)
-    for side, count in few.items():
-        if count < LEAST:
-            why = (
-                f"The rules detect {count} negated words in the {side} notes; {LEAST} are required."
-            )
-            return [
-                unmeasured(
-                    "utility.sequence", why, detail={"task": "sequence", **detail}, better="higher"
-                )
-            ]
+    if why := _too_few(real, released, texts):
+        entries = {"task": "sequence", **detail}
+        return [unmeasured("utility.sequence", why, detail=entries, better="higher")]
     n_patients = int(texts.patient.max()) + 1
     sums = {arm: np.zeros((n_patients, 6)) for arm in ("released", "floor", "ceiling")}
     for train, test in texts.folds[:SEQUENCE_FOLDS]:
@@ -115,14 +103,32 @@ def sequence(release: Sides, texts: Texts, rng: Generator) -> list[Finding]:
     ]
 
 
-def _numbered(numbers: dict[str, int], forms: Sequence[str], labels: NDArray[np.int8]) -> Labelled:
-    return Labelled(
+def _too_few(real: Sequence[LabelledWords], released: Sequence[LabelledWords], texts: Texts) -> str:
+    """Return why the task cannot be done if a side has too few negated words, else ""."""
+    sides = {"real": real, "released": released}
+    if texts.tested is not None:
+        sides["test"] = [real[row] for row in np.flatnonzero(texts.tested).tolist()]
+    for side, notes in sides.items():
+        count = sum(int((note.labels == NEGATED).sum()) for note in notes)
+        if count < LEAST:
+            return (
+                f"The rules detect {count} negated words in the {side} notes; {LEAST} are required."
+            )
+    return ""
+
+
+def _numbered(
+    numbers: dict[str, int], forms: Sequence[str], labels: NDArray[np.int8]
+) -> LabelledWords:
+    return LabelledWords(
         np.array([numbers.setdefault(form, len(numbers) + 1) for form in forms], dtype=np.int64),
         labels,
     )
 
 
-def _released(release: Sides, texts: Texts, numbers: dict[str, int]) -> tuple[list[Labelled], bool]:
+def _released(
+    release: Sides, texts: Texts, numbers: dict[str, int]
+) -> tuple[list[LabelledWords], bool]:
     """Return the released notes with labels, and whether the labels come from the source words."""
     if not (release.paired and release.channel):
         by_rules = (negation_labels(text) for text in texts.released)
@@ -152,7 +158,7 @@ class _Windows:
     note: Ints = field(repr=False)
 
 
-def _windows(notes: Sequence[Labelled], rng: Generator) -> _Windows:
+def _windows(notes: Sequence[LabelledWords], rng: Generator) -> _Windows:
     """Return windows around all negated words and as many affirmed ones of the notes, at most MOST.
 
     Raises InputError if there are none.
@@ -218,22 +224,31 @@ AFFIRMED = 0
 NEGATED = 1
 NEITHER = -1
 
-_BEFORE = """no; not; without; never; cannot; denies; denied; deny; denying; negative for; no evidence of; no sign of;
-no signs of; free of; absence of; lack of; lacks; rule out; rules out; ruled out for; unremarkable for; nor; neither"""
+_BEFORE = (
+    "no; not; without; never; cannot; denies; denied; deny; denying; negative for; no evidence"
+    " of; no sign of; no signs of; free of; absence of; lack of; lacks; rule out; rules out; ruled"
+    " out for; unremarkable for; nor; neither"
+)
 _AFTER = (
     "absent; was ruled out; were ruled out; is ruled out; are ruled out; not seen; not appreciated;"
     " not present"
 )
-_PSEUDO = """no increase; no change; no interval change; no significant change; not only; not necessarily; not certain;
-not cause; not extend; not drain; without difficulty; without further; no further; gram negative"""
+_PSEUDO = (
+    "no increase; no change; no interval change; no significant change; not only; not"
+    " necessarily; not certain; not cause; not extend; not drain; without difficulty; without"
+    " further; no further; gram negative"
+)
 _CONJUNCTIONS = (
     "but however except although though yet still which because secondary aside apart nevertheless"
 )
-_FUNCTION = """a about above after all also an and any are as at be been before being both by can could did do does done
-due during each for from had has have having he her him his how if in into is it its may more most of off on one or
-other our out over own per she should since so some such than that the their them then there these they this those
-through to two under until up upon was we were what when where while who will with would year old patient noted there
-significant evidence sign signs history known"""
+_FUNCTION = (
+    "a about above after all also an and any are as at be been before being both by can could did"
+    " do does done due during each for from had has have having he her him his how if in into is"
+    " it its may more most of off on one or other our out over own per she should since so some"
+    " such than that the their them then there these they this those through to two under until up"
+    " upon was we were what when where while who will with would year old patient noted there"
+    " significant evidence sign signs history known"
+)
 _BREAK = re.compile(r"[.;:?!\n]")
 
 

@@ -17,20 +17,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import INLINED, compiled, helper, kernel
+from clinveil.core.compiled import compiled, helper, kernel
 from clinveil.core.types import Floats, Ints
 from clinveil.vectors.sentences import Ids
 
-# Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still
-# handled.
-_FAST = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
 _AT_ONCE = 6  # targets per loop over the dimensions: all of the default
 _HALF = 8  # two words have a multiple of 16 gradients: whole vector registers
 _LARGEST = np.float32(20)  # the sigmoid of larger numbers is 0 or 1 in single precision
 _END = -1  # `sentences.END`: a kernel may use constants of its own file only
 
 
-class Model(NamedTuple):
+class SampledVectors(NamedTuple):
     """Trained vectors and the distribution of negative samples.
 
     Attributes:
@@ -47,7 +44,7 @@ class Model(NamedTuple):
     guide: Ids
 
 
-class Side(NamedTuple):
+class RowCopies(NamedTuple):
     """Copies of rows of one matrix: `vectors[slot]` is a copy of `rows[slot]`; `slots[row]` is -1
     if there is none.
 
@@ -72,8 +69,8 @@ class Lane(NamedTuple):
     second word if there is only one.
     """
 
-    inputs: Side
-    outputs: Side
+    inputs: RowCopies
+    outputs: RowCopies
     targets: Ids
     held: Floats
     wanted: Floats
@@ -83,7 +80,7 @@ class Lane(NamedTuple):
     blank: Floats
 
 
-class Rule(NamedTuple):
+class PairSampling(NamedTuple):
     """The largest window and the number of negative samples."""
 
     window: int
@@ -93,9 +90,9 @@ class Rule(NamedTuple):
 def new_lane(n_words: int, dim: int, *, centres: int, window: int, negative: int) -> Lane:
     """Return a lane for `centres` centres at a time."""
 
-    def side(capacity: int) -> Side:
+    def side(capacity: int) -> RowCopies:
         slots = np.full(n_words, -1, np.int32)
-        return Side(
+        return RowCopies(
             slots,
             np.empty(capacity, np.int32),
             np.empty((capacity, dim), np.float32),
@@ -144,7 +141,7 @@ def subsample_lines(
 
 
 @helper
-def _copied(side: Side, matrix: Floats, row: int) -> int:
+def _copied(side: RowCopies, matrix: Floats, row: int) -> int:
     """Return the slot of a row; copy the row if it has none."""
     slot = side.slots[row]
     if slot < 0:
@@ -159,7 +156,7 @@ def _copied(side: Side, matrix: Floats, row: int) -> int:
 
 @helper
 def _draw_targets(
-    centre: int, model: Model, lane: Lane, negative: int, rng: np.random.Generator
+    centre: int, model: SampledVectors, lane: Lane, negative: int, rng: np.random.Generator
 ) -> int:
     """Set the targets of a centre: the centre and distinct negative samples; return the number of
     targets.
@@ -186,7 +183,7 @@ def _draw_targets(
     return n_targets
 
 
-@compiled(**_FAST, **INLINED)
+@compiled(any_order=True, inlined=True)
 def _predict(u: Floats, v: Floats, held: Floats, gains: Floats, first: int) -> None:
     """Set `gains` to the products of two words and six targets."""
     t0 = held[first]
@@ -227,7 +224,7 @@ def _predict(u: Floats, v: Floats, held: Floats, gains: Floats, first: int) -> N
     b[5] = b5
 
 
-@compiled(**_FAST, **INLINED)
+@compiled(any_order=True, inlined=True)
 def _differentiate(lane: Lane) -> None:
     """Replace each product by the factor of its gradient.
 
@@ -250,7 +247,7 @@ def _differentiate(lane: Lane) -> None:
         ) * lane.rates[i]
 
 
-@compiled(**_FAST, **INLINED)
+@compiled(any_order=True, inlined=True)
 def _update(u: Floats, v: Floats, old: Floats, held: Floats, gains: Floats, first: int) -> None:
     """Add the gradients of two words and six targets, from the same old vectors."""
     x_old = old[0]
@@ -295,7 +292,7 @@ def _update(u: Floats, v: Floats, old: Floats, held: Floats, gains: Floats, firs
         t5[k] = x5 + a5 * x + b5 * y
 
 
-@compiled(**_FAST, **INLINED)
+@compiled(any_order=True, inlined=True)
 def _step(u: Floats, v: Floats, lane: Lane) -> None:
     """Update two words around the centre and all targets; a constant offset of the first six is
     faster than a loop.
@@ -315,14 +312,14 @@ def _step(u: Floats, v: Floats, lane: Lane) -> None:
         _update(u, v, old, held, gains, first)
 
 
-@compiled(**_FAST, **INLINED)
+@compiled(any_order=True, inlined=True)
 def _train_lane(
     ids: Ids,
     first: int,
     last: int,
-    model: Model,
+    model: SampledVectors,
     lane: Lane,
-    rule: Rule,
+    rule: PairSampling,
     alpha: np.float32,
     rng: np.random.Generator,
 ) -> None:
@@ -361,7 +358,7 @@ def _train_lane(
 
 
 @helper
-def _subtract(side: Side, matrix: Floats) -> None:
+def _subtract(side: RowCopies, matrix: Floats) -> None:
     for slot in range(side.used[0]):
         row = side.rows[slot]
         for k in range(matrix.shape[1]):
@@ -369,7 +366,7 @@ def _subtract(side: Side, matrix: Floats) -> None:
 
 
 @helper
-def _add(side: Side, matrix: Floats) -> None:
+def _add(side: RowCopies, matrix: Floats) -> None:
     for slot in range(side.used[0]):
         row = side.rows[slot]
         side.slots[row] = -1
@@ -379,20 +376,20 @@ def _add(side: Side, matrix: Floats) -> None:
 
 
 @helper
-def _add_lanes(lanes: tuple[Lane, ...], model: Model) -> None:
+def _add_lanes(lanes: tuple[Lane, ...], model: SampledVectors) -> None:
     for lane in lanes:
         _add(lane.inputs, model.inputs)
         _add(lane.outputs, model.outputs)
 
 
-@compiled(**_FAST)
+@compiled(any_order=True)
 def train_rounds(
     ids: Ids,
     centres: Ints,
     alphas: Floats,
-    model: Model,
+    model: SampledVectors,
     lanes: tuple[Lane, ...],
-    rule: Rule,
+    rule: PairSampling,
     rngs: tuple[np.random.Generator, ...],
     worker: int,
     workers: int,
@@ -417,6 +414,6 @@ def train_rounds(
 
 
 @kernel
-def add_changes(lanes: tuple[Lane, ...], model: Model) -> None:
+def add_changes(lanes: tuple[Lane, ...], model: SampledVectors) -> None:
     """Add the changes of all lanes to the model, lane by lane, and clear the lanes."""
     _add_lanes(lanes, model)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import zlib
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
@@ -49,9 +50,7 @@ class Cbow(Predicting):
             workers = max(1, min(at_most_cores(notes.workers), n_tokens // _WORDS_EACH))
             # Gensim takes 32 bits.
             seed = int(np.random.SeedSequence(notes.seed).generate_state(1)[0])
-            model = self.model(
-                counts.words[:n_words], seed=seed, workers=workers, hashfxn=_stable_hash
-            )
+            model = self.model(counts.words[:n_words], seed=seed, workers=workers)
             model.build_vocab_from_freq(
                 dict(zip(counts.words, counts.counts[:n_words].tolist(), strict=False))
             )
@@ -62,22 +61,21 @@ class Cbow(Predicting):
         meta = self.description(notes, epochs, f"gensim {__version__}", workers)
         return notes.table(matrix, meta, self.subwords(model))
 
-    def model(self, words: Any, **options: Any) -> Any:
-        """Return gensim's untrained model."""
-        from gensim.models import Word2Vec as Model
+    def model(self, words: Sequence[str], *, seed: int, workers: int) -> Any:
+        """Return gensim's untrained model; `words`: its vocabulary."""
+        from gensim.models import Word2Vec
 
-        return Model(**self.shared(), **options)
-
-    def shared(self) -> dict[str, Any]:
-        """Return the settings under gensim's names."""
-        return {
-            "vector_size": self.dim,
-            "window": self.window,
-            "negative": self.negative,
-            "sg": 0,
-            "min_count": 1,
-            "sorted_vocab": 0,  # already sorted, with the same order of ties on every machine
-        }
+        return Word2Vec(
+            vector_size=self.dim,
+            window=self.window,
+            negative=self.negative,
+            sg=0,
+            min_count=1,
+            sorted_vocab=0,  # already sorted, with the same order of ties on every machine
+            seed=seed,
+            workers=workers,
+            hashfxn=stable_hash,
+        )
 
     def subwords(self, model: Any) -> Subwords | None:
         """Return the subword vectors of the model, or None."""
@@ -90,7 +88,7 @@ def _quiet() -> None:
         logger.addHandler(logging.NullHandler())
 
 
-def _stable_hash(word: str) -> int:
+def stable_hash(word: str) -> int:
     """Return a hash that is the same in every Python process."""
     return zlib.crc32(word.encode())
 

@@ -4,12 +4,13 @@ al. 2017).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from clinveil.vectors.algorithm import algorithms
-from clinveil.vectors.algorithms.cbow import Cbow
+from clinveil.vectors.algorithms.cbow import Cbow, stable_hash
 from clinveil.vectors.table import Subwords
 
 # fastText's own defaults: character n-grams of 3 to 6, hashed into at most two million rows.
@@ -24,12 +25,23 @@ class FastText(Cbow):
 
     name: ClassVar[str] = "fasttext"
 
-    def model(self, words: Any, **options: Any) -> Any:
-        """Return gensim's untrained model."""
-        from gensim.models import FastText as Model
+    def model(self, words: Sequence[str], *, seed: int, workers: int) -> Any:
+        """Return gensim's untrained model; `words`: its vocabulary."""
+        from gensim.models import FastText as SubwordModel
 
-        return Model(
-            **self.shared(), **options, min_n=_SHORTEST, max_n=_LONGEST, bucket=_buckets(words)
+        return SubwordModel(
+            vector_size=self.dim,
+            window=self.window,
+            negative=self.negative,
+            sg=0,
+            min_count=1,
+            sorted_vocab=0,
+            seed=seed,
+            workers=workers,
+            hashfxn=stable_hash,
+            min_n=_SHORTEST,
+            max_n=_LONGEST,
+            bucket=_buckets(words),
         )
 
     def subwords(self, model: Any) -> Subwords:
@@ -39,7 +51,7 @@ class FastText(Cbow):
         return Subwords(reached, kept, int(model.wv.bucket), _SHORTEST, _LONGEST)
 
 
-def _buckets(words: Any) -> int:
+def _buckets(words: Sequence[str]) -> int:
     """Return the number of n-gram buckets: at most one per n-gram, so that small vocabularies stay
     small.
     """

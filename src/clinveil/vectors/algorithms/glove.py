@@ -106,7 +106,7 @@ Pairs = NDArray[np.void]
 Parameters = NDArray[np.float32]
 
 
-class Rule(NamedTuple):
+class GloveUpdate(NamedTuple):
     """Update rule.
 
     Attributes:
@@ -134,9 +134,9 @@ def new_parameters(n_words: int, dim: int, rng: np.random.Generator) -> Paramete
 
 # Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still
 # handled.
-@compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
+@compiled(any_order=True)
 def descend(
-    pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Parameters, rule: Rule
+    pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Parameters, rule: GloveUpdate
 ) -> float:
     """Update the parameters in place with all pairs in the given order.
 
@@ -268,7 +268,7 @@ class Glove(Algorithm):
         return (vectors if single else vectors + right[:, 0, : self.dim]), loss
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> GloveUpdate:
         """The update rule of the variant.
 
         The pair model follows the program of Pennington et al., which sums the squares of eta times
@@ -277,8 +277,8 @@ class Glove(Algorithm):
         """
         eta = np.float32(self.eta)
         if self.variant == "pair":
-            return Rule(eta, square_scale=eta, clip=np.float32(np.inf))
-        return Rule(eta, square_scale=np.float32(1), clip=np.float32(_LARGEST_ERROR))
+            return GloveUpdate(eta, square_scale=eta, clip=np.float32(np.inf))
+        return GloveUpdate(eta, square_scale=np.float32(1), clip=np.float32(_LARGEST_ERROR))
 
 
 def training_pairs(rows: SmallInts, columns: SmallInts, values: Doubles, settings: Glove) -> Pairs:

@@ -21,8 +21,8 @@ from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Floats, Ints
 from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
 from clinveil.vectors.algorithms._steps import (
-    Model,
-    Rule,
+    PairSampling,
+    SampledVectors,
     add_changes,
     new_lane,
     subsample_lines,
@@ -118,7 +118,7 @@ class _Training:
         self.plan = plan
         self.pool = pool
         self.centres = centres
-        self.model = Model(inputs, np.zeros_like(inputs), *_samples(counts))
+        self.model = SampledVectors(inputs, np.zeros_like(inputs), *_samples(counts))
         self.keep = _keep(counts)
         self.lanes = tuple(
             new_lane(*inputs.shape, centres=centres, window=plan.window, negative=plan.negative)
@@ -158,7 +158,7 @@ class _Training:
         up.
         """
         workers = max(1, min(at_most_cores(self.plan.workers), LANES))
-        rule = Rule(self.plan.window, self.plan.negative)
+        rule = PairSampling(self.plan.window, self.plan.negative)
 
         def train(worker: int, rounds: slice) -> None:
             train_rounds(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,16 @@ from numpy.random import Generator
 from pydantic import model_validator
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import private_folder, private_text, remove, save_array
+from clinveil.core.files import (
+    files_in,
+    private_folder,
+    private_text,
+    read_json,
+    refuse_more,
+    remove,
+    save_array,
+)
+from clinveil.core.runfolder import FolderKind, run_folder
 from clinveil.core.settings import (
     FORCE,
     QUIET,
@@ -36,7 +46,7 @@ from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, joined
 from clinveil.lm.recipe import PRETRAINED, ModelSettings, Recipe
 from clinveil.lm.train import make_vocabulary
 from clinveil.lm.vocabulary import Ids, Vocabulary, vocabulary_of
-from clinveil.scale.tasks import Store, study_folder
+from clinveil.scale.tasks import Store
 
 NAMES = ("ids", "offsets", "characters")
 FINDINGS = "findings.json"
@@ -50,6 +60,11 @@ that each of the language models gives every word of the audited patients and, w
 that the models generated. findings.json and units-*.csv (one row per unit) contain only numbers,
 but they show how well the attack works on these notes. run.json contains settings and hashes.
 """
+AUDIT = FolderKind(
+    "folder of `attack leaveout`",
+    notes={"SECRET.txt": SECRET},
+    known=lambda is_marked, names: is_marked and (not names or "tasks" in names),
+)
 Mode = Literal["exact", "compat", "unigram"]
 
 
@@ -265,20 +280,36 @@ def audit_folder(out: Path, spec: dict[str, Any], *, force: bool = False) -> Ite
     """Open a folder for one audit (`run_spec`): a new one, or that of the same settings except
     `ADDED`.
 
+    Args:
+        force: start over: remove models and findings of an earlier audit, and nothing else.
+
     Raises:
-        UsageError: it contains findings of other settings, or as in `study_folder`.
+        UsageError: the folder is not an audit's, contains findings of other settings or foreign
+            files, or is in use by another run.
     """
     noted = json.dumps(spec, indent=1) + "\n"
-    with study_folder(out, force=force, secret=SECRET) as store:
+    with run_folder(out, AUDIT):
         if force:
-            for name in (FINDINGS, RUN, *_TABLES):
+            _refuse_foreign_tasks(out)
+            for name in ("tasks", FINDINGS, RUN, *_TABLES):
                 remove(out / name)
         elif (out / FINDINGS).exists():
             _refuse_other(out, spec)
         if not (out / RUN).exists():
             private_text(out / RUN, noted)
-        yield store
+        yield Store(private_folder(out / "tasks"))
         private_text(out / RUN, noted)
+
+
+def _refuse_foreign_tasks(out: Path) -> None:
+    """Raise UsageError for foreign files among the tasks or in the folder of a finished task."""
+    tasks = out / "tasks"
+    names = {item.name for item in tasks.iterdir()} if tasks.is_dir() else set()
+    refuse_more(out, names, filter(re.compile("[0-9a-f]{32}").fullmatch, names))
+    for done in tasks.glob("*/done"):
+        listed = read_json(done)
+        written = map(str, listed) if isinstance(listed, list) else ()
+        refuse_more(done.parent, files_in(done.parent), {"done", *written})
 
 
 def _refuse_other(out: Path, spec: dict[str, Any]) -> None:

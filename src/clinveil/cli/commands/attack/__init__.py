@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 from pydantic import create_model
 
-from clinveil.api.frames import Reading
-from clinveil.api.inputs import INPUTS, Input, inputs_of
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.api.frames import NoteRoles
+from clinveil.api.inputs import INPUTS, AttackInput, context_of, inputs_of
+from clinveil.attacks.attack import Attack, attacks
 from clinveil.cli.command import Command, Run
 from clinveil.cli.groups import PACKAGE, Group, Parsed
 from clinveil.cli.options import MeasureSettings
@@ -29,15 +29,17 @@ def attack_command(name: str, attack: type[Attack]) -> Command[MeasureSettings]:
     given = inputs_of(attack) | {
         field: INPUTS[field] for field in INPUTS if field in attack.optional
     }
-    fields: dict[str, Any] = {"attack": (attack, group(attack)), "workers": (int, WORKERS)}
     settings: type[MeasureSettings] = create_model(
-        f"{attack.__name__}Command", __base__=MeasureSettings, **fields
+        f"{attack.__name__}Command",
+        __base__=MeasureSettings,
+        attack=(attack, group(attack)),
+        workers=(int, WORKERS),
     )
 
     def run_it(run: Run[Any], **paths: Any) -> None:
         how = run.settings
         held = {
-            field: one.read(paths[one.name], Reading(how.notes))
+            field: one.read(paths[one.name], NoteRoles(how.notes))
             for field, one in given.items()
             if paths[one.name]
         }
@@ -47,7 +49,8 @@ def attack_command(name: str, attack: type[Attack]) -> Command[MeasureSettings]:
             say(
                 "clinveil: vectors without word counts: name frequencies are unknown (pass --notes)"
             )
-        findings = how.attack(Context(**held, workers=how.workers, say=run.say), run.rng())
+        context = context_of(held, workers=how.workers, say=run.say)
+        findings = how.attack(context, run.rng())
         first = next(iter(paths.values()))
         files = ", ".join(path.name for path in (first if isinstance(first, list) else [first]))
         run.show(findings, f"{name}: {files} (seed {run.seed}; lower is safer)")
@@ -57,7 +60,7 @@ def attack_command(name: str, attack: type[Attack]) -> Command[MeasureSettings]:
     return Command(f"attack {name}", run_it, settings, flags="seed", findings=True)
 
 
-def _signature(given: Mapping[str, Input], optional: frozenset[str]) -> Signature:
+def _signature(given: Mapping[str, AttackInput], optional: frozenset[str]) -> Signature:
     """Return the parameters: the first input is an argument, the others are options."""
     parameters = [Parameter("run", Parameter.POSITIONAL_OR_KEYWORD)]
     for field, one in given.items():

@@ -69,9 +69,7 @@ def membership(
     synthetic: Synthetic = None,
     reference: Reference = None,
 ) -> None:
-    """Separate members from others by the model's loss; compare with an attacker without a
-    model.
-    """
+    """Separate members from others by a model's loss; compare with an attacker without a model."""
     how = run.settings
     if model is None and synthetic is None:
         raise UsageError("nothing to attack", hint="pass --from MODEL or --synthetic NOTES")
@@ -88,10 +86,10 @@ def membership(
             training, model, split, how.notes, prepared=how.prepared, layout=layout
         )
         sides = before.training, before.held_out
-    third = _read(reference, how, layout=layout) if reference else None
+    third = [_read(reference, how, layout=layout)] if reference else []
     found: list[Finding] = []
     for name, one in attacked.items():  # the findings of the attacker without a model once
-        notes = [*sides, *([third] if third else [])]
+        notes = [*sides, *third]
         if layout and name == RELEASED:  # a recipient compares words
             notes = [as_words(side) for side in notes]
         own = infer_membership(

@@ -13,7 +13,7 @@ from clinveil.cli.command import Command, Run
 from clinveil.cli.groups import PACKAGE, Group, Parsed
 from clinveil.cli.progress import say
 from clinveil.core.registry import Registry
-from clinveil.utility.evaluations import Evaluation, Input, evaluations
+from clinveil.utility.evaluations import Evaluation, EvaluationInput, evaluations
 
 
 def evaluate_command(name: str, kind: type[Evaluation]) -> Command[Evaluation]:
@@ -35,7 +35,7 @@ def evaluate_command(name: str, kind: type[Evaluation]) -> Command[Evaluation]:
     return Command(f"evaluate {name}", run_it, kind, flags=kind.shown, findings=True)
 
 
-def _read(one: Input, path: Any) -> Any:
+def _read(one: EvaluationInput, path: Any) -> Any:
     if path is None or not one.crosswalk:
         return path
     from clinveil.releases.crosswalk import source_ids
@@ -43,7 +43,7 @@ def _read(one: Input, path: Any) -> Any:
     return partial(source_ids, path)
 
 
-def _parameter(name: str, one: Input) -> Parameter:
+def _parameter(name: str, one: EvaluationInput) -> Parameter:
     shape: Any = list[Path] if one.many else Path
     given = typer.Option(one.option, help=one.help) if one.option else typer.Argument(help=one.help)
     kind: Any = Annotated[shape if one.required else shape | None, given]

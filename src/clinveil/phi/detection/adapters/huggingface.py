@@ -51,9 +51,13 @@ class _Classifier:
         """Return the offsets of each token with the number of tokens around it, its label and its
         probability.
         """
-        options = {"truncation": True, "max_length": self._longest, "stride": self._longest // 4}
         read = self._tokenizer(
-            text, **options, return_overflowing_tokens=True, return_offsets_mapping=True
+            text,
+            truncation=True,
+            max_length=self._longest,
+            stride=self._longest // 4,
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
         )
         best: dict[tuple[int, int], tuple[int, int, float]] = {}
         for first in range(0, len(read["input_ids"]), _WINDOWS):
@@ -62,7 +66,10 @@ class _Classifier:
                 for name in ("input_ids", "attention_mask")
             }
             with self._torch.inference_mode():
-                logits = self._model(**self._tokenizer.pad(fields, return_tensors="pt")).logits
+                padded = self._tokenizer.pad(fields, return_tensors="pt")
+                logits = self._model(
+                    input_ids=padded["input_ids"], attention_mask=padded["attention_mask"]
+                ).logits
             scores, labels = (values.tolist() for values in logits.softmax(-1).max(-1))
             for window, offsets in enumerate(read["offset_mapping"][first : first + _WINDOWS]):
                 for at, (start, end) in enumerate(offsets):
@@ -82,12 +89,16 @@ def _loaded(where: Path) -> tuple[Any, Any, Any]:
         raise MissingExtra("transformers", "huggingface") from None
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    options = {"local_files_only": True, "trust_remote_code": False}
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(str(where), use_fast=True, **options)
-        kind = transformers.AutoModelForTokenClassification
-        model, report = kind.from_pretrained(
-            str(where), use_safetensors=True, output_loading_info=True, **options
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            str(where), use_fast=True, local_files_only=True, trust_remote_code=False
+        )
+        model, report = transformers.AutoModelForTokenClassification.from_pretrained(
+            str(where),
+            use_safetensors=True,
+            output_loading_info=True,
+            local_files_only=True,
+            trust_remote_code=False,
         )
     except Exception:  # noqa: BLE001  any fault of the folder's content
         hint = (

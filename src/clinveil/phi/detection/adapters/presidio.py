@@ -100,11 +100,12 @@ def _blank(spacy: Any) -> Any:
     """Return an English tokenizer whose lemmas are the lower-case tokens."""
     if not spacy.Language.has_factory("clinveil_lemmas"):
 
-        @spacy.Language.component("clinveil_lemmas")  # type: ignore[untyped-decorator,unused-ignore]
         def lemmas(doc: Any) -> Any:
             for token in doc:
                 token.lemma_ = token.lower_
             return doc
+
+        spacy.Language.component("clinveil_lemmas", func=lemmas)
 
     language = spacy.blank("en")
     language.add_pipe("clinveil_lemmas")

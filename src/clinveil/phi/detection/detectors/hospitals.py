@@ -281,7 +281,7 @@ _INSTRUMENT = re.compile(
 def _not_eponym(match: re.Match[str], note: NoteView) -> bool:
     tail = re.match(r"\s+([a-z]+)", note.plain[match.end("phi") : match.end("phi") + 20])
     if _INSTRUMENT.match(note.plain, match.end("phi")):
-        return False  # `the Stanford Sleepiness Scale`
+        return False  # `by the Emory Ambulation Scale`
     return not (tail and tail[1] in word_list("eponym_nouns"))
 
 

@@ -23,8 +23,8 @@ from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.detectors.dates import MONTHS
 from clinveil.phi.detection.note import NoteView, Word
 from clinveil.phi.name_variants import (
+    EXACT_NAME,
     NICKNAME,
-    OWN,
     SHORTEST_MISSPELLED,
     USER_NAME,
     NameVariants,
@@ -61,7 +61,7 @@ class _Known:
         known.
         """
         if note.staff is not None:
-            yield from note.staff.found(note, self.name)
+            yield from note.staff.spans(note, self.name)
         if note.patient is None:
             return
         yield from self._names(note, note.patient)
@@ -120,7 +120,7 @@ def _counts(word: Word, why: str) -> bool:
     """
     if why == NICKNAME:
         return not word.ordinary and (word.capital or len(word.text) > _SHORT)
-    return not word.ordinary or (word.capital and why == OWN)
+    return not word.ordinary or (word.capital and why == EXACT_NAME)
 
 
 def _with_neighbours(note: NoteView, index: int, why: str, forms: NameVariants) -> tuple[int, int]:

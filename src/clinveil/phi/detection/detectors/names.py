@@ -53,7 +53,7 @@ def names_of(note: NoteView) -> tuple[NameState, list[fields.NameSpan]]:
     return state, [*spans, *fields.initials(state)]
 
 
-class _Names:
+class _NamesDetector:
     """Detector of NAME."""
 
     name = "names"
@@ -82,4 +82,4 @@ class _Names:
             yield note.span(start, end, "NAME", self.name, 0.9, why)
 
 
-detectors.register("names")(_Names())
+detectors.register("names")(_NamesDetector())

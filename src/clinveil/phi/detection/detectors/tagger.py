@@ -184,7 +184,7 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
 
 def _is_word_in_context(state: NameState, index: int, word: Word) -> bool:
     """Return whether one word is an abbreviation, a thing that somebody owns, the entry of a
-    section, or a plural: `with IDA`, `in her Honda`, `Surgery: Mone.`, `Winters are`.
+    section, or a plural: `with IDA`, `in her Honda`, `Reactions: Nome.`, `Winters are`.
     """
     words = state.words
     last = words.lowers[index - 1] if index else ""

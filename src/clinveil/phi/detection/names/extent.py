@@ -110,30 +110,8 @@ class Extent(Pairs):
         """Return whether an ordinary capitalised word after a first name at a cue is its surname:
         `Dandan He, RN`.
         """
-        last = self.words[index - 1]
         word = self.words[index]
-        if (
-            trust is None
-            or not word.capital
-            or len(word.text) < 2
-            or index > first + 2
-            or not word.ordinary
-        ):
-            return False
-        if (
-            last.shouted != word.shouted
-            or last.text.islower()
-            or len(last.text) < 2
-            or self._labels(index)
-        ):
-            return False
-        named = not last.ordinary or (index == first + 2 and not self.words[first].ordinary)
-        if not named or word.lower in _NO_SURNAMES or word.text in CREDENTIALS:
-            return False
-        if (
-            word.lower in word_list("eponym_nouns")
-            or word.classes & _SMALL_OR_SURNAME == LexicalClass.FUNCTION
-        ):
+        if trust is None or not self._may_be_surname(first, index):
             return False
         weak = word.shouted or trust < Trust.SPOKEN
         fills = (
@@ -161,6 +139,29 @@ class Extent(Pairs):
         if small:
             return _IS_OF_AGE.match(self.text, word.end) is not None
         return re.match(r"[ \t]+[a-z]", self.text[word.end : word.end + 8]) is not None
+
+    def _may_be_surname(self, first: int, index: int) -> bool:
+        """Return whether an ordinary capitalised word follows one or two first names in the same
+        letter case and is neither a credential nor a noun of eponyms.
+        """
+        last = self.words[index - 1]
+        word = self.words[index]
+        if not word.capital or len(word.text) < 2 or index > first + 2 or not word.ordinary:
+            return False
+        if (
+            last.shouted != word.shouted
+            or last.text.islower()
+            or len(last.text) < 2
+            or self._labels(index)
+        ):
+            return False
+        named = not last.ordinary or (index == first + 2 and not self.words[first].ordinary)
+        if not named or word.lower in _NO_SURNAMES or word.text in CREDENTIALS:
+            return False
+        return (
+            word.lower not in word_list("eponym_nouns")
+            and word.classes & _SMALL_OR_SURNAME != LexicalClass.FUNCTION
+        )
 
     def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
         """Accept names in quotes or brackets between names: `William "Bud" Smith`."""
@@ -238,18 +239,7 @@ class Extent(Pairs):
         ):
             return False
         if not word.ordinary:
-            long = not word.shouted or (last.shouted and len(word.text) > 3)
-            # An unknown word may continue a name after a first name or unknown word, at a cue after
-            # any name.
-            named = bool(last.classes & LexicalClass.GIVEN) or (
-                trust is not None and not last.ordinary
-            )
-            behind = unknown(last) or is_particle(last) or last.text in _GAELIC
-            return (
-                word.listed
-                or trusted
-                or (long and (named or (behind and shaped_like_name(word.text))))
-            )
+            return word.listed or trusted or _continues_name(last, word, trust)
         return self._fits_word(last, word, trusted)
 
     def _fits_small(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
@@ -354,3 +344,15 @@ class Extent(Pairs):
             if self._field_ends(end) and self.words[index].capital
             else self.run(index, Trust.LIST)
         )
+
+
+def _continues_name(last: Word, word: Word, trust: Trust | None) -> bool:
+    """Return whether an unknown word continues a name: after a first name or an unknown word, at a
+    cue after any name.
+    """
+    if word.shouted and not (last.shouted and len(word.text) > 3):
+        return False
+    if last.classes & LexicalClass.GIVEN or (trust is not None and not last.ordinary):
+        return True
+    behind = unknown(last) or is_particle(last) or last.text in _GAELIC
+    return behind and shaped_like_name(word.text)

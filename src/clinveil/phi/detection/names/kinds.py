@@ -147,7 +147,7 @@ _THING_BEFORE = re.compile(
     re.I,
 )
 _CODED = re.compile(r"[A-Z]{1,4}-[A-Z]+|[A-Z][a-z]+-[a-z]{3,}")
-# A size or a kind of device within the next words: `Boston Sci Taxus RX Stent 3.0mm`.
+# A size or a kind of device within the next words: `Zimmer Biomet Taperloc Stem 12 mm`.
 _DEVICE = re.compile(
     r"(?:[ ][A-Z][\w-]*){0,3}(?:[ ][a-z]{3,}(?<!ed))?[ ](?:[Ss]tent|[Ll]ens|[Cc]atheter|[Ww]ire"
     r"|[Ss]crew|[Pp]late|[Ii]mplant|[Ss]tem|[Bb]alloon"
@@ -317,14 +317,14 @@ def is_within_phrase(state: NameState, first: int, end: int) -> bool:
         for stop in range(max(end, start + 2), min(len(lowers), start + _LONGEST_PHRASE) + 1):
             if " ".join(lowers[start:stop]) in _EPONYMOUS:
                 return True
-        for stop in range(first + 1, end):  # `Boston Sci Quantum`
+        for stop in range(first + 1, end):  # `Boston Sci Vercise`
             if start < first and " ".join(lowers[start:stop]) in _EPONYMOUS:
                 return True
     return False
 
 
 def fills_section(state: NameState, index: int) -> bool:
-    """Return whether a word is all that a section of the note contains: `Surgery: Mone.`"""
+    """Return whether a word is all that a section of the note contains: `Reactions: Nome.`"""
     word = state.words[index]
     label = _SECTION.search(state.text, max(0, word.start - _LABEL_REACH), word.start)
     return label is not None and _ENTRY_ENDS.match(state.text, word.end) is not None

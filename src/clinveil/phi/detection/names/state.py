@@ -73,7 +73,7 @@ _FEW_CAPITALS = 150  # words for each capitalised one
 _LONG = 5  # letters; shorter upper-case words are mostly abbreviations
 
 
-class Run(NamedTuple):
+class NameRun(NamedTuple):
     """A name: a half-open run of word indices, its score, and the rule that matched."""
 
     start: int
@@ -90,7 +90,7 @@ class NameState:
         self.words = note.words
         self.text = note.plain
         self.taken: set[int] = set()
-        self.runs: list[Run] = []
+        self.runs: list[NameRun] = []
 
     def add(self, start: int, end: int, score: float, why: str) -> None:
         """Add a run, extended by an initial or particles before it (`J. Smith`). An empty run is
@@ -112,7 +112,7 @@ class NameState:
         while first < start and texts[first] not in _LEADING:
             first += 1
         self.taken.update(range(first, end))
-        self.runs.append(Run(first, end, score, why))
+        self.runs.append(NameRun(first, end, score, why))
 
     def _initial_before(self, start: int) -> bool:
         """Return whether a capital with a full stop precedes a run: `I. Sagna`; not one that ends a

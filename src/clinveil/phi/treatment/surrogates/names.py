@@ -291,7 +291,9 @@ def _full_name(form: str, known: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=1 << 12)  # most names occur several times in a note
-def _draw(key: Key, scope: str, own: frozenset[str], role: Role, form: str, written: str) -> str:
+def _draw(
+    key: Key, scope: str, avoided: frozenset[str], role: Role, form: str, written: str
+) -> str:
     """Return the surrogate of a form, with the same origin and the new initial if such names
     exist.
     """
@@ -307,7 +309,7 @@ def _draw(key: Key, scope: str, own: frozenset[str], role: Role, form: str, writ
         stream = key.stream("surrogate-name", scope, role, form)
         for _ in range(_TRIES):  # a name of the same patient would not hide this one
             name = names.draw(stream, form)
-            if name and name != written and name not in own:
+            if name and name != written and name not in avoided:
                 return name
     return form[::-1]
 

@@ -1,24 +1,14 @@
-"""MedText's parts and its dictionary: no patient on two sides, the sizes asked for, rare words as
-the paper counts.
-"""
+"""The parts of paper C's notes: no patient on two sides, and the sizes asked for."""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from papers.clinicalnlp_2019.split import PARTS, SplitSizes, split_notes
 
 from clinveil.core.errors import InputError
-from clinveil.corpus.medtext import (
-    PARTS,
-    SplitSizes,
-    dictionary,
-    split_notes,
-    with_unknown,
-)
 
 LENGTH = 10
 
@@ -67,18 +57,6 @@ def test_a_split_by_note_puts_patients_on_both_sides():
         split(patients, SplitSizes(5, 5))
 
 
-def test_another_seed_is_another_split():
-    patients = [str(i) for i in range(100)]
-    assert split(patients, SplitSizes(5, 5), 1) != split(patients, SplitSizes(5, 5), 2)
-
-
-def test_a_patients_notes_do_not_follow_one_another():
-    patients = [str(i // 10) for i in range(200)]
-    order = [patients[row] for row in split(patients, SplitSizes(10, 10))["train"]]
-    same = sum(a == b for a, b in pairwise(order))
-    assert same < len(order) / 2
-
-
 def test_small_is_in_large_and_both_share_the_rest():
     patients = [str(i // 2) for i in range(100)]
     small, large = (split(patients, sizes) for sizes in (SplitSizes(6, 8, 20), SplitSizes(6, 8)))
@@ -101,42 +79,3 @@ def test_too_few_notes_say_how_many_are_needed():
     ):
         split([str(i) for i in range(19)], SplitSizes(5, 5, 10))
     assert len(split([str(i) for i in range(20)], SplitSizes(5, 5, 10))["train"]) == 10
-
-
-NOTES = ["fever and cough .\nfever .", "fever , cough .", "rash .\n<unk> <eos>"]
-
-
-def test_rare_words_by_hand():
-    found = dictionary(NOTES, ["a", "b", "c"], min_count=2)
-    assert found.words == ("fever", "cough", ".")
-    assert found.counts["fever"] == 3
-    assert found.unknown_share == pytest.approx(5 / 14)  # and , rash <unk> <eos>
-    kept = frozenset(found.words)
-    made = [with_unknown(note, kept) for note in NOTES]
-    assert made == ["fever <unk> cough .\nfever .", "fever <unk> cough .", "<unk> .\n<unk> <unk>"]
-
-
-def test_words_of_few_patients_are_rare_too():
-    assert dictionary(NOTES, ["a", "a", "b"], min_count=2, min_patients=2).words == (".",)
-    assert dictionary(NOTES, ["a", "b", "c"], min_count=2, min_patients=2).words == (
-        "fever",
-        "cough",
-        ".",
-    )
-    assert dictionary(NOTES, ["a", "b", "c"], min_count=1).words == (
-        "fever",
-        "and",
-        "cough",
-        ".",
-        ",",
-        "rash",
-    )
-
-
-def test_a_dictionary_of_nothing():
-    assert dictionary([], []).unknown_share == 0.0
-    assert dictionary([], []).words == ()
-
-
-def test_a_dictionary_shows_no_word():
-    assert "fever" not in repr(dictionary(NOTES, ["a", "b", "c"]))
