@@ -32,6 +32,7 @@ from clinveil.attacks.models.membership import written
 from clinveil.attacks.text._full_names import FullNameIndex, own_names
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo.notes import many_notes
+from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.lexicons.names import all_given_names, surnames
 from clinveil.lm.layout import train_layout
 from clinveil.lm.notes import PlainNotes, encode, read_notes
@@ -40,7 +41,7 @@ from clinveil.lm.sampling import SamplingConfig
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.gates import Examined, examine
-from clinveil.releases.synthesis_model import TrainHoldoutSplit, shared_text, split_patients
+from clinveil.releases.synthesis_model import TrainHoldoutSplit, shared_text, sides_of
 from clinveil.stats.intervals import clopper_pearson
 
 SPAN = 50
@@ -74,6 +75,14 @@ def demo(seed: int, patients: int, stock: float = 0.0) -> PlainNotes:
         f"{text}\n{STOCK}" if i < stock * patients else text for i, text in enumerate(notes.texts)
     )
     return PlainNotes(tuple(texts), notes.note_ids, notes.patients)
+
+
+def split_patients(notes: PlainNotes, seed: int) -> TrainHoldoutSplit:
+    """A tenth of the patients, at least two, held out."""
+    patients = np.random.default_rng(seed).permutation(sorted(set(notes.patients))).tolist()
+    n_held_out = max(2, round(0.1 * len(patients)))
+    held_out = HeldOutPatients(frozenset(patients[:n_held_out]), frozenset(patients[n_held_out:]))
+    return sides_of(notes, held_out)
 
 
 def gates_of(texts: Sequence[str], sides: TrainHoldoutSplit, seed: int) -> Examined:
@@ -142,7 +151,7 @@ def verbatim(seeds: int) -> Iterator[str]:
             shares = [0, 1, 5, round(0.3 * patients)]
             hits = {copied: [] for copied in shares}
             for seed in range(max(1, seeds // 20)):
-                sides = split_patients(demo(seed, patients, case.stock), 0.1, seed)
+                sides = split_patients(demo(seed, patients, case.stock), seed)
                 others = demo(10_000 + seed, patients, case.stock).texts
                 for copied in shares:
                     who = set(sorted(set(sides.training.patients))[:copied])
@@ -167,7 +176,7 @@ def honest(seeds: int) -> Iterator[str]:
         rows = []
         longest = []
         for seed in range(seeds):
-            sides = split_patients(demo(seed, 40), 0.1, seed)
+            sides = split_patients(demo(seed, 40), seed)
             found = gates_of(
                 _texts(sides.training, ModelSettings.model_validate(settings), seed), sides, seed
             )

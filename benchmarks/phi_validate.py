@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.core.spans import LABELS, Span
-from clinveil.corpus.corpus import Note, rows
-from clinveil.corpus.demo import demo_notes, demo_patients, demo_spans
+from clinveil.corpus.corpus import Note
+from clinveil.corpus.demo.notes import many_notes
+from clinveil.corpus.people import Patient
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.design import STRATA, JudgedStratum, allocation, recall
@@ -35,10 +36,13 @@ WEAKER: dict[str, Drop] = {
 
 
 def demo(patients: int, seed: int = 21) -> tuple[list[Note], dict[str, list[Span]]]:
-    gold: dict[str, list[Span]] = defaultdict(list)
-    for note_id, span in demo_spans(patients, seed):
-        gold[note_id].append(span)
-    return list(rows(demo_notes(patients, seed))), gold
+    notes = []
+    gold = {}
+    for patient, written in many_notes(seed, 0, patients):
+        for note in written:
+            notes.append(Note(note.note_id, patient.patient_id, note.text))
+            gold[note.note_id] = [Span(start, end, label) for start, end, label in note.marks]
+    return notes, gold
 
 
 def asq(path: Path) -> tuple[list[Note], dict[str, list[Span]]]:
@@ -139,7 +143,7 @@ def marks_table(name: str, notes: list[Note], gold: dict[str, list[Span]], corpo
             )
 
 
-def shares_table(name: str, notes: list[Note], corpora: int, known: dict[str, object]) -> None:
+def shares_table(name: str, notes: list[Note], corpora: int, known: dict[str, Patient]) -> None:
     rng = np.random.default_rng(2)
     finder = Finder()
     survival = NameSurvival(known, rng)
@@ -193,11 +197,8 @@ def main() -> None:
     for name, (notes, gold) in sets.items():
         marks_table(name, notes, gold, how.corpora)
     print("\n| what | share | patients | corpora | coverage |\n| --- | ---: | ---: | ---: | ---: |")
-    for name, (notes, _) in sets.items():
-        known = (
-            {p.patient_id: p for p in demo_patients(how.patients, 21)} if name == "demo" else None
-        )
-        shares_table(name, notes, how.corpora, known)
+    known = {patient.patient_id: patient for patient, _ in many_notes(21, 0, how.patients)}
+    shares_table("demo", sets["demo"][0], how.corpora, known)
 
 
 if __name__ == "__main__":
