@@ -262,7 +262,7 @@ def spacy_splitter() -> Splitter:
     try:
         import spacy  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
-        raise MissingExtra("spaCy", "spacy") from None
+        raise MissingExtra("spaCy", extra="", pip="pip install spacy") from None
     language: Any = spacy.blank("en")
     language.tokenizer.add_special_case(DEIDENTIFIED, [{"ORTH": DEIDENTIFIED}])
 

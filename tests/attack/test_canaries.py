@@ -46,6 +46,12 @@ def texts_of(corpus):
     return [text for batch in corpus.batches() for text in batch[TEXT].to_pylist()]
 
 
+@pytest.mark.parametrize("alternatives", [(), (("a",),), (("a", "a"),), (("a", "b"), ())])
+def test_a_family_without_choice_is_refused(alternatives):
+    with pytest.raises(InputError, match="no alternatives to choose from"):
+        Family("x", "b", alternatives)
+
+
 def test_canaries_are_invented_for_each_number_of_repeats_and_for_none(rng):
     found = invent(
         [phrase_family(COMMON), number_family()], rng, repeats=(1, 4), each=3, unplanted=5

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from association_cases import CODES, NAMES, four, vectors
+from association_cases import CODES, NAMES, PLACES, four, vectors
 from clinveil.attacks.vectors._groups import distance_matrix, groups
 from clinveil.core.errors import InputError, UsageError
 from clinveil.corpus.people import Patient
@@ -102,3 +102,9 @@ def test_counts_come_from_the_notes_where_the_vectors_have_none():
 def test_nothing_to_compare_is_one_clear_line(people, codes, what):
     with pytest.raises(InputError, match=what):
         groups(vectors(), people, codes)
+
+
+def test_nan_in_vectors_is_refused_before():
+    damaged = {**PLACES, "ann": (float("nan"), 0)}
+    with pytest.raises(InputError, match="1 vectors contain NaN"):
+        vectors(damaged)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from clinveil.attacks.channel.inversion import Inputs, inversion
 from clinveil.channel.channel import Channel
+from clinveil.core.errors import InputError
 
 
 def channel_of(rows: list[dict[int, float]]) -> Channel:
@@ -117,6 +118,19 @@ def test_dropped_tokens_are_left_out_and_counted():
 def test_no_rare_word_is_a_null_with_why():
     found = figures(identity(2), [50, 60])["inversion_rare"]
     assert found.value is None and found.detail["why"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "error", "message"),
+    [
+        ([1, 2, 3], ValueError, "4 words in the channel, but counts of shape"),
+        ([-1, 2, 3, 4], ValueError, "negative"),
+        ([0, 0, 0, 0], InputError, "no token comes out of this channel"),
+    ],
+)
+def test_counts_that_do_not_fit_are_refused(counts, error, message):
+    with pytest.raises(error, match=message):
+        inversion(HALVES, np.array(counts))
 
 
 @st.composite

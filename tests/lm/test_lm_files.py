@@ -37,6 +37,8 @@ from clinveil.lm.network import (  # noqa: E402
     NeuralModel,
     build,
     read_tensors,
+    set_weights,
+    weights_of,
     write_tensors,
 )
 from clinveil.lm.training import save_training  # noqa: E402
@@ -192,6 +194,21 @@ def objects(folder, value):
     np.save(folder / "counts.npy", np.array([value], dtype=object), allow_pickle=True)
 
 
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        (np.ones(23), "does not contain counts"),
+        (np.full(23, -1), "does not contain counts"),
+        (np.ones(5, dtype=np.int64), "its hash differs"),
+        (np.ones((23, 1), dtype=np.int64), "its hash differs"),
+    ],
+)
+def test_other_numbers_are_no_counts(counts, message, saved):
+    folder = saved("unigram")
+    np.save(folder / "counts.npy", counts)
+    refused(folder, message)
+
+
 def edited(folder, **values):
     said = json.loads((folder / "model.json").read_text())
     (folder / "model.json").write_text(json.dumps({**said, **values}))
@@ -334,3 +351,18 @@ def test_safetensors_of_others_are_refused(tmp_path):
     for name in ("a", "b"):
         with pytest.raises(InputError, match="not a file of weights"):
             read_tensors(tmp_path / name)
+
+
+def test_weights_are_put_back_only_where_they_fit():
+    with seeded(0):
+        source = build(23, LSTM)
+        target = build(23, LSTM)
+        larger = build(24, LSTM)
+    assert not same(source.state_dict(), target.state_dict())
+    set_weights(target, weights_of(source))
+    assert same(source.state_dict(), target.state_dict())
+    too_many = {**weights_of(source), "surplus": torch.ones(1)}
+    for weights in (weights_of(larger), {}, too_many):
+        with pytest.raises(InputError, match="another model or vocabulary"):
+            set_weights(target, weights)
+    assert same(source.state_dict(), target.state_dict())

@@ -215,6 +215,15 @@ def test_a_perplexity_that_is_no_number_ends_the_training(perplexity):
         rates(recipe, [50.0, perplexity, 40.0, 30.0])
 
 
+def test_weights_that_the_last_step_broke_are_not_handed_on():
+    with seeded(0):
+        training = training_of()
+        training.fit(training.plan.steps - 1)
+        training.recipe = changed(rate=math.inf)
+        with pytest.raises(InputError, match=r"a weight is not finite at step 33 of 33"):
+            training.fit()
+
+
 def test_the_weights_of_the_best_epoch_are_kept():
     recipe = changed(STREAM, epochs=3)
     kept = []

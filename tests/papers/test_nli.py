@@ -14,12 +14,13 @@ from papers.clinicalnlp_2019.nli import (
 )
 from papers.clinicalnlp_2019.sentence_pairs import SentencePairs, nli_parts
 
-from clinveil import Vectors
+from clinveil import InputError, Vectors
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from papers.clinicalnlp_2019.pairs_model import (  # noqa: E402
     BagOfWords,
     PairRows,
+    PairTraining,
 )
 
 from clinveil.core.neural import seeded  # noqa: E402
@@ -94,6 +95,12 @@ def rows_of(n, seed=0):
     one = rng.integers(1, 5, (n, 3))
     other = rng.integers(1, 5, (n, 3))
     return PairRows(one, other, (other == 4).any(axis=1).astype(np.int64))
+
+
+def test_one_training_pair_is_refused():
+    model = BagOfWords(np.eye(5, 4, dtype=np.float32), 2, SMALL)
+    with pytest.raises(InputError, match="at least two training pairs"):
+        PairTraining(model, rows_of(1), rows_of(8), SMALL, torch.device("cpu"))
 
 
 @pytest.mark.slow

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
-import importlib.util
 import json
 import re
+import sys
 from collections import Counter
 
 import pyarrow as pa
@@ -16,7 +16,6 @@ from papers.clinicalnlp_2019.prepare_medtext import main, read_medtext, spacy_sp
 from papers.clinicalnlp_2019.split import PARTS
 
 from clinveil import open_corpus
-from clinveil.core.errors import MissingExtra
 from clinveil.corpus.demo import demo_notes
 from clinveil.corpus.medtext import DEIDENTIFIED, UNK, medtext
 
@@ -209,12 +208,17 @@ def test_an_existing_folder_is_kept(notes, tmp_path, capsys):
     assert written(tmp_path / "out") == before
 
 
+def test_without_spacy_the_message_says_how_to_install_it(notes, tmp_path, monkeypatch, capsys):
+    spacy_splitter.cache_clear()
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    message = refused(["notes.parquet", *SIZES, "--tokenizer", "spacy"], capsys, 6)
+    assert "spaCy is not installed (pip install spacy)" in message
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.slow  # spaCy takes seconds to import
-def test_spacy_is_an_extra():
-    if importlib.util.find_spec("spacy") is None:
-        with pytest.raises(MissingExtra, match=r"clinveil\[spacy\]"):
-            spacy_splitter()
-        return
+def test_spacy_splits_into_tokens():
+    pytest.importorskip("spacy", reason="spaCy is not installed")
     made = medtext("Dr. [**Name**] said: don't. He left.", split=spacy_splitter())
     assert made == f"Dr. {DEIDENTIFIED} said :\ndo n't .\nHe left ."
 

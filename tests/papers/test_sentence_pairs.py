@@ -138,6 +138,16 @@ def test_given_files_are_kept_and_what_they_share_is_counted():
     assert parts.detail["test_hypotheses_seen"] == pytest.approx(1 / 3)
 
 
+def test_one_label_is_refused():
+    with pytest.raises(InputError, match="the same label"):
+        nli_parts(many(30, lambda _: "a"), None, None, np.random.default_rng(0))
+
+
+def test_too_few_pairs_are_refused():
+    with pytest.raises(InputError, match="too few pairs"):
+        nli_parts(many(6), None, None, np.random.default_rng(0))
+
+
 def test_a_label_that_training_lacks():
     parts = nli_parts(
         many(20), many(4), pairs_of([("a", "b", "zyqquavex")], "test.csv"), np.random.default_rng(0)

@@ -8,7 +8,7 @@ import pytest
 
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.files import locked, private_folder
-from clinveil.core.runfolder import LOCK, run_hash
+from clinveil.core.runfolder import LOCK, fingerprint, run_hash
 from clinveil.core.runfolder import run_folder as open_folder
 from clinveil.releases.outcome import KIND, RunPaths
 from clinveil.releases.settings import ReleaseSettings
@@ -99,6 +99,16 @@ def test_a_run_that_has_only_its_lock_is_busy_too(tmp_path, notes):
             pass
 
 
+def test_a_link_to_nowhere_is_one_line(tmp_path, notes):
+    (tmp_path / "out").symlink_to(tmp_path / "nowhere")
+    with (
+        pytest.raises(UsageError, match="link to a missing folder"),
+        run_folder(tmp_path / "out", notes, PLAIN),
+    ):
+        pass
+    assert not (tmp_path / "nowhere").exists()
+
+
 def test_no_vault_is_made_inside_a_release(tmp_path, notes):
     (tmp_path / "release").mkdir()
     (tmp_path / "release" / "manifest.sig").touch()
@@ -108,6 +118,16 @@ def test_no_vault_is_made_inside_a_release(tmp_path, notes):
     ):
         pass
     assert [path.name for path in (tmp_path / "release").iterdir()] == ["manifest.sig"]
+
+
+def test_a_folder_of_notes_has_a_fingerprint(tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("x")
+    before = fingerprint(folder)
+    assert before == fingerprint(folder)
+    (folder / "a.txt").rename(folder / "b.txt")
+    assert fingerprint(folder) != before
 
 
 def test_a_resumed_run_does_not_leave_an_older_release_standing(tmp_path, notes):

@@ -83,6 +83,13 @@ def test_numbers_as_labels():
     assert found.detail["without_label"] == 2
 
 
+@pytest.mark.parametrize("label", ["a", None])
+def test_one_class_is_refused(label):
+    rows = [(note, patient, text, label) for note, patient, text, _ in rows_of()]
+    with pytest.raises(InputError, match="two are required"):
+        read(rows)
+
+
 def test_released_texts_in_the_order_of_the_original():
     labelled = read(rows_of())
     released = [(i, p, t.upper(), None) for i, p, t, _ in rows_of()][::-1][:-1]
@@ -124,3 +131,11 @@ def test_no_patient_and_no_duplicate_on_two_sides():
     assert parts.duplicates == 1
     assert 40 <= len(parts.test) <= 60
     assert 20 <= len(parts.valid) <= 40
+
+
+def test_too_few_patients():
+    rows = [
+        (note, "abc"[row % 3], text, label) for row, (note, _, text, label) in enumerate(rows_of())
+    ]
+    with pytest.raises(InputError, match="too few"):
+        parts_of(read(rows), np.random.default_rng(0))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clinveil.core.errors import InputError
 from clinveil.utility.split import splits
 
 
@@ -52,3 +54,10 @@ def test_the_rng_decides():
         first_split(patients, texts_of(80), labels, np.random.default_rng(s)) for s in (1, 1, 2)
     )
     assert first.test.tolist() == again.test.tolist() != other.test.tolist()
+
+
+def test_too_few_to_split():
+    with pytest.raises(InputError, match="too few independent notes"):
+        first_split(["p"] * 9, texts_of(9), ["x", "y", "x"] * 3, np.random.default_rng(1))
+    with pytest.raises(InputError, match="no note to split"):
+        first_split([], [], [], np.random.default_rng(1))
