@@ -23,7 +23,8 @@ HEAD = """# Python API
 a series of texts or a list of strings, and return the same type. `clinveil.attack` and
 `clinveil.evaluate` contain the attacks and utility measures; `attack.run` runs any registered
 attack. They return a list of `Finding`s, which `clinveil.to_frame` converts into a table. Invalid
-input raises `clinveil.InputError`; an invalid call raises `clinveil.UsageError`. """
+input raises `clinveil.InputError`; an invalid call raises `clinveil.UsageError`.
+"""
 
 
 def page() -> str:
