@@ -126,7 +126,8 @@ def tenth(text: str) -> str:
     """
     sentences = text.split(". ")
     start = len(sentences) // 4
-    return f"{STOCK}\n{'. '.join(sentences[start : start + max(1, round(len(sentences) / 10))])}.\n{STOCK}"
+    length = max(1, round(len(sentences) / 10))
+    return f"{STOCK}\n{'. '.join(sentences[start : start + length])}.\n{STOCK}"
 
 
 CASES = (

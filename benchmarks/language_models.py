@@ -1,7 +1,8 @@
 """Tokens per second of training and writing, compared with plain PyTorch; and the copy scan of 10^6
 by 10^6 words.
 
-Usage: language_models.py train [SIZE ...]     (LSTM of these sizes, one thread; default: tiny small)
+Usage: language_models.py train [SIZE ...]     (LSTM of these sizes, one thread; default: tiny
+small)
        language_models.py write [SIZE ...]     (1, 16 and 128 notes at once, compared with one note
        in plain PyTorch) language_models.py copies [WORDS]
 """

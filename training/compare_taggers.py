@@ -1,16 +1,16 @@
 """Compare a small neural tagger with the CRF of the package, on public data.
 
 `python training/compare_taggers.py DATA FOLDER STEP`, with `src`, `training` and `tests/phi` on
-PYTHONPATH. DATA is the folder of public data. FOLDER keeps texts, labels, weights and counts between
-the steps; choose one outside the repository. Steps:
+PYTHONPATH. DATA is the folder of public data. FOLDER keeps texts, labels, weights and counts
+between the steps; choose one outside the repository. Steps:
 
 1. `texts`: (a) the texts of `train_bundled`; (b) these and passages of public text with the names
    that the model of the extra `accurate` finds. A passage in which the other detectors find another
    name is left out. Names are replaced, so that no held-out name is trained on.
 2. `crf --version a|b` and `neural --version a|b` (needs torch).
 3. `measure --tagger bundled|crf-a|… [--without-rules]`, on texts that no version is trained on.
-4. `report`: recall, notes with a miss, names outside gold; 95 % intervals by bootstrap over frames or
-   texts, and the interval of the difference from the bundled model.
+4. `report`: recall, notes with a miss, names outside gold; 95 % intervals by bootstrap over frames
+   or texts, and the interval of the difference from the bundled model.
 """
 
 from __future__ import annotations

@@ -160,8 +160,9 @@ def test_no_public_english_note_is_left_out(
     assert min(share.english for share in shares) > LOWEST_SHARE + 0.1
 
 
-VOCABULARY = """chest pain fever cough admitted treated stable discharged clinic review blood pressure the
- patient was with and seen for after denies reports normal exam heart lungs abdomen"""
+VOCABULARY = """\
+chest pain fever cough admitted treated stable discharged clinic review blood pressure the
+patient was with and seen for after denies reports normal exam heart lungs abdomen"""
 WORDS = VOCABULARY.split()
 
 

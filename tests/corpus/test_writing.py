@@ -248,7 +248,7 @@ def test_an_error_of_the_caller_passes_through_the_writer(tmp_path: Path) -> Non
 
 
 # --- batches
-# ---------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------------------------
 
 
 def test_rebatching_keeps_rows_and_fills_batches() -> None:

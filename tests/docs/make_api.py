@@ -19,10 +19,11 @@ HEAD = """# Python API
 
 *Generated from the docstrings by `python tests/docs/make_api.py`; the examples run in the tests.*
 
-`import clinveil` is the only import needed. Functions take a path, a table (pandas, polars, Arrow), a series of texts
-or a list of strings, and return the same type. `clinveil.attack` and `clinveil.evaluate` contain the attacks and
-utility measures; `attack.run` runs any registered attack. They return a list of `Finding`s, which `clinveil.to_frame`
-converts into a table. Invalid input raises `clinveil.InputError`; an invalid call raises `clinveil.UsageError`.
+`import clinveil` is the only import needed. Functions take a path, a table (pandas, polars, Arrow),
+a series of texts or a list of strings, and return the same type. `clinveil.attack` and
+`clinveil.evaluate` contain the attacks and utility measures; `attack.run` runs any registered
+attack. They return a list of `Finding`s, which `clinveil.to_frame` converts into a table. Invalid
+input raises `clinveil.InputError`; an invalid call raises `clinveil.UsageError`.
 """
 
 

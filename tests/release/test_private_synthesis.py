@@ -234,7 +234,8 @@ def test_a_test_seed_is_refused_and_not_entered(desk, capsys):
     ({"sets": ["synthetic.delta=0.1"]}, 3, "synthetic.delta 0.1 exceeds 1/patients"),
     ({"sets": ["synthetic.delta=1e-320"]}, 2, "synthetic.delta must be at least 1e-100"),
     ({"sets": ["synthetic.temperature=0.5", "synthetic.exact=true", "lm.epochs=3"]}, 2,
-     "lm.epochs, synthetic.temperature, synthetic.exact cannot be used with synthetic.epsilon and lm.model ngram"),
+     "lm.epochs, synthetic.temperature, synthetic.exact cannot be used with"
+     " synthetic.epsilon and lm.model ngram"),
     ({"sets": ["lm.model=lstm"]}, 2, "synthetic.epsilon does not apply with lm.model lstm"),
     ({"sets": ["lm.model=pretrained"]}, 2,
         "synthetic.init and lm.model pretrained require each other"),

@@ -32,7 +32,8 @@ import hashlib, itertools, sys
 sys.path.append({str(Path(__file__).parents[1])!r})
 import small_attacks
 from clinveil.core.keys import KEY_BYTES, Key
-keys = (hashlib.sha256(f"desk {{count}}".encode()).digest()[:KEY_BYTES] for count in itertools.count())
+digests = (hashlib.sha256(f"desk {{count}}".encode()).digest() for count in itertools.count())
+keys = (digest[:KEY_BYTES] for digest in digests)
 Key.generate = classmethod(lambda cls: cls(next(keys)))
 """
 RUN = f"""

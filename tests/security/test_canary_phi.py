@@ -29,7 +29,11 @@ from clinveil.cli.main import main
 
 def ask(port, path, body=None, session=None):
     host = f"127.0.0.1:{port}"
-    headers = {"Content-Type": "application/json", "Origin": f"http://{host}", "Authorization": f"Bearer {session}"}
+    headers = {
+        "Content-Type": "application/json",
+        "Origin": f"http://{host}",
+        "Authorization": f"Bearer {session}",
+    }
     connection = HTTPConnection("127.0.0.1", port, timeout=20)
     if body is None:
         connection.request("GET", path)
@@ -50,10 +54,16 @@ def review(arguments):
     print(len(ask(port, "/")))
     session = json.loads(ask(port, "/api/enter", {"word": once}))["session"]
     for word in words:
-        for at, start, end in json.loads(ask(port, "/api/search", {"words": word}, session))["hits"]:
+        answer = ask(port, "/api/search", {"words": word}, session)
+        for at, start, end in json.loads(answer)["hits"]:
             spans = json.loads(ask(port, "/api/note", {"at": at}, session))["spans"]
-            there = [s["place"] for s in spans if s["state"] != "dropped" and s["start"] < end and start < s["end"]]
-            verdicts = [{"place": place, "verdict": "drop"} for place in there if place != [start, end]]
+            kept = [span for span in spans if span["state"] != "dropped"]
+            near = [span for span in kept if span["start"] < end and start < span["end"]]
+            verdicts = [
+                {"place": span["place"], "verdict": "drop"}
+                for span in near
+                if span["place"] != [start, end]
+            ]
             verdicts += [{"place": [start, end], "verdict": "keep", "span": [start, end, "NAME"]}]
             ask(port, "/api/act", {"at": at, "verdicts": verdicts, "done": True}, session)
     notes = json.loads(ask(port, "/api/queue", {}, session))["notes"]

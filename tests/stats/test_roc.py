@@ -124,7 +124,7 @@ def test_tpr_at_fpr_hold_their_level_with_and_without_signal(members, others, ra
     assert held / 300 >= 0.93
 
 
-def test_the_interval_of_hits_holds_the_share_and_is_that_of_the_members_where_the_threshold_is_sure():
+def test_the_interval_of_hits_holds_the_share_and_is_that_of_the_members_at_a_sure_threshold():
     far = separation([10.0] * 30 + [-10.0] * 70, np.linspace(-1, 1, 1000))
     share, interval = far.tpr_at_fpr(0.01)
     assert share == 0.3

@@ -125,7 +125,8 @@ from clinveil.vectors.train import train
 for algorithm in ("cbow", "skipgram", "fasttext"):
     for seed in (5, 6):
         kind = VectorSettings(algorithm=algorithm, dim=12, epochs=2)
-        vectors = train(corpus_of(synonym_texts()), kind, seed=seed, workers=1, scratch=Path(sys.argv[2]))
+        scratch = Path(sys.argv[2])
+        vectors = train(corpus_of(synonym_texts()), kind, seed=seed, workers=1, scratch=scratch)
         print(vectors.meta["determinism"], hashlib.sha256(vectors.matrix.tobytes()).hexdigest())
 """
 
