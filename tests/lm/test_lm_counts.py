@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lm_cases import VOCABULARY, encoded_of
+from lm_cases import VOCABULARY, encoded_of, texts_of
 
+from clinveil.core.errors import InputError
 from clinveil.lm.model import Fit, fit_of
 from clinveil.lm.models.ngram import train_ngram
-from clinveil.lm.models.unigram import train_unigram
+from clinveil.lm.models.unigram import Unigram, train_unigram
 from clinveil.lm.notes import encode
 from clinveil.lm.vocabulary import END, WordVocabulary
 
@@ -33,6 +34,12 @@ def test_equation_4_by_hand():
     assert np.exp(found).sum() == pytest.approx(1, abs=1e-12)
 
 
+def test_a_word_that_no_note_holds_has_a_probability():
+    vocabulary = WordVocabulary(["a", "never"])
+    model = train_unigram(encode(["a"], vocabulary), vocabulary)
+    assert model.score([np.array([4])])[0][0] == pytest.approx(np.log(1 / 8))
+
+
 def test_the_unigram_forgets_order_and_what_was_pushed():
     model = train_unigram(encoded_of(), VOCABULARY)
     stream = model.stream(2)
@@ -44,6 +51,11 @@ def test_the_unigram_forgets_order_and_what_was_pushed():
     assert before.sum(axis=1) == pytest.approx(1, abs=1e-12)
     ids = encoded_of().note(0)
     assert sorted(model.score([ids])[0]) == sorted(model.score([ids[::-1]])[0])
+
+
+def test_counts_fit_the_vocabulary():
+    with pytest.raises(InputError, match="differ in size"):
+        Unigram(AB, np.ones(4, dtype=np.int64))
 
 
 class Slow:
@@ -111,6 +123,17 @@ def test_ngram_against_the_slow_reference_on_any_notes(texts, order):
         assert one == pytest.approx(slow.score(row), abs=1e-12)
 
 
+def test_ngram_by_hand():
+    model = train_ngram(
+        encode(["a"], WordVocabulary(["a"])), WordVocabulary(["a"]), order=2, discount=0.5
+    )
+    low = 2 / 7  # of a, <eos> and <eon> each: (1 + 1) / (3 + 4)
+    (found,) = model.score([np.array([3, 1, 0], dtype=np.int32)])
+    assert np.exp(found) == pytest.approx([0.5 + 0.5 * low] * 3, abs=1e-12)
+    (other,) = model.score([np.array([1, 3], dtype=np.int32)])  # neither pair was seen
+    assert np.exp(other) == pytest.approx([0.5 * low] * 2, abs=1e-12)
+
+
 @pytest.mark.parametrize("prefix", [[], [3], [3, 4, 5], [22, 22, 22, 22, 22], [2], [1, 1]])
 def test_ngram_probabilities_of_the_whole_vocabulary_add_up_to_1(prefix):
     model = train_ngram(encoded_of(), VOCABULARY)
@@ -126,6 +149,36 @@ def test_the_ngram_remembers_the_notes_it_was_trained_on():
     assert fit_of(model, others).perplexity > 10
 
 
+def test_each_note_is_counted_and_scored_by_itself():
+    model = train_ngram(encoded_of(), VOCABULARY)
+    notes = [encoded_of(seed=9).note(i) for i in range(12)]
+    together = model.score(notes)
+    for note, logs in zip(notes, together, strict=True):
+        assert model.score([note])[0].tolist() == logs.tolist()
+    assert model.score([]) == []
+
+
+def test_an_ngram_needs_an_order_and_a_discount():
+    for order, discount in ((1, 0.75), (5, 0.0), (5, 1.0), (5, float("nan"))):
+        with pytest.raises(ValueError, match="order of 2"):
+            train_ngram(encoded_of(), VOCABULARY, order, discount)
+
+
 def test_perplexity_by_hand():
     fit = Fit(np.log([0.5**4, 0.25]), np.array([3, 2]), np.array([10, 2]))  # 6 bits, 5 tokens
     assert fit.perplexity == pytest.approx(2 ** (6 / 5))
+
+
+def test_a_uniform_model_has_the_perplexity_of_its_vocabulary():
+    model = Unigram(AB, np.zeros(5, dtype=np.int64))
+    notes = encode(["a b", "b"], AB)
+    fit = fit_of(model, notes)
+    assert fit.perplexity == pytest.approx(5)
+    assert fit.tokens.tolist() == [4, 3]
+
+
+def test_numbers_of_tokens_and_characters_are_those_of_the_notes():
+    texts = texts_of(5)
+    fit = fit_of(train_unigram(encode(texts, VOCABULARY), VOCABULARY), encode(texts, VOCABULARY))
+    assert fit.tokens.tolist() == [len(t.split()) + t.count("\n") + 2 for t in texts]
+    assert fit.characters.tolist() == [len(t) + 1 for t in texts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from contextlib import contextmanager
 
 import pytest
@@ -52,6 +53,14 @@ def finished(out, notes, settings=PLAIN):
         folder.run.finish("finished")
 
 
+def test_the_vault_is_private_and_scratch_is_gone(tmp_path, notes):
+    out = tmp_path / "out"
+    finished(out, notes)
+    assert stat.S_IMODE((out / "vault").stat().st_mode) == 0o700
+    assert not (out / "vault" / "work").exists()
+    assert not (out / "vault" / "staging").exists()
+
+
 def test_an_interrupted_run_resumes_with_its_key_and_without_its_scratch(tmp_path, notes):
     out = tmp_path / "out"
     key = interrupted(out, notes)
@@ -59,6 +68,42 @@ def test_an_interrupted_run_resumes_with_its_key_and_without_its_scratch(tmp_pat
     with run_folder(out, notes, PLAIN.model_copy(update={"workers": 7})) as folder:
         assert folder.run.key(None) == key
         assert (folder.vault / "vectors").is_dir()
+
+
+def test_other_settings_or_other_notes_do_not_resume(tmp_path, notes):
+    out = tmp_path / "out"
+    interrupted(out, notes)
+    with (
+        pytest.raises(UsageError, match="other notes or settings"),
+        run_folder(out, notes, ReleaseSettings(n=5)),
+    ):
+        pass
+    notes.write_text("id,text\n1,b\n")
+    with pytest.raises(UsageError, match="other notes or settings"), run_folder(out, notes, PLAIN):
+        pass
+
+
+def test_a_finished_run_is_kept_without_force_and_until_success_with_it(tmp_path, notes):
+    out = tmp_path / "out"
+    finished(out, notes)
+    with pytest.raises(UsageError, match="--force"), run_folder(out, notes, PLAIN):
+        pass
+    interrupted(out, notes, FORCE)
+    assert (tmp_path / ".out.replaced" / "release").is_dir()
+    finished(out, notes, FORCE)
+    assert not (tmp_path / ".out.replaced").exists()
+
+
+def test_input_that_does_not_fit_leaves_the_place_as_it_was(tmp_path, notes):
+    out = tmp_path / "out"
+    with pytest.raises(InputError), run_folder(out, notes, PLAIN):
+        raise InputError("no")
+    assert not out.exists()
+    finished(out, notes)
+    with pytest.raises(InputError), run_folder(out, notes, FORCE):
+        raise InputError("no")
+    assert (out / "release").is_dir()
+    assert not (tmp_path / ".out.replaced").exists()
 
 
 def test_what_took_hours_is_never_removed(tmp_path, notes):
@@ -91,6 +136,16 @@ def test_a_folder_that_is_not_ours_is_never_touched(tmp_path, notes, settings):
     assert (out / "chapter.txt").read_text() == "years of work"
 
 
+def test_two_runs_at_once_are_refused(tmp_path, notes):
+    out = tmp_path / "out"
+    with (
+        run_folder(out, notes, PLAIN),
+        pytest.raises(UsageError, match="another run"),
+        run_folder(out, notes, PLAIN),
+    ):
+        pass
+
+
 def test_a_run_that_has_only_its_lock_is_busy_too(tmp_path, notes):
     out = tmp_path / "out"
     with locked(private_folder(out / "vault") / LOCK):
@@ -106,7 +161,6 @@ def test_a_link_to_nowhere_is_one_line(tmp_path, notes):
         run_folder(tmp_path / "out", notes, PLAIN),
     ):
         pass
-    assert not (tmp_path / "nowhere").exists()
 
 
 def test_no_vault_is_made_inside_a_release(tmp_path, notes):
