@@ -52,7 +52,7 @@ def test_a_killed_run_leaves_no_part_of_a_key(tmp_path, monkeypatch):
 def test_a_file_that_is_no_key(tmp_path):
     path = tmp_path / "key.bin"
     path.write_bytes(b"short")
-    with pytest.raises(InputError, match="32 bytes"):
+    with pytest.raises(InputError, match="instead of 32"):
         Key.load(path)
     with pytest.raises(InputError, match="cannot read the key file"):
         Key.load(tmp_path / "absent")

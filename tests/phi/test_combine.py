@@ -16,7 +16,14 @@ from clinveil.lexicons.names import name_form, nicknames
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.finder import Finder, off_list
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.name_variants import MISSPELT, NICKNAME, OWN, USER_NAME, NameVariants, is_near
+from clinveil.phi.name_variants import (
+    MISSPELT,
+    NICKNAME,
+    EXACT_NAME,
+    USER_NAME,
+    NameVariants,
+    is_near,
+)
 from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import serial
@@ -80,7 +87,7 @@ class TestForms:
         ("word", "why"),
         [
             *[
-                (word, OWN)
+                (word, EXACT_NAME)
                 for word in (
                     "william",
                     "henry",

@@ -98,7 +98,7 @@ def test_every_released_word_is_an_output_of_the_channel_for_its_word(sides):
 def test_words_stand_beside_their_own_source():
     """On the identity each word stands beside itself."""
     text = "The patient, Mary Jones, has pain. No fever in 12 days."
-    notes = [samples.Source(f"n{i}", "p", [(text, text, False)]) for i in range(3)]
+    notes = [samples.SampledNote(f"n{i}", "p", [(text, text, False)]) for i in range(3)]
     obfuscator = WordObfuscator(identity_channel(words(text)), Key.from_seed(1))
     for note in samples.aligned(notes, obfuscator):
         shown = [(token.source.lower(), token.released) for token in note.tokens]

@@ -43,7 +43,10 @@ class Key:
 
     def __init__(self, secret: bytes, *, test_seed: int | None = None) -> None:
         if len(secret) != KEY_BYTES:
-            raise InputError(f"a key must have {KEY_BYTES} bytes, got {len(secret)}")
+            raise InputError(
+                f"the key is damaged: {len(secret)} bytes instead of {KEY_BYTES}",
+                hint="restore the file key.bin from a copy of the vault",
+            )
         self._secret = secret
         self.test_seed = test_seed
         self._known: dict[tuple[str, int], bytes] = {}

@@ -191,7 +191,9 @@ def refuse_remote(path: Path) -> Path:
     """
     if _COLLAPSED.match(str(path)):
         hint = "write to a local path, verify the output, then copy it with the store's own tool"
-        raise UsageError("output is not written to a URL", where=path.name, hint=hint)
+        scheme = str(path).partition(":")[0]
+        where = f"{scheme}://…/{path.name}"  # what lies between may be a password
+        raise UsageError("output is not written to a URL", where=where, hint=hint)
     return path
 
 

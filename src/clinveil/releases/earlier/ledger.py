@@ -179,9 +179,12 @@ class Entry:
         """
         rows = _salted_rows(notes, self.salt)
         known = np.isin(rows[:, 1], self.rows[:, 1])
-        changed = int((known & ~np.isin(rows[:, 2], self.rows[:, 2])).sum())
-        if changed:
-            what = f"{_some(changed)} have the id of a released note, with another text"
+        changed = known & ~np.isin(rows[:, 2], self.rows[:, 2])
+        if changed.any():
+            what = (
+                f"{_some(int(changed.sum()))} have the id of a released note, with another text;"
+                f" the first is note {int(np.argmax(changed)) + 1:,} of the input"
+            )
             hint = "pass notes with new ids, or release all notes under a new key (--again)"
             raise error(what, where=f"release {self.run}", hint=hint)
         if notes.drawn is not None:

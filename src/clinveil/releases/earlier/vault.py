@@ -45,7 +45,11 @@ def damaged(vault: Path, fault: str) -> InputError:
 
 def read_manifest(vault: Path) -> dict[str, Any]:
     """Return the verified manifest of a vault. Raises InputError for any other folder."""
+    if not vault.exists():
+        raise InputError("does not exist", where=vault.name, hint=_HINT)
     document = read_json(vault / NAME)
+    if document is None and (vault / NAME).exists():
+        raise damaged(vault, f"{NAME} cannot be read")
     manifest: dict[str, Any] = document if isinstance(document, dict) else {}
     if (
         manifest.get("schema") != SCHEMA
@@ -80,6 +84,8 @@ def read_manifest(vault: Path) -> dict[str, Any]:
 def refuse_unfinished(vault: Path) -> None:
     """Raise InputError for the vault of a refused or unfinished release."""
     state = read_json(vault / STATE)
+    if state is None and (vault / STATE).exists():
+        raise damaged(vault, f"{STATE} cannot be read")
     status = state.get("status") if isinstance(state, dict) else None
     if status == "refused":
         what = "is the vault of a refused release"
