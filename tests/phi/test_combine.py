@@ -17,9 +17,9 @@ from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.finder import Finder, off_list
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.name_variants import (
+    EXACT_NAME,
     MISSPELT,
     NICKNAME,
-    EXACT_NAME,
     USER_NAME,
     NameVariants,
     is_near,
