@@ -209,6 +209,7 @@ def test_output_is_not_written_to_a_url(command, flags, tmp_path, monkeypatch, c
 def test_the_api_writes_no_folder_named_like_a_store(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "ledger"))
-    with pytest.raises(UsageError, match="output is not written to a URL"):
-        clinveil.release(["one note"], "s3://notes/out")
+    with pytest.raises(UsageError, match="output is not written to a URL") as error:
+        clinveil.release(["one note"], "s3://user:hidden@notes/out?secret_key=hidden")
+    assert error.value.where == "s3://…/out"
     assert not list(tmp_path.iterdir())

@@ -74,7 +74,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         InputWarning if the policy keeps identifiers.
         """
         from clinveil.phi.settings import PhiSettings
-        from clinveil.phi.treatment.deidentifier import NoteDeidentifier as Engine
+        from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 
         settings = dict(self.settings or {})
         if wrong := sorted(settings.keys() & {"patients", "mode"}):
@@ -84,7 +84,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         how = load_settings(PhiSettings, {"mode": self.mode, **settings})
         known = known_patients(self.patients)
         self.key_ = _key(self.key)
-        self._engine = Engine.of(how, self.key_, patients=known, keep_spans=True)
+        self._engine = NoteDeidentifier.of(how, self.key_, patients=known, keep_spans=True)
         if self._engine.policy.warning:
             warn(self._engine.policy.warning, InputWarning, stacklevel=3)
         return self
@@ -247,12 +247,12 @@ class Obfuscator(TransformerMixin, BaseEstimator):
 
         Raises InputError for invalid notes. Notes without text are dropped (`InputWarning`).
         """
-        from clinveil.channel.apply import WordObfuscator as Engine
+        from clinveil.channel.apply import WordObfuscator
 
         if not hasattr(self, "channel_"):
             raise UsageError("this Obfuscator is not fitted", hint="call fit(notes) first")
         corpus, back = _opened(notes, self.columns)
-        engine = Engine(self.channel_, self.key_)
+        engine = WordObfuscator(self.channel_, self.key_)
         done = [engine(batch) for batch in corpus.batches()]
         _warn_skipped(one.tally.skipped for one in done)
         return back([one.batch for one in done])

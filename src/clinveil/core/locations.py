@@ -192,7 +192,8 @@ def refuse_remote(path: Path) -> Path:
     if _COLLAPSED.match(str(path)):
         hint = "write to a local path, verify the output, then copy it with the store's own tool"
         scheme = str(path).partition(":")[0]
-        where = f"{scheme}://…/{path.name}"  # what lies between may be a password
+        # A user part or a query may contain a password.
+        where = f"{scheme}://…/{path.name.partition('?')[0]}"
         raise UsageError("output is not written to a URL", where=where, hint=hint)
     return path
 
