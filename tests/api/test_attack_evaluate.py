@@ -35,7 +35,7 @@ def frame(corpus):
 def fitted(frame):
     key = clinveil.Key.from_seed(1)
     return clinveil.Obfuscator(
-        n=3, key=key, settings={"epochs": 1}, columns={"keep": "diagnosis_group"}
+        n=3, key=key, settings={"vectors": {"epochs": 1}}, columns={"keep": "diagnosis_group"}
     ).fit(frame)
 
 
@@ -144,7 +144,7 @@ def test_attacks_on_language_models_take_frames(frame):
         for part in np.array_split(sorted(set(frame["patient_id"])), 2)
     ]
     assert clinveil.attack.leaveout(halves[0], mode="unigram")
-    assert clinveil.attack.canaries(halves[0], model="unigram", each=1, repeats=(4,))
+    assert clinveil.attack.canaries(halves[0], lm={"model": "unigram"}, each=1, repeats=(4,))
 
 
 def test_inference_reads_the_attribute_from_the_columns(fitted, frame):

@@ -16,7 +16,7 @@ from clinveil.phi.detection.finder import Finder
 from clinveil.phi.treatment import part_passes
 from clinveil.phi.treatment.audit import audit_checks
 
-HOW = ["--set", "no_tagger=true", "--quiet", "--seed", "5", "--keep-ids"]
+HOW = ["--set", "identifiers.no_tagger=true", "--quiet", "--seed", "5", "--keep-ids"]
 
 
 @pytest.fixture(scope="module")

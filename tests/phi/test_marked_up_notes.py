@@ -116,7 +116,7 @@ def test_names_propagate_and_are_restored(notes: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     back = tmp_path / "back.parquet"
     keep_ids = ["--keep-ids"] if "keep_ids" in _deidentify_flags() else []
-    given = ["--crosswalk", "--spans", "--set", "mode=tag", *keep_ids]
+    given = ["--crosswalk", "--spans", "--set", "identifiers.mode=tag", *keep_ids]
     assert main(["deidentify", str(notes), "-o", str(out), *given]) == 0
     texts = pq.read_table(out).column("text").to_pylist()
     assert texts[0] == "<p>Mr. [NAME]<b></b> came with Dr. [NAME].</p>"

@@ -123,7 +123,7 @@ def test_no_canary_is_said(tmp_path, capsys):
     try:
         for flags in (
             ["--phi-profile", "limited-dataset"],
-            ["--set", "mode=replace", "--force"],
+            ["--set", "identifiers.mode=replace", "--force"],
             ["--set", "audit=counts"],
         ):
             out = tmp_path / f"{flags[1]}.parquet"
@@ -261,7 +261,7 @@ def test_there_and_back_in_other_modes(tmp_path, mode):
     pq.write_table(pa.table(ROWS), tmp_path / "n.parquet")
     out = tmp_path / "o.parquet"
     home = tmp_path / "back.parquet"
-    flags = ["--set", f"mode={mode}", "--crosswalk", "--workers", "1"]
+    flags = ["--set", f"identifiers.mode={mode}", "--crosswalk", "--workers", "1"]
     assert main(["deidentify", str(tmp_path / "n.parquet"), "-o", str(out), *flags]) == 0
     assert "Okwuosa" not in " ".join(texts(out))
     line = ["reidentify", str(out), "-o", str(home), "--vault", f"{out}.vault", "--reason", "r"]

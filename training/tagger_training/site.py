@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import Maker, refuse_places
-from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
+from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, group, setting
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.gold import GoldSpans, read_spans
@@ -32,15 +32,17 @@ class TrainSettings(Settings):
     """Settings of `train_on_notes`."""
 
     notes: NotesSettings = group(NotesSettings)
-    kind: tuple[str, ...] = flag(("NAME",), "PHI label to learn (default: NAME); repeatable.")
-    most_false: float = flag(
+    kind: tuple[str, ...] = setting(("NAME",), "PHI label to learn (default: NAME); repeatable.")
+    most_false: float = setting(
         0.001, "Maximum share of unmarked words tagged as identifiers.", gt=0, le=0.1
     )
-    invented: int = flag(
+    invented: int = setting(
         3000, "Number of generated texts with names of many cultures (NAME only).", ge=0, le=100_000
     )
-    iterations: int = flag(80, "Maximum number of training iterations.", ge=1, le=1000)
-    seed: int | None = flag(None, "Public seed of the training (default: random, printed).", ge=0)
+    iterations: int = setting(80, "Maximum number of training iterations.", ge=1, le=1000)
+    seed: int | None = setting(
+        None, "Public seed of the training (default: random, printed).", ge=0
+    )
     quiet: bool = QUIET
     force: bool = FORCE
 

@@ -15,20 +15,30 @@ from typing import Any
 
 from numpy.random import default_rng
 
-from clinveil.api.frames import NoteRoles, in_python
+from clinveil.api.frames import NoteRoles
 from clinveil.api.inputs import INPUTS, as_function, context_of, documentation, inputs_of
 from clinveil.attacks.attack import Context, attacks
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.load_settings import load_settings
-from clinveil.core.settings import WORKERS, flag
+from clinveil.core.settings import WORKERS, Settings, setting
 
 TEXTS = ("training", "held_out", "reference")
 OF_MODELS = "clinveil.attacks.models"  # these attacks read notes in MedText's form
-PREPARED = flag(False, "All notes are in MedText form already.")
 
 
-@in_python
+class AttackFunction(Settings):
+    """Settings of every attack in Python."""
+
+    workers: int = WORKERS
+
+
+class ModelAttackFunction(AttackFunction):
+    """Settings of every attack on language models in Python."""
+
+    prepared: bool = setting(False, "All notes are in MedText form already.")
+
+
 def run(name: str, context: Context, *, seed: int = 1, **settings: Any) -> list[Finding]:
     """Run a registered attack, built-in or from another distribution.
 
@@ -82,11 +92,9 @@ def __getattr__(name: str) -> Any:
     optional = {
         one.name: f"{one.help} Optional." for field, one in INPUTS.items() if field in kind.optional
     }
-    own = {
-        "workers": WORKERS,
-        **({"prepared": PREPARED} if kind.__module__.startswith(OF_MODELS) else {}),
-    }
-    text = documentation(kind.help(), required | optional, own | kind.flags())
+    of_models = kind.__module__.startswith(OF_MODELS)
+    own = ModelAttackFunction if of_models else AttackFunction
+    text = documentation(kind.help(), required | optional, own, kind)
     return as_function(f"attack.{name}", text, [*required], [*optional], partial(_run, registered))
 
 

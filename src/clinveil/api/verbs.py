@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import warn
 
-from clinveil.api.frames import ONE_TEXT, NoteRoles, Notes, in_python, path_of, scratch
+from clinveil.api.frames import ONE_TEXT, NoteRoles, Notes, path_of, scratch
 from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
-from clinveil.core.load_settings import load_settings
+from clinveil.core.load_settings import flattened, load_settings
 from clinveil.core.locations import Location, refuse_remote
 from clinveil.core.settings import NotesSettings, Settings
 from clinveil.core.types import Say
@@ -29,7 +29,6 @@ S = TypeVar("S", bound=Settings)
 _OF_NOTES = frozenset({"label", "keep", *NotesSettings.model_fields})
 
 
-@in_python
 def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> Vectors:
     """Train word vectors on notes; reproducible by seed (CBOW and fastText only with one worker).
 
@@ -49,7 +48,6 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
         return train(corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
-@in_python
 def release(
     notes: Notes,
     out: str | Path,
@@ -70,9 +68,9 @@ def release(
         vectors: pretrained word vectors to use instead of training on the notes.
         reuse: vault of an earlier run (`OUT/vault`), to reuse its key, vectors, channel and model.
         say: receives the lines that the command prints to stderr, for example `print`.
-        options: other flags of `clinveil release --help`, with underscores, and settings: `label`,
-            `n`, …; tables as dictionaries (`lm={"model": "lstm"}`). `workers` is 1 here; with more,
-            a script needs `if __name__ == "__main__":`.
+        options: other flags of `clinveil release --help`, with underscores: `label`, `patients`, …;
+            groups of settings as dictionaries (`vectors={"dim": 50}`), or all in one as `settings`.
+            `workers` is 1 here; with more, a script needs `if __name__ == "__main__":`.
 
     Returns `refused`, `gates`, `findings`, and the paths `folder.release`, which may leave, and
     `folder.vault`, which never may.
@@ -102,7 +100,6 @@ def _failed(outcome: Outcome) -> str:
     return f"no release was written: a gate failed ({failed}); see gates and folder.vault"
 
 
-@in_python
 def compare(
     notes: Notes,
     out: str | Path,
@@ -138,7 +135,6 @@ def compare(
         )
 
 
-@in_python
 def verify(folder: str | Path, public_key: str | Path | None = None) -> list[Check]:
     """Check a release's files, hashes, signature and manifest, without secrets. Raises InputError
     if it is none.
@@ -184,17 +180,23 @@ def _on_disk(
 
 
 def _settings(
-    kind: type[S], options: Mapping[str, Any], more: Mapping[str, Any], config: Path | None = None
+    model: type[S], options: Mapping[str, Any], more: Mapping[str, Any], config: Path | None = None
 ) -> S:
-    """Return settings from keyword arguments; a single value is accepted for settings with several
-    values.
+    """Return settings from keyword arguments.
+
+    A keyword is a setting of the top level, a column role, or a flag of the command; `settings` has
+    others by name or nested. A single value is accepted for settings with several values.
     """
-    flags = kind.flags()
-    several = {
-        name for name in options if name in flags and get_origin(flags[name].annotation) is tuple
-    }
-    given_ = {k: (v,) if k in several and isinstance(v, str) else v for k, v in options.items()}
-    return load_settings(kind, {**given_, **more}, config)
+    words = " ".join(model.FLAGS.values()).split()
+    short = {name.rpartition(".")[2]: name for name in words if name in model.declared()}
+    short |= {name: f"notes.{name}" for name in NotesSettings.model_fields}
+    nested = dict(options)
+    given_ = flattened(model, nested.pop("settings", {}))
+    given_ |= flattened(model, {short.get(name, name): v for name, v in nested.items()})
+    given_ |= {f"notes.{name}": value for name, value in more.items()}
+    several = [name for name in given_ if model.declared()[name].takes_several]
+    given_ |= {name: (given_[name],) for name in several if isinstance(given_[name], str)}
+    return load_settings(model, given_, config)
 
 
 def _warning(say: Say | None) -> Say:

@@ -19,7 +19,7 @@ import numpy as np
 
 from clinveil.attacks.threats import Holding
 from clinveil.channel.channel import LIKELIEST, Channel
-from clinveil.core.registry import Registry
+from clinveil.core.registry import Members
 from clinveil.core.settings import Settings
 from clinveil.core.types import Doubles, Ints
 from clinveil.core.words import first_paragraph
@@ -179,7 +179,14 @@ class Adversary(Settings):
         return all(available.get(need, True) for need in self.knowledge)
 
 
-adversaries: Registry[type[Adversary]] = Registry("adversary", "clinveil.attacks.adversaries")
+adversaries: Members[type[Adversary]] = Members(
+    "adversary",
+    {
+        "bigram": "clinveil.attacks.adversaries.bigram:Bigram",
+        "known-pairs": "clinveil.attacks.adversaries.known_pairs:KnownPlaintext",
+        "own-vectors": "clinveil.attacks.adversaries.own_vectors:OwnVectors",
+    },
+)
 """All adversaries by name."""
 
 

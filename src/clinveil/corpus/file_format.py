@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, UsageError
+from clinveil.core.folder_registry import FolderRegistry
 from clinveil.core.locations import Location
-from clinveil.core.registry import Registry
 from clinveil.corpus.streams import ROW_BYTES
 
 OWN = "notes.parquet"  # in a folder of synthetic notes that `demo` wrote
@@ -93,7 +93,7 @@ class FileFormat:
     agree: Callable[[Sequence[Any], Sequence[str]], None] | None = None
 
 
-formats: Registry[FileFormat] = Registry(
+formats: FolderRegistry[FileFormat] = FolderRegistry(
     "file format", "clinveil.corpus.formats", first=("parquet", "delimited", "jsonl")
 )
 

@@ -21,7 +21,7 @@ from clinveil.core.files import owner_only, private_text, read_json, refuse_nest
 from clinveil.core.keys import TEST_SEED, Key, SigningKey
 from clinveil.core.locations import Location
 from clinveil.core.progress import rough
-from clinveil.core.runfolder import FREE, RunFolder, fingerprint, run_folder, run_hash
+from clinveil.core.runfolder import RunFolder, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS, Corpus
 from clinveil.corpus.held_out import HeldOutPatients
@@ -36,15 +36,14 @@ from clinveil.releases.held_out import MOST, draw_held_out, draw_independently
 from clinveil.releases.measured import attacked, skipped
 from clinveil.releases.outcome import KIND, LEARNT, Outcome, RunPaths, finish
 from clinveil.releases.preflight import PreparedInput, prepared
-from clinveil.releases.producer import Producer, other_kind, producers
+from clinveil.releases.producer import Producer, kinds_with, other_kind, producers
 from clinveil.releases.record import account_of, record_of
 from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.utility.evaluations.transfer import useful
-
-_NO_MATTER = FREE | {"again", "ledger", "signing_key"}
+from clinveil.vectors.settings import VectorSettings
 
 
 def dry_run(
@@ -205,16 +204,9 @@ def _asked(
 
     Parts are named, not hashed: a run may go on after a part was corrected.
     """
-    read = [
-        *settings.identifiers.files,
-        settings.channel.keep_words,
-        settings.channel.drop_words,
-        vectors,
-        *settings.vectors.places().values(),
-        *settings.synthetic.places,
-        *([reused.seal] if reused else []),
-    ]
-    return run_hash(settings, "\n".join(ready.names) or source, *read, free=_NO_MATTER)
+    words = settings.identifiers.policy().files[1:]
+    earlier = [reused.seal] if reused else []
+    return run_hash(settings, "\n".join(ready.names) or source, *words, vectors, *earlier)
 
 
 def _producer(
@@ -231,10 +223,8 @@ def _producer(
     producer.refuse_early(settings)
     if settings.signing_key is not None:
         SigningKey.load(settings.signing_key)
-    if vectors is not None and "vectors" not in producer.uses:
-        raise other_kind(
-            "--vectors", [name for name, one in producers if "vectors" in one.uses], settings.kind
-        )
+    if vectors is not None and VectorSettings not in producer.settings:
+        raise other_kind("--vectors", kinds_with((VectorSettings,)), settings.kind)
     return producer, settings
 
 
@@ -311,11 +301,7 @@ def _announce(job: ReleaseContext, producer: Producer) -> None:
     vault = job.folder.vault
     if job.key.test_seed is not None:
         job.say(TEST_SEED)
-    if (
-        "identifiers" in producer.uses
-        and settings.phi
-        and (warning := settings.identifiers.policy().warning)
-    ):
+    if settings.phi and (warning := settings.identifiers.policy().warning):
         job.say(warning)
     if job.reused is not None:
         parts = ", ".join(("key", "test patients", *job.reused.parts))

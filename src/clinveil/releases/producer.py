@@ -11,12 +11,14 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clinveil.attacks.threats import TARGETS, Target
 from clinveil.core.errors import UsageError
-from clinveil.core.registry import Registry
+from clinveil.core.registry import Members
+from clinveil.core.settings import Settings
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -37,11 +39,6 @@ if TYPE_CHECKING:
 FIXED = 60.0
 PER_MILLION = 35.0
 PER_MILLION_MEASURED = 65.0
-TABLES = ("lm", "synthetic")
-OF_KINDS = ("channel", "vectors", "identifiers", *TABLES)
-"""Groups and tables of settings that only some kinds use."""
-
-
 MEASURE = ("measure", "attack the release, measure utility")
 """The last stage of every plan."""
 
@@ -50,12 +47,12 @@ class Producer(ABC):
     """One kind of release.
 
     Attributes:
-        uses: settings and groups of this kind that not all kinds use.
+        settings: classes of settings of this kind that not all kinds have.
         learns: vault contents that a resumed run reuses. keeps_markup: whether tags of HTML and XML
             are released.
     """
 
-    uses: ClassVar[frozenset[str]] = frozenset()
+    settings: ClassVar[frozenset[type[Settings]]] = frozenset()
     learns: ClassVar[tuple[str, ...]] = ()
     keeps_markup: ClassVar[bool] = False
 
@@ -187,24 +184,31 @@ class Product(ABC):
         return () if self.job.key.test_seed is None else ("notes",)
 
 
-producers: Registry[Producer] = Registry(
+producers: Members[Producer] = Members(
     "release kind",
-    "clinveil.releases.producers",
-    first=("obfuscated", "deidentified", "synthetic"),
+    {
+        "obfuscated": "clinveil.releases.producers.obfuscated:OBFUSCATED",
+        "deidentified": "clinveil.releases.producers.deidentified:DEIDENTIFIED",
+        "synthetic": "clinveil.releases.producers.synthetic:SYNTHETIC",
+    },
 )
 """All kinds of release by name."""
 
 
-def kinds_with(names: Collection[str], kind: str) -> list[str]:
-    """Return the kinds that use one of these settings or groups; empty if `kind`, or every kind,
-    uses it.
+@cache
+def kinds_with(owners: tuple[type[Settings], ...]) -> tuple[str, ...]:
+    """Return the kinds that have a setting of these owners (`Setting.owners`).
+
+    The innermost class that some kind names decides; a setting without one is of every kind.
     """
-    using = [name for name, producer in producers if producer.uses & set(names)]
-    return [] if kind in using else using
+    for owner in reversed(owners):
+        if kinds := tuple(name for name, producer in producers if owner in producer.settings):
+            return kinds
+    return producers.names()
 
 
-def other_kind(written: str, kinds: Sequence[str], kind: str) -> UsageError:
+def other_kind(written: str, kinds: Sequence[str], kind: str, where: str = "") -> UsageError:
     """Return the error for a setting that does not apply to a kind of release."""
     *most, last = kinds
     named = f"{', '.join(most)} or {last}" if most else last
-    return UsageError(f"{written} applies to --as {named}, not to --as {kind}")
+    return UsageError(f"{written} applies to kind {named}, not to kind {kind}", where=where)

@@ -32,7 +32,8 @@ from clinveil.corpus.open import joined, open_text
 from clinveil.corpus.sample import KeyedShare
 from clinveil.scale import Map, serial
 from clinveil.scale.pieces import each_batch
-from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
+from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch
+from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.count import WordCounts, count_words, over_words
 from clinveil.vectors.imported import of_notes
 from clinveil.vectors.sentences import Splitter, whole_note
@@ -88,7 +89,7 @@ def train(
         raise InputError(
             f"{n_words} words occur at least {settings.min_count} times; training requires two",
             hint="pass more notes"
-            + (" or a smaller --min-count" if settings.min_count > 1 else ""),
+            + (" or a smaller vectors.min_count" if settings.min_count > 1 else ""),
         )
     rule = Subsampling.of(counts, settings.train_words, seed)
     sample = (
@@ -119,7 +120,7 @@ def algorithm_of(settings: VectorSettings) -> Algorithm:
     `variant`.
     """
     kind = algorithms.get(settings.algorithm)
-    values = {**dict(settings), **dict(settings.own)}
+    values = dict(settings)
     chosen = {name: values[name] for name in kind.model_fields if values.get(name) is not None}
     prefix = f"{settings.algorithm}_"
     chosen |= {

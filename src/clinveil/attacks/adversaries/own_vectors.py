@@ -15,7 +15,7 @@ from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix, diags_array, identity
 
 from clinveil.attacks.adversaries._sequence import frequency, table_of
-from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
+from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.neighbour_channel import NEIGHBOURS
@@ -33,7 +33,6 @@ WORK = 3_000_000
 DOUBT = 0.5  # weight of output frequencies relative to the shadow channel
 
 
-@adversaries.register("own-vectors")
 class OwnVectors(Adversary):
     """Train shadow vectors on other notes, build a channel of the known mechanism, and recover
     words one by one.

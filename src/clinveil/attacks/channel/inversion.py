@@ -25,11 +25,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.channel.channel import Channel, Posterior
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Detail, Finding
-from clinveil.core.settings import flag
+from clinveil.core.settings import setting
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.lexicons.ambiguity import is_name, is_not_word
@@ -297,14 +297,13 @@ def single_names(context: Context) -> list[Finding]:
     ]
 
 
-@attacks.register("inversion")
 class Inversion(Attack):
     """Measure how many words, rare words and names are recovered from one draw of the channel."""
 
     needs = frozenset({"channel", "counts"})
     on_release = True
     order = 100
-    rare: int = flag(RARE, "Words with fewer occurrences are rare.", ge=2)
+    rare: int = setting(RARE, "Words with fewer occurrences are rare.", ge=2)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack; with known patients also on their names."""

@@ -27,12 +27,12 @@ from numpy.random import Generator
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import rankdata
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.threats import tagged
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
-from clinveil.core.settings import flag
+from clinveil.core.settings import setting
 from clinveil.core.spans import PLACEHOLDER
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask
@@ -67,7 +67,6 @@ BLIND_IS = "a blind attacker: words of the notes, without the model"
 BLIND_SOURCE = "blind baseline: Meeus et al. 2024; Das et al. 2024"
 
 
-@attacks.register("membership")
 class Membership(Attack):
     """Distinguish members from non-members by the model's loss; with a blind attacker as the
     control.
@@ -75,7 +74,7 @@ class Membership(Attack):
 
     needs = frozenset({"model", "training", "held_out"})
     optional = frozenset({"reference"})
-    most: int = flag(MOST, "Maximum notes of each side, a random sample of patients.", ge=20)
+    most: int = setting(MOST, "Maximum notes of each side, a random sample of patients.", ge=20)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack on `PlainNotes`; calibrated if there are notes of third patients

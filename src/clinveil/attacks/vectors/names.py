@@ -15,7 +15,7 @@ from pathlib import Path
 
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.vectors._name_pairs import (
     DRAWS,
     METRICS,
@@ -27,24 +27,25 @@ from clinveil.attacks.vectors._name_pairs import (
 from clinveil.attacks.vectors._name_scores import K, attack_names, leaked_names
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import flag
+from clinveil.core.settings import setting
 from clinveil.core.types import Say
 from clinveil.corpus.people import read_names
 from clinveil.vectors.table import Vectors
 
 
-@attacks.register("names")
 class Names(Attack):
     """Reconstruct full names from the nearest pairs of name tokens in word vectors (paper B,
     experiment 1).
     """
 
     needs = frozenset({"vectors", "names"})
-    metric: tuple[str, ...] = flag(("cosine",), "cosine, cityblock or euclidean; repeatable.")
-    k: int = flag(K, "Number of pairs that the attacker takes for names (paper B: 600).", ge=1)
-    draws: int = flag(DRAWS, "Re-pairings of the true names, for the control and the P.", ge=19)
-    surrogates: Path | None = flag(
-        None, "File with surrogate names among the real ones (surrogates.parquet)."
+    metric: tuple[str, ...] = setting(("cosine",), "cosine, cityblock or euclidean; repeatable.")
+    k: int = setting(K, "Number of pairs that the attacker takes for names (paper B: 600).", ge=1)
+    draws: int = setting(DRAWS, "Re-pairings of the true names, for the control and the P.", ge=19)
+    surrogates: Path | None = setting(
+        None,
+        "File with surrogate names among the real ones (surrogates.parquet).",
+        secret="path",
     )
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

@@ -10,7 +10,7 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.core.files import refuse_existing
-from clinveil.core.settings import FORCE, QUIET, WORKERS, Settings, flag
+from clinveil.core.settings import FORCE, QUIET, WORKERS, Settings, setting
 from clinveil.corpus.demo import write_demo
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.pipeline import release
@@ -24,11 +24,11 @@ FOLDER = Path("clinveil-demo")
 class DemoSettings(Settings):
     """Settings of `clinveil demo`."""
 
-    patients: int | None = flag(
+    patients: int | None = setting(
         None, "Number of invented patients (default: 300; notes only: 500).", ge=1, le=9_000_000
     )
     workers: int = WORKERS
-    seed: int = flag(1, "Seed of the notes; the same seed gives the same notes.", ge=0)
+    seed: int = setting(1, "Seed of the notes; the same seed gives the same notes.", ge=0)
     force: bool = FORCE
     quiet: bool = QUIET
 

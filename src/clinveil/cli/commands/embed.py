@@ -7,7 +7,7 @@ from clinveil.cli.options import NotesOrQuery, Out
 from clinveil.cli.progress import say
 from clinveil.core.atomic import workplace
 from clinveil.core.files import Maker, refuse_places
-from clinveil.core.settings import FORCE, QUIET, LabelledNotesSettings, Settings, flag, group
+from clinveil.core.settings import FORCE, QUIET, LabelledNotesSettings, Settings, group, setting
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.open import open_corpus
 from clinveil.vectors.algorithms.cbow import need_gensim
@@ -25,17 +25,25 @@ class EmbedSettings(Settings):
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
     quiet: bool = QUIET
     force: bool = FORCE
-    workers: int = flag(
+    workers: int = setting(
         2, "Threads; with more than one, cbow and fasttext are not repeatable.", ge=1, le=1024
     )
-    seed: int | None = flag(None, "Public seed of the training (default: random, printed).", ge=0)
+    seed: int | None = setting(
+        None, "Public seed of the training (default: random, printed).", ge=0
+    )
 
 
-@command("embed", EmbedSettings, flags="algorithm dim more_text workers seed force quiet")
+@command(
+    "embed",
+    EmbedSettings,
+    flags="vectors.algorithm vectors.dim vectors.more_text workers seed force quiet",
+)
 def embed(run: Run[EmbedSettings], notes: NotesOrQuery, out: Out) -> None:
     """Train word vectors on notes; they disclose words of the notes, so they are secret too."""
     how = run.settings
-    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, **how.vectors.places()})
+    refuse_places(
+        out, MAKER, force=how.force, read={"NOTES": notes, "--public": how.vectors.more_text}
+    )
     need_gensim(how.vectors.algorithm)
     corpus = open_corpus(notes, how.notes).without_markup()
     if corpus.columns.patient_id is None:

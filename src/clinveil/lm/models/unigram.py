@@ -15,7 +15,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import save_array
 from clinveil.core.types import Doubles, Ints
 from clinveil.lm.notes import EncodedNotes
-from clinveil.lm.recipe import CountedKind, language_models
+from clinveil.lm.recipe import CountedKind
 from clinveil.lm.vocabulary import Ids, Vocabulary
 
 
@@ -93,6 +93,4 @@ def _hash(counts: Ints) -> str:
 
 
 ABOUT = "a unigram: words drawn independently with their frequencies in the training notes"
-language_models.register("unigram")(
-    CountedKind(about=ABOUT, count=train_unigram, load=load_unigram)
-)
+UNIGRAM = CountedKind(about=ABOUT, count=train_unigram, load=load_unigram)

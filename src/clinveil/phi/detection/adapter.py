@@ -1,4 +1,4 @@
-"""`Adapter`: use an external library as one more detector, `--also KIND` or `--also KIND:PATH`.
+"""`Adapter`: use an external library as one more detector, `identifiers.also=KIND` or `KIND:PATH`.
 
 To add one, write a file in `adapters/` that registers an `Adapter`; other distributions use the
 entry point group `clinveil.adapters`. Nothing is downloaded: a model is a local folder.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from clinveil.core.errors import InputError, InputWarning, UsageError
-from clinveil.core.registry import Registry
+from clinveil.core.folder_registry import FolderRegistry
 from clinveil.core.spans import LABELS, Span
 from clinveil.phi.detection.note import NoteView
 
@@ -106,7 +106,7 @@ class Adapter:
     needs_path: bool = True
 
 
-adapters: Registry[Adapter] = Registry("adapter", "clinveil.phi.detection.adapters")
+adapters: FolderRegistry[Adapter] = FolderRegistry("adapter", "clinveil.phi.detection.adapters")
 
 
 class AdapterDetector:
@@ -122,10 +122,10 @@ class AdapterDetector:
         self.name = ALIASES.get(kind, kind)
         adapter = adapters.get(self.name)
         if adapter.needs_path and not folder:
-            raise UsageError(f"--also {kind} needs a folder", hint=f"pass --also {kind}:FOLDER")
+            raise UsageError(f"identifiers.also: {kind} needs a folder", hint=f"pass {kind}:FOLDER")
         if folder and not Path(folder).is_dir():
             hint = "pass a local folder with the model; models are never downloaded"
-            raise InputError("no such folder", where=f"--also {kind}", hint=hint)
+            raise InputError("no such folder", where=f"identifiers.also {kind}", hint=hint)
         self._model = adapter.load(Path(folder) if folder else None)
         self.unknown = sorted(
             label for label in self._model.labels if _plain(label) not in KNOWN_LABELS
@@ -134,7 +134,9 @@ class AdapterDetector:
         if not self.labels:
             hint = f"its labels are {', '.join(sorted(self._model.labels)[:8])}"
             raise InputError(
-                "none of the model's labels is an identifier", where=f"--also {kind}", hint=hint
+                "none of the model's labels is an identifier",
+                where=f"identifiers.also {kind}",
+                hint=hint,
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -188,7 +190,7 @@ def adapters_for(specs: Iterable[str]) -> list[AdapterDetector]:
     for detector in detectors:
         if detector.unknown:
             message = (
-                f"--also {detector.name}: ignored labels without a mapping:"
+                f"identifiers.also {detector.name}: ignored labels without a mapping:"
                 f" {', '.join(detector.unknown)}"
             )
             warnings.warn(message, InputWarning, stacklevel=3)

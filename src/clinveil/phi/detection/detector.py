@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
 
-from clinveil.core.registry import Registry
+from clinveil.core.folder_registry import FolderRegistry
 from clinveil.core.spans import LABELS, Span
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import Anchor
@@ -45,7 +45,7 @@ class Detector(Protocol):
         ...
 
 
-detectors: Registry[Detector] = Registry("detector", "clinveil.phi.detection.detectors")
+detectors: FolderRegistry[Detector] = FolderRegistry("detector", "clinveil.phi.detection.detectors")
 
 
 def all_detectors() -> tuple[Detector, ...]:

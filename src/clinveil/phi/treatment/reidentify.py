@@ -17,7 +17,7 @@ from clinveil.core.files import Maker, locked, refuse_places
 from clinveil.core.keys import Key
 from clinveil.core.locations import Location
 from clinveil.core.runfolder import KEY, LOCK, fingerprint
-from clinveil.core.settings import FORCE, KEEP, LABEL, NotesSettings, Settings, flag, group
+from clinveil.core.settings import FORCE, KEEP, LABEL, NotesSettings, Settings, group, setting
 from clinveil.corpus.corpus import TEXT, rows, with_texts
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import place_in, write_corpus
@@ -39,11 +39,13 @@ class ReidentifySettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     force: bool = FORCE
-    key: Path | None = flag(
-        None, "Read the run's key from this file (default: key.bin of the vault)."
+    key: Path | None = setting(
+        None, "Read the run's key from this file (default: key.bin of the vault).", secret="path"
     )
-    only_note: tuple[str, ...] = flag((), "Restore only the note with this id; repeatable.")
-    only_patient: tuple[str, ...] = flag((), "Restore only the notes of this patient; repeatable.")
+    only_note: tuple[str, ...] = setting((), "Restore only the note with this id; repeatable.")
+    only_patient: tuple[str, ...] = setting(
+        (), "Restore only the notes of this patient; repeatable."
+    )
 
     def wants(self, note_id: str, patient_id: str) -> bool:
         """Return whether a note is to be restored."""

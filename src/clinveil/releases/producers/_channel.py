@@ -22,6 +22,7 @@ from clinveil.core.files import remove
 from clinveil.core.finding import Finding
 from clinveil.core.progress import steps
 from clinveil.core.runfolder import fingerprint
+from clinveil.core.settings import Settings
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.releases.attack_gates import (
     LINKAGE_WARNED,
@@ -38,7 +39,14 @@ from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
 from clinveil.releases.producer import MEASURE, Producer
 from clinveil.releases.producers.deidentified import SourcedProduct
 from clinveil.releases.samples import aligned, sources
-from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.settings import (
+    IdentifierSwitch,
+    KeptLimits,
+    PatientFloor,
+    RecoveryLimits,
+    ReleaseChannelSettings,
+    ReleaseSettings,
+)
 from clinveil.releases.treatment import counted, treated
 from clinveil.releases.writing import opened, write_notes
 from clinveil.report.record import AlignedNote, Fact, Gate, TokenRow
@@ -46,6 +54,7 @@ from clinveil.vectors.count import WordCounts
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import of_notes, without_vector
 from clinveil.vectors.neighbours import save_neighbours
+from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
@@ -59,8 +68,16 @@ LEARNED = ("vectors", "neighbours", "channel")
 class ChannelProducer(Producer):
     """A kind of release with words drawn from a channel."""
 
-    uses = frozenset({"channel", "vectors", "identifiers", "phi", "keep", "label"})
-    uses |= {"max_names", "max_linkage", "max_stolen", "max_kept"}
+    settings = frozenset[type[Settings]](
+        (
+            ReleaseChannelSettings,
+            PatientFloor,
+            VectorSettings,
+            IdentifierSwitch,
+            KeptLimits,
+            RecoveryLimits,
+        )
+    )
     learns: ClassVar[tuple[str, ...]] = LEARNED
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
@@ -80,7 +97,7 @@ class ChannelProducer(Producer):
                 f"{totals.patients} patients are too few: replacements would identify them",
                 hint=(
                     f"use notes of at least {FEWEST} patients, or accept the risk with --set"
-                    " allow_small=true"
+                    " channel.allow_small=true"
                 ),
             )
 

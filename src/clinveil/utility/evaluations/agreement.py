@@ -14,7 +14,7 @@ import numpy as np
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import flag
+from clinveil.core.settings import setting
 from clinveil.core.spans import Span
 from clinveil.core.tokens import word_spans
 from clinveil.core.types import Doubles, Ints, Say
@@ -24,7 +24,7 @@ from clinveil.phi.review.past_runs import Reviewable, ReviewEntry
 from clinveil.phi.validation.queue import review_of
 from clinveil.stats.findings import unmeasured
 from clinveil.stats.intervals import clopper_pearson, jackknife_t
-from clinveil.utility.evaluations import Evaluated, Evaluation, EvaluationInput, evaluations
+from clinveil.utility.evaluations import Evaluated, Evaluation, EvaluationInput
 
 METHOD = "jackknife over notes, 95 %"
 EXACT = "exact over notes (Clopper-Pearson) where all agree, 95 %"
@@ -182,7 +182,6 @@ def _hidden(words: Iterable[tuple[int, int]], spans: Sequence[Span]) -> Iterator
         yield at < len(spans) and spans[at].start < end
 
 
-@evaluations.register("agreement")
 class Agreement(Evaluation):
     """Measure the agreement of two reviewers: kappa over words and F1 of spans, with intervals over
     notes.
@@ -196,7 +195,7 @@ class Agreement(Evaluation):
         "vault": EvaluationInput("Vault of the run (default: OUT.vault).", "--vault"),
     }
     shown = ""
-    reviewer: tuple[str, ...] = flag((), "Name of a reviewer; pass two if there are more.")
+    reviewer: tuple[str, ...] = setting((), "Name of a reviewer; pass two if there are more.")
 
     def __call__(
         self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None

@@ -16,7 +16,7 @@ from numpy.random import Generator, default_rng
 
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import LABEL, SEED, NotesSettings, choice, flag, group
+from clinveil.core.settings import LABEL, SEED, NotesSettings, group, setting
 from clinveil.core.types import Say
 from clinveil.utility.classifiers import (
     ClassifierSettings,
@@ -32,7 +32,6 @@ from clinveil.utility.evaluations import (
     EvaluationInput,
     as_corpus,
     as_crosswalk,
-    evaluations,
     name_of,
 )
 from clinveil.utility.labelled import (
@@ -156,7 +155,6 @@ def _chosen(runs: Sequence[Predictions]) -> dict[str, Any]:
     )
 
 
-@evaluations.register("classification")
 class Classification(Evaluation):
     """Train classifiers on both sides with one split by patient; report F1, accuracy, loss, chance
     and control.
@@ -172,8 +170,8 @@ class Classification(Evaluation):
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     seed: int | None = SEED
-    model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers; repeatable.")
-    control: bool = flag(True, "Also train on shuffled labels.")
+    model: tuple[str, ...] = setting(("lr",), "Classifiers; repeatable.", members=classifiers)
+    control: bool = setting(True, "Also train on shuffled labels.")
 
     def __call__(
         self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None

@@ -11,7 +11,7 @@ from numpy.random import default_rng
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
-from clinveil.core.settings import SEED, WORKERS, LabelledNotesSettings, flag, group
+from clinveil.core.settings import SEED, WORKERS, LabelledNotesSettings, group, setting
 from clinveil.core.spans import Span
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, Note, rows
@@ -36,7 +36,6 @@ from clinveil.utility.evaluations import (
     Evaluation,
     EvaluationInput,
     as_corpus,
-    evaluations,
     name_of,
 )
 
@@ -131,7 +130,6 @@ def _detected_in(corpus: Corpus, detected: GoldSpans) -> Detections:
 _SPANS = ".jsonl, or a folder of BRAT or of i2b2/n2c2 .xml"
 
 
-@evaluations.register("deidentification")
 class Deidentification(Evaluation):
     """Measure recall of identifiers, on notes with gold spans or on a grid of invented notes."""
 
@@ -151,19 +149,19 @@ class Deidentification(Evaluation):
             'TOML file that maps labels: THEIRS = "OURS" ("" for none).', "--labels"
         ),
     }
-    shown = "grid engine seed"
+    shown = "grid identifiers.engine seed"
     identifiers: PhiSettings = group(PhiSettings)
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
-    offsets: Literal["codepoints", "bytes", "utf16"] = flag(
+    offsets: Literal["codepoints", "bytes", "utf16"] = setting(
         "codepoints",
         "Unit of span offsets: code points, UTF-8 bytes, or UTF-16 units (Java, browsers).",
     )
-    listed: bool = flag(False, "Use only notes that SPANS lists (an annotated sample).")
-    incomplete: bool = flag(
+    listed: bool = setting(False, "Use only notes that SPANS lists (an annotated sample).")
+    incomplete: bool = setting(
         False, "SPANS lacks some identifiers of its notes, so precision is not measured."
     )
-    grid: bool = flag(False, "Measure on a grid of invented notes instead.")
-    size: int | None = flag(None, "--grid: number of notes to sample.", ge=1)
+    grid: bool = setting(False, "Measure on a grid of invented notes instead.")
+    size: int | None = setting(None, "Number of notes of the grid to sample.", ge=1)
     workers: int = WORKERS
     seed: int | None = SEED
 

@@ -14,7 +14,7 @@ import numpy as np
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
-from clinveil.core.settings import SEED, LabelledNotesSettings, flag, group
+from clinveil.core.settings import SEED, THREADS, LabelledNotesSettings, group, setting
 from clinveil.core.types import Doubles, Ints, Say
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.medtext import UNK
@@ -28,12 +28,10 @@ from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary
 from clinveil.stats.intervals import Interval, jackknife_t
 from clinveil.utility.evaluations import (
-    THREADS,
     Evaluated,
     Evaluation,
     EvaluationInput,
     as_corpus,
-    evaluations,
     name_of,
 )
 
@@ -126,7 +124,8 @@ def perplexity_findings(
     """
     if not np.isfinite(fit.perplexity):
         raise InputError(
-            "the perplexity of the model is not finite", hint="train it again with a smaller --rate"
+            "the perplexity of the model is not finite",
+            hint="train it again with a smaller lm.rate",
         )
     unknown = unknown_words(notes.texts, model.vocabulary)
     rows = _rows(fit, unknown)
@@ -224,7 +223,6 @@ def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
     return detail | ({"code": "; ".join(notes)} if notes else {})
 
 
-@evaluations.register("perplexity")
 class Perplexity(Evaluation):
     """Compute perplexity per token and bits per character of notes; with --train, also of a unigram
     model.
@@ -244,7 +242,7 @@ class Perplexity(Evaluation):
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
     seed: int | None = SEED
     workers: int = THREADS
-    prepared: bool = flag(
+    prepared: bool = setting(
         False, "All notes are in MedText form already; a file with <unk> is always read so."
     )
 

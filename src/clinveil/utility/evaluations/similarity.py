@@ -21,7 +21,7 @@ from numpy.random import Generator, default_rng
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import SEED, LabelledNotesSettings, flag, group
+from clinveil.core.settings import SEED, LabelledNotesSettings, group, setting
 from clinveil.core.tokens import words
 from clinveil.core.types import Mask, Say
 from clinveil.stats.findings import NO_EVIDENCE, unmeasured
@@ -33,7 +33,6 @@ from clinveil.utility.evaluations import (
     EvaluationInput,
     as_corpus,
     as_vectors,
-    evaluations,
     name_of,
 )
 from clinveil.utility.pairs import (
@@ -244,7 +243,6 @@ _CONTROL = (
 )
 
 
-@evaluations.register("similarity")
 class Similarity(Evaluation):
     """Correlate the cosines of word pairs with human scores; report coverage, interval, chance and
     control.
@@ -263,13 +261,13 @@ class Similarity(Evaluation):
     shown = "protocol seed"
     notes: LabelledNotesSettings = group(LabelledNotesSettings)
     seed: int | None = SEED
-    protocol: Literal["jamia", "clinicalnlp"] = flag(
+    protocol: Literal["jamia", "clinicalnlp"] = setting(
         "jamia", "Protocol of paper A (Pearson) or of paper C (Spearman)."
     )
-    min_count: int = flag(
+    min_count: int = setting(
         20, "Minimum occurrences of both words in the real notes (clinicalnlp).", ge=1
     )
-    draws: int = flag(1_000, "Bootstrap samples of the pairs.", ge=100)
+    draws: int = setting(1_000, "Bootstrap samples of the pairs.", ge=100)
 
     def __call__(
         self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None

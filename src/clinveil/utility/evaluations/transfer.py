@@ -16,7 +16,7 @@ import numpy as np
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import LABEL, WORKERS, NotesSettings, choice, flag, group
+from clinveil.core.settings import LABEL, WORKERS, NotesSettings, group, setting
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.held_out import SourceIds
@@ -29,7 +29,6 @@ from clinveil.utility.evaluations import (
     EvaluationInput,
     as_corpus,
     as_crosswalk,
-    evaluations,
     name_of,
 )
 from clinveil.utility.labelled import WrongNotes
@@ -132,7 +131,6 @@ def _unmeasured(measure: str, error: InputError, label: str = "") -> Finding:
     return unmeasured(measure, why, detail=detail, better="higher", source=SOURCE)
 
 
-@evaluations.register("transfer")
 class Transfer(Evaluation):
     """Train on a release, test on real notes: classifiers, negation, language model, word vectors.
 
@@ -149,8 +147,10 @@ class Transfer(Evaluation):
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     workers: int = WORKERS
-    model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers; repeatable.")
-    unpaired: bool = flag(False, "Released notes are of other patients; both files have the label.")
+    model: tuple[str, ...] = setting(("tfidf-lr",), "Classifiers; repeatable.", members=classifiers)
+    unpaired: bool = setting(
+        False, "Released notes are of other patients; both files have the label."
+    )
 
     def __call__(
         self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Floats, Ints
-from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
+from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting
 from clinveil.vectors.algorithms._steps import (
     PairSampling,
     SampledVectors,
@@ -48,7 +48,6 @@ _MOST_CENTRES = 512
 _CHUNK = 1 << 20  # words that are subsampled and trained on at a time
 
 
-@algorithms.register("skipgram")
 class Skipgram(Predicting):
     """Predict the context from a word."""
 
@@ -106,7 +105,9 @@ def train_skipgram(
             training = _Training(counts, inputs, plan, pool, max(1, unseen))
             if all(training.one_pass(ids, words, epoch, on_epoch) for epoch in range(plan.epochs)):
                 return training.model.outputs
-    raise InputError("skip-gram training diverged", hint="pass a smaller --window or --negative")
+    raise InputError(
+        "skip-gram training diverged", hint="pass a smaller vectors.window or vectors.negative"
+    )
 
 
 class _Training:

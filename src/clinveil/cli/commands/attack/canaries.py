@@ -16,7 +16,7 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
 from clinveil.core.errors import UsageError
 from clinveil.core.neural import need_torch
-from clinveil.core.settings import flag, group
+from clinveil.core.settings import group, setting
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.notes import read_notes
 from clinveil.lm.recipe import ModelSettings
@@ -26,10 +26,12 @@ class CanarySettings(MeasureSettings):
     """Settings of `clinveil attack canaries`."""
 
     lm: ModelSettings = group(ModelSettings)
-    workers: int = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
-    each: int = flag(5, "Canaries per family and number of repeats.", ge=1)
-    repeats: tuple[int, ...] = flag((1, 2, 4, 8, 16), "Times that a canary is planted; repeatable.")
-    prepared: bool = flag(False, "NOTES are in MedText form already.")
+    workers: int = setting(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
+    each: int = setting(5, "Canaries per family and number of repeats.", ge=1)
+    repeats: tuple[int, ...] = setting(
+        (1, 2, 4, 8, 16), "Times that a canary is planted; repeatable."
+    )
+    prepared: bool = setting(False, "NOTES are in MedText form already.")
 
 
 @command("attack canaries", CanarySettings, flags="seed", findings=True)
@@ -44,7 +46,7 @@ def canaries(
     """
     how = run.settings
     if not how.repeats or min(how.repeats) < 1:
-        raise UsageError("--repeats must be 1 or more")
+        raise UsageError("repeats must be 1 or more")
     if how.lm.neural:
         need_torch()
     read = read_notes(open_corpus(notes, how.notes).without_markup(), prepared=how.prepared)

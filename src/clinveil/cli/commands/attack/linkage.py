@@ -12,7 +12,7 @@ from clinveil.attacks.text.linkage import Linkage
 from clinveil.channel.files import load_channel
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
-from clinveil.core.settings import WORKERS, flag, group
+from clinveil.core.settings import WORKERS, group, setting
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.crosswalk import source_notes
 from clinveil.vectors.files import load_vectors
@@ -36,7 +36,7 @@ class LinkageSettings(MeasureSettings):
     """Settings of `clinveil attack linkage`."""
 
     attack: Linkage = group(Linkage)
-    known_text: str | None = flag(
+    known_text: str | None = setting(
         None, "Column of the known text, if it differs (default: guessed).", min_length=1
     )
     workers: int = WORKERS

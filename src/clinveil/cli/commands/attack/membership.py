@@ -19,7 +19,7 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import DEVICE, flag
+from clinveil.core.settings import DEVICE, setting
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.files import load_model
 from clinveil.lm.model import LanguageModel, keeps_layout
@@ -55,8 +55,8 @@ Reference = Annotated[
 class MembershipSettings(MeasureSettings):
     """Settings of `clinveil attack membership`."""
 
-    prepared: bool = flag(False, "All notes are in MedText form already.")
-    most: int = flag(2_000, "Maximum notes per side, from a random sample of patients.", ge=20)
+    prepared: bool = setting(False, "All notes are in MedText form already.")
+    most: int = setting(2_000, "Maximum notes per side, from a random sample of patients.", ge=20)
     device: str = DEVICE
 
 
