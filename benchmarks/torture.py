@@ -80,7 +80,8 @@ DAMAGED = "damaged"
 
 ONE = "--quiet --workers 1"
 RELEASE = f"-o HERE/out {ONE} --set measure_words=500 --as"
-VECTORS = "--set channel.allow_small=true --min-patients 2 --set vectors.epochs=1 --set vectors.dim=10 --set phi=false"
+VECTORS = "--set channel.allow_small=true --min-patients 2 --set vectors.epochs=1"
+VECTORS += " --set vectors.dim=10 --set phi=false"
 RELEASES = {
     "release obfuscated": f"release NOTES {RELEASE} obfuscated {VECTORS}",
     "release deidentified": f"release NOTES {RELEASE} deidentified --patients PATIENTS",

@@ -24,7 +24,7 @@ def made(frame, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "out"
     said = []
     quick = {
-        "vectors": {"epochs": 1, "window": 5, "dim": 16},
+        "settings": {"vectors": {"epochs": 1, "window": 5, "dim": 16}},
         "max_kept": 1,  # of 60 patients, some have a group of their own
     }
     return (
@@ -99,7 +99,10 @@ def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
 def test_a_refusal_and_unknown_patients_are_warned_of(frame, tmp_path):
     with pytest.warns(InputWarning) as told:
         made = clinveil.release(
-            frame["text"].to_list()[:80], tmp_path / "out", seed=1, vectors={"epochs": 1, "dim": 8}
+            frame["text"].to_list()[:80],
+            tmp_path / "out",
+            seed=1,
+            settings={"vectors": {"epochs": 1, "dim": 8}},
         )
     said = " ".join(str(one.message) for one in told)
     assert (

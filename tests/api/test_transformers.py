@@ -89,7 +89,7 @@ def test_what_is_missing_or_too_small_is_told(frame):
         clinveil.Obfuscator().transform(["one"])
     with pytest.raises(InputError, match="50"):
         clinveil.Obfuscator(n=2).fit(frame["text"].tolist()[:20])
-    with pytest.raises(UsageError, match="unknown setting epoch"):
+    with pytest.raises(UsageError, match=r"did you mean vectors\.epochs"):
         clinveil.Obfuscator(settings={"vectors": {"epoch": 1}}).fit(frame)
     with pytest.raises(UsageError, match="the range"):
         clinveil.Obfuscator(n="14-3").fit(frame)

@@ -37,7 +37,7 @@ def test_counting_models_have_no_recipe():
         assert settings.word_vocabulary
         with pytest.raises(UsageError, match="is not a network"):
             settings.recipe()
-    with pytest.raises(UsageError, match="lm.model pretrained has no lm.size paper") as refused:
+    with pytest.raises(UsageError, match=r"lm\.model pretrained has no lm\.size paper") as refused:
         ModelSettings(model="pretrained", size="paper").recipe()
     assert refused.value.exit_code == 2
 

@@ -177,7 +177,8 @@ def test_command(files, capsys):
 
 def test_command_on_the_original_alone(files, capsys):
     arguments = shlex.split(
-        f"evaluate classification {files / 'original.csv'} --label organ --set training.min_class=10"
+        f"evaluate classification {files / 'original.csv'} --label organ"
+        " --set training.min_class=10"
     )
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
@@ -190,7 +191,7 @@ def test_command_on_the_original_alone(files, capsys):
         (["--label", "organ", "--model", "bert"], 2, "--model"),
         ([], 2, "--label"),
         (["--label", "kind"], 3, "kind"),
-        (["--label", "organ", "--set", "min_class=100"], 3, "two are required"),
+        (["--label", "organ", "--set", "training.min_class=100"], 3, "two are required"),
         (["--label", "organ", "--vault", "nowhere"], 3, "crosswalk"),
     ],
 )

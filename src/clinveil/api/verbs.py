@@ -69,8 +69,9 @@ def release(
         reuse: vault of an earlier run (`OUT/vault`), to reuse its key, vectors, channel and model.
         say: receives the lines that the command prints to stderr, for example `print`.
         options: other flags of `clinveil release --help`, with underscores: `label`, `patients`, …;
-            groups of settings as dictionaries (`vectors={"dim": 50}`), or all in one as `settings`.
-            `workers` is 1 here; with more, a script needs `if __name__ == "__main__":`.
+            groups of settings as dictionaries (`lm={"model": "lstm"}`); `settings` has any of them
+            (`settings={"vectors": {"dim": 50}}`). `workers` is 1 here; with more, a script needs
+            `if __name__ == "__main__":`.
 
     Returns `refused`, `gates`, `findings`, and the paths `folder.release`, which may leave, and
     `folder.vault`, which never may.
