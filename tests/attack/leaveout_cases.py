@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout.data import LeaveOutSettings, pick_units, prepare
-from clinveil.lm.notes import PlainNotes
-from clinveil.lm.recipe import ModelSettings
+from clinveil.attacks import LeaveOutSettings, pick_units, prepare
+from clinveil.lm import ModelSettings, PlainNotes
 
 WORDS = [f"w{i}" for i in range(25)]
 TINY = {

@@ -11,16 +11,12 @@ from typing import Annotated, ClassVar
 import pytest
 import typer
 
-from clinveil.attacks.attack import Attack, attacks
+from clinveil.attacks import Attack, attacks
+from clinveil.cli import main
 from clinveil.cli.command import Run, command
 from clinveil.cli.groups import COMMANDS
-from clinveil.cli.main import main
 from clinveil.cli.progress import Speaker
-from clinveil.core import registry
-from clinveil.core.finding import Finding
-from clinveil.core.progress import track
-from clinveil.core.registry import Members
-from clinveil.core.settings import QUIET, SEED, Settings, setting
+from clinveil.core import QUIET, SEED, Finding, Members, Settings, registry, setting, track
 
 INSTRUMENTS: Members[str] = Members("instrument", {"drum": "x:DRUM", "horn": "x:HORN"})
 
@@ -142,7 +138,7 @@ def test_an_attack_that_is_registered_has_a_command_of_its_needs_and_settings(
 
 
 def test_the_help_page_imports_no_command():
-    code = "import sys; from clinveil.cli.main import main; main(['--help']); print(*sys.modules)"
+    code = "import sys; from clinveil.cli.entry import main; main(['--help']); print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(ran.stdout.splitlines()[-1].split())
     assert not {"pyarrow", "scipy", "gensim", "sklearn", "torch"} & loaded

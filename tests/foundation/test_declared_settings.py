@@ -10,11 +10,11 @@ import pytest
 from pydantic import ValidationError
 
 from clinveil.cli.groups import COMMANDS, Group
-from clinveil.core.runfolder import run_hash
+from clinveil.core import run_hash
 from clinveil.core.settings import declaration_of
+from clinveil.releases import ReleaseSettings
 from clinveil.releases.producer import kinds_with
 from clinveil.releases.record import public_settings
-from clinveil.releases.settings import ReleaseSettings
 
 RELEASE = ReleaseSettings.declared()
 SECRET = "qzsecretplace"  # part of every path

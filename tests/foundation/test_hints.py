@@ -16,10 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import clinveil
+from clinveil.cli import main
 from clinveil.cli.groups import COMMANDS, Group
-from clinveil.cli.main import main
-from clinveil.core.errors import UsageError
-from clinveil.core.load_settings import load_settings
+from clinveil.core import UsageError, load_settings
 
 SOURCE = Path(clinveil.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")

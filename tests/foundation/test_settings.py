@@ -6,12 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from clinveil.channel.settings import NeighbourRange
-from clinveil.core.errors import UsageError
-from clinveil.core.load_settings import config_names, load_settings
-from clinveil.core.registry import Members
-from clinveil.core.settings import NotesSettings, Settings, group, setting
-from clinveil.releases.settings import ReleaseSettings
+from clinveil.channel import NeighbourRange
+from clinveil.core import (
+    Members,
+    NotesSettings,
+    Settings,
+    UsageError,
+    config_names,
+    group,
+    load_settings,
+    setting,
+)
+from clinveil.releases import ReleaseSettings
 
 
 def test_defaults_are_the_documented_ones():

@@ -7,11 +7,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.core.errors import UsageError
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.core import UsageError
+from clinveil.corpus import memory_corpus
+from clinveil.utility import PairList
 from clinveil.utility.evaluations import evaluations
-from clinveil.utility.pairs import PairList
-from clinveil.vectors.table import Vectors
+from clinveil.vectors import Vectors
 
 ORDER = (
     "transfer",

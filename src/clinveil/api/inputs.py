@@ -16,13 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import narwhals as nw
 
 from clinveil.api.frames import NoteRoles, arrow, known_patients, local_path_of, scratch
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import NotesSettings, Setting, Settings
-from clinveil.core.types import Say
+from clinveil.core import Finding, InputError, NotesSettings, Say, Setting, Settings, UsageError
 
 if TYPE_CHECKING:
-    from clinveil.attacks.attack import Attack, Context
+    from clinveil.attacks import Attack, Context
 
 
 class AttackInput(NamedTuple):
@@ -54,7 +51,7 @@ def context_of(
     say: Say = lambda line: None,
 ) -> Context:
     """Return the context of an attack; `held` has the value of each of its fields in `INPUTS`."""
-    from clinveil.attacks.attack import Context
+    from clinveil.attacks import Context
 
     return Context(**held, keep=keep, workers=workers, say=say)
 
@@ -64,7 +61,7 @@ def _corpus(notes: Any, how: NoteRoles) -> Any:
 
 
 def _counts(notes: Any, how: NoteRoles) -> Any:
-    from clinveil.vectors.count import count_words
+    from clinveil.vectors import count_words
 
     with scratch() as folder:
         return count_words(_corpus(notes, how), folder)
@@ -115,7 +112,7 @@ def _vectors(values: Any, how: NoteRoles) -> Any:
 
 
 def _names(people: Any, _: NoteRoles) -> Any:
-    from clinveil.corpus.people import read_names
+    from clinveil.corpus import read_names
 
     if isinstance(people, str | Path):
         return read_names(

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from clinveil.channel.policy import Layout, Numbers, WritingPolicy
-from clinveil.core.settings import Affects, Settings, setting
+from clinveil.core import Affects, Settings, setting
 
 
 class NeighbourRange(BaseModel):

@@ -20,10 +20,15 @@ import typer
 from clinveil.cli import progress
 from clinveil.cli.options import JsonOut, NotesOrQuery, SetKeys, config_option, in_panel, option
 from clinveil.cli.refusals import parser_class
-from clinveil.core.errors import UsageError
-from clinveil.core.load_settings import config_names, load_settings
-from clinveil.core.settings import NotesSettings, Setting, Settings
-from clinveil.core.words import first_paragraph
+from clinveil.core import (
+    NotesSettings,
+    Setting,
+    Settings,
+    UsageError,
+    config_names,
+    first_paragraph,
+    load_settings,
+)
 
 FromSql = Annotated[
     str | None, typer.Option("--from-sql", help="Read notes with an SQL query instead of NOTES.")
@@ -57,9 +62,8 @@ def with_notes(arguments: dict[str, Any], settings: object) -> Iterator[dict[str
 
 @contextmanager
 def _rows(query: str, uri: str, how: NotesSettings, arguments: Mapping[str, Any]) -> Iterator[Path]:
-    from clinveil.core.atomic import workplace
-    from clinveil.core.files import owner_only, refuse_nameless
-    from clinveil.corpus.sql import QueryPath, copy_notes, sql_source
+    from clinveil.core import owner_only, refuse_nameless, workplace
+    from clinveil.corpus import QueryPath, copy_notes, sql_source
 
     source = sql_source(query, uri, how)
     places = [arguments[name] for name in ("out", "vault") if isinstance(arguments.get(name), Path)]
@@ -77,7 +81,7 @@ def _rows(query: str, uri: str, how: NotesSettings, arguments: Mapping[str, Any]
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from clinveil.core.finding import Finding
+    from clinveil.core import Finding
 
 S = TypeVar("S", bound=Settings)
 COLUMNS = ("notes.text", "notes.id", "notes.patient", "label", "notes.label")

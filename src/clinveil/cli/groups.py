@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from clinveil.core.errors import UsageError
-from clinveil.core.registry import Members
+from clinveil.core import Members, UsageError
 
 
 class Parsed(Protocol):

@@ -11,8 +11,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from clinveil.core.errors import UsageError
-from clinveil.core.settings import Settings
+from clinveil.core import Settings, UsageError
 
 
 def parser_class(name: str, settings: type[Settings] | None) -> type[TyperCommand]:

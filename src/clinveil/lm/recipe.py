@@ -10,10 +10,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.neural import found_in
-from clinveil.core.registry import Members
-from clinveil.core.settings import DEVICE, Affects, Settings, setting
+from clinveil.core import (
+    DEVICE,
+    Affects,
+    InputError,
+    Members,
+    Settings,
+    UsageError,
+    found_in,
+    setting,
+)
 
 if TYPE_CHECKING:
     from clinveil.lm.model import LanguageModel

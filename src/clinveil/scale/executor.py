@@ -13,8 +13,7 @@ from typing import ClassVar
 
 from pydantic import model_validator
 
-from clinveil.core.registry import Members
-from clinveil.core.settings import Affects, Settings, setting
+from clinveil.core import Affects, Members, Settings, setting
 from clinveil.scale.local import Map, processes, threads
 
 Opener = Callable[[int, str | None, int | None, int | None], AbstractContextManager[Map]]

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.settings import Settings, setting
-from clinveil.corpus.corpus import Corpus
+from clinveil.core import Settings, setting
+from clinveil.corpus import Corpus
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.sentences import Splitter, whole_note
 from clinveil.vectors.table import Subwords, Vectors

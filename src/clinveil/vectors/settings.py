@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from clinveil.core.errors import UsageError
-from clinveil.core.settings import Affects, Settings, setting
+from clinveil.core import Affects, Settings, UsageError, setting
 from clinveil.vectors.algorithms import algorithms
-from clinveil.vectors.passes import TRAIN_WORDS, passes
+from clinveil.vectors.note_passes import TRAIN_WORDS, passes
 
 GLOVE_PASSES = 15
 

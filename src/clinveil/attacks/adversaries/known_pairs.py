@@ -26,8 +26,7 @@ from clinveil.attacks.adversary import (
     Recovery,
 )
 from clinveil.attacks.threats import HOLDINGS, Holding
-from clinveil.core.settings import setting
-from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.core import Doubles, Ints, Mask, setting
 
 TRUSTS = 10.0 ** np.arange(-3, 4)
 # Weight of the release's frequencies relative to a shadow channel.

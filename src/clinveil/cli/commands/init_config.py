@@ -12,11 +12,7 @@ import typer
 
 from clinveil.cli.command import Command, Run, command
 from clinveil.cli.groups import COMMANDS, Group
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import UsageError
-from clinveil.core.files import Maker
-from clinveil.core.load_settings import config_names
-from clinveil.core.settings import Setting, Settings
+from clinveil.core import Maker, Setting, Settings, UsageError, atomic, config_names
 
 WIDTH = 100
 

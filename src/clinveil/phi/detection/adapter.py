@@ -14,9 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from clinveil.core.errors import InputError, InputWarning, UsageError
-from clinveil.core.folder_registry import FolderRegistry
-from clinveil.core.spans import LABELS, Span
+from clinveil.core import LABELS, FolderRegistry, InputError, InputWarning, Span, UsageError
 from clinveil.phi.detection.note import NoteView
 
 ALIASES = {"hf": "huggingface"}

@@ -14,10 +14,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from numpy.random import Generator, default_rng
 
-from clinveil.core.errors import UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import LABEL, SEED, NotesSettings, group, setting
-from clinveil.core.types import Say
+from clinveil.core import LABEL, SEED, Finding, NotesSettings, Say, UsageError, group, setting
 from clinveil.utility.classifiers import (
     ClassifierSettings,
     Predictions,
