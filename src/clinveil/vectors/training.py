@@ -16,22 +16,21 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from clinveil.core.errors import InputError
-from clinveil.core.files import private_folder
-from clinveil.corpus.corpus import (
+from clinveil.core import InputError, private_folder
+from clinveil.corpus import (
     NOTE_ID,
     PATIENT_ID,
     ROLE_FIELDS,
     TEXT,
     Corpus,
+    KeyedShare,
     MemoryCorpus,
     Note,
+    concatenated,
+    open_text,
     rows,
 )
-from clinveil.corpus.open import joined, open_text
-from clinveil.corpus.sample import KeyedShare
-from clinveil.scale import Map, serial
-from clinveil.scale.pieces import each_batch
+from clinveil.scale import Map, each_batch, serial
 from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
 from clinveil.vectors.count import WordCounts, count_words, over_words
 from clinveil.vectors.imported import of_notes
@@ -100,8 +99,8 @@ def train(
     if settings.more_text is None:
         return _with_share(algorithm_of(settings).train(Notes(sample, counts, *run)), rule)
     more = open_text(settings.more_text)
-    all_counts = count_words(joined(corpus, more), scratch, split=split)
-    trained = algorithm_of(settings).train(Notes(joined(sample, more), all_counts, *run))
+    all_counts = count_words(concatenated(corpus, more), scratch, split=split)
+    trained = algorithm_of(settings).train(Notes(concatenated(sample, more), all_counts, *run))
     return _with_share(of_notes(trained, counts), rule)
 
 
