@@ -58,9 +58,7 @@ def device_named(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UsageError(
-            f"device={name}: unknown device", hint="use cpu, cuda or cuda:1"
-        ) from None
+        raise UsageError(f"device={name}: unknown device", hint="use cpu, cuda or cuda:1") from None
     if device.index is not None and kind == "cuda" and device.index >= torch.cuda.device_count():
         count = torch.cuda.device_count()
         raise UsageError(
