@@ -42,6 +42,7 @@ from .open import ENTERED_IN_ERROR as ENTERED_IN_ERROR
 from .open import NotesCorpus as NotesCorpus
 from .open import OpenedCorpus as OpenedCorpus
 from .open import PartedCorpus as PartedCorpus
+from .open import concatenated as concatenated
 from .open import corpus_of as corpus_of
 from .open import open_corpus as open_corpus
 from .open import open_text as open_text
