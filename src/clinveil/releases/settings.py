@@ -16,7 +16,6 @@ from clinveil.core import (
     QUIET,
     SEED,
     WORKERS,
-    Affects,
     NotesSettings,
     Setting,
     Settings,
@@ -37,10 +36,11 @@ MEASURE_WORDS = 2_000_000
 class PatientFloor(Settings):
     """The patient floor, of words or of the values of labels."""
 
-    AFFECTS: ClassVar[Affects] = "treatment"
     # `resolved` makes it a number.
     min_patients: int | Literal["auto"] = setting(
-        "auto", "Never release a word of fewer patients (auto: from their number)."
+        "auto",
+        "Never release a word of fewer patients (auto: from their number).",
+        affects="treatment",
     )
 
     @field_validator("min_patients")
@@ -180,8 +180,7 @@ class KeptLimits(Settings):
 class IdentifierSwitch(Settings):
     """Whether identifiers are replaced."""
 
-    AFFECTS: ClassVar[Affects] = "treatment"
-    phi: bool = setting(True, "Replace identifiers first.")
+    phi: bool = setting(True, "Replace identifiers first.", affects="treatment")
 
 
 class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
