@@ -14,7 +14,8 @@ import pytest
 import clinveil
 from clinveil.attacks.threats import tagged
 from clinveil.cli.main import main
-from clinveil.comparison.run import Comparison, MeasuredRelease, compare_releases, public_texts
+from clinveil.comparison.results import Comparison, MeasuredRelease
+from clinveil.comparison.run import compare_releases, public_texts
 from clinveil.comparison.settings import BUILT_IN, CompareSettings, candidates
 from clinveil.comparison.table import table_of
 from clinveil.core.errors import InputError, UsageError

@@ -288,9 +288,9 @@ def test_a_note_is_searched_once_for_all_detectors(monkeypatch):
     searched = []
 
     class Listing(matcher_module.AnchorTables):
-        def starts(self, note):
-            searched.append(note.plain)
-            return super().starts(note)
+        def starts(self, plain):
+            searched.append(plain)
+            return super().starts(plain)
 
     monkeypatch.setattr(matcher_module, "_anchors", matcher_module._Anchors())
     monkeypatch.setattr(matcher_module, "AnchorTables", Listing)

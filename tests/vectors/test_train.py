@@ -18,7 +18,8 @@ from clinveil.cli.main import main
 from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors.algorithm import Algorithm, Notes, algorithms
+from clinveil.vectors.algorithm import Algorithm, Notes
+from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.algorithms import cbow as room
 from clinveil.vectors.count import count_words
 from clinveil.vectors.sentences import token_lines, whole_note

@@ -20,7 +20,7 @@ from clinveil.corpus.write import write_corpus
 from clinveil.vectors.settings import VectorSettings
 
 if TYPE_CHECKING:
-    from clinveil.comparison.run import Comparison
+    from clinveil.comparison.results import Comparison
     from clinveil.releases.manifest import Check
     from clinveil.releases.outcome import Outcome
     from clinveil.vectors.table import Vectors

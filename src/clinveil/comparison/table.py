@@ -14,7 +14,7 @@ from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
 
 from clinveil.attacks.threats import AdversaryRow, Holding, Target, above_chance, adversary_table
-from clinveil.comparison.run import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
+from clinveil.comparison.results import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding, write_findings
 from clinveil.report.numerals import NONE, bare

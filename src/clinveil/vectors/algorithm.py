@@ -9,7 +9,8 @@ A complete example:
     import numpy as np
 
     from clinveil.core.settings import flag
-    from clinveil.vectors.algorithm import Algorithm, algorithms
+    from clinveil.vectors.algorithm import Algorithm
+    from clinveil.vectors.algorithms import algorithms
     from clinveil.vectors.table import Vectors
 
     @algorithms.register("random")
@@ -40,7 +41,6 @@ from numpy.typing import NDArray
 
 from clinveil.core.settings import Settings, flag
 from clinveil.corpus.corpus import Corpus
-from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.sentences import Splitter, whole_note
 from clinveil.vectors.table import Subwords, Vectors
@@ -126,6 +126,3 @@ class Predicting(Algorithm):
             "n_tokens": notes.counts.n_tokens,
             "epochs": epochs,
         }
-
-
-__all__ = ["Algorithm", "Notes", "OnEpoch", "Predicting", "algorithms"]

@@ -32,7 +32,8 @@ from clinveil.corpus.open import joined, open_text
 from clinveil.corpus.sample import KeyedShare
 from clinveil.scale import Map, serial
 from clinveil.scale.pieces import each_batch
-from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
+from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch
+from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.count import WordCounts, count_words, over_words
 from clinveil.vectors.imported import of_notes
 from clinveil.vectors.sentences import Splitter, whole_note

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,11 @@ from clinveil.core.markup import Markup, read_markup
 from clinveil.core.spans import LABELS, Span
 from clinveil.core.tokens import IGNORABLE
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.phi.matching.matcher import AnchorTables
 from clinveil.phi.matching.wordtable import FIRST_WORD, Tokens, WordColumn, marks
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
-    from clinveil.phi.detection.staff import StaffNames
-    from clinveil.phi.matching.matcher import AnchorTables
 
 
 _RUN = re.compile(r"[^\x00-\x7f]+|[\x00-\x7f]+")
@@ -179,6 +178,14 @@ class Word(NamedTuple):
         return bool(self.classes & LexicalClass.NAME)
 
 
+class StaffList(Protocol):
+    """Names of a site's staff: `staff.StaffNames`."""
+
+    def spans(self, note: NoteView, detector: str) -> Iterator[Span]:
+        """Yield the names in a note."""
+        ...
+
+
 @dataclass(frozen=True)
 class NoteView:
     """One note as input of the detectors; its repr contains no text.
@@ -191,7 +198,7 @@ class NoteView:
     text: str = field(repr=False)
     note_id: str = field(default="", repr=False)
     patient: Patient | None = field(default=None, repr=False)
-    staff: StaffNames | None = field(default=None, repr=False)
+    staff: StaffList | None = field(default=None, repr=False)
 
     @cached_property
     def aligned(self) -> Plain:

@@ -14,7 +14,8 @@ import numpy as np
 
 from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import MissingExtra
-from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
+from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting
+from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.passes import passes
 from clinveil.vectors.sentences import sentence_file
 from clinveil.vectors.table import Subwords, Vectors

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from clinveil.vectors.algorithm import algorithms
+from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.algorithms.cbow import Cbow, stable_hash
 from clinveil.vectors.table import Subwords
 

@@ -27,7 +27,8 @@ from clinveil.core.errors import InputError
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Floats, Ints, SmallInts
 from clinveil.scale.local import threads
-from clinveil.vectors.algorithm import Algorithm, Notes, algorithms
+from clinveil.vectors.algorithm import Algorithm, Notes
+from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.sentences import END, Ids, encode, whole_note
 from clinveil.vectors.settings import GLOVE_PASSES
 from clinveil.vectors.table import Vectors

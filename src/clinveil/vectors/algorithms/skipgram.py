@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Floats, Ints
-from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
+from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting
+from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.algorithms._steps import (
     PairSampling,
     SampledVectors,
