@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 import train_bundled
 from clinveil.core.spans import Span
-from clinveil.phi.detection.detector import all_detectors
+from clinveil.phi.detection.detectors import DETECTORS
 from clinveil.phi.detection.detectors.tagger import TaggerDetector
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView
@@ -554,7 +554,7 @@ def finder_of(folder: Path, name: str, *, rules: bool) -> Finder:
         network = read_network(folder / f"{name}.npz")
         tagger = NeuralTagger(network, own_tagger().threshold)
     detector = ReplacedTagger(other=tagger)
-    others = (other for other in all_detectors() if not isinstance(other, TaggerDetector))
+    others = (other for other in DETECTORS if not isinstance(other, TaggerDetector))
     kept = [other for other in others if rules or other.name != "names"]
     return Finder([*kept, detector], propagate="patient")
 

@@ -25,7 +25,7 @@ import clinveil.lexicons as lexicons
 import clinveil.phi.tagger as package
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.phi.detection.detector import detectors
+from clinveil.phi.detection.detectors.names import NAMES
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.tagger.model import TaggerModel
 from clinveil.phi.tagger.tag import Tagger
@@ -82,7 +82,7 @@ def sentences(texts: list[str]) -> list[str]:
 
 def without_names(texts: list[str]) -> list[str]:
     """Those in which the rules find no name: what is in them counts as none."""
-    return [text for text in texts if not any(detectors.get("names").find(NoteView(text)))]
+    return [text for text in texts if not any(NAMES.find(NoteView(text)))]
 
 
 def plain_of_people(texts: list[str]) -> list[str]:

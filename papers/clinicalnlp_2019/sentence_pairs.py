@@ -17,7 +17,7 @@ from numpy.random import Generator
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import tokens
 from clinveil.core.types import Ints
-from clinveil.corpus.file_format import open_source
+from clinveil.corpus.formats import open_source
 from clinveil.utility.split import group_folds, groups
 
 Sentence = tuple[str, ...]

@@ -23,7 +23,8 @@ from typing import Literal
 import pyarrow as pa
 
 from clinveil import Corpus, InputError
-from clinveil.corpus.file_format import NotesSource, open_source
+from clinveil.corpus.file_format import NotesSource
+from clinveil.corpus.formats import open_source
 from clinveil.corpus.roles import is_text
 from papers.selection import UNWANTED, as_text, selected
 

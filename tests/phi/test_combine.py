@@ -13,7 +13,7 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form, nicknames
-from clinveil.phi.detection.detector import detectors
+from clinveil.phi.detection.detectors.known import KNOWN
 from clinveil.phi.detection.finder import Finder, off_list
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.name_variants import (
@@ -185,6 +185,6 @@ class TestKnownPatients:
         ],
     )
     def test_each_form(self, text, want):
-        finder = Finder([detectors.get("known")], patients=FEED)
+        finder = Finder([KNOWN], patients=FEED)
         engine = ENGINE.with_finder(finder)
         assert engine.treat(text, engine.find(text, "p"), "p")[0] == want

@@ -14,7 +14,8 @@ from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import NOTE_ID, TEXT, MemoryCorpus, memory_corpus
-from clinveil.phi.detection.detector import Rule, RuleDetector, all_detectors
+from clinveil.phi.detection.detector import Rule, RuleDetector
+from clinveil.phi.detection.detectors import DETECTORS
 from clinveil.phi.detection.detectors.tagger import with_tagger
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.name_index import NameIndex
@@ -170,7 +171,7 @@ def two_workers():
 @pytest.mark.parametrize("recall_first", [False, True])
 def test_any_order_cut_and_worker_count_gives_the_same_bytes(two_workers, recall_first):
     notes = _notes()
-    finder = Finder([*all_detectors()], propagate="patient", recall_first=recall_first)
+    finder = Finder([*DETECTORS], propagate="patient", recall_first=recall_first)
     engine = NoteDeidentifier(KEY).with_finder(finder)
     want = treated(notes, deidentifier=engine)
     assert treated(notes[::-1], deidentifier=engine, pieces=5) == want

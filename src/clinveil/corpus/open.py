@@ -32,7 +32,8 @@ from clinveil.corpus.corpus import (
     text_bytes,
     visible_texts,
 )
-from clinveil.corpus.file_format import NotesSource, format_of, open_source
+from clinveil.corpus.file_format import NotesSource
+from clinveil.corpus.formats import format_of, open_source
 from clinveil.corpus.part_columns import (
     NoRows,
     all_columns,

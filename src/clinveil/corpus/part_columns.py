@@ -10,7 +10,8 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.corpus.columns import candidates
 from clinveil.corpus.corpus import Columns
-from clinveil.corpus.file_format import NotesSource, format_of
+from clinveil.corpus.file_format import NotesSource
+from clinveil.corpus.formats import format_of
 
 
 @dataclass(frozen=True)

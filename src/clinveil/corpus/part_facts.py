@@ -17,7 +17,7 @@ from clinveil.core.progress import track
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, Corpus
-from clinveil.corpus.file_format import suffix_of
+from clinveil.corpus.formats import suffix_of
 from clinveil.corpus.open import NotesCorpus, PartedCorpus
 from clinveil.corpus.part_columns import WithConstants
 from clinveil.corpus.screen import Screened

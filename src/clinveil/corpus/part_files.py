@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from clinveil.core.errors import InputError, InputWarning, MissingExtra
 from clinveil.core.locations import Location, RemotePath, below, files_of, is_pattern, root_of
-from clinveil.corpus.file_format import OWN, folder_suffixes, suffix_of, suffixes
+from clinveil.corpus.formats import OWN, folder_suffixes, suffix_of, suffixes
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(rb"%([0-9A-Fa-f]{2})")

@@ -11,7 +11,8 @@ from typing import Self
 import pyarrow as pa
 
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, Rebatcher
-from clinveil.corpus.file_format import Sink, format_of, suffix_of
+from clinveil.corpus.file_format import Sink
+from clinveil.corpus.formats import format_of, suffix_of
 
 
 @dataclass

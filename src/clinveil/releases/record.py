@@ -15,7 +15,7 @@ from clinveil.core.keys import SigningKey
 from clinveil.core.runfolder import FREE, fingerprint
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Columns
-from clinveil.phi.detection.detector import covered as covered_labels
+from clinveil.phi.detection.detectors import covered_labels
 from clinveil.releases.attack_gates import KEPT_UNIQUE
 from clinveil.releases.context import hashing
 from clinveil.releases.earlier.reuse import FILES

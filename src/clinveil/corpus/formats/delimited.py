@@ -23,7 +23,7 @@ import pyarrow.csv as pa_csv
 
 from clinveil.core.errors import InputError
 from clinveil.core.locations import Location
-from clinveil.corpus.file_format import PACKED, FileFormat, ReadOptions, formats
+from clinveil.corpus.file_format import PACKED, FileFormat, ReadOptions
 from clinveil.corpus.streams import (
     CHUNK_BYTES,
     ROW_BYTES,
@@ -324,4 +324,4 @@ def _source(path: Location, how: ReadOptions) -> DelimitedSource:
 
 
 _SUFFIXES = tuple(kind + packed for kind in (".csv", ".tsv") for packed in PACKED)
-formats.register("delimited")(FileFormat(_SUFFIXES, _source, DelimitedSink))
+DELIMITED = FileFormat(_SUFFIXES, _source, DelimitedSink)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.core.locations import Location
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, NOTE_ID, TEXT
-from clinveil.corpus.file_format import FileFormat, ReadOptions, formats
+from clinveil.corpus.file_format import FileFormat, ReadOptions
 from clinveil.corpus.streams import ByteReader, decoded, too_long
 
 _TIME = 315_532_800  # 1980-01-01, the earliest time that every archive format supports
@@ -267,4 +267,4 @@ def _source(path: Location, how: ReadOptions) -> FolderSource:
     return FolderSource(path, how)
 
 
-formats.register("folders")(FileFormat(("", ".xml"), _source, FolderSink, folder=True))
+FOLDERS = FileFormat(("", ".xml"), _source, FolderSink, folder=True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.core.locations import Location
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, JSON_MARK
-from clinveil.corpus.file_format import PACKED, FileFormat, ReadOptions, formats
+from clinveil.corpus.file_format import PACKED, FileFormat, ReadOptions
 from clinveil.corpus.streams import ROW_BYTES, byte_lines, create_bytes, wrong_encoding
 
 _SAMPLE = 1000
@@ -279,4 +279,4 @@ def _agree(sources: Sequence[JsonlSource], kept: Sequence[str]) -> None:
 
 
 _SUFFIXES = tuple(kind + packed for kind in (".jsonl", ".ndjson") for packed in PACKED)
-formats.register("jsonl")(FileFormat(_SUFFIXES, _source, JsonlSink, agree=_agree))
+JSONL = FileFormat(_SUFFIXES, _source, JsonlSink, agree=_agree)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from clinveil.core.errors import ClinveilError, InputError
 from clinveil.core.locations import Location, RemotePath, failure, is_failure_of_store
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS
-from clinveil.corpus.file_format import FileFormat, formats
+from clinveil.corpus.file_format import FileFormat
 from clinveil.corpus.streams import open_input
 
 _BUFFER = 1 << 20
@@ -95,4 +95,4 @@ def _sink(path: Path, schema: pa.Schema, suffix: str) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, compression="zstd")  # one row group per batch
 
 
-formats.register("parquet")(FileFormat((".parquet",), lambda path, _: ParquetSource(path), _sink))
+PARQUET = FileFormat((".parquet",), lambda path, _: ParquetSource(path), _sink)

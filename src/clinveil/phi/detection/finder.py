@@ -16,12 +16,14 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
+from clinveil.core.errors import UsageError
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.words import is_word, word_list
-from clinveil.phi.detection.adapter import adapters_for
-from clinveil.phi.detection.detector import Detector, all_detectors, words
-from clinveil.phi.detection.detectors.tagger import with_tagger
+from clinveil.phi.detection.adapter_detector import adapters_for
+from clinveil.phi.detection.detector import Detector, words
+from clinveil.phi.detection.detectors import DETECTORS
+from clinveil.phi.detection.detectors.tagger import TaggerDetector
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.detection.second_opinion import SecondOpinion
 from clinveil.phi.detection.staff import StaffNames, read_staff_names
@@ -126,7 +128,7 @@ class Finder:
     """Detects identifiers; `Deidentifier` treats them.
 
     Args:
-        finders: detectors to use instead of all registered ones; the default of `propagate` is then
+        finders: detectors to use instead of `DETECTORS`; the default of `propagate` is then
             `none`.
         patients: known patients by patient id.
         revise: returns the final spans of a note.
@@ -160,7 +162,7 @@ class Finder:
         self.staff = staff
         self.find_words = find_words
         self.keep_words = keep_words
-        self.detectors = all_detectors() if finders is None else tuple(finders)
+        self.detectors = DETECTORS if finders is None else tuple(finders)
         self.patients = patients or {}
         self.revise = revise
         self.kept = kept
@@ -177,7 +179,7 @@ class Finder:
     ) -> Finder:
         """Return the finder for some settings."""
         policy = settings.policy()
-        detectors = adapters_for([settings.engine]) if settings.engine else with_tagger(settings)
+        detectors = adapters_for([settings.engine]) if settings.engine else _with_tagger(settings)
         return cls(
             [*detectors, *adapters_for(settings.also)],
             patients=patients,
@@ -277,6 +279,22 @@ class Finder:
         other = copy(self)
         other.name_index = name_index
         return other
+
+
+def _with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:
+    """Return all detectors with the configured tagger, or without one.
+
+    Raises UsageError if the settings both name and disable a tagger, and InputError for an invalid
+    model file.
+    """
+    if settings.tagger and settings.no_tagger:
+        raise UsageError("settings no_tagger and tagger exclude each other")
+    others = tuple(detector for detector in DETECTORS if not isinstance(detector, TaggerDetector))
+    if settings.no_tagger:
+        return others
+    chosen = TaggerDetector(settings.tagger)
+    chosen.tagger()  # fail here, not in a worker
+    return (*others, chosen)
 
 
 def _second_opinion(settings: PhiSettings) -> SecondOpinion | None:

@@ -21,7 +21,7 @@ from clinveil.corpus.corpus import Note
 from clinveil.corpus.sample import KeySample
 from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.lexicons.names import name_form
-from clinveil.phi.detection.detector import detectors
+from clinveil.phi.detection.detectors import DETECTORS
 from clinveil.phi.detection.note import NoteView, Word
 from clinveil.phi.validation.design import STRATA, allocation
 
@@ -196,7 +196,7 @@ def suspected(note: Note) -> list[Span]:
     (`suspect`), as the tagger.
     """
     view = NoteView(note.text, note.note_id)
-    able = (detector.suspect for _, detector in detectors if hasattr(detector, "suspect"))
+    able = (detector.suspect for detector in DETECTORS if hasattr(detector, "suspect"))
     return [span for suspect in able for span in suspect(view)]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import InputError, MissingExtra
-from clinveil.phi.detection.adapter import PREFIX, Adapter, Prediction, adapters
+from clinveil.phi.detection.adapter import PREFIX, Adapter, Prediction
 
 MAX_TOKENS = 512  # maximum tokens per window
 _WINDOWS = 8  # per batch
@@ -121,4 +121,4 @@ def _loaded(where: Path) -> tuple[Any, Any, Any]:
     return torch, tokenizer, model.eval()
 
 
-adapters.register("huggingface")(Adapter(_Classifier))
+HUGGINGFACE = Adapter("huggingface", _Classifier)

@@ -11,7 +11,7 @@ import re
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.borders import ALONE_BEGIN, BEGIN, CODE_BEGIN, CODE_END, END, WORD_END
-from clinveil.phi.detection.detector import Rule, RuleDetector, detectors, words
+from clinveil.phi.detection.detector import Rule, RuleDetector, words
 from clinveil.phi.detection.detectors._places_abroad import RULES as ABROAD
 from clinveil.phi.detection.detectors._places_abroad import tail
 from clinveil.phi.detection.letter_case import AnyCase
@@ -601,4 +601,4 @@ RULES = (
     ),
 )
 
-detectors.register("addresses")(AnyCase(RuleDetector("addresses", (*RULES, *ABROAD), follow=tail)))
+ADDRESSES = AnyCase(RuleDetector("addresses", (*RULES, *ABROAD), follow=tail))

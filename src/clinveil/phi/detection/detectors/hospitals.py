@@ -8,7 +8,7 @@ from functools import lru_cache
 from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, LexicalClass, lexical_classes
 from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import is_word, word_list
-from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors, words
+from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, words
 from clinveil.phi.detection.letter_case import AnyCase
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import FAR, Anchor
@@ -541,4 +541,4 @@ RULES = (
         ),
     ),
 )
-detectors.register("hospitals")(AnyCase(RuleDetector("hospitals", RULES)))
+HOSPITALS = AnyCase(RuleDetector("hospitals", RULES))

@@ -19,7 +19,6 @@ from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import is_not_word
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detection.age_limit import can_be_over_89
-from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.detectors.dates import MONTHS
 from clinveil.phi.detection.note import NoteView, Word
 from clinveil.phi.name_variants import (
@@ -209,4 +208,4 @@ def _birth_dates(day: date) -> list[str]:
     ]
 
 
-detectors.register("known")(_Known())
+KNOWN = _Known()

@@ -19,7 +19,7 @@ from clinveil.phi.detection.borders import (
     END,
     WHOLE_END,
 )
-from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors
+from clinveil.phi.detection.detector import Rule, RuleDetector, after, before
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import FAR, Anchor
 
@@ -500,4 +500,4 @@ RULES = (
     ),
 )
 
-detectors.register("record-numbers")(RuleDetector("record_numbers", RULES))
+RECORD_NUMBERS = RuleDetector("record_numbers", RULES)

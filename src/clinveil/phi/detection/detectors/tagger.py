@@ -14,11 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clinveil.core.errors import UsageError
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.words import is_word, word_list
-from clinveil.phi.detection.detector import Detector, all_detectors, detectors, words
+from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.names.kinds import fills_section, is_phrase, is_term, label_of
 from clinveil.phi.detection.names.mentions import SAYS
@@ -26,7 +25,6 @@ from clinveil.phi.detection.names.state import NameState
 from clinveil.phi.detection.note import NoteView, Word
 
 if TYPE_CHECKING:
-    from clinveil.phi.settings import PhiSettings
     from clinveil.phi.tagger.tag import Hit, Tagger
 
 
@@ -109,7 +107,7 @@ class TaggerDetector:
         return labels | {"CITY", "HOSPITAL"} if "NAME" in labels else labels
 
     def tagger(self) -> Tagger:
-        """Return the model, loaded on first use."""
+        """Return the model, loaded on first use. Raises InputError for an invalid model file."""
         return _read(self.model)
 
     def suspect(self, note: NoteView) -> Iterator[Span]:
@@ -358,24 +356,6 @@ def _only_eponyms(run: list[Word]) -> bool:
     return bool(eponyms) and all(word.ordinary for word in odd if word not in eponyms)
 
 
-def with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:
-    """Return all detectors with the configured tagger, or without one.
-
-    Raises UsageError if the settings both name and disable a tagger, and InputError for an invalid
-    model file.
-    """
-    if settings.tagger and settings.no_tagger:
-        raise UsageError("settings no_tagger and tagger exclude each other")
-    others = tuple(
-        detector for detector in all_detectors() if not isinstance(detector, TaggerDetector)
-    )
-    if settings.no_tagger:
-        return others
-    chosen = TaggerDetector(settings.tagger)
-    _read(chosen.model)  # fail here, not in a worker
-    return (*others, chosen)
-
-
 @lru_cache(maxsize=8)
 def _read(model: Path | None) -> Tagger:
     from clinveil.phi.tagger.model import load_tagger, own_tagger
@@ -384,4 +364,4 @@ def _read(model: Path | None) -> Tagger:
     return Tagger(own_tagger() if model is None else load_tagger(model))
 
 
-detectors.register("tagger")(TaggerDetector())
+TAGGER = TaggerDetector()
