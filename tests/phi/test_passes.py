@@ -16,8 +16,7 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import NOTE_ID, TEXT, MemoryCorpus, memory_corpus
 from clinveil.phi.detection.detector import Rule, RuleDetector
 from clinveil.phi.detection.detectors import DETECTORS
-from clinveil.phi.detection.detectors.tagger import with_tagger
-from clinveil.phi.detection.finder import Finder
+from clinveil.phi.detection.finder import Finder, with_tagger
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment import passes

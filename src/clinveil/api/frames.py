@@ -81,7 +81,7 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except (InputError, UsageError, GateError) as error:
-            what, hint = (_with_keywords(message) for message in (error.what, error.hint))
+            what, hint = (_with_keywords(message) for message in (error.problem, error.hint))
             raise type(error)(what, where=error.where, hint=hint) from None
 
     return called

@@ -324,9 +324,9 @@ def failure(error: BaseException, where: str) -> InputError:
     store.
     """
     text = f"{type(error).__name__} {error}"
-    for pattern, what, hint in _ERRORS:
+    for pattern, problem, hint in _ERRORS:
         if re.search(pattern, text):
-            return InputError(what, where=where, hint=hint)
+            return InputError(problem, where=where, hint=hint)
     return InputError("the store could not read it", where=where, hint="check the URL")
 
 
@@ -344,9 +344,9 @@ def _refuse(url: str) -> None:
         hint = "remove it; set the store's own environment variables, profile or role instead"
         raise UsageError("the URL contains a password", where=f"{match[1]}://…", hint=hint)
     if unknown := _options(match[4] or "").keys() - _OPTIONS:
-        what = f"{len(unknown)} unknown {'options' if len(unknown) > 1 else 'option'} in the URL"
+        problem = f"{len(unknown)} unknown {'options' if len(unknown) > 1 else 'option'} in the URL"
         raise UsageError(
-            what,
+            problem,
             where=f"{match[1]}://…",
             hint=f"supported: {', '.join(sorted(_OPTIONS))}; no secrets",
         )
@@ -417,22 +417,22 @@ def _regex(pattern: str) -> str:
     below it.
     """
     translated = ""
-    at = 0
-    while at < len(pattern):
-        if pattern.startswith("**/", at):
+    position = 0
+    while position < len(pattern):
+        if pattern.startswith("**/", position):
             translated = translated + r"(?:[^/]+/)*"
-            at = at + 3
-        elif pattern.startswith("**", at):
+            position = position + 3
+        elif pattern.startswith("**", position):
             translated = translated + ".*"
-            at = at + 2
-        elif pattern[at] == "*":
+            position = position + 2
+        elif pattern[position] == "*":
             translated = translated + "[^/]*"
-            at = at + 1
-        elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
-            inner = pattern[at + 1 : end].replace("\\", "\\\\")
+            position = position + 1
+        elif pattern[position] == "[" and (end := pattern.find("]", position + 2)) > 0:
+            inner = pattern[position + 1 : end].replace("\\", "\\\\")
             translated = f"{translated}[{'^' + inner[1:] if inner[0] == '!' else inner}]"
-            at = end + 1
+            position = end + 1
         else:
-            translated = translated + re.escape(pattern[at])
-            at = at + 1
+            translated = translated + re.escape(pattern[position])
+            position = position + 1
     return translated + "(?:/.*)?"

@@ -159,10 +159,10 @@ class Markup:
         """Return the range in the text of a range in the note; an empty one if the text has none of
         it.
         """
-        found = self._within(0, self._hidden, start, end)
+        text_range = self._within(0, self._hidden, start, end)
         return (
-            found
-            if found[0] < found[1]
+            text_range
+            if text_range[0] < text_range[1]
             else self._within(self._hidden, len(self._starts), start, end)
         )
 
@@ -384,16 +384,16 @@ class _Reader:
             self._begin(self.source[start], start)
             self._add(self.source[start:end], start, end, exact=True)
 
-    def _begin(self, first: str, at: int) -> None:
+    def _begin(self, first: str, offset: int) -> None:
         """Separate words that only a tag within the line separates: `<b>Name</b><i>Smith</i>`."""
         if self._joint and self._last.islower() and (first.isupper() or first.isdigit()):
-            self._add(" ", at, at, exact=False)
+            self._add(" ", offset, offset, exact=False)
         self._joint = False
 
-    def _separate(self, sign: str, at: int) -> None:
+    def _separate(self, sign: str, offset: int) -> None:
         self._joint = False
         if self._last != "\n" and not (sign == "\t" and self._last == "\t"):
-            self._add(sign, at, at, exact=False)
+            self._add(sign, offset, offset, exact=False)
 
     def _tag(self, match: re.Match[str], name: str) -> None:
         start, end = match.span()
@@ -429,29 +429,34 @@ class _Reader:
 
     def _attributes(self, match: re.Match[str], name: str) -> Iterator[_Hidden]:
         """Yield the values of a tag's attributes, each with the name of what it describes."""
-        found = list(_ATTRIBUTE.finditer(self.source, *match.span("attributes")))
+        attributes = list(_ATTRIBUTE.finditer(self.source, *match.span("attributes")))
         named = next(
-            (one[one.lastgroup or 0] for one in found if one["name"].lower() == "name"), ""
+            (
+                attribute[attribute.lastgroup or 0]
+                for attribute in attributes
+                if attribute["name"].lower() == "name"
+            ),
+            "",
         )
-        for one in found:
-            kind = one.lastgroup or "name"
-            start, end = one.span(kind)
-            key = one["name"].lower()
-            looks = key in _LOOKS and _LOOK.fullmatch(self.source, start, end)
+        for attribute in attributes:
+            kind = attribute.lastgroup or "name"
+            start, end = attribute.span(kind)
+            key = attribute["name"].lower()
+            is_appearance = key in _LOOKS and _LOOK.fullmatch(self.source, start, end)
             defined = key.startswith(("xmlns", "xsi:")) and _SPECIFICATION.fullmatch(
                 self.source, start, end
             )
-            if start == end or looks or defined:
+            if start == end or is_appearance or defined:
                 continue
             if kind == "name":  # an attribute without a value
                 yield _Hidden(start, end)
                 continue
-            before = f"{named if named and key in ('value', 'content') else one['name']}: "
+            before = f"{named if named and key in ('value', 'content') else attribute['name']}: "
             after = ""
             if name not in _HTML:
-                before = f'<{match["name"]} {one["name"]}="'
+                before = f'<{match["name"]} {attribute["name"]}="'
                 after = '"/>'
-            yield _Hidden(start, end, before, after, one.span("name"), decode=True)
+            yield _Hidden(start, end, before, after, attribute.span("name"), decode=True)
 
     def _line(self, line: _Hidden) -> None:
         """Add one hidden line."""

@@ -124,9 +124,9 @@ class NotesCorpus:
             batch = to_roles(raw, columns, self.name, rows, self._per_row)
             longer = np.flatnonzero(text_bytes(batch) > self._max_bytes)
             if longer.size:
-                what = f"the note has more than {self._max_bytes:,} bytes"
+                problem = f"the note has more than {self._max_bytes:,} bytes"
                 where = f"{self.name}, row {(rows + longer[0]) // self._per_row + 1}"
-                raise InputError(what, where=where, hint=f"split it or raise {LARGER_NOTES}")
+                raise InputError(problem, where=where, hint=f"split it or raise {LARGER_NOTES}")
             per_row = self._per_row
             numbers: Sequence[int] = [
                 row // per_row + 1 for row in range(rows, rows + raw.num_rows)
@@ -149,10 +149,10 @@ class NotesCorpus:
             )
         if repeats := repeated(ids, self.ids):
             first, again = ((number - 1) // self._per_row + 1 for number in repeats)
-            what = f"duplicate id, already used in row {first}"
+            problem = f"duplicate id, already used in row {first}"
             where = f"{self.name}, row {again}"
             raise InputError(
-                what, where=where, hint="ids must be unique; choose another column with --id"
+                problem, where=where, hint="ids must be unique; choose another column with --id"
             )
 
     def of_part(self, name: str, source: NotesSource) -> NotesCorpus:
@@ -305,14 +305,14 @@ class PartedCorpus:
         rows = repeated(ids, lambda: (ids for part in self.parts for ids in part.ids()))
         if rows:
             sizes = [sum(map(len, part.ids())) for part in self.parts]
-            at = [bisect_left(list(accumulate(sizes)), number) for number in rows]
+            part_indices = [bisect_left(list(accumulate(sizes)), number) for number in rows]
             (first, row), (second, again) = (
                 (self.parts[index].name, number - sum(sizes[:index]))
-                for index, number in zip(at, rows, strict=True)
+                for index, number in zip(part_indices, rows, strict=True)
             )
-            what = f"duplicate id, already used in {first}, row {row}"
+            problem = f"duplicate id, already used in {first}, row {row}"
             hint = "ids must be unique across all parts; choose another column with --id"
-            raise InputError(what, where=f"{second}, row {again}", hint=hint)
+            raise InputError(problem, where=f"{second}, row {again}", hint=hint)
 
 
 OpenedCorpus = NotesCorpus | PartedCorpus
@@ -420,8 +420,8 @@ def _opened(file: PartFile, settings: NotesSettings) -> NotesSource:
     except InputError as error:
         return NoRows(error=error)
     if duplicates:
-        what = "a column has the same name as a key of the folder (key=value)"
-        raise InputError(what, where=file.name, hint="rename one of the two")
+        problem = "a column has the same name as a key of the folder (key=value)"
+        raise InputError(problem, where=file.name, hint="rename one of the two")
     missing = {
         name: pa.scalar(None, kind) for name, kind in file.fills.items() if name not in source.names
     }

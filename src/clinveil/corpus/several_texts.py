@@ -46,8 +46,8 @@ class SeveralTexts:
                 raise InputError(f"no column {name!r}", where=self.where, hint=hint)
         for name in (TEXT_COLUMN, ROW):
             if name in self.source.names:
-                what = f"with several --text, the name {name!r} is reserved"
-                raise InputError(what, where=self.where, hint="rename the column")
+                problem = f"with several --text, the name {name!r} is reserved"
+                raise InputError(problem, where=self.where, hint="rename the column")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,9 +132,9 @@ class SeveralTexts:
                 raise pa.ArrowInvalid
             return pc.cast(column, pa.large_string())
         except pa.ArrowException:
-            what = f"column {name!r} contains {column.type}, not text"
+            problem = f"column {name!r} contains {column.type}, not text"
             hint = "choose another column with --text, or store it as a string"
-            raise InputError(what, where=self.where, hint=hint) from None
+            raise InputError(problem, where=self.where, hint=hint) from None
 
 
 def _as_ids(column: pa.Array) -> pa.Array:

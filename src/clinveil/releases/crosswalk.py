@@ -22,7 +22,7 @@ from clinveil.core.files import remove
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
 from clinveil.corpus.held_out import HeldOutPatients, SourceIds
-from clinveil.corpus.uniqueness import places
+from clinveil.corpus.uniqueness import positions_of
 from clinveil.phi.treatment.new_ids import NewIds
 
 IDS = ("source_note_id", "source_patient_id", "note_id", "patient_id")
@@ -157,7 +157,9 @@ def by_source(crosswalk: Iterable[pa.RecordBatch]) -> Callable[[pa.RecordBatch],
     ids, step = np.sort(ids), np.uint64((2**64 - 1) // (ids.size + 1))
 
     def ranks(batch: pa.RecordBatch) -> Ranks:
-        return np.append(order, ids.size)[places(ids, by_new_id(batch))].astype(np.uint64) * step
+        return (
+            np.append(order, ids.size)[positions_of(ids, by_new_id(batch))].astype(np.uint64) * step
+        )
 
     return ranks
 

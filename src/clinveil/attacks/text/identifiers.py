@@ -37,7 +37,7 @@ from clinveil.core.tokens import Kind, character_classes, words
 from clinveil.core.types import Ints, SmallInts
 from clinveil.corpus.corpus import PATIENT_ID, Corpus, rows
 from clinveil.corpus.people import Patient, Patients
-from clinveil.corpus.uniqueness import Hashes, hashes, places
+from clinveil.corpus.uniqueness import Hashes, hashes, positions_of
 from clinveil.scale import Map, serial
 from clinveil.scale.pieces import each_batch, shared
 from clinveil.stats.findings import proportion, unmeasured
@@ -202,7 +202,7 @@ class Sought:
         if crosswalk is None:
             return cls(patients, names, other, feed[by_id], by_id, complete=False)
         ids = hashes(crosswalk)
-        place = places(feed[by_id], hashes(crosswalk.values()))
+        place = positions_of(feed[by_id], hashes(crosswalk.values()))
         rows = np.append(by_id, -1)[place]
         ascending = np.argsort(ids)
         return cls(patients, names, other, ids[ascending], rows[ascending], complete=True)
@@ -211,7 +211,7 @@ class Sought:
         """Return the row in the feed, or -1, of each released patient. Raises InputError like
         `source_id`.
         """
-        place = places(self.ids, hashed)
+        place = positions_of(self.ids, hashed)
         if self.complete and (place < 0).any():
             raise not_in_crosswalk()
         return np.append(self.rows, -1)[place]

@@ -77,8 +77,8 @@ class JsonlSource:
                 rows.append([convert(record.get(name)) for name, convert in columns])
             except _NotText as error:
                 where = f"{self.path.name}, row {number}"
-                what = f"the value of {error} is not text"
-                raise InputError(what, where=where, hint="write it as a JSON string") from None
+                problem = f"the value of {error} is not text"
+                raise InputError(problem, where=where, hint="write it as a JSON string") from None
             size += length
             if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
                 yield _batch(rows, fields)
@@ -120,11 +120,13 @@ class JsonlSource:
             except UnicodeDecodeError:
                 raise wrong_encoding(f"{self.path.name}, row {number}", "utf-8") from None
             except (ValueError, RecursionError) as error:
-                what, hint = (
+                problem, hint = (
                     ("the line is not JSON", _SHAPE) if isinstance(error, ValueError) else _TOO_DEEP
                 )
-                what, hint = error.args if isinstance(error, _BadRecord) else (what, hint)
-                raise InputError(what, where=f"{self.path.name}, row {number}", hint=hint) from None
+                problem, hint = error.args if isinstance(error, _BadRecord) else (problem, hint)
+                raise InputError(
+                    problem, where=f"{self.path.name}, row {number}", hint=hint
+                ) from None
             yield record, len(line)
         if not number:
             raise InputError(
@@ -264,8 +266,8 @@ def _spell(value: Any) -> str:
     return str(value)
 
 
-def _source(path: Location, how: ReadOptions) -> JsonlSource:
-    return JsonlSource(path, how.encoding, how.row_bytes)
+def _source(path: Location, options: ReadOptions) -> JsonlSource:
+    return JsonlSource(path, options.encoding, options.row_bytes)
 
 
 def _agree(sources: Sequence[JsonlSource], kept: Sequence[str]) -> None:

@@ -87,8 +87,8 @@ class ParquetSource:
                 "not a Parquet file, or a damaged one", where=self.path.name, hint=hint
             )
         empty = self.path.is_file() and self.path.stat().st_size == 0
-        what = "the file is empty" if empty else "not a Parquet file, or a damaged one"
-        return InputError(what, where=self.path.name, hint="copy it again from its source")
+        problem = "the file is empty" if empty else "not a Parquet file, or a damaged one"
+        return InputError(problem, where=self.path.name, hint="copy it again from its source")
 
 
 def _sink(path: Path, schema: pa.Schema, suffix: str) -> pq.ParquetWriter:

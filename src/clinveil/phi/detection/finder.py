@@ -179,7 +179,7 @@ class Finder:
     ) -> Finder:
         """Return the finder for some settings."""
         policy = settings.policy()
-        detectors = adapters_for([settings.engine]) if settings.engine else _with_tagger(settings)
+        detectors = adapters_for([settings.engine]) if settings.engine else with_tagger(settings)
         return cls(
             [*detectors, *adapters_for(settings.also)],
             patients=patients,
@@ -207,17 +207,17 @@ class Finder:
             detected: result of `detect` for this note, if known.
         """
         view = self.view(text, patient_id, note_id)
-        more = list[Span]()
+        further = list[Span]()
         spans = self.detect(view) if detected is None else detected
         if self.propagate != "none":
             names = names_in(*view.within(spans)) | self.name_index.patients.get(
                 patient_id, frozenset()
             )
-            more += mentions(view, names, self.name_index.staff, spans)
+            further += mentions(view, names, self.name_index.staff, spans)
         if self.recall_first:
-            more += off_list(view, self.name_index.vocabulary)
-        more = self._without_kept(view, more)
-        spans = resolve(text, [*spans, *more], self.kept) if more else spans
+            further += off_list(view, self.name_index.vocabulary)
+        further = self._without_kept(view, further)
+        spans = resolve(text, [*spans, *further], self.kept) if further else spans
         return spans if self.revise is None else self.revise(note_id, text, spans)
 
     def view(self, text: str, patient_id: str = "", note_id: str = "") -> NoteView:
@@ -231,15 +231,19 @@ class Finder:
         spans = [span for detector in self.detectors for span in detector.find(view)]
         if self.find_words is not None:
             spans += self.find_words.spans(view)
-        found = resolve(view.text, self._without_kept(view, spans), self.kept)
-        more = [] if self.second_opinion is None else list(self.second_opinion.find(view, found))
+        spans_of_rules = resolve(view.text, self._without_kept(view, spans), self.kept)
+        opinions = (
+            []
+            if self.second_opinion is None
+            else list(self.second_opinion.find(view, spans_of_rules))
+        )
         return (
-            resolve(view.text, [*found, *self._without_kept(view, more)], self.kept)
-            if more
-            else found
+            resolve(view.text, [*spans_of_rules, *self._without_kept(view, opinions)], self.kept)
+            if opinions
+            else spans_of_rules
         )
 
-    def kept_places(self, view: NoteView) -> list[tuple[int, int]]:
+    def kept_ranges_of(self, view: NoteView) -> list[tuple[int, int]]:
         """Return the ranges of a note that are never replaced."""
         if self.keep_words is None:
             return []
@@ -252,12 +256,12 @@ class Finder:
 
     def _without_kept(self, view: NoteView, spans: list[Span]) -> list[Span]:
         """Cut the keep words out of spans, except those of lists of the site."""
-        if not (places := self.kept_places(view)):
+        if not (kept_ranges := self.kept_ranges_of(view)):
             return spans
         sure = [span for span in spans if span.detector in _LISTS]
         return [
             *sure,
-            *cut(view.text, (span for span in spans if span.detector not in _LISTS), places),
+            *cut(view.text, (span for span in spans if span.detector not in _LISTS), kept_ranges),
         ]
 
     def for_patients(self, patient_ids: Iterable[str]) -> Finder:
@@ -281,7 +285,7 @@ class Finder:
         return other
 
 
-def _with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:
+def with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:
     """Return all detectors with the configured tagger, or without one.
 
     Raises UsageError if the settings both name and disable a tagger, and InputError for an invalid
@@ -340,7 +344,7 @@ def _union(spans: list[Span], kept: Collection[str]) -> Span:
     winner = max(
         spans, key=lambda s: (s.label not in kept, s.end - s.start, s.score, s.label, s.detector)
     )
-    return winner.over(spans[0].start, max(s.end for s in spans))
+    return winner.with_range(spans[0].start, max(s.end for s in spans))
 
 
 # The generation of a person; the point of an abbreviation, but not the end of a sentence.
@@ -370,4 +374,4 @@ def _to_word_edges(text: str, span: Span) -> Span:
         end += 1
     if end < len(text) and text[end] in ",. \t" and (match := _GENERATION.match(text, end)):
         end = match.end()
-    return span if (start, end) == (span.start, span.end) else span.over(start, end)
+    return span if (start, end) == (span.start, span.end) else span.with_range(start, end)

@@ -256,7 +256,9 @@ def spans_in(markup: Markup, spans: Sequence[Span]) -> tuple[str, list[Span]]:
     left out.
     """
     ranges = [(span, *markup.to_text(span.start, span.end)) for span in spans]
-    return markup.text, sorted(span.over(start, end) for span, start, end in ranges if start < end)
+    return markup.text, sorted(
+        span.with_range(start, end) for span, start, end in ranges if start < end
+    )
 
 
 class Words(Sequence[Word]):

@@ -182,4 +182,4 @@ def _part(text: str, span: Span, start: int, end: int) -> Iterator[Span]:
     if inside and (start, end) == (span.start, span.end):
         yield span
     elif inside:
-        yield span.over(inside[0], inside[-1] + 1)
+        yield span.with_range(inside[0], inside[-1] + 1)

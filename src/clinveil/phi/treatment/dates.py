@@ -475,12 +475,12 @@ def _with_free(
 ) -> list[Span]:
     """Return the spans and those of matches that overlap none of them."""
     starts = [span.start for span in spans]
-    more = []
+    added = []
     for match in matches:
         before = bisect_left(starts, match.end())
         if not before or spans[before - 1].end <= match.start():
-            more.append(Span(*match.span(), "DATE", detector, score, why))
-    return sorted([*spans, *more])
+            added.append(Span(*match.span(), "DATE", detector, score, why))
+    return sorted([*spans, *added])
 
 
 def _with_weekdays(text: str, spans: Sequence[Span]) -> Iterator[Span]:
@@ -495,6 +495,6 @@ def _with_weekdays(text: str, spans: Sequence[Span]) -> Iterator[Span]:
             after = _WEEKDAY_AFTER.match(text, span.end, min(ahead, span.end + _LONGEST_WEEKDAY))
             start = before.start() if before else span.start
             end = after.end() if after else span.end
-            span = span if (start, end) == (span.start, span.end) else span.over(start, end)
+            span = span if (start, end) == (span.start, span.end) else span.with_range(start, end)
         reach = span.end
         yield span

@@ -129,14 +129,14 @@ class _NamePlaceholders(NameSurrogates):
 
     def __init__(
         self,
-        places: Placeholders,
+        given_places: Placeholders,
         key: Key,
         patient_id: str,
         patient: Patient | None,
         note: NoteNames,
     ) -> None:
         super().__init__(key, patient_id, patient, note)
-        self._places = places
+        self._places = given_places
 
     def _between(self, marks: str) -> str:
         return re.sub(r"\d", "0", marks)

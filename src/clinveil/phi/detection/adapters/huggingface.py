@@ -72,8 +72,12 @@ class _Classifier:
                 ).logits
             scores, labels = (values.tolist() for values in logits.softmax(-1).max(-1))
             for window, offsets in enumerate(read["offset_mapping"][first : first + _WINDOWS]):
-                for at, (start, end) in enumerate(offsets):
-                    token = (min(at, len(offsets) - 1 - at), labels[window][at], scores[window][at])
+                for index, (start, end) in enumerate(offsets):
+                    token = (
+                        min(index, len(offsets) - 1 - index),
+                        labels[window][index],
+                        scores[window][index],
+                    )
                     if start < end and token > best.get((start, end), (-1,)):
                         best[start, end] = token
         return best

@@ -167,9 +167,9 @@ def _by_name(match: re.Match[str], note: NoteView) -> bool:
     lead = before(match, note, 24)
     kind = pieces[-1]
     if kind in ("Medical", "General", "Health", "Surgery"):
-        place = re.search(r"(?:\b(?:at|from|to|in|by)|hospital:|under)\s(?:the\s)?$", lead)
+        preposition = re.search(r"(?:\b(?:at|from|to|in|by)|hospital:|under)\s(?:the\s)?$", lead)
         return (
-            bool(place)
+            bool(preposition)
             and not _only_kind([piece.lower() for piece in pieces[:-1]])
             and pieces[0].lower() not in _WARDS
         )

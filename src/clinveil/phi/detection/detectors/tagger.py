@@ -123,8 +123,12 @@ class TaggerDetector:
         hits = [_trimmed(note, hit) for hit in self.tagger().hits(note.tokens, threshold)]
         state = NameState(note)
         gaps = [_FAR, *(note.plain[last.end : hit.start] for last, hit in pairwise(hits)), _FAR]
-        for hit, *beside in zip(hits, gaps, gaps[1:], strict=False):
-            if hit.label != "NAME" or threshold is not None or not _is_term(state, hit, beside):
+        for hit, *gaps_around in zip(hits, gaps, gaps[1:], strict=False):
+            if (
+                hit.label != "NAME"
+                or threshold is not None
+                or not _is_term(state, hit, gaps_around)
+            ):
                 label = _label(state, hit) if hit.label == "NAME" else hit.label
                 yield note.span(hit.start, hit.end, label, self.name, hit.probability, why="tagger")
 
@@ -150,7 +154,7 @@ def _label(state: NameState, hit: Hit) -> str:
     return "NAME" if _has_cue(state, first, end, _STRONG_CUES) else label_of(state, first, end)
 
 
-def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
+def _is_term(state: NameState, hit: Hit, gaps_around: list[str]) -> bool:
     """Return whether a hit is rather a code, a test, a device, a drug or a common word than a name.
 
     A word that may be one of these counts only next to a second cue: a title, a relative, a
@@ -162,15 +166,21 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
     if first == end or _is_code(state, hit) or _is_surely_term(state, hit, first, end):
         return True
     run = state.words[first:end]
-    near = [gap for gap in beside if len(gap) < _NEAR]
+    near = [gap for gap in gaps_around if len(gap) < _NEAR]
     if near and not (all(map(_SEPARATES.search, near)) and state.terse(first)):
         return False
     if _has_cue(state, first, end, _STRONG_CUES):
         return False
     if not any(word.capital for word in run) and not state.mostly_small:
         # In a text with capitals, only a usual first name.
-        given = any(word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary for word in run)
-        return hit.probability < _CERTAIN or not given or _is_small_word(state, first, run[0])
+        has_usual_given = any(
+            word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary for word in run
+        )
+        return (
+            hit.probability < _CERTAIN
+            or not has_usual_given
+            or _is_small_word(state, first, run[0])
+        )
     if is_term(state, first, end):
         return True
     if len(run) == 1 and _is_word_in_context(state, first, run[0]):

@@ -129,7 +129,7 @@ def _given_names(name: str) -> list[str]:
         return forms[1][:1]
     if len(parts) == 1:
         return forms[0][:1]
-    return [own[0] for own in forms if len(own) > 1]
+    return [words_of_form[0] for words_of_form in forms if len(words_of_form) > 1]
 
 
 def by_ending_given(form: str) -> Role:
@@ -284,10 +284,10 @@ def _full_name(form: str, known: tuple[str, ...]) -> str:
     """Return the full name of a nickname: a known one, or else the most frequent longer one; empty
     for a full name.
     """
-    given = all_given_names()
+    given_names = all_given_names()
     full = [name for name in known or sorted(nicknames()[form]) if len(name) > len(form)]
-    best = max(full, key=lambda name: given.get(name, 0.0), default="")
-    return best if known or given.get(best, 0.0) > _FULL * given.get(form, 0.0) else ""
+    best = max(full, key=lambda name: given_names.get(name, 0.0), default="")
+    return best if known or given_names.get(best, 0.0) > _FULL * given_names.get(form, 0.0) else ""
 
 
 @lru_cache(maxsize=1 << 12)  # most names occur several times in a note
