@@ -7,13 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.corpus import formats
-from clinveil.corpus.corpus import rows
+from clinveil.core import InputError, UsageError
+from clinveil.corpus import formats, open_corpus, rows, write_corpus
 from clinveil.corpus.file_format import FileFormat
 from clinveil.corpus.formats import format_of, suffix_of, suffixes
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.write import write_corpus
 
 
 @dataclass

@@ -13,17 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from marked import marked_again, unmark
 
-from clinveil.core.keys import Key
-from clinveil.core.spans import LABELS
-from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
-from clinveil.corpus.people import Patient
+from clinveil.core import LABELS, Key
+from clinveil.corpus import MemoryCorpus, Patient, memory_corpus
+from clinveil.phi import DETECTORS, NoteDeidentifier, NoteView, covered_labels, deidentify_corpus
 from clinveil.phi.detection import finder
 from clinveil.phi.detection.detector import Rule, RuleDetector
-from clinveil.phi.detection.detectors import DETECTORS, covered_labels
 from clinveil.phi.detection.finder import resolve
-from clinveil.phi.detection.note import NoteView
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes
 
 PATIENT = Patient(

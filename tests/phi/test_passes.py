@@ -10,18 +10,20 @@ import zlib
 
 import pytest
 
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.core.spans import Span
-from clinveil.corpus.corpus import NOTE_ID, TEXT, MemoryCorpus, memory_corpus
+from clinveil.core import InputError, Key, Span
+from clinveil.corpus import NOTE_ID, TEXT, MemoryCorpus, memory_corpus
+from clinveil.phi import (
+    DETECTORS,
+    Finder,
+    NameIndex,
+    NoteDeidentifier,
+    PhiSettings,
+    deidentify_corpus,
+)
 from clinveil.phi.detection.detector import Rule, RuleDetector
-from clinveil.phi.detection.detectors import DETECTORS
-from clinveil.phi.detection.finder import Finder, with_tagger
-from clinveil.phi.name_index import NameIndex
-from clinveil.phi.settings import PhiSettings
+from clinveil.phi.detection.finder import with_tagger
 from clinveil.phi.treatment import passes
-from clinveil.phi.treatment.deidentifier import RAISED, NoteDeidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.phi.treatment.deidentifier import RAISED
 from clinveil.scale import processes, serial
 
 KEY = Key.from_seed(5)

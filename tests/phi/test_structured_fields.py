@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 from marked import found, marked_again, unmark
 
+from clinveil.phi import NoteView
 from clinveil.phi.detection.detectors.tables import TABLES
-from clinveil.phi.detection.note import NoteView
 
 LINES = r"""
 {"resourceType":"Patient","id":"{ID:pt-50917}","birthDate":"{DATE:1970-02-11}"}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.comparison.settings import CompareSettings
-from clinveil.core.finding import Finding
+from clinveil.core import Finding
 
 TABLE = "table.md"
 FINDINGS = "findings.json"

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from clinveil.core.locations import Location
+from clinveil.core import Location
 from clinveil.corpus.streams import ROW_BYTES
 
 PACKED = ("", ".gz", ".zst")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.locations import Location
+from clinveil.core import InputError, Location, UsageError
 from clinveil.corpus.file_format import FileFormat, NotesSource, ReadOptions
 from clinveil.corpus.formats.delimited import DELIMITED
 from clinveil.corpus.formats.folders import FOLDERS

@@ -11,8 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from clinveil.core.errors import InputError, InputWarning, UsageError
-from clinveil.core.spans import LABELS, Span
+from clinveil.core import LABELS, InputError, InputWarning, Span, UsageError
 from clinveil.phi.detection.adapter import PREFIX, Adapter
 from clinveil.phi.detection.adapters import ADAPTERS
 from clinveil.phi.detection.note import NoteView

@@ -16,10 +16,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
-from clinveil.core.errors import UsageError
-from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.words import is_word, word_list
+from clinveil.core import Span, UsageError
+from clinveil.lexicons import LexicalClass, is_word, lexical_classes, word_list
 from clinveil.phi.detection.adapter_detector import adapters_for
 from clinveil.phi.detection.detector import Detector, words
 from clinveil.phi.detection.detectors import DETECTORS
@@ -116,7 +114,7 @@ def _is_listed(part: str) -> bool:
 
 
 if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
+    from clinveil.corpus import Patient
     from clinveil.phi.settings import PhiSettings
 
 Revise = Callable[[str, str, list[Span]], list[Span]]
