@@ -11,6 +11,7 @@ from clinveil import Finding
 from clinveil.attacks import (
     AuditData,
     Compared,
+    LeaveOut,
     LeaveOutAudit,
     LeaveOutSettings,
     audit_of,
@@ -190,17 +191,17 @@ def fall(difference: Doubles, detail: Mapping[str, str], seed: int) -> Finding:
         interval.low,
         interval.high,
         chance=0.0,
-        source=pdtp.EFFECT_SOURCE,
+        source=EFFECT_SOURCE,
         detail={**detail, "scale": "nats"},
         unit="audited patients",
-        p=pdtp.flipped_p(difference, np.random.default_rng([seed, 4])),
+        p=flipped_p(difference, np.random.default_rng([seed, 4])),
         p_is="signs flipped by patient, one-sided",
-        method=f"{pdtp.METHOD}, paired",
+        method=f"{METHOD}, paired",
         chance_is="no difference",
     )
 
 
-def rare_words(data: AuditData, compared: pdtp.LeaveOut) -> RareWords:
+def rare_words(data: AuditData, compared: LeaveOut) -> RareWords:
     """Return how rare the words with the largest differences are."""
     ids = data.encoded.ids
     size = data.vocabulary.size

@@ -42,7 +42,7 @@ def row(
     finding: Finding,
     *,
     outward: bool = False,
-    kind: Kind | None = None,
+    kind: NumberKind | None = None,
     write: Write | None = None,
 ) -> FindingRow:
     """Return one finding as cells.

@@ -23,7 +23,7 @@ def hidden(count: float | None, unit: str) -> bool:
     return counted and count is not None and 0 < count < SMALL
 
 
-def kind_of(finding: Finding) -> Kind:
+def kind_of(finding: Finding) -> NumberKind:
     """Return the number format of a finding."""
     name, measure = find(finding.measure)
     return measure.kind_of(finding.measure[len(name) + 1 :])

@@ -61,7 +61,7 @@ _MODELS = {
     "lstm": "LSTM",
     "cnn": "CNN",
 }
-_FORMATS: dict[str, Kind] = {"bits per word": "length"}
+_FORMATS: dict[str, NumberKind] = {"bits per word": "length"}
 # The bars, drawn as inline SVG; colours come from the CSS of the page.
 WIDTH = 120
 HEIGHT = 12
@@ -275,11 +275,11 @@ def _use(finding: Finding, of: int = 1) -> Use:
     named = ("label", "list", "model")
     metric = str(detail.get("metric", ""))
 
-    def raw(key: str, kind: Kind) -> Number:
+    def raw(key: str, kind: NumberKind) -> Number:
         value = detail.get(key)
         return number(value if isinstance(value, int | float) else None, kind)
 
-    scale: Kind = _FORMATS.get(metric, "score")
+    scale: NumberKind = _FORMATS.get(metric, "score")
     ends = [detail.get(f"of_ceiling_{end}") for end in ("low", "high")]
     low, high = (float(end) if isinstance(end, int | float) else None for end in ends)
     return Use(

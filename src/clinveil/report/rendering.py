@@ -139,7 +139,7 @@ def plain(value: Plain, unit: str = "") -> Markup:
         return Markup("{}").format(value)
     if hidden(value, unit):
         return data_element(small())
-    kind: Kind = (
+    kind: NumberKind = (
         "share"
         if unit == "share"
         else "count"
