@@ -36,7 +36,6 @@ from clinveil.core import Span
 from clinveil.phi import (
     DETECTORS,
     EDGE,
-    Column,
     Features,
     Finder,
     NoteView,
@@ -46,6 +45,7 @@ from clinveil.phi import (
     TaggerDetector,
     TaggerModel,
     Tokens,
+    WordColumn,
     kept_form,
     load_tagger,
     own_tagger,

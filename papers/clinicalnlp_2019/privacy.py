@@ -9,6 +9,8 @@ import numpy as np
 
 from clinveil import Finding
 from clinveil.attacks import (
+    EFFECT_SOURCE,
+    METHOD,
     AuditData,
     Compared,
     LeaveOut,
@@ -16,12 +18,12 @@ from clinveil.attacks import (
     LeaveOutSettings,
     audit_of,
     compare,
+    flipped_p,
     load_data,
     pick_units,
     prepare,
     train_audits,
 )
-from clinveil.attacks.models.leaveout import pdtp
 from clinveil.core import Doubles, Ints, SmallInts
 from clinveil.scale import Store, perform_all, processes
 from clinveil.stats import t_interval

@@ -5,31 +5,7 @@ result is.
 from importlib.metadata import version
 from typing import Any
 
-if TYPE_CHECKING:
-    from clinveil.api import (
-        Deidentifier,
-        Obfuscator,
-        attack,
-        compare,
-        embed,
-        evaluate,
-        release,
-        to_frame,
-        verify,
-    )
-    from clinveil.channel import Channel
-    from clinveil.core import (
-        ClinveilError,
-        Finding,
-        GateError,
-        InputError,
-        Key,
-        Span,
-        UsageError,
-        read_findings,
-    )
-    from clinveil.corpus import Columns, Corpus, Patient, demo_corpus, open_corpus
-    from clinveil.vectors import Neighbours, Vectors, load_vectors, save_vectors
+import lazy_loader
 
 _exported, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

@@ -10,7 +10,7 @@ import pytest
 
 from clinveil.cli import main
 from clinveil.core import InputError
-from clinveil.corpus import joined, memory_corpus, open_text, rows
+from clinveil.corpus import concatenated, memory_corpus, open_text, rows
 from clinveil.vectors import (
     Vectors,
     VectorSettings,

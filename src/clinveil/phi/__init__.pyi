@@ -1,15 +1,15 @@
 from .detection.detector import words as words
 from .detection.detectors import DETECTORS as DETECTORS
 from .detection.detectors import covered_labels as covered_labels
-from .detection.detectors.names import NAMES as NAMES
 from .detection.detectors.tagger import TaggerDetector as TaggerDetector
 from .detection.finder import Finder as Finder
 from .detection.finder import united as united
+from .detection.names.cue_words import NAMES as NAMES
 from .detection.note import NoteView as NoteView
 from .detection.note import plain as plain
 from .detection.second_opinion import SecondOpinion as SecondOpinion
-from .matching.wordtable import Column as Column
 from .matching.wordtable import Tokens as Tokens
+from .matching.wordtable import WordColumn as WordColumn
 from .name_index import NameIndex as NameIndex
 from .residue import ResidueTally as ResidueTally
 from .review.decisions import DecisionFile as DecisionFile

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from clinveil.core import Finding
-from clinveil.core.wording import Kind
+from clinveil.core import Finding, NumberKind
 from clinveil.report.cells import FindingRow, sentence
 from clinveil.report.numerals import Number, interval, number
 from clinveil.report.record import Gate, ReleaseRecord, all_clear

@@ -18,7 +18,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from clinveil.core.wording import Kind
+from clinveil.core import NumberKind
 from clinveil.report import risks
 from clinveil.report.cells import FindingRow, accounting, sentence
 from clinveil.report.numerals import Number, number, small

@@ -26,7 +26,7 @@ from clinveil.corpus import (
     KeyedShare,
     MemoryCorpus,
     Note,
-    joined,
+    concatenated,
     open_text,
     rows,
 )
@@ -99,9 +99,9 @@ def train(
     run = seed, workers, scratch, on_epoch, split
     if settings.more_text is None:
         return _with_share(algorithm_of(settings).train(Notes(sample, counts, *run)), rule)
-    more_text = open_text(settings.more_text)
-    all_counts = count_words(joined(corpus, more_text), scratch, split=split)
-    trained = algorithm_of(settings).train(Notes(joined(sample, more_text), all_counts, *run))
+    further = open_text(settings.more_text)
+    all_counts = count_words(concatenated(corpus, further), scratch, split=split)
+    trained = algorithm_of(settings).train(Notes(concatenated(sample, further), all_counts, *run))
     return _with_share(of_notes(trained, counts), rule)
 
 
