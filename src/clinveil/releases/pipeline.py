@@ -45,7 +45,8 @@ from clinveil.releases.gates import residue_gates, seed_gate, variety_gates
 from clinveil.releases.held_out import MOST, draw_held_out, draw_independently
 from clinveil.releases.measured import attacked, skipped
 from clinveil.releases.outcome import KIND, LEARNT, Outcome, RunPaths, finish
-from clinveil.releases.preflight import PreparedInput, prepared
+from clinveil.releases.preflight import prepared
+from clinveil.releases.prepared_input import PreparedInput
 from clinveil.releases.producer import Producer, other_kind, producers
 from clinveil.releases.record import account_of, record_of
 from clinveil.releases.samples import excerpts

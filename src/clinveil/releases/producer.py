@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from clinveil.releases.context import ReleaseContext
     from clinveil.releases.earlier.ledger import NoteHashes
     from clinveil.releases.measured import AttackSample
-    from clinveil.releases.preflight import Preflight
+    from clinveil.releases.prepared_input import Preflight
     from clinveil.releases.settings import ReleaseSettings
     from clinveil.report import AlignedNote, Fact, Gate, TokenRow
 
