@@ -37,11 +37,11 @@ from .held_out import SourceIds as SourceIds
 from .inspection import RARE_BELOW as RARE_BELOW
 from .inspection import Inspection as Inspection
 from .inspection import inspect as inspect
+from .notes_corpus import ENTERED_IN_ERROR as ENTERED_IN_ERROR
+from .notes_corpus import NotesCorpus as NotesCorpus
+from .notes_corpus import OpenedCorpus as OpenedCorpus
+from .notes_corpus import PartedCorpus as PartedCorpus
 from .open import AS_BATCHES as AS_BATCHES
-from .open import ENTERED_IN_ERROR as ENTERED_IN_ERROR
-from .open import NotesCorpus as NotesCorpus
-from .open import OpenedCorpus as OpenedCorpus
-from .open import PartedCorpus as PartedCorpus
 from .open import concatenated as concatenated
 from .open import corpus_of as corpus_of
 from .open import open_corpus as open_corpus

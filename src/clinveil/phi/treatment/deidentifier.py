@@ -27,14 +27,8 @@ from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.columns import moved, of_rows
 from clinveil.phi.treatment.crosswalk import CrosswalkRow, row
-from clinveil.phi.treatment.dates import (
-    DateOrder,
-    date_spans,
-    is_numeric,
-    offset_of,
-    order_shown,
-    read_order,
-)
+from clinveil.phi.treatment.date_spans import date_spans
+from clinveil.phi.treatment.dates import DateOrder, is_numeric, offset_of, order_shown, read_order
 from clinveil.phi.treatment.placeholders import Placeholders
 from clinveil.phi.treatment.policy import MASK, Mode, Policy, TreatedSpan, Treatment, tag
 from clinveil.phi.treatment.surrogates import Surrogates
