@@ -211,35 +211,21 @@ class _Reader:
                 token = _REST
                 continue
             name = (match["name"] or "").lower()
-            if (
-                name
-                and name not in _HTML
-                and name not in ends
-                and not match["attributes"].endswith("/")
-            ):
+            unknown = name and name not in _HTML and name not in ends
+            if unknown and not match["attributes"].endswith("/"):
                 scan = match.start() + 1  # a word in angle brackets
                 continue
             if match["escapes"] is not None:
-                decoded, scan = _decoded(match)
-                if decoded:
-                    self._copy(position, match.start())
-                    self._begin(decoded[0], match.start())
-                    self._add(decoded, match.start(), scan, exact=False)
-                    position = scan
+                position, scan = self._reference(match, position)
                 continue
             self._copy(position, match.start())
-            position = scan
             if name in _DROPPED and not match["closing"] and ends.get(name, 0) >= scan:
-                scan = position = self._drop(name, match.start(), scan)
+                scan = self._drop(name, match.start(), scan)
             elif name:
                 self._tag(match, name)
-            elif enclosed and match["data"] is not None:
-                self._copy(*match.span("data"))
             else:
-                kind = "comment" if enclosed else "declaration"
-                start, end = match.span(kind)
-                if kind == "comment" or not _SPECIFICATION.fullmatch(source, start, end):
-                    self._hidden.append(_Hidden(start, end))
+                self._data(match, enclosed=enclosed)
+            position = scan
         self._copy(position, len(source))
         main = self._length
         hidden = len(self._starts)
@@ -256,6 +242,28 @@ class _Reader:
             hidden,
             self._tags,
         )
+
+    def _reference(self, match: re.Match[str], position: int) -> tuple[int, int]:
+        """Add the characters of a reference, after the text from `position` on.
+
+        Returns where the text that follows begins, and where the search continues.
+        """
+        decoded, end = _decoded(match)
+        if not decoded:
+            return position, end
+        self._copy(position, match.start())
+        self._begin(decoded[0], match.start())
+        self._add(decoded, match.start(), end, exact=False)
+        return end, end
+
+    def _data(self, match: re.Match[str], *, enclosed: bool) -> None:
+        """Add a CDATA section as text, a comment or a declaration as a hidden line."""
+        if enclosed and match["data"] is not None:
+            self._copy(*match.span("data"))
+            return
+        start, end = match.span("comment" if enclosed else "declaration")
+        if enclosed or not _SPECIFICATION.fullmatch(self.source, start, end):
+            self._hidden.append(_Hidden(start, end))
 
     def _drop(self, name: str, start: int, inside: int) -> int:
         """Leave out an element; return its end."""
