@@ -67,7 +67,17 @@ def test_the_command_line_knows_them(desk):
 
 
 def test_the_detector_works(desk):
-    clinveil(desk, "deidentify", "notes.jsonl", "-o", "d.jsonl", "--set", "mode=tag", "--seed", "1")
+    clinveil(
+        desk,
+        "deidentify",
+        "notes.jsonl",
+        "-o",
+        "d.jsonl",
+        "--set",
+        "identifiers.mode=tag",
+        "--seed",
+        "1",
+    )
     assert all(
         "B-2041" not in line and "[ID]" in line
         for line in (desk / "d.jsonl").read_text().splitlines()
@@ -77,7 +87,16 @@ def test_the_detector_works(desk):
 def test_a_release_is_measured_by_the_attack_and_the_report_has_its_text(desk):
     small = [word for key in ("epochs=1", "window=5", "dim=8") for word in ("--set", key)]
     output = clinveil(
-        desk, "release", "notes.jsonl", "-o", "out", "--min-patients", "2", "--set", "n=2", *small
+        desk,
+        "release",
+        "notes.jsonl",
+        "-o",
+        "out",
+        "--min-patients",
+        "2",
+        "--set",
+        "channel.n=2",
+        *small,
     )
     page = desk / "out" / "vault" / "report.html"
     assert page.exists(), output

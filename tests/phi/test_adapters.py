@@ -285,9 +285,9 @@ class TestHuggingFace:
                     [
                         *command,
                         "--set",
-                        f"also=hf:{classifier}",
+                        f"identifiers.also=hf:{classifier}",
                         "--set",
-                        "mode=tag",
+                        "identifiers.mode=tag",
                         "--workers",
                         "1",
                     ]
@@ -328,7 +328,7 @@ class TestHuggingFace:
             f"deidentify {tmp_path / 'notes.csv'} -o {tmp_path / 'out.csv'} --workers 1 -q"
         )
         capsys.readouterr()
-        assert main([*command, "--set", f"also=hf:{folder}"]) == 3
+        assert main([*command, "--set", f"identifiers.also=hf:{folder}"]) == 3
         said = capsys.readouterr().err.strip()
         assert (
             len(said.splitlines()) == 1

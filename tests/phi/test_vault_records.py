@@ -116,8 +116,11 @@ def test_no_canary_leaves_in_notes_log_or_record(made):
 def test_no_canary_is_said(tmp_path, monkeypatch, capsys):
     pq.write_table(pa.table(ROWS), tmp_path / "notes.parquet")
     monkeypatch.setattr(finder, "DETECTORS", (*finder.DETECTORS, Canaries()))
-    for flags in ("--phi-profile limited-dataset", "--set mode=replace --force",
-                  "--set audit=counts"):  # fmt: skip
+    for flags in (
+        "--phi-profile limited-dataset",
+        "--set identifiers.mode=replace --force",
+        "--set audit=counts",
+    ):
         out = tmp_path / f"{flags.split()[1]}.parquet"
         command = f"deidentify {tmp_path}/notes.parquet -o {out} --workers 1 {flags}"
         assert main(shlex.split(command)) == 0
@@ -242,7 +245,7 @@ def test_there_and_back_in_other_modes(tmp_path, mode):
     pq.write_table(pa.table(ROWS), tmp_path / "n.parquet")
     out = tmp_path / "o.parquet"
     home = tmp_path / "back.parquet"
-    flags = ["--set", f"mode={mode}", "--crosswalk", "--workers", "1"]
+    flags = ["--set", f"identifiers.mode={mode}", "--crosswalk", "--workers", "1"]
     assert main(["deidentify", str(tmp_path / "n.parquet"), "-o", str(out), *flags]) == 0
     assert "Okwuosa" not in " ".join(texts(out))
     line = ["reidentify", str(out), "-o", str(home), "--vault", f"{out}.vault", "--reason", "r"]

@@ -34,8 +34,9 @@ from clinveil.core import (
 from clinveil.corpus import Corpus, open_corpus, open_text, rows
 from clinveil.phi import patients_of
 from clinveil.releases import Outcome, dry_run, release
-from clinveil.releases.producer import producers
+from clinveil.releases.kinds import producers
 from clinveil.utility import read_pairs
+from clinveil.vectors import VectorSettings
 
 MARK = "SECRET.txt"
 RUNS = "runs"
@@ -209,7 +210,7 @@ class _Measurements:
 
     def _question(self, candidate: Candidate) -> str:
         settings = candidate.settings
-        return run_hash(settings, settings.identifiers.patients, *self.inputs)
+        return run_hash(settings, *self.inputs)
 
     def measure(self, candidate: Candidate, vectors: Path | None, say: Say) -> MeasuredRelease:
         """Make a release, measure it, and record the result."""
@@ -243,9 +244,10 @@ def _training(candidate: Candidate) -> str:
     """
     settings = candidate.settings
     vectors = candidate.settings.vectors
-    if "vectors" not in producers.get(settings.kind).uses or any(vectors.places().values()):
+    if VectorSettings not in producers.get(settings.kind).settings or vectors.more_text:
         return ""
-    return json.dumps([vectors.flat(), settings.identifiers.flat(), settings.phi], sort_keys=True)
+    trained = [vectors.record(), settings.identifiers.record(), settings.phi]
+    return json.dumps(trained, sort_keys=True)
 
 
 def _measured_release(candidate: Candidate, outcome: Outcome, seconds: float) -> MeasuredRelease:

@@ -101,7 +101,9 @@ def find_preset(names: Sequence[str], wanted: str, where: str) -> Preset | None:
         preset = next(p for p in PRESETS if p.name == wanted)
         if missing := preset.needed - lower.keys():
             problem = f"no column {', '.join(sorted(missing))} for preset={wanted}"
-            hint = "use --set preset=none with --text COLUMN, --id COLUMN and --patient COLUMN"
+            hint = (
+                "use --set notes.preset=none with --text COLUMN, --id COLUMN and --patient COLUMN"
+            )
             raise InputError(problem, where=where, hint=hint)
         return preset
     # If a name occurs in two spellings (text, TEXT), the user must choose.

@@ -85,7 +85,7 @@ class Scheme:
             )
             if mark.text is not None and repeated != actual:
                 other = "bytes or utf16" if self.offsets == "codepoints" else "codepoints"
-                hint = f"use the annotated notes, or try --offsets {other}"
+                hint = f"use the annotated notes, or try offsets={other}"
                 raise InputError(
                     "the span's text differs from the note", where=mark.where, hint=hint
                 )
@@ -123,11 +123,13 @@ def _inside(mark: FileMark, positions: Sequence[int]) -> tuple[int, int]:
         )
     if mark.end > last:
         problem = f"the span ends at {mark.end}, but the note ends at {last}"
-        raise InputError(problem, where=mark.where, hint="check --offsets")
+        raise InputError(problem, where=mark.where, hint="check the setting offsets")
     start, end = (bisect_left(positions, offset) for offset in (mark.start, mark.end))
     if [positions[start], positions[end]] != [mark.start, mark.end]:
         raise InputError(
-            "the span begins or ends within a character", where=mark.where, hint="check --offsets"
+            "the span begins or ends within a character",
+            where=mark.where,
+            hint="check the setting offsets",
         )
     return start, end
 

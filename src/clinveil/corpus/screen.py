@@ -73,7 +73,7 @@ class Screened:
             )
         if self.counts.get(NOT_ENGLISH, 0) > MOST_LEFT_OUT * self.notes:
             problem = "notes not in English, the only language of the detectors"
-            hint = "leave them out, or accept that identifiers remain with --set language=any"
+            hint = "omit them, or let identifiers remain with --set identifiers.language=any"
             raise self._error(NOT_ENGLISH, problem, hint)
 
     def _error(self, reason: str, problem: str, hint: str) -> InputError:

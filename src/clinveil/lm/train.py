@@ -220,7 +220,7 @@ def refuse_too_large(size: int, recipe: Recipe, device: str) -> None:
             f" {free / 2**30:.1f} are free"
         )
         raise InputError(
-            message, hint="pass --vocabulary bytes, a larger --min-count, or a smaller --lanes"
+            message, hint="pass lm.vocabulary=bytes, a larger lm.min_count, or a smaller lm.lanes"
         )
 
 

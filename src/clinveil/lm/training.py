@@ -73,7 +73,7 @@ class Training(Trainer[Network, Batch]):
     progress: TokenProgress
     plan: Plan
     judged_by = "validation perplexity"
-    hint = "pass a smaller --rate"
+    hint = "pass a smaller lm.rate"
 
     def __init__(
         self,

@@ -177,8 +177,8 @@ def _check_dates(opened: OpenedCorpus, settings: ReleaseSettings, executor: Map)
     shift = settings.identifiers.shift
     if not settings.phi:
         if shift:
-            hint = "leave --shift or phi=false out"
-            raise UsageError("shift: phi=false leaves dates unchanged", hint=hint)
+            hint = "leave identifiers.shift or phi=false out"
+            raise UsageError("identifiers.shift: phi=false leaves dates unchanged", hint=hint)
         return
     check = partial(check_date_columns, policy=settings.identifiers.policy(), shift=shift)
     if isinstance(opened, PartedCorpus):  # where parts are read; a damaged one is named later

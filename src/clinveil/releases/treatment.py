@@ -121,7 +121,10 @@ def _collect_residues(folder: Path, target: Path) -> None:
 def recipe(job: ReleaseContext) -> DeidentifierRecipe:
     """Return what detection in part files depends on."""
     return DeidentifierRecipe.of(
-        NoteDeidentifier.of, job.settings.identifiers, job.folder.vault / KEY
+        NoteDeidentifier.of,
+        job.settings.identifiers,
+        job.settings.identifiers.policy().files[1:],
+        job.folder.vault / KEY,
     )
 
 

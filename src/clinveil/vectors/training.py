@@ -88,7 +88,7 @@ def train(
         raise InputError(
             f"{n_words} words occur at least {settings.min_count} times; training requires two",
             hint="pass more notes"
-            + (" or a smaller --min-count" if settings.min_count > 1 else ""),
+            + (" or a smaller vectors.min_count" if settings.min_count > 1 else ""),
         )
     rule = Subsampling.of(counts, settings.train_words, seed)
     sample = (
@@ -119,7 +119,7 @@ def algorithm_of(settings: VectorSettings) -> Algorithm:
     `variant`.
     """
     kind = algorithms.get(settings.algorithm)
-    values = {**dict(settings), **dict(settings.own)}
+    values = dict(settings)
     chosen = {name: values[name] for name in kind.model_fields if values.get(name) is not None}
     prefix = f"{settings.algorithm}_"
     chosen |= {

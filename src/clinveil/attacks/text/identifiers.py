@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks, not_in_crosswalk
+from clinveil.attacks.attack import Attack, Context, not_in_crosswalk
 from clinveil.attacks.text._full_names import (
     PERMUTATIONS,
     REPLICATES,
@@ -58,7 +58,6 @@ MIN_WORDS = 2
 KEPT = "attack.kept_own_identifiers"
 
 
-@attacks.register("identifiers")
 class Identifiers(Attack):
     """Search released notes for patients' own identifiers and full names, and for other patients'
     names.

@@ -227,7 +227,9 @@ class _Pass(ByteReader):
             if self._row_size > self._row_bytes:
                 raise too_long("a row", self._row_bytes, self._row_name())
             if has_nul and "\0" in line:
-                hint = "use a text file, or pass its encoding, for example --set encoding=utf-16-le"
+                hint = (
+                    "use a text file, or pass its encoding, such as --set notes.encoding=utf-16-le"
+                )
                 raise InputError("contains a NUL byte", where=self._row_name(), hint=hint)
             self._size += len(line)
             yield line

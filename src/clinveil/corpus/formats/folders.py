@@ -122,7 +122,7 @@ class FolderSource:
                 if len(data) > self.options.row_bytes:
                     raise too_long("a note", self.options.row_bytes, file.name)
         if b"\0" in data:
-            hint = "use a text file, or pass its encoding, for example --set encoding=utf-16-le"
+            hint = "use a text file, or pass its encoding, such as --set notes.encoding=utf-16-le"
             raise InputError("contains a NUL byte", where=file.name, hint=hint)
         return decoded(data, file.name)
 

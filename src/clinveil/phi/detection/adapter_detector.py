@@ -1,5 +1,5 @@
-"""`AdapterDetector`: use an external library as one more detector, `--also KIND` or
-`--also KIND:PATH`.
+"""`AdapterDetector`: use an external library as one more detector, `identifiers.also=KIND` or
+`KIND:PATH`.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class AdapterDetector:
         self.name = ALIASES.get(kind, kind)
         adapter = _adapter(self.name)
         if adapter.needs_path and not folder:
-            raise UsageError(f"--also {kind} needs a folder", hint=f"pass --also {kind}:FOLDER")
+            raise UsageError(f"identifiers.also: {kind} needs a folder", hint=f"pass {kind}:FOLDER")
         if folder and not Path(folder).is_dir():
             hint = "pass a local folder with the model; models are never downloaded"
-            raise InputError("no such folder", where=f"--also {kind}", hint=hint)
+            raise InputError("no such folder", where=f"identifiers.also {kind}", hint=hint)
         self._model = adapter.load(Path(folder) if folder else None)
         self.unknown = sorted(
             label for label in self._model.labels if _plain(label) not in KNOWN_LABELS
@@ -86,7 +86,9 @@ class AdapterDetector:
         if not self.labels:
             hint = f"its labels are {', '.join(sorted(self._model.labels)[:8])}"
             raise InputError(
-                "none of the model's labels is an identifier", where=f"--also {kind}", hint=hint
+                "none of the model's labels is an identifier",
+                where=f"identifiers.also {kind}",
+                hint=hint,
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -148,7 +150,7 @@ def adapters_for(specs: Iterable[str]) -> list[AdapterDetector]:
     for detector in detectors:
         if detector.unknown:
             message = (
-                f"--also {detector.name}: ignored labels without a mapping:"
+                f"identifiers.also {detector.name}: ignored labels without a mapping:"
                 f" {', '.join(detector.unknown)}"
             )
             warnings.warn(message, InputWarning, stacklevel=3)

@@ -184,7 +184,8 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
         for name, value in dict(settings.identifiers).items()
         if isinstance(value, Path)
     }
-    return PastRun(folder_of_run, read, settings.but(**files, decisions=()))
+    now = settings.but(identifiers={**files, "decisions": ()})
+    return PastRun(folder_of_run, read, now)
 
 
 def review_queue(entries: Iterable[ReviewEntry], most: int, order: Order) -> list[ReviewEntry]:

@@ -17,13 +17,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from clinveil.core import FREE, Key, Say, Settings, fingerprint, private_folder, remove, track
+from clinveil.core import Key, Say, Settings, fingerprint, identity, private_folder, remove, track
 from clinveil.corpus import NotesCorpus, Patient, Patients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.name_index_store import NameIndexStore, open_name_index
 from clinveil.phi.treatment.deidentifier import NoteDeidentifier, TreatedBatch
 from clinveil.phi.treatment.passes import detection_tasks, run_pass, treatment_tasks
-from clinveil.phi.treatment.policy import Policy
 from clinveil.scale import Map, Store, each, name_of, perform, serial, shared
 
 SPANS = "spans.bin"
@@ -52,11 +51,15 @@ class DeidentifierRecipe:
 
     @classmethod
     def of(
-        cls, make: Callable[..., NoteDeidentifier], settings: Settings, key: Path
+        cls,
+        make: Callable[..., NoteDeidentifier],
+        settings: Settings,
+        words: Sequence[Path],
+        key: Path,
     ) -> DeidentifierRecipe:
-        """Return the recipe for some settings."""
-        files = {name: fingerprint(path) for name, path in _files(settings)}
-        dependencies = json.dumps([settings.flat(FREE), files], sort_keys=True)
+        """Return the recipe for some settings; `words`: files that their policy names."""
+        hashed = [fingerprint(path) for path in words]
+        dependencies = json.dumps([identity(settings), hashed], sort_keys=True)
         return cls(make, settings, key, dependencies, Key.load(key).commitment)
 
     @lru_cache(maxsize=1)  # noqa: B019  one per process
@@ -73,25 +76,6 @@ class DeidentifierRecipe:
         if not isinstance(known, Patients):
             return self
         return replace(self, known=shared(known, private_folder(scratch) / "patients"))
-
-
-def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
-    """Yield the files and folders that settings refer to, with the names of the settings."""
-    fields = settings.flags()
-    flat = settings.flat()
-    for name in sorted(fields):
-        value = flat.get(name)
-        values = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-        if name == "phi_policy" and values:
-            yield from (
-                (f"{name} words {n}", path)
-                for n, path in enumerate(Policy.read(Path(values[0])).files[1:])
-            )
-        if "Path" in str(fields[name].annotation) or name in ("also", "engine"):
-            yield from (
-                (f"{name} {n}", Path(item.partition(":")[2] or item))
-                for n, item in enumerate(values)
-            )
 
 
 @dataclass(frozen=True)

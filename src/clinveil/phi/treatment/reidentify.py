@@ -26,10 +26,10 @@ from clinveil.core import (
     UsageError,
     atomic,
     fingerprint,
-    flag,
     group,
     locked,
     refuse_places,
+    setting,
 )
 from clinveil.corpus import TEXT, open_corpus, output_in, rows, with_texts, write_corpus
 from clinveil.phi.treatment.audit import Chain, next_log, reference
@@ -50,11 +50,13 @@ class ReidentifySettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     force: bool = FORCE
-    key: Path | None = flag(
-        None, "Read the run's key from this file (default: key.bin of the vault)."
+    key: Path | None = setting(
+        None, "Read the run's key from this file (default: key.bin of the vault).", secret="path"
     )
-    only_note: tuple[str, ...] = flag((), "Restore only the note with this id; repeatable.")
-    only_patient: tuple[str, ...] = flag((), "Restore only the notes of this patient; repeatable.")
+    only_note: tuple[str, ...] = setting((), "Restore only the note with this id; repeatable.")
+    only_patient: tuple[str, ...] = setting(
+        (), "Restore only the notes of this patient; repeatable."
+    )
 
     def wants(self, note_id: str, patient_id: str) -> bool:
         """Return whether a note is to be restored."""

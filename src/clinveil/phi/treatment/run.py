@@ -283,7 +283,7 @@ def _write_record(
         **_about(key, kept.run),
         "notes": str(notes.absolute()),
         "folder": str(Path.cwd()),
-        "settings": settings.flat(),
+        "settings": settings.model_dump(mode="json"),
         "mode": phi.mode,
         "policy": {
             "name": counts.policy.name,
@@ -322,9 +322,9 @@ def _write_parts(
     broken = Broken()
     corpus, facts = facts_of(corpus, task_map, say, broken)
     deidentifier.key.save(scratch / "key.bin")
-    recipe = DeidentifierRecipe.of(in_worker, settings, scratch / "key.bin").sharing(
-        deidentifier.patients, scratch
-    )
+    recipe = DeidentifierRecipe.of(
+        in_worker, settings, settings.identifiers.policy().files[1:], scratch / "key.bin"
+    ).sharing(deidentifier.patients, scratch)
     parts = [
         (part, part_facts.digest) for part, part_facts in zip(corpus.parts, facts, strict=True)
     ]

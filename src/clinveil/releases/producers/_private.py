@@ -70,8 +70,8 @@ def refuse_private(settings: ReleaseSettings) -> bool:
     channel = settings.channel
     if channel.min_patients != "auto":
         message = (
-            "--min-patients does not apply with synthetic.epsilon: words are public, and labels are"
-            " not protected"
+            "channel.min_patients does not apply with synthetic.epsilon: words are public, and"
+            " labels are not protected"
         )
         raise UsageError(message, hint="omit it")
     refuse_parameters(how.epsilon, 0.5 if how.delta is None else how.delta)

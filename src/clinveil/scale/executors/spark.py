@@ -29,7 +29,6 @@ from clinveil.core import (
     owner_only,
     remove,
 )
-from clinveil.scale.executor import executors
 from clinveil.scale.executors._cluster import (
     RemoteCall,
     RemoteOutcome,
@@ -73,9 +72,10 @@ ALONE = {
 _LOADED: dict[str, RemoteCall] = {}  # in a worker: the job of the last map
 
 
-@executors.register("spark")
 @contextmanager
-def spark(workers: int, address: str | None, tasks: int | None, ahead: int | None) -> Iterator[Map]:
+def open_spark(
+    workers: int, address: str | None, tasks: int | None, ahead: int | None
+) -> Iterator[Map]:
     """Open a map over Spark jobs; an active session of this process is used and left unchanged.
 
     Args:
@@ -96,7 +96,7 @@ def spark(workers: int, address: str | None, tasks: int | None, ahead: int | Non
             session = stack.enter_context(_started(at_most_cores(workers), address, tasks))
         elif address is not None:
             raise UsageError(
-                "this process already has a Spark session", where="--address", hint="omit --address"
+                "this process already has a Spark session", where="executor.address", hint="omit it"
             )
         yield partial(_map, session.sparkContext, tasks, ahead)
 
@@ -189,7 +189,9 @@ def _started(workers: int, address: str | None, tasks: int | None) -> Iterator[A
 
     if address is not None and not HERE.fullmatch(address) and not MASTERS.fullmatch(address):
         raise UsageError(
-            "not a Spark address", where="--address", hint="use spark://HOST:PORT, yarn or k8s://…"
+            "not a Spark address",
+            where="executor.address",
+            hint="use spark://HOST:PORT, yarn or k8s://…",
         )
     if (
         address
@@ -291,7 +293,7 @@ def _silent() -> InputError:
         " sides"
     )
     return InputError(
-        "no working Spark cluster answers at this address", where="--address", hint=hint
+        "no working Spark cluster answers at this address", where="executor.address", hint=hint
     )
 
 
@@ -304,6 +306,8 @@ def _wait(context: Any) -> None:
         if time.monotonic() > until:
             hint = "check that its workers are running and have free cores and memory"
             raise InputError(
-                f"the cluster provided no executor in {WAITS:.0f} s", where="--address", hint=hint
+                f"the cluster provided no executor in {WAITS:.0f} s",
+                where="executor.address",
+                hint=hint,
             )
         time.sleep(0.2)
