@@ -17,7 +17,9 @@ _OPTIONS = frozenset(
     {"endpoint_override", "scheme", "region", "anonymous", "tls_verify", "replication"}
 )
 _OPTIONS |= {
-    f"{service}_storage_{what}" for service in ("blob", "dfs") for what in ("authority", "scheme")
+    f"{service}_storage_{option}"
+    for service in ("blob", "dfs")
+    for option in ("authority", "scheme")
 }
 _ARROW = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
 ENVIRONMENT = (

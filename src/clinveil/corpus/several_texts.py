@@ -73,9 +73,9 @@ class SeveralTexts:
 
     def kinds(self, kept: Sequence[str]) -> Any:
         """Return the types of values of JSON lines (`JsonlSource.kinds`)."""
-        own = [name for name in kept if name != TEXT_COLUMN]
+        kept_columns = [name for name in kept if name != TEXT_COLUMN]
         lines: Any = self.source
-        return {**lines.kinds(own), TEXT_COLUMN: {str}}
+        return {**lines.kinds(kept_columns), TEXT_COLUMN: {str}}
 
     def take_types(self, kinds: Any) -> None:
         """Give columns of JSON lines the types of these kinds of values."""
@@ -117,8 +117,8 @@ class SeveralTexts:
         ]
         schema = pa.schema(
             [
-                own or pa.field(name, columns[name].type)
-                for own, name in zip(fields, columns, strict=True)
+                source_field or pa.field(name, columns[name].type)
+                for source_field, name in zip(fields, columns, strict=True)
             ]
         )
         assert all(len(column) == n_notes for column in columns.values())

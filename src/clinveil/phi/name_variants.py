@@ -176,10 +176,15 @@ def is_met(text: str, start: int) -> bool:
 
 def _user_names(name: list[str]) -> Iterator[str]:
     """Yield `jsmith`, `smithj`, `johnsmith` and `smithjohn` for John Smith."""
-    given = name[0]
+    given_name = name[0]
     family = name[-1]
     if len(name) > 1 and len(family) > 2:
-        users = (given[0] + family, family + given[0], given + family, family + given)
+        users = (
+            given_name[0] + family,
+            family + given_name[0],
+            given_name + family,
+            family + given_name,
+        )
         yield from (user for user in users if len(user) > 4)
 
 

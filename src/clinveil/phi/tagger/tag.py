@@ -108,11 +108,11 @@ def marginals(ids: Ints, rows: Floats, kinds: Ints, pairs: Floats, moves: Floats
 @kernel
 def _sum_rows(weights: Floats, properties: Ints, sizes: Ints, into: Floats) -> None:
     """Add the weights of the properties of each token, in their order: offset x label."""
-    place = 0
+    start = 0
     for token in range(sizes.size):
-        for number in properties[place : place + sizes[token]]:
+        for number in properties[start : start + sizes[token]]:
             into[token] += weights[number]
-        place += sizes[token]
+        start += sizes[token]
 
 
 class TokenTable:
@@ -205,8 +205,8 @@ def _by_name(model: TaggerModel) -> tuple[dict[str, int], NDArray[np.float64]]:
     model has none.
     """
     rows_of_features = [
-        (name.removeprefix(str(offset)), place, weights)
-        for place, offset in enumerate(OFFSETS)
+        (name.removeprefix(str(offset)), index, weights)
+        for index, offset in enumerate(OFFSETS)
         for name, weights in zip(model.properties, model.weights, strict=True)
         if name.startswith(str(offset))
     ]
@@ -215,8 +215,8 @@ def _by_name(model: TaggerModel) -> tuple[dict[str, int], NDArray[np.float64]]:
         for number, name in enumerate(dict.fromkeys(name for name, _, _ in rows_of_features))
     }
     table = np.zeros((len(numbers), len(OFFSETS), len(model.labels)))
-    for name, place, weights in rows_of_features:
-        table[numbers[name], place] = weights
+    for name, index, weights in rows_of_features:
+        table[numbers[name], index] = weights
     return numbers, table
 
 

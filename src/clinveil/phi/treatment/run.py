@@ -136,7 +136,7 @@ def deidentify_notes(
         target, suffix = (part, "") if parted else output_in(part, out, corpus.suffix)
         with records(secrets, key, crosswalk=settings.crosswalk) as kept:
             inputs = _inputs(notes, settings, policy)
-            kept.audit.begin("deidentify", {**_about(key, kept.run), **inputs})
+            kept.audit.begin("deidentify", {**_identity(key, kept.run), **inputs})
             counts = _write(settings, corpus, deidentifier, (target, suffix), kept, say)
             counts.check_failures()
             check_known_patients(deidentifier.patients.keys(), counts.known_found)
@@ -168,7 +168,7 @@ def _inputs(notes: Location, settings: DeidentifySettings, policy: Policy) -> di
     }
 
 
-def _about(key: Key, run: str) -> dict[str, Any]:
+def _identity(key: Key, run: str) -> dict[str, Any]:
     identity = {"version": version("clinveil"), "run": run}
     return {**identity, "test_seed": key.test_seed, "key_commitment": key.commitment}
 
@@ -280,7 +280,7 @@ def _write_record(
     phi = settings.identifiers
     record = {
         "secret": True,
-        **_about(key, kept.run),
+        **_identity(key, kept.run),
         "notes": str(notes.absolute()),
         "folder": str(Path.cwd()),
         "settings": settings.model_dump(mode="json"),
