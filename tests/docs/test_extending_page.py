@@ -1,4 +1,4 @@
-"""The files of `docs/extending.md`, in a distribution of their own: entry points find them,
+"""The attack of `docs/extending.md` in a distribution of its own, and its detector as a member:
 commands use them.
 """
 
@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GROUPS = {"first_words": "attacks", "badges": "detectors"}
+MODULES = ("first_words", "badges")
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """A folder with notes, and in `site` a distribution of three modules."""
+    """A folder with notes, and in `site` a distribution of two modules."""
     desk = tmp_path_factory.mktemp("desk")
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
@@ -26,12 +26,10 @@ def desk(tmp_path_factory):
     info = site / "more-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: more\nVersion: 1.0\n")
-    lines = []
-    for (name, kind), block in zip(GROUPS.items(), blocks, strict=True):
+    for name, block in zip(MODULES, blocks, strict=True):
         (site / f"{name}.py").write_text(block, encoding="utf-8")
-        thing = {"first_words": "FirstWords", "badges": "BADGES"}[name]
-        lines.append(f"[clinveil.{kind}]\n{name.replace('_', '-')} = {name}:{thing}\n")
-    (info / "entry_points.txt").write_text("\n".join(lines))
+    entry = "[clinveil.attacks]\nfirst-words = first_words:FirstWords\n"
+    (info / "entry_points.txt").write_text(entry)
     notes = [
         f'{{"note_id": {i}, "text": "Badge # B-2041{i % 10} seen by nurse today with pain"}}'
         for i in range(60)
@@ -48,7 +46,9 @@ def clinveil(desk, *arguments):
         os.environ.get("PYTHONPATH", ""),
     ]
     program = (
-        "import sys, small_attacks; from clinveil.cli.entry import main;"
+        "import sys, small_attacks; from badges import BADGES;"
+        " from clinveil.phi.detection import finder; from clinveil.cli.entry import main;"
+        " finder.DETECTORS = (*finder.DETECTORS, BADGES);"
         " sys.exit(main(sys.argv[1:]))"
     )
     line = [sys.executable, "-c", program, *arguments]

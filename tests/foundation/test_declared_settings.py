@@ -13,7 +13,7 @@ from clinveil.cli.groups import COMMANDS, Group
 from clinveil.core import run_hash
 from clinveil.core.settings import declaration_of
 from clinveil.releases import ReleaseSettings
-from clinveil.releases.producer import kinds_with
+from clinveil.releases.kinds import kinds_with
 from clinveil.releases.record import public_settings
 
 RELEASE = ReleaseSettings.declared()

@@ -14,8 +14,8 @@ import pytest
 from clinveil.cli import main
 from clinveil.core import Key, locked
 from clinveil.corpus import Patient, write_patients
+from clinveil.phi.detection import finder
 from clinveil.phi.detection import finder as room
-from clinveil.phi.detection.detectors import tagger
 from clinveil.phi.treatment.crosswalk import read_crosswalk
 
 ROWS = {
@@ -175,7 +175,7 @@ def test_ids_are_kept_on_request(notes, tmp_path):
 def test_residues_are_counted_and_above_the_limit_the_exit_code_is_4(
     notes, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(tagger, "all_detectors", lambda: ())
+    monkeypatch.setattr(finder, "DETECTORS", ())
     out = tmp_path / "out.parquet"
     vault = tmp_path / "out.parquet.vault"
     assert run(notes, "-o", out) == 4

@@ -14,7 +14,7 @@ from kind_cases import WORDS
 
 from clinveil.cli import main
 from clinveil.phi import open_desk, review_queue
-from clinveil.phi.detection.detectors import tagger
+from clinveil.phi.detection import finder
 from clinveil.phi.review.past_runs import past_run
 
 NOTES = 60
@@ -51,8 +51,8 @@ def write_notes(folder, kind):
 
 def without(monkeypatch, *names):
     """Switch detectors off."""
-    left = tuple(one for one in tagger.all_detectors() if one.name not in names)
-    monkeypatch.setattr(tagger, "all_detectors", lambda: left)
+    left = tuple(one for one in finder.DETECTORS if one.name not in names)
+    monkeypatch.setattr(finder, "DETECTORS", left)
 
 
 def release(folder, out="out", kind="deidentified", *more):

@@ -19,7 +19,7 @@ from clinveil.core import (
     setting,
 )
 from clinveil.releases import ReleaseSettings
-from clinveil.releases.producer import producers
+from clinveil.releases.kinds import producers
 from clinveil.utility.classifiers import classifiers
 
 BUILT_IN: dict[str, tuple[str, ...]] = {

@@ -45,7 +45,6 @@ from .fit import Progress as Progress
 from .fit import Trainer as Trainer
 from .fit import Weights as Weights
 from .fit import mixed as mixed
-from .folder_registry import FolderRegistry as FolderRegistry
 from .keys import TEST_SEED as TEST_SEED
 from .keys import Key as Key
 from .keys import SigningKey as SigningKey
@@ -57,16 +56,14 @@ from .locations import Location as Location
 from .locations import RemotePath as RemotePath
 from .locations import as_location as as_location
 from .locations import below as below
-from .locations import failure as failure
 from .locations import files_of as files_of
-from .locations import is_failure_of_store as is_failure_of_store
 from .locations import is_pattern as is_pattern
 from .locations import refuse_remote as refuse_remote
 from .locations import root_of as root_of
-from .markup import Markup as Markup
 from .markup import is_markup as is_markup
 from .markup import read_markup as read_markup
 from .markup import visible_text as visible_text
+from .markup_map import Markup as Markup
 from .neural import device_named as device_named
 from .neural import found_in as found_in
 from .neural import need_torch as need_torch
@@ -114,6 +111,8 @@ from .spans import OPEN as OPEN
 from .spans import PLACEHOLDER as PLACEHOLDER
 from .spans import Span as Span
 from .spans import splice as splice
+from .stores import failure as failure
+from .stores import is_failure_of_store as is_failure_of_store
 from .tokenizer import IGNORABLE as IGNORABLE
 from .tokenizer import Kind as Kind
 from .tokenizer import WordIds as WordIds

@@ -292,8 +292,10 @@ def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
         return True
     if not force:
         others = " of other notes or settings, or of another version" if status == "running" else ""
-        what = f"contains {_STATUS.get(status, 'a finished run')}{others}"
-        raise UsageError(what, where=root.name, hint="use another path, or --force to replace it")
+        problem = f"contains {_STATUS.get(status, 'a finished run')}{others}"
+        raise UsageError(
+            problem, where=root.name, hint="use another path, or --force to replace it"
+        )
     _refuse_foreign(root, kind, state)
     with locked(folder.vault / LOCK, of=root):
         """No other run is using the folder that is moved."""

@@ -113,12 +113,14 @@ class ByteReader:
         except (OSError, pa.ArrowException) as error:
             if isinstance(self._path, RemotePath) and is_failure_of_store(error):
                 raise failure(error, self._name) from None
-            what = (
+            problem = (
                 "the compressed file is truncated or damaged"
                 if self._compressed
                 else "the file cannot be read"
             )
-            raise InputError(what, where=self._name, hint="copy it again from its source") from None
+            raise InputError(
+                problem, where=self._name, hint="copy it again from its source"
+            ) from None
 
     def __enter__(self) -> Self:
         return self
@@ -127,7 +129,7 @@ class ByteReader:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self._file.close()
 

@@ -118,7 +118,7 @@ class NeuralTask:
                         / (now.step - first)
                         * (training.steps - now.step)
                     )
-                    say(_line(now.losses, now.looks, self.recipe.epochs, left / 60))
+                    say(_line(now.losses, now.validation_losses, self.recipe.epochs, left / 60))
                 if self.state is not None:
                     save_training(training, self.state, identity)
             network = training.finish()

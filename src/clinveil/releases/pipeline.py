@@ -42,10 +42,12 @@ from clinveil.releases.earlier.ledger import Earlier, Ledger, NoteHashes, entry
 from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.gates import residue_gates, seed_gate, variety_gates
 from clinveil.releases.held_out import MOST, draw_held_out, draw_independently
+from clinveil.releases.kinds import kinds_with, other_kind
 from clinveil.releases.measured import attacked, skipped
 from clinveil.releases.outcome import KIND, LEARNT, Outcome, RunPaths, finish
-from clinveil.releases.preflight import PreparedInput, prepared
-from clinveil.releases.producer import Producer, kinds_with, other_kind, producers
+from clinveil.releases.preflight import prepared
+from clinveil.releases.prepared_input import PreparedInput
+from clinveil.releases.producer import Producer, producer_of
 from clinveil.releases.record import account_of, record_of
 from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
@@ -227,7 +229,7 @@ def _producer(
     if reused and vectors:
         raise UsageError("--vectors and --reuse exclude each other", hint="omit one of them")
     settings = reused.settings_for(settings) if reused else settings
-    producer = producers.get(settings.kind)
+    producer = producer_of(settings.kind)
     producer.refuse_early(settings)
     if settings.signing_key is not None:
         SigningKey.load(settings.signing_key)

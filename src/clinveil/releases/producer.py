@@ -11,12 +11,12 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clinveil.attacks import TARGETS, Target
-from clinveil.core import Members, Settings, UsageError
+from clinveil.core import Settings
+from clinveil.releases.kinds import producers
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clinveil.releases.context import ReleaseContext
     from clinveil.releases.earlier.ledger import NoteHashes
     from clinveil.releases.measured import AttackSample
-    from clinveil.releases.preflight import Preflight
+    from clinveil.releases.prepared_input import Preflight
     from clinveil.releases.settings import ReleaseSettings
     from clinveil.report import AlignedNote, Fact, Gate, TokenRow
 
@@ -182,31 +182,8 @@ class Product(ABC):
         return () if self.job.key.test_seed is None else ("notes",)
 
 
-producers: Members[Producer] = Members(
-    "release kind",
-    {
-        "obfuscated": "clinveil.releases.producers.obfuscated:OBFUSCATED",
-        "deidentified": "clinveil.releases.producers.deidentified:DEIDENTIFIED",
-        "synthetic": "clinveil.releases.producers.synthetic:SYNTHETIC",
-    },
-)
-"""All kinds of release by name."""
-
-
-@cache
-def kinds_with(owners: tuple[type[Settings], ...]) -> tuple[str, ...]:
-    """Return the kinds that have a setting of these owners (`Setting.owners`).
-
-    The innermost class that some kind names decides; a setting without one is of every kind.
-    """
-    for owner in reversed(owners):
-        if kinds := tuple(name for name, producer in producers if owner in producer.settings):
-            return kinds
-    return producers.names()
-
-
-def other_kind(written: str, kinds: Sequence[str], kind: str, where: str = "") -> UsageError:
-    """Return the error for a setting that does not apply to a kind of release."""
-    *most, last = kinds
-    named = f"{', '.join(most)} or {last}" if most else last
-    return UsageError(f"{written} applies to kind {named}, not to kind {kind}", where=where)
+def producer_of(kind: str) -> Producer:
+    """Return the producer of a kind of release. Raises UsageError for an unknown kind."""
+    producer = producers.get(kind)
+    assert isinstance(producer, Producer)
+    return producer

@@ -11,7 +11,7 @@ from typing import Any
 
 from clinveil.core import LABELS, Finding, SigningKey, content_of, fingerprint
 from clinveil.corpus import Columns
-from clinveil.phi import covered as covered_labels
+from clinveil.phi import covered_labels
 from clinveil.releases.attack_gates import KEPT_UNIQUE
 from clinveil.releases.context import hashing
 from clinveil.releases.manifest import Account, NotesFile

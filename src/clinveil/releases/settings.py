@@ -24,7 +24,7 @@ from clinveil.core import (
 )
 from clinveil.lm import PRETRAINED, TrainingSettings, language_models
 from clinveil.phi import PhiSettings
-from clinveil.releases.producer import kinds_with, other_kind, producers
+from clinveil.releases.kinds import kinds_with, other_kind, producers
 from clinveil.scale import ExecutorSettings
 from clinveil.utility.classifiers import classifiers
 from clinveil.vectors import VectorSettings

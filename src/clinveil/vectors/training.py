@@ -99,9 +99,9 @@ def train(
     run = seed, workers, scratch, on_epoch, split
     if settings.more_text is None:
         return _with_share(algorithm_of(settings).train(Notes(sample, counts, *run)), rule)
-    more = open_text(settings.more_text)
-    all_counts = count_words(concatenated(corpus, more), scratch, split=split)
-    trained = algorithm_of(settings).train(Notes(concatenated(sample, more), all_counts, *run))
+    further = open_text(settings.more_text)
+    all_counts = count_words(concatenated(corpus, further), scratch, split=split)
+    trained = algorithm_of(settings).train(Notes(concatenated(sample, further), all_counts, *run))
     return _with_share(of_notes(trained, counts), rule)
 
 

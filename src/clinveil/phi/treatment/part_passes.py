@@ -1,5 +1,4 @@
-"""Process part files with a `NoteDeidentifier`; each part is a task, with the batch functions of
-`passes.py`.
+"""Process part files with a `NoteDeidentifier`: each part is a task with the passes of `passes.py`.
 
 If names found in one note are searched for in others, the detectors run on all parts first. The
 spans of a part contain no text and are stored as a task result, so an interrupted run does not
@@ -23,14 +22,8 @@ from clinveil.corpus import NotesCorpus, Patient, Patients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.name_index_store import NameIndexStore, open_name_index
 from clinveil.phi.treatment.deidentifier import NoteDeidentifier, TreatedBatch
-from clinveil.phi.treatment.passes import (
-    BatchSpans,
-    changed,
-    detect_batch,
-    patients_of,
-    treat_batch,
-)
-from clinveil.scale import Map, Store, each, name_of, perform, shared
+from clinveil.phi.treatment.passes import detection_tasks, run_pass, treatment_tasks
+from clinveil.scale import Map, Store, each, name_of, perform, serial, shared
 
 SPANS = "spans.bin"
 ALL_NAMES = "all.names"
@@ -141,12 +134,10 @@ class PartTask:
         stored.
         """
         finder = self.recipe().finder
+        tasks = detection_tasks(self.part, finder, file if stored else None, self.apart)
         count = 0
         with _new_name_store(self.names) as names:
-            for batch in self.part.batches():
-                known = BatchSpans.read(file) if stored else None
-                own = patients_of(batch)
-                result = detect_batch(batch, finder.for_patients(own), known, self.apart & own)
+            for result in serial(run_pass, tasks):
                 if not stored:
                     result.spans.write(file)
                 names.add(result.name_index, result.lower_case)
@@ -160,17 +151,11 @@ class PartTask:
         deidentifier = self.recipe()
         index = self.index
         if index is None:
-            for batch in self.part.batches():
-                yield deidentifier.for_patients(patients_of(batch))(batch)
+            yield from serial(run_pass, treatment_tasks(self.part, deidentifier))
             return
-        deidentifier = deidentifier.with_finder(deidentifier.finder.with_context(index))
         with (self.store.folder(self) / SPANS).open("rb") as file:
-            for batch in self.part.batches():
-                yield treat_batch(
-                    batch, deidentifier.for_patients(patients_of(batch)), BatchSpans.read(file)
-                )
-            if file.read(1):
-                raise changed()
+            tasks = treatment_tasks(self.part, deidentifier.with_names(index), file)
+            yield from serial(run_pass, tasks)
 
 
 @contextmanager

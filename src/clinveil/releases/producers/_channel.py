@@ -32,7 +32,7 @@ from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.ledger import NoteHashes
 from clinveil.releases.gates import accounting_gates, output_gates
 from clinveil.releases.measured import AttackSample
-from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
+from clinveil.releases.prepared_input import CHARACTERS_PER_WORD, Preflight
 from clinveil.releases.producer import MEASURE, Producer
 from clinveil.releases.producers.deidentified import SourcedProduct
 from clinveil.releases.samples import aligned, sources

@@ -45,7 +45,7 @@ from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.spending import Spending, spend
 from clinveil.releases.gates import Examined, audit_gate, examine, sound
 from clinveil.releases.measured import AttackSample
-from clinveil.releases.preflight import Preflight
+from clinveil.releases.prepared_input import Preflight
 from clinveil.releases.producer import MEASURE, Product
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_model import STATE, TrainHoldoutSplit, sides_of

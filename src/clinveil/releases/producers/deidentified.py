@@ -19,7 +19,7 @@ from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.gates import sound
 from clinveil.releases.measured import AttackSample, sample_case
-from clinveil.releases.preflight import Preflight
+from clinveil.releases.prepared_input import Preflight
 from clinveil.releases.producer import MEASURE, Producer, Product
 from clinveil.releases.samples import as_treated, sources
 from clinveil.releases.settings import KeptLimits, ReleaseSettings

@@ -42,7 +42,7 @@ from clinveil.lm import (
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.gates import Examined, examine, memory_gate
-from clinveil.releases.preflight import Preflight
+from clinveil.releases.prepared_input import Preflight
 from clinveil.releases.producer import MEASURE, Producer, Product
 from clinveil.releases.producers._private import (
     PrivateInput,

@@ -169,17 +169,17 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
         ray.shutdown()
 
 
-def _start(ray: Any, **how: Any) -> None:
+def _start(ray: Any, **options: Any) -> None:
     """Call `ray.init` without output, and keep our signal handlers."""
-    if how.get("address") == "local":
-        how |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    if options.get("address") == "local":
+        options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     from ray._private import worker
 
     # Its messages about killed workers, which no option disables.
     if hasattr(worker, "print_to_stdstream"):
         worker.print_to_stdstream = lambda *args, **options: None
     with own_signals(), owner_only():
-        ray.init(log_to_driver=False, logging_level="critical", **how)
+        ray.init(log_to_driver=False, logging_level="critical", **options)
 
 
 @contextmanager

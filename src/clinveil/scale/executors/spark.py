@@ -89,7 +89,7 @@ def open_spark(
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise MissingExtra("pyspark", "spark", more=DEBIAN) from None
+        raise MissingExtra("pyspark", "spark", other_software=DEBIAN) from None
     with ExitStack() as stack:
         session = SparkSession.getActiveSession()
         if session is None:
@@ -201,16 +201,16 @@ def _started(workers: int, address: str | None, tasks: int | None) -> Iterator[A
         raise _silent()
     here = address is None or HERE.fullmatch(address) is not None
     with scratch() as folder, _gateway(here=here) as gateway:
-        own = {
+        settings = {
             "spark.master": address or f"local[{workers},{TRIES}]",
             "spark.sql.warehouse.dir": str(folder),
         }
-        own |= {"spark.cores.max": str(tasks)} if tasks else {}
+        settings |= {"spark.cores.max": str(tasks)} if tasks else {}
         if here:
-            own |= ALONE | {"spark.local.dir": str(folder)}
-            own["spark.executor.extraJavaOptions"] = FAST
-            own["spark.authenticate.secret"] = secrets.token_hex(32)
-        context = _context(QUIET | own, gateway, here=here)
+            settings |= ALONE | {"spark.local.dir": str(folder)}
+            settings["spark.executor.extraJavaOptions"] = FAST
+            settings["spark.authenticate.secret"] = secrets.token_hex(32)
+        context = _context(QUIET | settings, gateway, here=here)
         session = SparkSession(context)
         logs = Path(_find_spark_home()) / "work" / context.applicationId
         try:
@@ -222,7 +222,7 @@ def _started(workers: int, address: str | None, tasks: int | None) -> Iterator[A
                 remove(logs)
 
 
-def _context(told: dict[str, str], gateway: Any, *, here: bool) -> Any:
+def _context(settings: dict[str, str], gateway: Any, *, here: bool) -> Any:
     """Return a Spark context with executors. Raises InputError if the cluster does not answer or
     provides none.
     """
@@ -230,7 +230,7 @@ def _context(told: dict[str, str], gateway: Any, *, here: bool) -> Any:
 
     try:
         with own_signals(), environment({"PYSPARK_PYTHON": sys.executable} if here else {}):
-            context = SparkContext(conf=SparkConf().setAll(list(told.items())), gateway=gateway)
+            context = SparkContext(conf=SparkConf().setAll(list(settings.items())), gateway=gateway)
         context.setLogLevel("OFF")
         if not here:
             _wait(context)
@@ -265,7 +265,7 @@ def _gateway(*, here: bool) -> Iterator[Any]:
                 SparkConf(loadDefaults=False).set("spark.driver.extraJavaOptions", FAST), nowhere
             )
     except (PySparkException, OSError):
-        raise MissingExtra(f"a working Java {JAVA}", "spark", more=DEBIAN) from None
+        raise MissingExtra(f"a working Java {JAVA}", "spark", other_software=DEBIAN) from None
     try:
         yield gateway
     finally:

@@ -132,7 +132,7 @@ def _tried(measure: str, task: Callable[[], list[Finding]], label: str = "") -> 
 
 
 def _unmeasured(measure: str, error: InputError, label: str = "") -> Finding:
-    why = f"Column {label!r} cannot be used: {error.what}." if label else f"{error.what}."
+    why = f"Column {label!r} cannot be used: {error.problem}." if label else f"{error.problem}."
     detail = {"task": measure.partition(".")[2], **({"label": label} if label else {})}
     return unmeasured(measure, why, detail=detail, better="higher", source=SOURCE)
 

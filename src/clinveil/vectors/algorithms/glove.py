@@ -68,17 +68,17 @@ def _counted(window: int, ids: Ids) -> Counts:
     """Count the pairs of whole notes."""
     notes = np.cumsum(ids == END)
     words = ids.astype(np.int64)
-    found = list[Counts]()
+    pairs = list[Counts]()
     for distance in range(1, min(window, ids.size - 1) + 1):
         # An `END` begins a number.
         same = (notes[distance:] == notes[:-distance]) & (words[:-distance] != END)
-        one = words[:-distance][same]
+        left = words[:-distance][same]
         other = words[distance:][same]
-        first = np.minimum(one, other)
-        second = np.maximum(one, other)
+        first = np.minimum(left, other)
+        second = np.maximum(left, other)
         weight = round(unit_of(window) / distance)
-        found.append((first << 32 | second, np.full(first.size, weight, dtype=np.int64)))
-    return _summed(found)
+        pairs.append((first << 32 | second, np.full(first.size, weight, dtype=np.int64)))
+    return _summed(pairs)
 
 
 def _summed(parts: list[Counts]) -> Counts:
