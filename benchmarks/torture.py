@@ -407,7 +407,7 @@ def parsers(desk: Desk) -> dict[str, Parser]:
         "3 2\n" + "".join(f"{word} {n} .5\n" for n, word in enumerate("abc"))
     )
     (desk.root / "settings.toml").write_text(
-        "min_patients = 5\nlabel = ['a']\n[vectors]\ndim = 50\n"
+        "label = ['a']\n[channel]\nmin_patients = 5\n[vectors]\ndim = 50\n"
     )
     write_findings(desk.root / "findings.json", "test", [], seed=1)
     shutil.copytree(desk.input, desk.root, dirs_exist_ok=True)

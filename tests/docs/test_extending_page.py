@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -85,7 +84,11 @@ def test_the_detector_works(desk):
 
 
 def test_a_release_is_measured_by_the_attack_and_the_report_has_its_text(desk):
-    small = [word for key in ("epochs=1", "window=5", "dim=8") for word in ("--set", key)]
+    small = [
+        word
+        for key in ("vectors.epochs=1", "vectors.window=5", "vectors.dim=8")
+        for word in ("--set", key)
+    ]
     output = clinveil(
         desk,
         "release",
@@ -104,23 +107,3 @@ def test_a_release_is_measured_by_the_attack_and_the_report_has_its_text(desk):
     assert "Notes with unchanged first words" in text
     assert "How many released notes begin with the words of their source?" in text
     assert "the note can be found in the release" in text
-
-
-@pytest.mark.slow
-def test_in_the_tree_a_file_is_enough(tmp_path):
-    """The same attack as a file of the package: a command, measured on every release, with its
-    texts.
-    """
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    block = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
-    (tmp_path / "src/clinveil/attacks/text/first_words.py").write_text(block, encoding="utf-8")
-    code = "from clinveil.cli.entry import main; from clinveil.report.measures import find; "
-    code += "from clinveil.attacks.attack import of_release; import sys; "
-    code += "assert find('attack.first_words')[1].short == 'First words'; "
-    code += "assert 'FirstWords' in [a.__name__ for a in of_release()]; "
-    code += "sys.exit(main(['attack', 'first-words', '--help']))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(tmp_path / "src")}
-    )
-    assert done.returncode == 0
