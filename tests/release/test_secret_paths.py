@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kind_cases import KINDS, arguments, write_notes
 
-from clinveil.cli.entry import main
+from clinveil.cli import main
 from clinveil.releases import ReleaseSettings
 
 SECRET = "qzsecretplace"
