@@ -15,9 +15,9 @@ import clinveil
 from clinveil.attacks.threats import tagged
 from clinveil.cli import main
 from clinveil.comparison import CompareSettings, Comparison, compare_releases, table_of
-from clinveil.comparison.results import MeasuredRelease
 from clinveil.comparison.run import public_texts
 from clinveil.comparison.settings import BUILT_IN, candidates
+from clinveil.comparison.table import MeasuredRelease
 from clinveil.core import (
     Finding,
     InputError,

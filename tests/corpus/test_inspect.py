@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clinveil.cli import main
 from clinveil.core import words
 from clinveil.corpus import RARE_BELOW, inspect, memory_corpus, open_corpus
-from clinveil.vectors.note_passes import FEWEST_PASSES, MOST_PASSES, TRAINING_WORDS, passes
+from clinveil.vectors.settings import FEWEST_PASSES, MOST_PASSES, TRAINING_WORDS, passes
 
 
 def test_the_sum_of_a_corpus_that_a_reader_can_do() -> None:

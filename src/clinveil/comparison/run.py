@@ -9,9 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clinveil.comparison.results import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
 from clinveil.comparison.settings import Candidate, CompareSettings, candidates
-from clinveil.comparison.table import write_outputs
+from clinveil.comparison.table import (
+    FINDINGS,
+    PAGE,
+    TABLE,
+    Comparison,
+    MeasuredRelease,
+    write_outputs,
+)
 from clinveil.core import (
     FolderKind,
     InputError,

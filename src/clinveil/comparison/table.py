@@ -1,22 +1,85 @@
-"""The table of a comparison: a row for each release, a column for each measure, and its page."""
+"""Results of a comparison, and their table: a row for each release, a column for each measure."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
 
 from clinveil.attacks import AdversaryRow, Holding, Target, above_chance, adversary_table
-from clinveil.comparison.results import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
+from clinveil.comparison.settings import CompareSettings
 from clinveil.core import Finding, private_text, write_findings
 from clinveil.report import NONE, bare, environment
+
+TABLE = "table.md"
+FINDINGS = "findings.json"
+PAGE = "compare.html"
+
+
+@dataclass(frozen=True)
+class MeasuredRelease:
+    """What was measured of one release.
+
+    Attributes:
+        name, kind: of the release. findings: all of its findings. seconds: wall time.
+        distinct: different words in the released notes.
+        gates: how many gates had each outcome. failed: names of failed gates, without the test
+            seed's.
+        why: the reason where the release could not be made; then there are no findings.
+    """
+
+    name: str
+    kind: str
+    findings: tuple[Finding, ...] = field(default=(), repr=False)
+    seconds: float = 0.0
+    distinct: int = 0
+    gates: Mapping[str, int] = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
+    why: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {**vars(self), "findings": [finding.as_dict() for finding in self.findings]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> MeasuredRelease:
+        """The result of `as_dict`. Raises TypeError, ValueError or KeyError for anything else."""
+        return cls(
+            name=data["name"],
+            kind=data["kind"],
+            findings=tuple(Finding.from_dict(item) for item in data["findings"]),
+            seconds=data["seconds"],
+            distinct=data["distinct"],
+            gates=data["gates"],
+            failed=tuple(data["failed"]),
+            why=data["why"],
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of `clinveil compare`.
+
+    Attributes:
+        settings: what was compared how. n_notes, n_patients: of the notes. releases: one for each
+            row of the table.
+        folder: where table, page and findings are; all of it is secret.
+    """
+
+    settings: CompareSettings
+    n_notes: int
+    n_patients: int
+    releases: tuple[MeasuredRelease, ...]
+    folder: Path
+
 
 SAME = "="
 TEN_WORDS: tuple[Target, ...] = ("note by ten words",)

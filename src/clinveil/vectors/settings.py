@@ -7,7 +7,19 @@ from typing import ClassVar, Literal
 
 from clinveil.core import Affects, Settings, UsageError, setting
 from clinveil.vectors.algorithms import algorithms
-from clinveil.vectors.note_passes import TRAIN_WORDS, passes
+
+TRAIN_WORDS = 4_000_000
+"""Above this many words, training uses a sample (setting `train_words`)."""
+TRAINING_WORDS = 10_000_000
+"""Small corpora need more passes: this many words of training, in this many passes."""
+FEWEST_PASSES = 5
+MOST_PASSES = 20
+
+
+def passes(n_words: int) -> int:
+    """Return the default number of training passes over this many words."""
+    return min(MOST_PASSES, max(FEWEST_PASSES, -(-TRAINING_WORDS // max(n_words, 1))))
+
 
 GLOVE_PASSES = 15
 
