@@ -24,6 +24,7 @@ from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.utility.classifiers import ClassifierSettings
 from clinveil.utility.evaluations.classification import compared, evaluate
+from clinveil.utility.scores import ORIGINAL, RELEASED
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import of_notes
@@ -84,11 +85,11 @@ def kept(corpus: Corpus, channel: Channel, key: Key, label: str) -> float:
     settings = ClassifierSettings(min_class=20)
     task = evaluate(corpus.batches(), released, label, rng, settings)
     both = {
-        str(f.detail["side"]): f.value
+        f.series: f.value
         for f in compared(task, "lr", rng)
         if f.measure == "utility.classification" and f.value is not None
     }
-    return both["released"] / both["original"]
+    return both[RELEASED] / both[ORIGINAL]
 
 
 def main(options: argparse.Namespace) -> None:

@@ -154,7 +154,7 @@ def test_releases_fail_only_for_other_reasons_than_the_test_seed(done):
 def test_findings_name_their_release(done):
     comparison, _ = done
     findings = read_findings(comparison.folder / "findings.json")
-    assert {f.detail["release"] for f in findings} == {*NAMES}
+    assert {f.labels[0] for f in findings} == {*NAMES}
     seconds = [f for f in findings if f.measure == "compare.seconds"]
     assert [f.value for f in seconds] == [m.seconds for m in comparison.releases]
 

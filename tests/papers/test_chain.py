@@ -28,7 +28,7 @@ def test_the_four_by_hand():
     findings = run([PAIRS[0], ("bob", "cole"), PAIRS[3]])
     assert one(findings, "attack.chain", series=MISSED).value == 4 / 40
     named = one(findings, "attack.chain", series=NAMED)
-    assert (named.value, named.count, named.detail["names_claimed"]) == (0.5, 2, 3)
+    assert (named.value, named.count, named.numbers["names_claimed"]) == (0.5, 2, 3)
     near = one(findings, "attack.chain", series=RIGHT, label="nearest, A@1")
     assert (near.value, near.n, near.chance) == (
         1.0,
@@ -38,7 +38,7 @@ def test_the_four_by_hand():
     whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
     assert (whole.value, whole.n, whole.chance) == (2 / 40, 40, 0.5 * 2 / 40)
     assert (whole.low, whole.high) == clopper_pearson(2, 40)
-    assert whole.detail["claims"] == 3 and whole.detail["claims_right"] == pytest.approx(2 / 3)
+    assert whole.numbers["claims"] == 3 and whole.numbers["claims_right"] == pytest.approx(2 / 3)
     assert (
         one(findings, "attack.chain", series=ALL, label="farthest, A@5").value == 0
     )  # own ones are the nearest
@@ -62,7 +62,7 @@ def test_nobody_reconstructed_is_nobody_named():
     findings = run([("ann", "berg")])
     assert one(findings, "attack.chain", series=NAMED).value == 0
     assert (
-        one(findings, "attack.chain", series=RIGHT, label="nearest, A@1").detail["why"]
+        one(findings, "attack.chain", series=RIGHT, label="nearest, A@1").why
         == "no patient reached this step"
     )
     whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
@@ -73,7 +73,7 @@ def test_nobody_reconstructed_is_nobody_named():
 
 def test_too_few_targets_are_a_reason():
     null = one(run(PAIRS, codes=dict(list(CODES.items())[:5])), "attack.chain")
-    assert null.value is None and "5 targets" in null.detail["why"]
+    assert null.value is None and "5 targets" in null.why
 
 
 def planted():

@@ -71,7 +71,7 @@ def test_the_p_of_the_four_is_one_in_24():
     first, fifth = scored.findings({"names": 4}, 6_000, np.random.default_rng(0))
     assert first.value == 1 and first.p == pytest.approx(1 / 24, abs=0.012)
     assert first.chance == pytest.approx(1 / 4, abs=0.02)
-    assert fifth.value is None and "name them all" in fifth.detail["why"]
+    assert fifth.value is None and "name them all" in fifth.why
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_planted_truth_is_found_and_its_direction_too(link, found, direction):
     other = one(findings, "attack.scenario", series=FAR if found == NEAR else NEAR, label="A@1")
     assert other.value < 0.1
     held = one(findings, "attack.scenario", series=HELD, label="A@1")
-    assert held.detail["direction"] == direction and held.value > 0.9
-    assert held.n + held.detail["fixed_on"] == hit.n
+    assert direction in held.labels and held.value > 0.9
+    assert held.n + held.numbers["fixed_on"] == hit.n
     draws = one(findings, "attack.scenario_draws", series=found, label="A@1")
-    assert draws.value == 1 and draws.chance < 0.6 and draws.detail["mean_accuracy"] > 0.9
+    assert draws.value == 1 and draws.chance < 0.6 and draws.numbers["mean_accuracy"] > 0.9
 
 
 def test_whole_names_permuted_over_like_patients_fall_to_chance():
@@ -124,7 +124,7 @@ def test_ties_are_drawn_and_counted():
         rng = np.random.default_rng(seed)
         found = plan_for(made, range(12), draws=2).findings(flat, made.patients, made.codes, rng)
         first = one(found, "attack.scenario", series=FAR, label="A@1")
-        assert first.detail["ties"] == 60
+        assert first.numbers["ties"] == 60
         assert first.value == first.control == pytest.approx(first.chance)
         accuracies.append(first.value)
     mean = np.mean([len(p.codes) / 12 for p in made.patients])
@@ -160,7 +160,7 @@ def test_draws_of_targets_are_a_plain_loop():
     for series, sign in ((FAR, -1.0), (NEAR, 1.0)):
         first = one(results, "attack.scenario_draws", series=series, label="A@1")
         assert first.value == brute_draws(found, sign, sets)
-        assert first.n == 25 and first.detail["eligible"] == len(eligible)
+        assert first.n == 25 and first.numbers["eligible"] == len(eligible)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_without_targets_there_is_a_reason(wanted, why):
     made = world(np.random.default_rng(9), n=40, m=12)
     plan = Scenario(("cosine",), 19, draws=5, drawn=8, min_patients=1, targets=wanted)
     null = one(attack(made, plan), "attack.scenario")
-    assert null.value is None and null.detail["why"].startswith(why)
+    assert null.value is None and null.why.startswith(why)
 
 
 def test_every_number_has_its_chance_interval_control_and_question():

@@ -86,8 +86,8 @@ def test_seeds_count_by_their_mean_and_their_spread_is_said():
     side = scores_of(truth).side("accuracy", "original", runs, [runs[1]], np.random.default_rng(0))
     assert side.value == 0.5
     assert side.control == 0.0
-    assert (side.detail["seeds"], side.detail["worst"], side.detail["best"]) == (3, 0.0, 1.0)
-    assert side.detail["seed_sd"] == pytest.approx(0.5)
+    assert (side.numbers["seeds"], side.numbers["worst"], side.numbers["best"]) == (3, 0.0, 1.0)
+    assert side.numbers["seed_sd"] == pytest.approx(0.5)
 
 
 def test_thresholds_are_chosen_by_micro_f1():

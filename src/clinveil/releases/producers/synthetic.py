@@ -60,7 +60,7 @@ from clinveil.releases.synthesis_rows import LabelColumns
 from clinveil.releases.treatment import treated
 from clinveil.releases.writing import opened
 from clinveil.report.record import Fact
-from clinveil.stats.findings import unmeasured
+from clinveil.stats.findings import MeasureSpec
 from clinveil.stats.intervals import wilson
 from clinveil.utility.evaluations.perplexity import perplexity_findings
 
@@ -333,13 +333,14 @@ def public_names(public: PublicModel, feed: Path, rng: np.random.Generator) -> F
     measure = "release.public_names"
     unit = "known full names"
     if not both:
-        return unmeasured(measure, "fewer than two known full names", unit=unit)
+        spec = MeasureSpec(measure=measure, unit=unit)
+        return spec.missing("fewer than two known full names")
     bits = public.log_likelihoods([text for pair in both for text in pair]).reshape(-1, 2) / np.log(
         2
     )
     likelier = int((bits[:, 0] > bits[:, 1]).sum())
     low, high = wilson(likelier, len(both))
-    detail = {"bits": float(-bits[:, 0].mean()), "bits_invented": float(-bits[:, 1].mean())}
+    numbers = {"bits": float(-bits[:, 0].mean()), "bits_invented": float(-bits[:, 1].mean())}
     return Finding(
         measure,
         likelier / len(both),
@@ -348,7 +349,7 @@ def public_names(public: PublicModel, feed: Path, rng: np.random.Generator) -> F
         low,
         high,
         chance=0.5,
-        detail=detail,
+        numbers=numbers,
         unit=unit,
         count=likelier,
         method="Wilson, 95 %",
@@ -423,7 +424,6 @@ def _truncated(counts: WrittenCounts) -> Finding:
     """Return `release.truncated_notes`: the share of notes truncated at the maximum length."""
     low, high = wilson(counts.truncated, counts.notes)
     share = counts.truncated / max(1, counts.notes)
-    detail = {"without_a_word": counts.empty}
     return Finding(
         "release.truncated_notes",
         share,
@@ -431,7 +431,7 @@ def _truncated(counts: WrittenCounts) -> Finding:
         "lower",
         low,
         high,
-        detail=detail,
+        numbers={"without_a_word": counts.empty},
         unit="notes",
         count=counts.truncated,
         method="Wilson, 95 %",

@@ -12,7 +12,8 @@ and the correlation is averaged over 100 draws.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -20,11 +21,11 @@ import numpy as np
 from numpy.random import Generator, default_rng
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding
+from clinveil.core.finding import Finding, Number
 from clinveil.core.settings import SEED, LabelledNotesSettings, flag, group
 from clinveil.core.tokens import words
 from clinveil.core.types import Mask, Say
-from clinveil.stats.findings import NO_EVIDENCE, unmeasured
+from clinveil.stats.findings import NO_EVIDENCE, MeasureSpec
 from clinveil.stats.hypotheses import permutation_p
 from clinveil.utility.evaluations import (
     VECTORS,
@@ -109,12 +110,12 @@ def similarity(
 
     Returns:
         `utility.similarity`: chance is 0, with 95 % of 999 permutations of the scores in the
-            detail; the control is the
-        mean over 100 permutations of the vectors. The detail counts pairs: in the list, selected,
+            numbers; the control is the
+        mean over 100 permutations of the vectors. `PairCounts` counts pairs: in the list, selected,
         of single words, covered, covered by subwords, with a missing word, scored, left out,
         random. If some pairs need subwords, there is a second finding for the others. Fewer than 20
         covered pairs, or a correlation that is not above chance (P > .05), are not evidence: no
-        value and no interval, with the correlation in the detail.
+        value and no interval, with the correlation in the numbers.
 
     Raises InputError: clinicalnlp without frequencies, or `subwords` without subword vectors.
     """
@@ -122,12 +123,35 @@ def similarity(
     wanted = how.wanted(pairs)
     looked_up = pair_vectors(vectors, pairs, how.protocol, how.subwords)
     selected = _Selected(pairs, looked_up, wanted, how)
-    finding = selected.correlation(rng, selected.counts())
+    finding = selected.correlation(rng)
     if not (selected.covered & looked_up.from_subwords).any():
         return [finding]
     others = similarity(vectors, pairs, rng, SimilarityTask(draws=how.draws))
     series = {"all pairs": finding, "pairs that need no subwords": others[0]}
-    return [replace(f, detail={**f.detail, "series": name}) for name, f in series.items()]
+    return [replace(f, series=name) for name, f in series.items()]
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """Numbers of pairs.
+
+    Attributes:
+        pairs: in the list. asked: selected. single: of single words. covered: with a similarity.
+        by_subwords, partial, identical: of these with a word from subwords, with a missing word,
+            and of a term with itself.
+        scored: of the correlation. left_out, random: without a similarity, by protocol.
+    """
+
+    pairs: int
+    asked: int
+    single: int
+    covered: int
+    by_subwords: int
+    partial: int
+    identical: int
+    scored: int
+    left_out: int
+    random: int
 
 
 @dataclass(frozen=True)
@@ -143,7 +167,8 @@ class _Selected:
     def covered(self) -> Mask:
         return self.wanted & ~np.isnan(self.looked_up.cosines())
 
-    def counts(self) -> dict[str, Any]:
+    @cached_property
+    def counts(self) -> PairCounts:
         covered = self.covered
         wanted = self.wanted
         single = np.array(
@@ -151,32 +176,33 @@ class _Selected:
             dtype=np.bool_,
         )
         gaps = int((wanted & ~covered).sum())
-        return {
-            "list": self.pairs.name,
-            "protocol": self.task.protocol,
-            "statistic": STATISTIC[self.task.protocol],
-            "pairs": len(self.pairs),
-            "asked": int(wanted.sum()),
-            "single": int((wanted & single).sum()),
-            "covered": int(covered.sum()),
-            "by_subwords": int((covered & self.looked_up.from_subwords).sum()),
-            "partial": int((covered & self.looked_up.partial()).sum()),
-            "identical": int(
-                (
-                    covered & (self.looked_up.evaluated.first == self.looked_up.evaluated.second)
-                ).sum()
-            ),
-            "scored": int((wanted if self.task.random else covered).sum()),
-            "left_out": 0 if self.task.random else gaps,
-            "random": gaps if self.task.random else 0,
-            **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
-        }
+        same_term = self.looked_up.evaluated.first == self.looked_up.evaluated.second
+        return PairCounts(
+            pairs=len(self.pairs),
+            asked=int(wanted.sum()),
+            single=int((wanted & single).sum()),
+            covered=int(covered.sum()),
+            by_subwords=int((covered & self.looked_up.from_subwords).sum()),
+            partial=int((covered & self.looked_up.partial()).sum()),
+            identical=int((covered & same_term).sum()),
+            scored=int((wanted if self.task.random else covered).sum()),
+            left_out=0 if self.task.random else gaps,
+            random=gaps if self.task.random else 0,
+        )
 
-    def correlation(self, rng: Generator, detail: Mapping[str, Any]) -> Finding:
-        if detail["covered"] < FEWEST_PAIRS:
-            scored_pairs = f"{detail['covered']} of {detail['asked']} pairs have a similarity"
+    @property
+    def numbers(self) -> dict[str, Number]:
+        numbers: dict[str, Number] = {**asdict(self.counts)}
+        if self.task.random:
+            numbers["min_count"] = self.task.min_count
+        return numbers
+
+    def correlation(self, rng: Generator) -> Finding:
+        counts = self.counts
+        if counts.covered < FEWEST_PAIRS:
+            scored_pairs = f"{counts.covered} of {counts.asked} pairs have a similarity"
             return self._without_value(
-                f"{NO_EVIDENCE}: {scored_pairs}; {FEWEST_PAIRS} are required", detail
+                f"{NO_EVIDENCE}: {scored_pairs}; {FEWEST_PAIRS} are required"
             )
         scored = self.wanted if self.task.random else self.covered
         correlated = Correlated(
@@ -188,18 +214,19 @@ class _Selected:
         value = correlated.value(rng)
         resampled = correlated.resampled(rng, self.task.draws)
         if np.isnan(value) or not resampled.size:
-            return self._without_value("the similarities or the scores are constant", detail)
+            return self._without_value("the similarities or the scores are constant")
         null = correlated.permuted(rng)
         control = self._control(rng, correlated, scored)
         low, high = np.quantile(resampled, [0.025, 0.975])
         chance_low, chance_high = np.quantile(null, [0.025, 0.975]).tolist()
         finding = replace(
-            self._without_value("", detail),
+            self._without_value("not measured"),
             value=value,
             low=low,
             high=high,
             method="bootstrap over word pairs, 95 %",
-            detail={**detail, "chance_low": chance_low, "chance_high": chance_high},
+            numbers={**self.numbers, "chance_low": chance_low, "chance_high": chance_high},
+            why="",
             chance=0.0,
             chance_is="no correlation",
             p=permutation_p(value, null),
@@ -210,16 +237,15 @@ class _Selected:
         )
         return finding if (finding.p or 0.0) <= AT_CHANCE else _not_above_chance(finding)
 
-    def _without_value(self, why: str, detail: Mapping[str, Any]) -> Finding:
-        return unmeasured(
-            "utility.similarity",
-            why,
-            detail["scored"],
-            detail=detail,
+    def _without_value(self, why: str) -> Finding:
+        spec = MeasureSpec(
+            measure="utility.similarity",
             better="higher",
             source=SOURCE[self.task.protocol],
             unit="word pairs",
         )
+        labels = (self.pairs.name, f"{STATISTIC[self.task.protocol]} correlation")
+        return spec.missing(why, self.counts.scored, labels=labels, numbers=self.numbers)
 
     def _control(self, rng: Generator, correlated: Correlated, scored: Mask) -> float | None:
         """Return the mean correlation with permuted vectors; None if it is always undefined."""
@@ -230,13 +256,15 @@ class _Selected:
 
 
 def _not_above_chance(finding: Finding) -> Finding:
-    """Return the finding of a correlation with the correlation as a detail instead of a value."""
+    """Return the finding of a correlation with the correlation in its numbers instead of a
+    value.
+    """
     why = (
         f"{NO_EVIDENCE}: the correlation ({finding.value:.3f}, {finding.n} pairs) is not above"
         f" chance (P {finding.p:.2f})"
     )
-    detail = {**finding.detail, "correlation": finding.value, "why": why}
-    return replace(finding, value=None, low=None, high=None, method="", detail=detail)
+    numbers = {**finding.numbers, "correlation": finding.value}
+    return replace(finding, value=None, low=None, high=None, method="", numbers=numbers, why=why)
 
 
 _CONTROL = (
@@ -329,10 +357,10 @@ class Similarity(Evaluation):
 
 def _counted(finding: Finding) -> str:
     """Return one line on the coverage of a list."""
-    d = finding.detail
-    name = ", ".join(str(d[key]) for key in ("list", "series") if d.get(key))
+    n = finding.numbers
+    name = ", ".join(filter(None, (finding.labels[0], finding.series)))
     return (
-        f"{name}: {d['pairs']} pairs, {d['asked']} used ({d['single']} of single words),"
-        f" {d['covered']} covered ({d['by_subwords']} by subwords, {d['partial']} with a missing"
-        f" word); others: {d['left_out']} left out, {d['random']} at random"
+        f"{name}: {n['pairs']} pairs, {n['asked']} used ({n['single']} of single words),"
+        f" {n['covered']} covered ({n['by_subwords']} by subwords, {n['partial']} with a missing"
+        f" word); others: {n['left_out']} left out, {n['random']} at random"
     )
