@@ -25,7 +25,6 @@ from clinveil.corpus.corpus import rows
 from clinveil.corpus.demo import write_demo
 from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.corpus.open import open_corpus
-from clinveil.stats.findings import unmeasured
 
 ROLES = NotesSettings(text="text", id="note_id", patient="patient_id", preset="none")
 
@@ -260,7 +259,7 @@ def test_a_label_of_few_patients_leaves_the_reason_in_the_row_of_synthetic_notes
 def test_utility_that_was_not_measured_gives_the_reason(tmp_path):
     why = "Not measured: the label has one class."
     findings = tuple(
-        unmeasured(f"utility.{task}", why, better="higher") for task in ("transfer", "within")
+        Finding(f"utility.{task}", None, 0, "higher", why=why) for task in ("transfer", "within")
     )
     comparison = Comparison(
         settings(), 100, 60, (MeasuredRelease("obfuscated", "obfuscated", findings),), tmp_path
