@@ -9,11 +9,10 @@ from typing import Literal
 import numpy as np
 
 from clinveil import Finding
-from clinveil.report.numerals import NONE, between, decimals
-from clinveil.stats.findings import NO_EVIDENCE, MeasureSpec, is_no_evidence
-from clinveil.stats.intervals import t_interval
-from clinveil.utility.evaluations.classification import Task as ClassificationTask
-from clinveil.utility.scores import ORIGINAL, RELEASED
+from clinveil.report import NONE, between, decimals
+from clinveil.stats import NO_EVIDENCE, MeasureSpec, is_no_evidence, t_interval
+from clinveil.utility import ORIGINAL, RELEASED
+from clinveil.utility import Task as ClassificationTask
 from papers.jamia_2020.settings import ObfuscationSettings
 from papers.tables import CellRow, Paper, Results, Table, TableSpec, shown
 

@@ -18,11 +18,9 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil import Finding, InputError, Patient, Vectors
-from clinveil.attacks.vectors._groups import COUNTED, distance_matrix, groups, name_forms
-from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
-from clinveil.core.finding import Numbers
-from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.stats.findings import HitCounts, MeasureSpec
+from clinveil.attacks import COUNTED, NameTokens, distance_matrix, groups, name_forms, rank_names
+from clinveil.core import Doubles, Ints, Mask, Numbers
+from clinveil.stats import HitCounts, MeasureSpec
 from papers.jmir_2020.targets import PAPER_TARGETS, TOPS, target_columns
 
 SOURCE = "JMIR 2020;22(7):e18055, Introduction and Experiment 3"

@@ -8,24 +8,23 @@ import numpy as np
 import pytest
 from test_adversary_suite import context
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.channel.adversary_suite import AdversarySuite
-from clinveil.attacks.text.linkage import Linkage
-from clinveil.attacks.threats import (
+from clinveil.attacks import (
     GATED,
-    HOLDINGS,
     LABELS,
     TARGETS,
+    AdversarySuite,
+    Context,
+    Linkage,
     adversary_table,
     gated_only,
     holding_of,
     not_applicable,
-    tagged,
     target_of,
 )
-from clinveil.channel.channel import identity_channel
-from clinveil.core.finding import Finding
-from clinveil.corpus.corpus import memory_corpus, rows
+from clinveil.attacks.threats import HOLDINGS, tagged
+from clinveil.channel import identity_channel
+from clinveil.core import Finding
+from clinveil.corpus import memory_corpus, rows
 from clinveil.releases.attack_gates import adversary_gates
 from clinveil.releases.producers.deidentified import SourcedProduct
 
@@ -65,7 +64,9 @@ def test_a_stronger_adversary_can_run_the_attacks_of_a_weaker_one():
     assert (got["pairs-20", "names"].finding.value, got["pairs-20", "names"].by) == (0.3, "shadow")
     assert got["stolen-vectors", "names"].finding.value == 0.3 and ("recipient", "names") not in got
     assert (
-        cells([of(0.3, "pairs-20"), of(0.2, "stolen-vectors")])["stolen-vectors", "names"].finding.value
+        cells([of(0.3, "pairs-20"), of(0.2, "stolen-vectors")])[
+            "stolen-vectors", "names"
+        ].finding.value
         == 0.2
     )
 
@@ -85,9 +86,9 @@ def test_the_table_is_sorted_by_adversary_and_target():
 
 
 def test_a_cell_without_a_value_says_why():
-    row = cells([tagged(Finding("attack.reading.names", None, 0, why="too few"), "pairs-20", "names")])[
-        "pairs-20", "names"
-    ]
+    row = cells(
+        [tagged(Finding("attack.reading.names", None, 0, why="too few"), "pairs-20", "names")]
+    )["pairs-20", "names"]
     assert row.finding.value is None and row.finding.why == "too few"
 
 
@@ -219,4 +220,8 @@ def test_a_target_that_does_not_apply_to_a_kind_has_no_figure_in_the_table():
     for kind, value in (("synthetic", None), ("obfuscated", 1.0)):
         (found,) = gated_only([kept], (), kind)
         cell = cells([found, *not_applicable(kind)]).get(("recipient", "kept columns"))
-        assert (cell.finding.value if cell else None) == value and found.value == 1.0 and found.numbers["columns"] == 2
+        assert (
+            (cell.finding.value if cell else None) == value
+            and found.value == 1.0
+            and found.numbers["columns"] == 2
+        )

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
-from clinveil.core.finding import Cell, Finding
-from clinveil.stats.findings import MeasureSpec
+from clinveil.core import Cell, Finding
+from clinveil.stats import MeasureSpec
 
 Holding = Literal["recipient", "shadow", "pairs-20", "pairs-200", "stolen-vectors"]
 Target = Literal[

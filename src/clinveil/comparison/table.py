@@ -13,19 +13,10 @@ from typing import NamedTuple, cast
 from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
 
-from clinveil.attacks.threats import (
-    AdversaryRow,
-    Holding,
-    Target,
-    above_chance,
-    adversary_table,
-    target_of,
-)
+from clinveil.attacks import AdversaryRow, Holding, Target, above_chance, adversary_table, target_of
 from clinveil.comparison.run import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
-from clinveil.core.files import private_text
-from clinveil.core.finding import Cell, Finding, write_findings
-from clinveil.report.numerals import NONE, bare
-from clinveil.report.render import environment
+from clinveil.core import Cell, Finding, private_text, write_findings
+from clinveil.report import NONE, bare, environment
 
 SAME = "="
 TEN_WORDS: tuple[Target, ...] = ("note by ten words",)

@@ -17,15 +17,12 @@ from math import sqrt
 from pathlib import Path
 from typing import cast
 
-from clinveil.attacks.threats import KNOWN, Target, above_chance, holding_of, target_of
-from clinveil.core.finding import Finding, KnownList
-from clinveil.corpus.corpus import Columns
+from clinveil.attacks import KNOWN, Target, above_chance, holding_of, target_of
+from clinveil.core import Finding, KnownList
+from clinveil.corpus import Columns
 from clinveil.releases.gates import FAULT, gate
-from clinveil.report.numerals import SMALL, SPACE, share
-from clinveil.report.outward import too_small
-from clinveil.report.record import Gate
-from clinveil.report.risks import ONE_SIDED, effective, enough
-from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
+from clinveil.report import ONE_SIDED, SMALL, SPACE, Gate, effective, enough, share, too_small
+from clinveil.stats import ALPHA, has_power, leaks_refused_from
 
 LINKAGE_WARNED = 0.05  # points above chance
 # Above chance; measured: benchmarks/adversaries.md.

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from clinveil.attacks.threats import (
+from clinveil.attacks import (
     GATED,
     LABELS,
     AdversaryRow,
@@ -25,12 +25,12 @@ from clinveil.attacks.threats import (
     holding_of,
     target_of,
 )
-from clinveil.core.finding import Cell, Finding
+from clinveil.core import Cell, Finding
 from clinveil.report.cells import FindingRow, row, sentence
 from clinveil.report.measures import find, texts_of_classes
 from clinveil.report.numerals import Number, number
 from clinveil.report.record import ReleaseRecord
-from clinveil.stats.intervals import clopper_pearson
+from clinveil.stats import clopper_pearson
 
 Verdict = Literal["above the threshold", "below the threshold", "too few cases to tell"]
 ONE_SIDED = 1.645  # normal quantile of 95 %

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clinveil.core.finding import NO_NUMBERS, Better, ControlKind, Finding, Numbers
-from clinveil.core.types import Ints
+from clinveil.core import NO_NUMBERS, Better, ControlKind, Finding, Ints, Numbers
 from clinveil.stats.intervals import clopper_pearson, share_by_patient, share_method
 
 NO_EVIDENCE = "no evidence"

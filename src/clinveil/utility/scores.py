@@ -11,9 +11,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.finding import NO_NUMBERS, Finding, Numbers
-from clinveil.core.types import Doubles, Ints
-from clinveil.stats.intervals import bootstrap_weights, clopper_pearson
+from clinveil.core import NO_NUMBERS, Doubles, Finding, Ints, Numbers
+from clinveil.stats import bootstrap_weights, clopper_pearson
 
 UNIT = "test notes"
 ORIGINAL = "original notes"

@@ -10,10 +10,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.finding import NO_NUMBERS, Finding, GapScores, Numbers
-from clinveil.core.types import Doubles
-from clinveil.stats.findings import MeasureSpec
-from clinveil.stats.intervals import clopper_pearson
+from clinveil.core import NO_NUMBERS, Doubles, Finding, GapScores, Numbers
+from clinveil.stats import MeasureSpec, clopper_pearson
 
 DRAWS = 1000
 BLOCK = 50

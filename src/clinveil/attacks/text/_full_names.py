@@ -20,12 +20,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.finding import Finding, KnownList
-from clinveil.core.tokens import words
-from clinveil.core.types import Ints, SmallInts
-from clinveil.stats.findings import HitCounts, MeasureSpec
-from clinveil.stats.hypotheses import permutation_p
-from clinveil.stats.refusals import alone, own_name_p
+from clinveil.core import Finding, Ints, KnownList, SmallInts, words
+from clinveil.stats import HitCounts, MeasureSpec, alone, own_name_p, permutation_p
 
 PERMUTATIONS = 999
 REPLICATES = 39

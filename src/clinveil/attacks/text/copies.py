@@ -34,15 +34,28 @@ from clinveil.attacks.text._own_copies import (
     stock_phrases,
     whole_note_copies,
 )
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding, Numbers
-from clinveil.core.settings import flag
-from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Ints, Mask, SmallInts
-from clinveil.corpus.corpus import Corpus, rows
-from clinveil.stats.findings import HitCounts, MeasureSpec
-from clinveil.stats.hypotheses import permutation_p
-from clinveil.stats.intervals import Interval, bootstrap_clusters, ratio, share_by_patient
+from clinveil.core import (
+    Doubles,
+    Finding,
+    InputError,
+    Ints,
+    Mask,
+    Numbers,
+    SmallInts,
+    UsageError,
+    flag,
+    words,
+)
+from clinveil.corpus import Corpus, rows
+from clinveil.stats import (
+    HitCounts,
+    Interval,
+    MeasureSpec,
+    bootstrap_clusters,
+    permutation_p,
+    ratio,
+    share_by_patient,
+)
 
 PHRASE = 5  # words
 # of the limit; the upper limit: 8, 6

@@ -14,13 +14,11 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.threats import tagged
-from clinveil.core.finding import Finding, Numbers
-from clinveil.core.types import Ints
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus
-from clinveil.corpus.uniqueness import Hashes, hashes, joined
-from clinveil.scale import Map, serial
-from clinveil.scale.pieces import each_batch
-from clinveil.stats.findings import MeasureSpec
+from clinveil.core import Finding, Ints, Numbers
+from clinveil.corpus import NOTE_ID, PATIENT_ID, Corpus, Hashes, hashes
+from clinveil.corpus.uniqueness import joined
+from clinveil.scale import Map, each_batch, serial
+from clinveil.stats import MeasureSpec
 
 SOURCE = "k-anonymity: Sweeney 2002"
 

@@ -23,14 +23,13 @@ from clinveil.attacks.vectors._name_pairs import (
     NameTokens,
     name_permutation_test,
 )
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles
-from clinveil.stats.findings import HitCounts, MeasureSpec
-from clinveil.stats.hypotheses import permutation_p
-from clinveil.stats.intervals import (
+from clinveil.core import Doubles, Finding, InputError
+from clinveil.stats import (
+    HitCounts,
     Interval,
+    MeasureSpec,
     bootstrap_weights,
+    permutation_p,
     share_by_patient,
     share_method,
     weighted_poisson,

@@ -13,11 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clinveil.core.finding import Better, Finding
-from clinveil.core.spans import Span
-from clinveil.core.types import Ints
-from clinveil.stats.findings import HitCounts, MeasureSpec
-from clinveil.stats.intervals import jackknife_t
+from clinveil.core import Better, Finding, Ints, Span
+from clinveil.stats import HitCounts, MeasureSpec, jackknife_t
 from clinveil.utility.deidentification.grid import GridNote
 from clinveil.utility.deidentification.score import score
 

@@ -19,11 +19,8 @@ from functools import cached_property
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding, Number
-from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Ints
-from clinveil.stats.findings import MeasureSpec
+from clinveil.core import Doubles, Finding, InputError, Ints, Number, words
+from clinveil.stats import MeasureSpec
 from clinveil.utility.classifiers import TrainTestTexts, predict
 from clinveil.utility.labelled import (
     OTHER,

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.finding import Finding, Numbers
-from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.stats.findings import HitCounts, MeasureSpec
+from clinveil.core import Doubles, Finding, Ints, Mask, Numbers
+from clinveil.stats import HitCounts, MeasureSpec
 
 SHUFFLES = 20
 PRECISION = 0.9
