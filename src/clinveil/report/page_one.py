@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from clinveil.core import Finding, GapScores
-from clinveil.core.wording import Kind
+from clinveil.core import Finding, GapScores, NumberKind
 from clinveil.report.cells import FindingRow, sentence
 from clinveil.report.numerals import Number, interval, number
 from clinveil.report.record import Gate, ReleaseRecord, all_clear
@@ -61,7 +60,7 @@ _MODELS = {
     "lstm": "LSTM",
     "cnn": "CNN",
 }
-_FORMATS: dict[str, Kind] = {"bits per word": "length"}
+_FORMATS: dict[str, NumberKind] = {"bits per word": "length"}
 # The bars, drawn as inline SVG; colours come from the CSS of the page.
 WIDTH = 120
 HEIGHT = 12
@@ -270,7 +269,7 @@ def _three_uses(record: ReleaseRecord) -> tuple[Use, ...]:
 
 def _use(finding: Finding, of: int = 1) -> Use:
     scores = finding.scores or GapScores("")
-    scale: Kind = _FORMATS.get(scores.metric, "score")
+    scale: NumberKind = _FORMATS.get(scores.metric, "score")
     return Use(
         task=TASKS.get(finding.measure, finding.measure),
         metric=scores.metric,
