@@ -40,11 +40,6 @@ def test_values_of_one_patient_alone_single_out_all_of_the_patients_notes(size):
     assert (finding.count, finding.n, finding.numbers["smallest"]) == (4, 6, 1)
 
 
-def test_kept_values_of_nobody_and_everybody():
-    assert kept(("x", 1), ("x", 1))[0].value == 0.0
-    assert kept(("x", 1), ("x", 2))[0].value == 1.0
-
-
 def test_values_do_not_run_together():
     assert kept(("ab", "c"), ("a", "bc"))[0].value == 1.0
 

@@ -298,12 +298,6 @@ def test_no_text_breaks_the_search(text, number):
     assert note.has_number(str(number)) and digits_of(str(number)) == str(number)
 
 
-def test_the_same_seed_gives_the_same_findings():
-    people = crowd(50)
-    notes = [(p, " ".join(q.name)) for p, q in people.items()]
-    assert audit(notes, people) == audit(notes, people)
-
-
 @pytest.mark.parametrize(
     ("values", "hits"),
     [

@@ -55,12 +55,6 @@ def test_what_words_tell_is_read():
     assert "cough" not in str([f.as_dict() for f in found])
 
 
-def test_what_words_do_not_tell_is_at_chance():
-    rng = np.random.default_rng(0)
-    found = Inference()(Context(released=case(rng, 0.0), keep=("sick",)), np.random.default_rng(1))
-    assert of(found).low < 0.5 < of(found).high
-
-
 def test_of_two_values_one_who_is_mostly_wrong_names_the_other():
     notes = read_labelled(
         case(np.random.default_rng(0), 1.0), "sick", np.random.default_rng(0), most=N
