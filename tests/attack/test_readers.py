@@ -11,8 +11,6 @@ from clinveil.attacks.adversaries import bigram
 from clinveil.attacks.adversaries._sequence import BigramCounts, candidates
 from clinveil.attacks.adversary import AdversaryView, NoteRows, adversaries, entries
 
-WITH_CHANNEL = ("bigram",)
-
 
 def read(name, case, seed=0, **settings):
     return list(adversaries.get(name)(**settings).recover(case, np.random.default_rng(seed)))
