@@ -17,14 +17,15 @@ from clinveil.attacks import (
     Context,
     Inference,
     Linkage,
+    NameTokens,
     copies,
     kept_columns,
+    rank_names,
 )
 from clinveil.attacks.adversary import adversaries
 from clinveil.attacks.channel.adversary_suite import _unprotected
 from clinveil.attacks.models.membership import ScoredNotes, membership
 from clinveil.attacks.text.identifiers import identifiers
-from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
 from clinveil.attacks.vectors._name_scores import attack_names
 from clinveil.core import Finding
 from clinveil.corpus import MemoryCorpus, Patient, memory_corpus

@@ -12,7 +12,7 @@ and the correlation is averaged over 100 draws.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -118,7 +118,7 @@ def similarity(
     Returns:
         `utility.similarity`: chance is 0, with 95 % of 999 permutations of the scores in the
             numbers; the control is the
-        mean over 100 permutations of the vectors. `PairCounts` counts pairs: in the list, selected,
+        mean over 100 permutations of the vectors. They count pairs: in the list, selected,
         of single words, covered, covered by subwords, with a missing word, scored, left out,
         random. If some pairs need subwords, there is a second finding for the others. Fewer than 20
         covered pairs, or a correlation that is not above chance (P > .05), are not evidence: no
@@ -139,29 +139,6 @@ def similarity(
 
 
 @dataclass(frozen=True)
-class PairCounts:
-    """Numbers of pairs.
-
-    Attributes:
-        pairs: in the list. asked: selected. single: of single words. covered: with a similarity.
-        by_subwords, partial, identical: of these with a word from subwords, with a missing word,
-            and of a term with itself.
-        scored: of the correlation. left_out, random: without a similarity, by protocol.
-    """
-
-    pairs: int
-    asked: int
-    single: int
-    covered: int
-    by_subwords: int
-    partial: int
-    identical: int
-    scored: int
-    left_out: int
-    random: int
-
-
-@dataclass(frozen=True)
 class _Selected:
     """Pairs, their vectors, and the selection of pairs."""
 
@@ -174,8 +151,17 @@ class _Selected:
     def covered(self) -> Mask:
         return self.wanted & ~np.isnan(self.looked_up.cosines())
 
+    @property
+    def scored(self) -> Mask:
+        """The pairs of the correlation."""
+        return self.wanted if self.task.random else self.covered
+
     @cached_property
-    def counts(self) -> PairCounts:
+    def numbers(self) -> dict[str, Number]:
+        """Numbers of pairs: in the list, selected (`asked`), of single words, and with a similarity
+        (`covered`); of these from subwords, with a missing word, and of a term with itself; of the
+        correlation (`scored`); without a similarity, left out or drawn at random.
+        """
         covered = self.covered
         wanted = self.wanted
         single = np.array(
@@ -184,34 +170,30 @@ class _Selected:
         )
         gaps = int((wanted & ~covered).sum())
         same_term = self.looked_up.evaluated.first == self.looked_up.evaluated.second
-        return PairCounts(
-            pairs=len(self.pairs),
-            asked=int(wanted.sum()),
-            single=int((wanted & single).sum()),
-            covered=int(covered.sum()),
-            by_subwords=int((covered & self.looked_up.from_subwords).sum()),
-            partial=int((covered & self.looked_up.partial()).sum()),
-            identical=int((covered & same_term).sum()),
-            scored=int((wanted if self.task.random else covered).sum()),
-            left_out=0 if self.task.random else gaps,
-            random=gaps if self.task.random else 0,
-        )
-
-    @property
-    def numbers(self) -> dict[str, Number]:
-        numbers: dict[str, Number] = {**asdict(self.counts)}
+        numbers: dict[str, Number] = {
+            "pairs": len(self.pairs),
+            "asked": int(wanted.sum()),
+            "single": int((wanted & single).sum()),
+            "covered": int(covered.sum()),
+            "by_subwords": int((covered & self.looked_up.from_subwords).sum()),
+            "partial": int((covered & self.looked_up.partial()).sum()),
+            "identical": int((covered & same_term).sum()),
+            "scored": int(self.scored.sum()),
+            "left_out": 0 if self.task.random else gaps,
+            "random": gaps if self.task.random else 0,
+        }
         if self.task.random:
             numbers["min_count"] = self.task.min_count
         return numbers
 
     def correlation(self, rng: Generator) -> Finding:
-        counts = self.counts
-        if counts.covered < FEWEST_PAIRS:
-            scored_pairs = f"{counts.covered} of {counts.asked} pairs have a similarity"
+        n_covered = int(self.covered.sum())
+        if n_covered < FEWEST_PAIRS:
+            scored_pairs = f"{n_covered} of {self.wanted.sum()} pairs have a similarity"
             return self._without_value(
                 f"{NO_EVIDENCE}: {scored_pairs}; {FEWEST_PAIRS} are required"
             )
-        scored = self.wanted if self.task.random else self.covered
+        scored = self.scored
         correlated = Correlated(
             self.looked_up.cosines()[scored],
             self.pairs.scores[scored],
@@ -252,7 +234,7 @@ class _Selected:
             unit="word pairs",
         )
         labels = (self.pairs.name, f"{STATISTIC[self.task.protocol]} correlation")
-        return spec.missing(why, self.counts.scored, labels=labels, numbers=self.numbers)
+        return spec.missing(why, int(self.scored.sum()), labels=labels, numbers=self.numbers)
 
     def _control(self, rng: Generator, correlated: Correlated, scored: Mask) -> float | None:
         """Return the mean correlation with permuted vectors; None if it is always undefined."""
