@@ -62,7 +62,7 @@ def test_of_two_values_one_who_is_mostly_wrong_names_the_other():
     wrong = np.eye(2)[1 - notes.labels]
     wrong[:6] = 1 - wrong[:6]
     turned, usual = (
-        AttributePredictions(notes, p, p).finding({}, np.random.default_rng(1))
+        AttributePredictions(notes, p, p).finding((), np.random.default_rng(1))
         for p in (wrong, 1 - wrong)
     )
     assert turned.numbers["turned"] and turned.value == pytest.approx(usual.value)

@@ -43,7 +43,7 @@ def planted(n=40, noise=0.1, dim=20, seed=0):
     return vectors, PairList("planted", terms, truth + rng.normal(0, noise, n))
 
 
-def one(findings, measure="utility.similarity", series=None):
+def one(findings, measure="utility.similarity", series=""):
     return next(f for f in findings if f.measure == measure and f.series == series)
 
 
