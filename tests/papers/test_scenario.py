@@ -59,7 +59,7 @@ def test_permuted_accuracies_are_an_enumeration():
     points stay.
     """
     field = the_four()
-    scored = Attempt(field, field.guesses(nearest=True), field.majority())
+    scored = Attempt(field, field.guesses(nearest=True), field.majority(), "nearest", ())
     null = scored.permuted_accuracies(1, 6_000, np.random.default_rng(0))
     for k, ways in enumerate([9, 8, 6, 0, 1]):  # permutations of four with k fixed points
         assert np.mean(null == k / 4) == pytest.approx(ways / 24, abs=0.025)
@@ -67,7 +67,7 @@ def test_permuted_accuracies_are_an_enumeration():
 
 def test_the_p_of_the_four_is_one_in_24():
     field = the_four()
-    scored = Attempt(field, field.guesses(nearest=True), field.majority())
+    scored = Attempt(field, field.guesses(nearest=True), field.majority(), "nearest", ())
     first, fifth = scored.findings({"names": 4}, 6_000, np.random.default_rng(0))
     assert first.value == 1 and first.p == pytest.approx(1 / 24, abs=0.012)
     assert first.chance == pytest.approx(1 / 4, abs=0.02)

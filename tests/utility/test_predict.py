@@ -48,9 +48,7 @@ def labelled(n=180, several=False, seed=0):
         ]
         texts.append(" ".join(rng.permutation([*own, *rng.choice(SHARED, 10)])))
     ids = [f"n{i}" for i in range(n)]
-    return ClassifiedNotes(
-        ids, ids, texts, classes, table if several else targets, {"label": "organ"}
-    )
+    return ClassifiedNotes(ids, ids, texts, classes, table if several else targets, "organ", {})
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -9,6 +9,7 @@ import pytest
 from clinveil.channel import identity_channel
 from clinveil.core import word_spans, words
 from clinveil.corpus import MemoryCorpus
+from clinveil.stats import MeasureSpec
 from clinveil.utility import useful
 from clinveil.utility.labelled import WrongNotes
 from clinveil.utility.scores import f1_sums, macro_f1, permuted_f1, score
@@ -122,7 +123,7 @@ def test_words_drawn_per_label_have_a_share_of_about_zero(same):
     ids, patients, texts, labels = map(list, zip(*rows, strict=True))
     targets = np.array([LABELS.index(label) for label in labels])
     drawn = drawn_words(
-        ClassifiedNotes(ids, patients, texts, LABELS, targets, {}), np.arange(len(rows)), rng
+        ClassifiedNotes(ids, patients, texts, LABELS, targets, "", {}), np.arange(len(rows)), rng
     )
     assert [len(text.split()) for text in drawn] == [len(text.split()) for text in texts]
     released = list(zip(ids, patients, drawn, labels, strict=True))
@@ -341,12 +342,11 @@ def test_a_ceiling_at_the_floor_gives_no_share_but_the_percent_of_real():
     scores = {"released": 0.8, "floor": 0.9, "ceiling": 0.9, "chance": 0.5}
     draws = {arm: value + rng.normal(0, 0.01, 1000) for arm, value in scores.items()}
     finding = share_finding(
-        "utility.transfer",
+        MeasureSpec(measure="utility.transfer", unit="notes", method="refitted classifier"),
         Arms(scores, draws),
         10,
-        {},
-        unit="notes",
-        method="refitted classifier",
+        "macro-F1",
+        labels=(),
     )
     assert finding.value is None and "floor" in finding.why
     assert finding.scores.of_ceiling == pytest.approx(0.8 / 0.9)
@@ -359,12 +359,13 @@ def test_fewer_bits_are_better():
         for arm, bits in {"released": 8.0, "floor": 10.0, "ceiling": 6.0}.items()
     }
     finding = share_finding(
-        "utility.language_model",
+        MeasureSpec(
+            measure="utility.language_model", unit="words", method="refitted language model"
+        ),
         Arms({k: float(v[0]) for k, v in draws.items()}, draws, "lower"),
         10,
-        {},
-        unit="words",
-        method="refitted language model",
+        "macro-F1",
+        labels=(),
     )
     assert finding.value == finding.low == finding.high == 0.5
     assert finding.scores.of_ceiling == 0.75
@@ -393,12 +394,11 @@ def test_intervals_of_shares_cover():
                 [np.bincount(patient, column, minlength=150) for column in each.T], axis=1
             )
         finding = share_finding(
-            "utility.transfer",
+            MeasureSpec(measure="utility.transfer", unit="notes", method="refitted classifier"),
             bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1),
             1,
-            {},
-            unit="notes",
-            method="refitted classifier",
+            "macro-F1",
+            labels=(),
         )
         covered += finding.low <= truth <= finding.high
         of_ceiling += finding.scores.of_ceiling_low <= 0.8 / 0.9 <= finding.scores.of_ceiling_high

@@ -36,7 +36,7 @@ def test_several_labels_equal_sklearn(table):
 
 def scores_of(truth, patients=None):
     patients = patients or [f"p{i}" for i in range(len(truth))]
-    return Scores(truth, patients, majority_of(truth, len(truth)), {"label": "x"})
+    return Scores(truth, patients, majority_of(truth, len(truth)), ("x",))
 
 
 def test_original_against_itself_loses_exactly_nothing():
