@@ -120,7 +120,7 @@ def split(cache: Cache, inputs: Inputs) -> NoteParts:
     try:
         rows = split_notes(notes.patients, lengths, inputs.sizes, rng, by_note=inputs.by_note)
     except InputError as error:
-        raise InputError(error.what, hint="reduce words, valid or test") from None
+        raise InputError(error.problem, hint="reduce words, valid or test") from None
     for name in ("train", "test"):  # before the slow training starts
         people = len(set(by_unit(notes.rows(rows[name]), inputs.by_note).patients))
         if people < FOLDS:
@@ -318,7 +318,7 @@ def word_pairs(
             findings += similarity(vectors, read_pairs(pairs.path), rng, task)
         except InputError as error:
             spec = MeasureSpec(measure="utility.similarity", better="higher", unit="word pairs")
-            findings.append(spec.missing(error.what, labels=(pairs.path.name,)))
+            findings.append(spec.missing(error.problem, labels=(pairs.path.name,)))
     return _of_corpus(findings, compared.label)
 
 

@@ -25,7 +25,7 @@ from math import ceil, comb
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.vectors._groups import (
     COUNTED,
     SWAPPED,
@@ -34,7 +34,7 @@ from clinveil.attacks.vectors._groups import (
     each_model,
     groups,
 )
-from clinveil.core import NO_NUMBERS, Doubles, Finding, Ints, Numbers, flag
+from clinveil.core import NO_NUMBERS, Doubles, Finding, Ints, Numbers, setting
 from clinveil.stats import (
     HitCounts,
     Interval,
@@ -93,7 +93,6 @@ _QUESTIONS = {
 }
 
 
-@attacks.register("association")
 class Association(Attack):
     """Compare the distances of names to their patients' diagnoses with those to others' (paper B,
     experiment 2).
@@ -101,16 +100,18 @@ class Association(Attack):
 
     needs = frozenset({"vectors", "known", "codes"})
     optional = frozenset({"counts"})
-    metric: tuple[str, ...] = flag(
+    metric: tuple[str, ...] = setting(
         ("cityblock", "cosine", "euclidean"),
         "cityblock, cosine or euclidean; repeatable (default: all). The first is used for the"
         " frequency curve.",
     )
-    draws: int | None = flag(
+    draws: int | None = setting(
         None, "Random groups of diagnoses per patient (default: patients / 0.05).", ge=1
     )
-    permutations: int = flag(9_999, "Permutations of names for the tests over all patients.", ge=99)
-    paper_p: bool = flag(
+    permutations: int = setting(
+        9_999, "Permutations of names for the tests over all patients.", ge=99
+    )
+    paper_p: bool = setting(
         False, "Also the paper's 1,000 draws with P = count/n, with their error rate."
     )
 

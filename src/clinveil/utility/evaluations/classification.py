@@ -23,9 +23,8 @@ from clinveil.core import (
     Numbers,
     Say,
     UsageError,
-    choice,
-    flag,
     group,
+    setting,
 )
 from clinveil.utility.classifiers import (
     ClassifierSettings,
@@ -41,7 +40,6 @@ from clinveil.utility.evaluations import (
     EvaluationInput,
     as_corpus,
     as_crosswalk,
-    evaluations,
     name_of,
 )
 from clinveil.utility.labelled import (
@@ -166,7 +164,6 @@ def _chosen(runs: Sequence[Predictions]) -> dict[str, float]:
     return {f"chosen_{name}": value for name, value in runs[0].chosen.items()}
 
 
-@evaluations.register("classification")
 class Classification(Evaluation):
     """Train classifiers on both sides with one split by patient; report F1, accuracy, loss, chance
     and control.
@@ -182,8 +179,8 @@ class Classification(Evaluation):
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     seed: int | None = SEED
-    model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers; repeatable.")
-    control: bool = flag(True, "Also train on shuffled labels.")
+    model: tuple[str, ...] = setting(("lr",), "Classifiers; repeatable.", members=classifiers)
+    control: bool = setting(True, "Also train on shuffled labels.")
 
     def __call__(
         self, arguments: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None
