@@ -212,24 +212,24 @@ def recovered(name, view):
     return right(adversaries.get(name)().recover(view, SEEDED(0)), view)
 
 
-@pytest.mark.parametrize("name", sorted(adversaries.ours()))
+@pytest.mark.parametrize("name", sorted(adversaries.names()))
 def test_an_adversary_recovers_where_neighbours_are_stable(name, scene):
     assert adversaries.get(name)().is_applicable(scene)
     assert recovered(name, scene) > 2 * blind(scene)
 
 
-@pytest.mark.parametrize("name", sorted(adversaries.ours()))
+@pytest.mark.parametrize("name", sorted(adversaries.names()))
 def test_an_adversary_is_at_chance_on_scattered_outputs(name, scene):
     assert recovered(name, scattered(scene, SEEDED(1))) < blind(scene) + 0.06
 
 
-@pytest.mark.parametrize("name", sorted(adversaries.ours()))
+@pytest.mark.parametrize("name", sorted(adversaries.names()))
 def test_an_adversary_recovers_unprotected_words(name, scene):
     plain = _unprotected(scene)
     assert recovered(name, plain) > 0.9
 
 
-@pytest.mark.parametrize("name", sorted(adversaries.ours()))
+@pytest.mark.parametrize("name", sorted(adversaries.names()))
 def test_candidates_are_probabilities_and_do_not_depend_on_threads(name, scene):
     few = replace(scene, notes=scene.notes[:6])
     one, two = (
