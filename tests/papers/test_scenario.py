@@ -80,14 +80,14 @@ def test_the_p_of_the_four_is_one_in_24():
 def test_planted_truth_is_found_and_its_direction_too(link, found, direction):
     made = world(np.random.default_rng(2), link=link, prevalence=0.1)
     findings = attack(made, plan_for(made, range(11)))
-    hit = one(findings, "attack.scenario", series=found, label="A@1")
+    hit = one(findings, "attack.scenario", found, "A@1")
     assert hit.value > 0.9 and hit.p == 0.01 and hit.chance < 0.35 and hit.control < 0.4
-    other = one(findings, "attack.scenario", series=FAR if found == NEAR else NEAR, label="A@1")
+    other = one(findings, "attack.scenario", FAR if found == NEAR else NEAR, "A@1")
     assert other.value < 0.1
-    held = one(findings, "attack.scenario", series=HELD, label="A@1")
+    held = one(findings, "attack.scenario", HELD, "A@1")
     assert direction in held.labels and held.value > 0.9
     assert held.n + held.numbers["fixed_on"] == hit.n
-    draws = one(findings, "attack.scenario_draws", series=found, label="A@1")
+    draws = one(findings, "attack.scenario_draws", found, "A@1")
     assert draws.value == 1 and draws.chance < 0.6 and draws.numbers["mean_accuracy"] > 0.9
 
 
@@ -108,8 +108,8 @@ def test_nothing_known_still_beats_a_baseline_that_is_low():
     """
     made = world(np.random.default_rng(5), prevalence=1.0)
     findings = attack(made, plan_for(made, range(11), metrics=("cityblock",)))
-    far = one(findings, "attack.scenario", series=FAR, label="A@5")
-    near = one(findings, "attack.scenario", series=NEAR, label="A@5")
+    far = one(findings, "attack.scenario", FAR, "A@5")
+    near = one(findings, "attack.scenario", NEAR, "A@5")
     assert (
         far.value > near.value
     )  # frequent diagnoses are longer vectors, so they lie far from every name
@@ -123,7 +123,7 @@ def test_ties_are_drawn_and_counted():
     for seed in range(30):
         rng = np.random.default_rng(seed)
         found = plan_for(made, range(12), draws=2).findings(flat, made.patients, made.codes, rng)
-        first = one(found, "attack.scenario", series=FAR, label="A@1")
+        first = one(found, "attack.scenario", FAR, "A@1")
         assert first.numbers["ties"] == 60
         assert first.value == first.control == pytest.approx(first.chance)
         accuracies.append(first.value)
@@ -158,7 +158,7 @@ def test_draws_of_targets_are_a_plain_loop():
         permuted(parts, rng)
     sets = [eligible[rng.permutation(len(eligible))[:7]] for _ in range(25)]
     for series, sign in ((FAR, -1.0), (NEAR, 1.0)):
-        first = one(results, "attack.scenario_draws", series=series, label="A@1")
+        first = one(results, "attack.scenario_draws", series, "A@1")
         assert first.value == brute_draws(found, sign, sets)
         assert first.n == 25 and first.numbers["eligible"] == len(eligible)
 

@@ -70,7 +70,7 @@ def test_several_labels(model):
     found = predict(model, notes, parts, 7)
     assert found.test.shape == (len(parts.test), 3)
     assert score("micro_f1", notes.targets[parts.test], found.test) > 0.8
-    assert 0 < found.numbers["threshold"] < 1
+    assert 0 < found.chosen["threshold"] < 1
 
 
 @pytest.mark.parametrize("model", MODELS)
