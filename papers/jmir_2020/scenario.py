@@ -216,7 +216,7 @@ def _held_out(
         second.guesses(nearest=nearest),
         second.majority(first.has),
         "far or near fixed on the other half",
-        (metric, "nearest" if nearest else "farthest"),
+        (metric, "fixed: nearest" if nearest else "fixed: farthest"),
     )
     held_out = {**numbers, "fixed_on": len(first.distances)}
     yield from attempt.findings(held_out, permutations, rng)

@@ -49,7 +49,7 @@ def test_the_chance_of_a_pair_is_that_of_a_draw():
     three.
     """
     assert one(
-        run([PAIRS[0], ("bob", "cole"), PAIRS[3]]), "attack.chain", series=NAMED
+        run([PAIRS[0], ("bob", "cole"), PAIRS[3]]), "attack.chain", NAMED
     ).chance == pytest.approx(3 / 28)
     people = [Patient("a", ("Ann", "Arne", "Bob"), ("1",))]
     expected = 1 - (25 * 24 * 23) / (28 * 27 * 26)

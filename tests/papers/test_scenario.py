@@ -85,7 +85,7 @@ def test_planted_truth_is_found_and_its_direction_too(link, found, direction):
     other = one(findings, "attack.scenario", FAR if found == NEAR else NEAR, "A@1")
     assert other.value < 0.1
     held = one(findings, "attack.scenario", HELD, "A@1")
-    assert direction in held.labels and held.value > 0.9
+    assert f"fixed: {direction}" in held.labels and held.value > 0.9
     assert held.n + held.numbers["fixed_on"] == hit.n
     draws = one(findings, "attack.scenario_draws", found, "A@1")
     assert draws.value == 1 and draws.chance < 0.6 and draws.numbers["mean_accuracy"] > 0.9
