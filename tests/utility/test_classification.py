@@ -54,7 +54,11 @@ def figures(original, released, seed=1, **named):
         batches(original), batches(released), np.random.default_rng(seed), **named
     )
     return {
-        (f.measure.removeprefix("utility.classification"), f.numbers.get("side")): f for f in found
+        (
+            f.measure.removeprefix("utility.classification"),
+            f.series.removesuffix(" notes") or None,
+        ): f
+        for f in found
     }
 
 

@@ -137,7 +137,7 @@ def test_with_a_unigram_beside_it_there_is_a_control_and_without_there_is_a_reas
 
 @pytest.mark.parametrize(
     ("name", "beware"),
-    [("test", None), ("train", "of 36 notes are verbatim"), ("both", "of 33 notes are verbatim")],
+    [("test", ""), ("train", "of 36 notes are verbatim"), ("both", "of 33 notes are verbatim")],
 )
 def test_notes_that_the_model_was_trained_on_are_found_out(files, model, evaluate, name, beware):
     for how in (["--from", model], ["--train", files["train"]]):
