@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from adversaries import context_of
 
-from clinveil.attacks import Context, Linkage
+from clinveil.attacks import Context, Linkage, holding_of, target_of
 from clinveil.channel import ChannelSettings
 from clinveil.core import Key, NotesSettings
 from clinveil.corpus import NOTE_ID, PATIENT_ID, Corpus, MemoryCorpus, open_corpus
@@ -84,20 +84,17 @@ def row(context: Context, setting: str, label: str, models: list[str]) -> Iterat
         note for batch in context.released.batches() for note in batch.column(NOTE_ID).to_pylist()
     ]
     found = useful(replace(context, notes={note: note for note in ids}), (label,), models)
-    transfer = [f.detail for f in found if f.measure == "utility.transfer"]
     yield "; ".join(
-        f"{d['model']} {d['of_ceiling']:.3f} ({d['score']:.3f} of {d['ceiling']:.3f})"
-        for d in transfer
+        f"{finding.labels[-1]} {scores.of_ceiling:.3f} ({scores.score:.3f} of {scores.ceiling:.3f})"
+        for finding in found
+        if finding.measure == "utility.transfer" and (scores := finding.scores)
     )
     for measure in ("utility.sequence", "utility.language_model"):
-        d = next(f.detail for f in found if f.measure == measure)
-        yield f"{d['score']:.2f} (floor {d['floor']:.2f}, real {d['ceiling']:.2f})"
+        scores = next(f.scores for f in found if f.measure == measure)
+        assert scores is not None
+        yield f"{scores.score:.2f} (floor {scores.floor:.2f}, real {scores.ceiling:.2f})"
     links = Linkage(own_vectors=True)(context, np.random.default_rng(1))
-    ten = {
-        f.detail["adversary"]: f.value
-        for f in links
-        if f.detail.get("target") == "note by ten words"
-    }
+    ten = {holding_of(f): f.value for f in links if target_of(f) == "note by ten words"}
     yield from (f"{ten[who]:.3f}" for who in ("recipient", "shadow", "stolen-vectors"))
 
 

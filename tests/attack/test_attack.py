@@ -72,7 +72,8 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
                     2,
                     "lower",
                     chance=0.1,
-                    detail={"label": text, text: 1},
+                    labels=(text,),
+                    numbers={text: 1},
                     **told,
                 )
             ]

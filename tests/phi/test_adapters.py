@@ -100,7 +100,7 @@ class TestAnyAdapter:
                 == 0
             )
         found = read_findings(tmp_path / "f.json")
-        recall = next(f for f in found if "recall" in f.measure and "NAME" in str(f.detail))
+        recall = next(f for f in found if "recall" in f.measure and "NAME" in f.labels)
         assert recall.value == 0.5
 
     def test_spans_carry_its_name_its_own_label_and_a_score_that_fits(self, fake):

@@ -27,6 +27,8 @@ from .pairs import Correlated as Correlated
 from .pairs import PairList as PairList
 from .pairs import Statistic as Statistic
 from .pairs import read_pairs as read_pairs
+from .scores import ORIGINAL as ORIGINAL
+from .scores import RELEASED as RELEASED
 from .scores import Scores as Scores
 from .scores import choose as choose
 from .scores import decided as decided

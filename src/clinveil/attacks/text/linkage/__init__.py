@@ -31,10 +31,10 @@ from clinveil.attacks.text.linkage.matchers import (
     tfidf,
 )
 from clinveil.attacks.text.linkage.sides import LinkageSides, Own, other_notes, paired, unsampled
-from clinveil.attacks.threats import Holding, Target, tagged
+from clinveil.attacks.threats import KNOWN, Holding, Target, tagged
 from clinveil.channel import Channel
 from clinveil.core import Doubles, Finding, InputError, setting
-from clinveil.stats import unmeasured
+from clinveil.stats import MeasureSpec
 from clinveil.vectors import Vectors
 
 NOTES = 300
@@ -60,7 +60,7 @@ class Linkage(Attack):
         10, "Known consecutive words of a note, in the second view; 0: omit it.", ge=0
     )
     top: int = setting(
-        10, "Rank up to which the right candidate counts as found, in the detail.", ge=1
+        10, "Rank up to which the right candidate counts as found, in the numbers.", ge=1
     )
     most: int = setting(
         NOTES, "Maximum released notes, a random sample, and number of candidates.", ge=2
@@ -82,11 +82,8 @@ class Linkage(Attack):
         except InputError:
             if context.entered is None:
                 raise
-            return [
-                unmeasured(
-                    "attack.linkage", "fewer than two people have a released note", unit="notes"
-                )
-            ]
+            spec = MeasureSpec(measure="attack.linkage", unit="notes")
+            return [spec.missing("fewer than two people have a released note")]
         vectors = context.vectors[0] if context.vectors else None
         own = _shadow(views[0].sides, rng, context) if self.own_vectors else None
         assets = Assets(context.channel, vectors, own)
@@ -109,7 +106,8 @@ class Linkage(Attack):
             crosswalk=context.notes,
             limit=self.most,
         )
-        views = [View("whole texts", sides, target="note by its whole text")]
+        whole: Target = "note by its whole text"
+        views = [View(KNOWN[whole], sides, target=whole)]
         if self.fragment:
             views.append(
                 View(
@@ -125,7 +123,7 @@ class Linkage(Attack):
                 context.released, context.original, rng, crosswalk=context.notes, limit=self.most
             )
             target: Target = "note by the patient's other notes"
-            views += [View("the patient's other notes", added, target=target)] if added else []
+            views += [View(KNOWN[target], added, target=target)] if added else []
         if context.public is not None:
             sides = paired(
                 context.released,
@@ -135,7 +133,8 @@ class Linkage(Attack):
                 crosswalk=context.patients if self.public_match == "patient" else context.notes,
                 limit=self.most,
             )
-            views.append(View("public texts", sides, target="note by public knowledge"))
+            public: Target = "note by public knowledge"
+            views.append(View(KNOWN[public], sides, target=public))
         return views
 
 
@@ -206,7 +205,7 @@ class View:
             found += [self._with_cell(attacker, one) for one in scored]
         return [
             *found,
-            *([unprotected(self.unprotected(rng), self.known)] if self.fragment else []),
+            *([unprotected(self.unprotected(rng))] if self.fragment else []),
         ]
 
     def _with_cell(self, attacker: str, finding: Finding) -> Finding:
@@ -223,13 +222,14 @@ class View:
         return replace(linked, scores=combined(oriented, linked.truth, linked.people, rng))
 
     def _linked(self, attacker: str, scores: Doubles) -> Linked:
-        labels = {"attacker": attacker, "against": self.known, "left_out": self.sides.left_out}
         return Linked(
-            scores.T if self.fragment else scores,
-            self.sides.truth,
-            self.sides.people,
-            labels,
-            self.sides.rarest,
+            scores=scores.T if self.fragment else scores,
+            truth=self.sides.truth,
+            people=self.sides.people,
+            attacker=attacker,
+            known=self.known,
+            left_out=self.sides.left_out,
+            rarest=self.sides.rarest,
         )
 
     def unprotected(self, rng: Generator) -> Linked:
