@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clinveil.cli.main import main
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.inspect import RARE_BELOW, inspect
+from clinveil.corpus.inspect import inspect
 from clinveil.corpus.open import open_corpus
 from clinveil.vectors.passes import FEWEST_PASSES, MOST_PASSES, TRAINING_WORDS, passes
 
@@ -42,15 +42,6 @@ def test_the_sum_of_a_corpus_that_a_reader_can_do() -> None:
     assert (found.types, found.rare_types) == (2, 1)  # pain: p q u v w; cough: t
     assert found.exact_duplicates == 3
     assert (found.guessed, found.preset) == ((), None)
-
-
-def test_rare_means_fewer_than_five_patients_wherever_their_notes_stand() -> None:
-    assert RARE_BELOW == 5
-    notes = [(f"{i}", f"p{i % 5}", "common") for i in range(50)] + [
-        (f"r{i}", f"p{i % 4}", "rare") for i in range(50)
-    ]
-    found = inspect(memory_corpus(notes))
-    assert (found.types, found.rare_types) == (2, 1)
 
 
 @settings(max_examples=50, deadline=None, database=None)
