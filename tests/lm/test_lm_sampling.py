@@ -15,7 +15,6 @@ from scipy.stats import chi2
 
 from clinveil.core.keys import Key
 from clinveil.lm.models.unigram import Unigram, train_unigram
-from clinveil.lm.notes import encode
 from clinveil.lm.sampling import SamplingConfig, drawn, generate
 from clinveil.lm.vocabulary import END, WordVocabulary
 
@@ -66,18 +65,6 @@ def networks():
     for model in found.values():
         model.network.double()
     return {**found, "unigram": train_unigram(encoded_of(), VOCABULARY)}
-
-
-def test_a_note_is_the_same_for_any_number_of_lanes():
-    for model in networks().values():
-        how = {"max_new_tokens": 40}
-        expected = plainly(first(model, 20, batch_size=1, **how))
-        assert plainly(first(model, 20, batch_size=3, **how)) == expected
-        assert plainly(first(model, 20, batch_size=16, **how)) == expected
-        assert plainly(first(model, 7, start=13, batch_size=5, **how)) == expected[13:]
-        assert [number for number, _, _ in expected] == list(range(20))
-        assert len({tuple(ids) for _, ids, _ in expected}) > 15
-        assert plainly(first(model, 20, batch_size=3, key=Key.from_seed(6), **how)) != expected
 
 
 def test_a_network_writes_what_its_numbers_say():
@@ -172,11 +159,3 @@ def test_drawings_that_make_no_sense_are_refused(how):
 def test_a_note_shows_none_of_itself():
     note = first(unigram_of([10, 20, 0, 30, 40]), 1)[0]
     assert "ids" not in repr(note)
-
-
-def test_notes_written_and_decoded_encode_to_themselves():
-    vocabulary = WordVocabulary(["a", "b"])
-    model = train_unigram(encode(["a b a\nb", "b b"], vocabulary), vocabulary)
-    for note in first(model, 30, batch_size=4):
-        text = vocabulary.decode(note.ids.tolist())
-        assert vocabulary.decode(vocabulary.encode(text)) == text

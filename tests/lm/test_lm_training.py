@@ -96,14 +96,6 @@ def finished(training, recipe):
     return training.best if recipe.plan == "stream" else training.network.state_dict()
 
 
-def test_the_state_of_another_training_is_refused(tmp_path):
-    with seeded(0):
-        training = training_of()
-        save_training(training, tmp_path / "state", "me")
-        with pytest.raises(InputError, match="another training"):
-            load_training(training_of(), tmp_path / "state", "you")
-
-
 @pytest.mark.parametrize("recipe", [LSTM, ADAM, PRETRAINED], ids=["sgd", "adamw", "pretrained"])
 def test_a_masked_note_changes_nothing_before_its_first_step_and_something_in_it(recipe):
     encoded = encoded_of(20)

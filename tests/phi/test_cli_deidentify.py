@@ -232,18 +232,6 @@ def test_too_many_failures_write_nothing(notes, tmp_path, monkeypatch, capsys):
     assert "Okwuosa" not in said
 
 
-def test_null_texts_are_no_failures(tmp_path, capsys):
-    path = tmp_path / "notes.parquet"
-    pq.write_table(pa.table({"note_id": ["n1", "n2"], "text": ["ok", None]}), path)
-    assert run(path, "-o", tmp_path / "o.parquet") == 0
-    assert "null text: 1" in capsys.readouterr().err
-
-
-def test_a_missing_file_is_one_line(tmp_path, capsys):
-    assert run(tmp_path / "none.csv", "-o", tmp_path / "o.csv") == 3
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 def everything(folder):
     return {
         p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()

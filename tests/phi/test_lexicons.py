@@ -16,7 +16,7 @@ from clinveil.lexicons.names import (
     world_given,
     world_surnames,
 )
-from clinveil.lexicons.words import is_word, vocabulary, word_list
+from clinveil.lexicons.words import is_word, word_list
 
 LISTS = [
     "common",
@@ -132,14 +132,3 @@ def test_no_words(word):
 def test_lexical_classes(word, has, lacks):
     assert lexical_classes(word) & has == has
     assert not lexical_classes(word) & lacks
-
-
-def test_most_of_the_usual_names_are_no_words():
-    usual = [name for name, share in surnames().items() if share >= 0.05]
-    assert (
-        sum(bool(lexical_classes(name) & LexicalClass.WORD) for name in usual) / len(usual) < 0.25
-    )
-
-
-def test_vocabulary_is_lower_case():
-    assert all(word == word.lower() for word in vocabulary())

@@ -26,7 +26,6 @@ from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
 WORDS = ["w" + chr(97 + i // 26) + chr(97 + i % 26) for i in range(60)]
-SMALL = {"dim": 8, "epochs": 2, "window": 3}
 
 
 def notes_of(seed: int, n: int = 80, words: list[str] = WORDS):

@@ -70,12 +70,6 @@ def test_word2vec_files_hold_words_and_numbers(tmp_path, name):
     assert (back.counts, back.patients, back.n_patients) == (None, None, None)
 
 
-def test_imported_vectors_survive_a_folder(tmp_path):
-    save_vectors(Vectors(WORDS, MATRIX), tmp_path / "v")
-    back = load_vectors(tmp_path / "v")
-    assert (back.counts, back.patients, back.n_patients) == (None, None, None)
-
-
 NAMES = st.text(
     st.characters(exclude_characters=" \n", exclude_categories=["Cs"]), min_size=1, max_size=6
 )
