@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import stat
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from kills import killed_at_each
 
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.files import private_folder, private_text
-from clinveil.core.runfolder import FolderKind, code_version, fingerprint, run_folder, run_hash
+from clinveil.core.runfolder import FolderKind, code_version, run_folder, run_hash
 from clinveil.releases.settings import ReleaseSettings as Settings
 
 ONE = FolderKind(
@@ -193,7 +192,3 @@ def test_another_version_is_another_run(monkeypatch):
     assert len(code_version()) == 64
     monkeypatch.setattr("clinveil.core.runfolder.code_version", lambda: "later")
     assert run_hash(Settings()) != before
-
-
-def test_nothing_has_no_fingerprint():
-    assert fingerprint(Path("nowhere")) == ""

@@ -9,14 +9,7 @@ import pytest
 from clinveil.corpus.people import Patient
 from clinveil.phi.detection import age_limit
 from clinveil.phi.detection.detectors.known import _Known
-from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.settings import PhiSettings
-
-
-@pytest.fixture(scope="module")
-def finder():
-    return Finder.of(PhiSettings(second_opinion="off"))
 
 
 @pytest.fixture

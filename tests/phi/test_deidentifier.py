@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, MemoryCorpus, memory_corpus
 from clinveil.corpus.people import Patient
@@ -78,10 +77,6 @@ class TestModes:
         one, two = (parse(d)[0] for d in out["n1"].split(" on ")[1].rstrip(".").split(" and "))
         three = parse(out["n2"].split("on ")[1].split(";")[0])[0]
         assert (two - one).days == (three - two).days == 10
-
-    def test_unknown_mode(self):
-        with pytest.raises(UsageError):
-            NoteDeidentifier(KEY, mode="keep")
 
 
 class TestFailClosed:

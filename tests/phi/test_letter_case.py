@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.letter_case import recased
-from clinveil.phi.settings import PhiSettings
 
 SENTENCES = (
     "She was seen at Mercy General Hospital last week.",
@@ -33,11 +31,6 @@ SENTENCES = (
     "Admitted from Willow Creek Nursing Home on Friday.",
 )
 PLACES = {"HOSPITAL", "CITY", "ADDRESS", "ZIP"}
-
-
-@pytest.fixture(scope="module")
-def finder():
-    return Finder.of(PhiSettings())
 
 
 @pytest.mark.parametrize("change", [str.upper, str.lower])

@@ -15,16 +15,9 @@ from marked import unmark
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import held_out, surnames, world_surnames
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
 
 FOLDER = Path(__file__).parent / "forms"
 NAMES_PER_CONTEXT = 10
-
-
-@pytest.fixture(scope="module")
-def finder():
-    return Finder.of(PhiSettings())
 
 
 def measured(finder, name, half):

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.spans import LABELS, Span, splice
+from clinveil.core.spans import LABELS, Span
 from clinveil.phi.detection.finder import resolve
 
 TEXT = "x" * 60
@@ -47,12 +47,6 @@ def test_the_order_of_detectors_changes_nothing(spans, seed):
 @given(spans_of())
 def test_resolving_twice_is_resolving_once(spans):
     assert resolve(TEXT, resolve(TEXT, spans)) == resolve(TEXT, spans)
-
-
-@given(spans_of())
-def test_splicing_what_stands_there_gives_the_text_back(spans):
-    done = resolve(TEXT, spans)
-    assert splice(TEXT, done, [TEXT[s.start : s.end] for s in done]) == TEXT
 
 
 def test_the_longest_names_the_union():

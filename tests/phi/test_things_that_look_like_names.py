@@ -6,8 +6,6 @@ import pytest
 from marked import marked_again, unmark
 
 from clinveil.lexicons.words import is_word
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
 
 THINGS = """
 The rash should settle once Amoxil has taken effect.
@@ -57,11 +55,6 @@ SURNAMES = [
     "Lindqvist",
 ]
 MEDICINES = ["celecoxib", "empagliflozin", "nirmatrelvir", "ustekinumab", "soriatane", "imbruvica"]
-
-
-@pytest.fixture(scope="module")
-def finder():
-    return Finder.of(PhiSettings(second_opinion="off"))
 
 
 def lines(block):

@@ -17,7 +17,6 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.phi.review.decisions import (
     SCHEMA,
-    Change,
     Decisions,
     Kept,
     read_file,
@@ -173,8 +172,3 @@ def test_a_kept_place_beyond_the_text_is_not_taken(tmp_path):
     )
     with pytest.raises(InputError):
         decisions("n1", TEXT, FOUND)
-
-
-def test_the_hash_needs_the_key():
-    assert text_hash(KEY, TEXT) != text_hash("5b" * 32, TEXT)
-    assert Change.of_line(line(done=True)).as_line() == {"set": [], "done": True}

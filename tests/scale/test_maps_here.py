@@ -15,7 +15,7 @@ from clinveil.phi.settings import DeidentifySettings
 from clinveil.releases.record import public_settings
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import serial, threads
-from clinveil.scale.executor import ExecutorSettings, executors, opened_for
+from clinveil.scale.executor import ExecutorSettings, opened_for
 from clinveil.scale.executors._cluster import (
     RemoteCall,
     RemoteOutcome,
@@ -42,10 +42,6 @@ class TestProcesses(WorkersContract):
     def over(self):
         with opened_for(ExecutorSettings(on="local"), 2) as over:
             yield over
-
-
-def test_the_executors():
-    assert executors.names() == ("local", "ray", "spark")
 
 
 @pytest.mark.parametrize("kind", [DeidentifySettings, ReleaseSettings])

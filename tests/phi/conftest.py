@@ -1,0 +1,13 @@
+"""The finder with the usual settings, made once."""
+
+from __future__ import annotations
+
+import pytest
+
+from clinveil.phi.detection.finder import Finder
+from clinveil.phi.settings import PhiSettings
+
+
+@pytest.fixture(scope="session")
+def finder() -> Finder:
+    return Finder.of(PhiSettings())
