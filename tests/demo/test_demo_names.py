@@ -38,14 +38,6 @@ def test_family_names_follow_the_census():
     assert counts["Smith"] == pytest.approx(0.0101 / 0.94 * 30_000, rel=0.25)
 
 
-def test_given_names_follow_the_census_of_their_sex():
-    draw = uniforms(8)
-    counts = Counter(given_name("F", draw) for _ in range(20_000))
-    top = census("female").names[:100]
-    assert spearmanr([counts[name] for name in top], range(len(top))).statistic < -0.8
-    assert counts["Mary"] > counts["James"] * 5
-
-
 @pytest.fixture(scope="module")
 def people() -> list[Name]:
     draw = uniforms(9)
