@@ -63,14 +63,6 @@ def test_counts_are_those_of_a_plain_loop(data: list[tuple[int, str | None]]) ->
     assert found.exact_duplicates == len(texts) - len(set(texts))
 
 
-def test_skipped_rows_and_columns_are_said(tmp_path: Path) -> None:
-    rows = "7,1,9,a,1\n8,1,9,b,\n"
-    (tmp_path / "a.csv").write_text("ROW_ID,SUBJECT_ID,CGID,TEXT,ISERROR\n" + rows)
-    found = inspect(open_corpus(tmp_path / "a.csv"))
-    assert (found.rows, found.skipped, found.preset) == (1, {"entered in error": 1}, "mimic3")
-    assert found.columns.dropped == ("CGID", "ISERROR")
-
-
 def test_few_words_get_more_passes_within_bounds() -> None:
     assert (passes(0), passes(1), passes(10**12)) == (MOST_PASSES, MOST_PASSES, FEWEST_PASSES)
     sizes = [2**n for n in range(40)]

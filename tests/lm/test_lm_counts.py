@@ -34,19 +34,6 @@ def test_equation_4_by_hand():
     assert np.exp(found).sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_the_unigram_forgets_order_and_what_was_pushed():
-    model = train_unigram(encoded_of(), VOCABULARY)
-    stream = model.stream(2)
-    before = stream.probabilities().copy()
-    stream.push(np.array([3, 4]))
-    stream.reset(np.array([0]))
-    assert (stream.probabilities() == before).all()
-    assert before.shape == (2, VOCABULARY.size)
-    assert before.sum(axis=1) == pytest.approx(1, abs=1e-12)
-    ids = encoded_of().note(0)
-    assert sorted(model.score([ids])[0]) == sorted(model.score([ids[::-1]])[0])
-
-
 def test_counts_fit_the_vocabulary():
     with pytest.raises(InputError, match="differ in size"):
         Unigram(AB, np.ones(4, dtype=np.int64))

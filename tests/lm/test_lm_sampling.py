@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lm_cases import LSTM, PRETRAINED, VOCABULARY, encoded_of, model_of
-from scipy.stats import chi2
 
 from clinveil.core.keys import Key
 from clinveil.lm.models.unigram import Unigram, train_unigram
@@ -116,16 +115,6 @@ def test_a_model_that_only_ends_writes_empty_notes_in_order():
     assert plainly(notes) == [(number, [], False) for number in range(3, 10)]
 
 
-def test_words_are_as_frequent_as_the_model_says():
-    counts = np.array([40, 60, 5, 100, 300, 495])
-    notes = first(unigram_of(counts), 800, batch_size=16)
-    seen = np.bincount(np.concatenate([note.ids for note in notes]), minlength=6)
-    seen[END] = len(notes)
-    expected = counts / counts.sum() * seen.sum()
-    assert ((seen - expected) ** 2 / expected).sum() < chi2.ppf(0.999, 5)
-    assert seen.sum() > 10_000
-
-
 def frequencies(**how):
     notes = first(unigram_of([10, 20, 0, 30, 40]), 1500, batch_size=16, **how)
     seen = np.bincount(np.concatenate([note.ids for note in notes]), minlength=5).astype(float)
@@ -134,7 +123,7 @@ def frequencies(**how):
 
 
 def test_temperature_by_hand():
-    for temperature in (0.5, 2.0):
+    for temperature in (0.5, 1.0, 2.0):
         powers = np.array([0.1, 0.2, 1e-300, 0.3, 0.4]) ** (1 / temperature)
         powers[2] = 0
         assert frequencies(temperature=temperature) == pytest.approx(

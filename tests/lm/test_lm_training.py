@@ -16,7 +16,6 @@ from lm_cases import (
     encoded_of,
     first_step_of,
     same,
-    trained,
     training_of,
 )
 
@@ -31,7 +30,6 @@ torch = pytest.importorskip("torch", reason="the extra [neural] is not installed
 from clinveil.core.neural import seeded  # noqa: E402
 from clinveil.lm.network import (  # noqa: E402
     NeuralModel,
-    build,
 )
 from clinveil.lm.training import load_training, save_training  # noqa: E402
 
@@ -268,21 +266,6 @@ def test_bfloat16_is_near_float32_and_keeps_float32_weights(recipe):
     assert all(part.dtype == torch.float32 for part in low.network.state_dict().values())
     assert low.progress.losses == pytest.approx(full.progress.losses, rel=0.02)
     assert low.progress.losses != full.progress.losses
-
-
-def test_tied_vectors_are_one_and_stay_one():
-    for kind in (LSTM, PRETRAINED):
-        with seeded(0):
-            tied = build(23, changed(kind, tied=True))
-            untied = build(23, changed(kind, tied=False))
-        assert tied.input is tied.output
-        assert untied.input is not untied.output
-        difference = sum(p.numel() for p in untied.parameters()) - sum(
-            p.numel() for p in tied.parameters()
-        )
-        assert difference == 23 * 8
-        network = trained(changed(kind, tied=True))
-        assert network.input is network.output
 
 
 def task(tmp_path, **how):

@@ -1,4 +1,4 @@
-"""What every vector algorithm promises: planted synonyms, a table of the counts, repeatable bits."""
+"""What every vector algorithm promises: planted synonyms, counts of the notes, repeatable bits."""
 
 from __future__ import annotations
 
@@ -78,7 +78,12 @@ def test_rows_counts_and_patients_are_those_of_the_notes(name, trained, capfd):
     assert set(vectors.words) == {"жар", "боль", "josé", "café", "naïve", "中文", "a", "b"}
     assert list(vectors.words)[:2] == ["боль", "жар"]
     assert vectors.counts.tolist() == [60, 60, 30, 30, 30, 30, 30, 30]
-    assert vectors.n_patients == len({i % 60 for i, text in enumerate(texts) if text is not None})
+    owners = [i % 60 for i in range(len(texts))]
+    for word in ("боль", "josé", "中文"):
+        having = {owner for owner, text in zip(owners, texts, strict=True) if text and word in text}
+        assert vectors.patients[vectors.ids[word]] == len(having)
+    assert vectors.n_patients == len({owners[i] for i in range(len(texts)) if texts[i] is not None})
+    assert vectors.meta["n_notes"] == sum(text is not None for text in texts)
     assert (vectors.matrix.shape, vectors.matrix.dtype) == ((8, vectors.dim), np.float32)
     assert set(trained(name, texts, epochs=1, min_count=31).words) == {"жар", "боль"}
     assert passes == [(1, 3), (2, 3), (3, 3)]

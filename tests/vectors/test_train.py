@@ -70,21 +70,6 @@ def cosine(vectors, one, two):
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
-def test_the_table_is_the_one_of_the_counts(tmp_path):
-    texts = ["pain pain fever", "pain fever rash", None, "rash pain"]
-    how = VectorSettings(algorithm="cbow", dim=4, min_count=2)
-    vectors = train(corpus_of(texts), how, seed=1, workers=4, scratch=tmp_path)
-    assert list(vectors.words) == ["pain", "fever", "rash"]
-    assert vectors.counts.tolist() == [4, 2, 2]
-    assert vectors.patients.tolist() == [3, 2, 2]
-    assert vectors.n_patients == 3
-    assert vectors.matrix.shape == (3, 4)
-    assert vectors.matrix.dtype == np.float32
-    assert vectors.meta["n_notes"] == 3
-    assert vectors.meta["workers"] == 1  # too few notes for four
-    assert list(tmp_path.iterdir()) == []
-
-
 SCRIPT = """
 import hashlib, sys
 sys.path.insert(0, sys.argv[1])
