@@ -342,42 +342,52 @@ def test_a_parquet_file_with_a_damaged_page(tmp_path: Path) -> None:
     assert "a.parquet: not a Parquet file, or a damaged one" in refusal(path)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pa.array([1]),
-        pa.array([1.5]),
-        pa.array([b"x"]),
-        pa.array([["x"]]),
-        pa.array([True]),
-        pa.array([None]),
-    ],
+ID = pa.array(["1"])
+NO_TEXT = pa.array([], pa.string())
+# Parquet readers do not check: Arrow itself would pass the broken bytes on as a string.
+NOT_UTF8 = pa.StringArray.from_buffers(
+    2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xe9")
 )
-def test_a_text_column_that_is_no_text(tmp_path: Path, text: pa.Array) -> None:
-    message = refusal(parquet(tmp_path, note_id=pa.array(["1"]), text=text))
-    assert "a.parquet: column 'text' contains" in message
-    assert "--text" in message
+# The names and values of the columns, and what the message contains.
+REFUSED_TABLES: list[tuple[list[str], list[pa.Array], tuple[str, ...]]] = [
+    *(
+        (["note_id", "text"], [ID, text], ("a.parquet: column 'text' contains", "--text"))
+        for text in (
+            pa.array([1]),
+            pa.array([1.5]),
+            pa.array([b"x"]),
+            pa.array([["x"]]),
+            pa.array([True]),
+            pa.array([None]),
+        )
+    ),
+    *(
+        (["note_id", "text"], [ids, pa.array(["x"])], ("'note_id' contains",))
+        for ids in (pa.array([1.5]), pa.array([b"x"]), pa.array([True]), pa.array([["a"]]))
+    ),
+    (
+        ["note_id", "text"],
+        [pa.array(["1", "2"]), NOT_UTF8],
+        ("a.parquet, row 2: not valid UTF-8",),
+    ),
+    (
+        ["note_id", "text"],
+        [pa.array(["1", None]), pa.array(["x", "y"])],
+        ("a.parquet, row 2: column 'note_id' is null or empty",),
+    ),
+    (["note_id", "text", "text"], [ID, ID, ID], ("duplicate column name",)),
+    (["note_id", "text"], [NO_TEXT, NO_TEXT], ("contains no notes",)),
+]
 
 
-@pytest.mark.parametrize(
-    "ids", [pa.array([1.5]), pa.array([b"x"]), pa.array([True]), pa.array([["a"]])]
-)
-def test_an_id_column_that_holds_no_ids(tmp_path: Path, ids: pa.Array) -> None:
-    assert "'note_id' contains" in refusal(parquet(tmp_path, note_id=ids, text=pa.array(["x"])))
-
-
-def test_parquet_text_that_is_not_utf8(tmp_path: Path) -> None:
-    """Parquet readers do not look: Arrow itself would hand the broken bytes on as a string."""
-    broken = pa.StringArray.from_buffers(
-        2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xe9")
-    )
-    path = parquet(tmp_path, note_id=pa.array(["1", "2"]), text=broken)
-    assert "a.parquet, row 2: not valid UTF-8" in refusal(path)
-
-
-def test_null_ids_in_parquet(tmp_path: Path) -> None:
-    path = parquet(tmp_path, note_id=pa.array(["1", None]), text=pa.array(["x", "y"]))
-    assert "a.parquet, row 2: column 'note_id' is null or empty" in refusal(path)
+@pytest.mark.parametrize(("names", "arrays", "messages"), REFUSED_TABLES)
+def test_a_bad_table_is_refused(
+    tmp_path: Path, names: list[str], arrays: list[pa.Array], messages: tuple[str, ...]
+) -> None:
+    pq.write_table(pa.Table.from_arrays(arrays, names=names), tmp_path / "a.parquet")
+    message = refusal(tmp_path / "a.parquet")
+    for part in messages:
+        assert part in message
 
 
 def test_whole_numbers_that_became_floats_are_ids_again(tmp_path: Path) -> None:

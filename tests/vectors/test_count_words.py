@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,6 +82,14 @@ def cut(corpus, rows):
         batch.slice(at, rows) for batch in corpus.batches() for at in range(0, batch.num_rows, rows)
     ]
     return MemoryCorpus(batches)
+
+
+def test_many_pairs_spill_batch_after_batch(tmp_path):
+    rng = np.random.default_rng(0)
+    letters = np.array([a + b for a in "abcdefghij" for b in "abcdefghij"])
+    notes = [(f"p{rng.integers(40)}", " ".join(rng.choice(letters, 60))) for _ in range(200)]
+    found = count_words(cut(corpus_of(notes), 9), tmp_path, pairs_in_memory=300)
+    assert (list(found.words), found.counts.tolist(), found.patients.tolist()) == slow_counts(notes)
 
 
 def test_processes_count_the_same(tmp_path):

@@ -140,6 +140,13 @@ def notes_of_two_topics(n=300, seed=0):
     return memory_corpus(notes)
 
 
+def test_nothing_to_learn_is_refused(tmp_path):
+    notes = memory_corpus([("1", "a", "alone"), ("2", "b", "single")])
+    with pytest.raises(InputError, match="no two words occur within a window"):
+        train_glove(notes, Glove(), seed=0, workers=1, scratch=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_divergence_names_epoch_and_eta_and_leaves_nothing_behind(tmp_path, variant):
     settings = Glove(dim=10, window=4, eta=1e6, variant=variant, x_max=1)
