@@ -11,11 +11,9 @@ from channel_cases import WORDS, batch_of, circle, texts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.channel.apply import BROKEN_TEXT, NULL_TEXT, WordObfuscator
-from clinveil.channel.channel import identity_channel
-from clinveil.channel.tally import TokenTally
-from clinveil.core.keys import Key
-from clinveil.core.tokens import Kind, tokenize
+from clinveil.channel import TokenTally, WordObfuscator, identity_channel
+from clinveil.channel.apply import BROKEN_TEXT, NULL_TEXT
+from clinveil.core import Key, Kind, tokenize
 
 KEY = Key.from_seed(1)
 CHANNEL = circle()

@@ -13,16 +13,17 @@ import numpy as np
 import pytest
 from kills import killed_at_each
 
-from clinveil.core.atomic import atomic, workplace
-from clinveil.core.errors import UsageError
-from clinveil.core.files import (
+from clinveil.core import (
+    UsageError,
+    atomic,
     locked,
     private_folder,
     private_text,
     refuse_nested,
     save_array,
+    workplace,
+    write_findings,
 )
-from clinveil.core.finding import write_findings
 
 
 def test_success_renames_and_is_private(tmp_path):
@@ -82,7 +83,7 @@ KILLED = """
 import os, sys
 from contextlib import suppress
 from pathlib import Path
-from clinveil.core.atomic import atomic
+from clinveil.core.atomic_files import atomic
 with atomic(Path(sys.argv[1]), force=True) as part:
     part.write_text("half")
     if sys.argv[2] == "between":
@@ -291,7 +292,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from clinveil.core.files import save_array
-from clinveil.core.atomic import atomic
+from clinveil.core.atomic_files import atomic
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
     with atomic(Path(sys.argv[1])) as part:

@@ -22,15 +22,14 @@ from lm_cases import (
     training_of,
 )
 
-from clinveil.core.errors import InputError
-from clinveil.lm.models.ngram import train_ngram
-from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.vocabulary import WordVocabulary, digest
+from clinveil.core import InputError
+from clinveil.lm import WordVocabulary, train_ngram, train_unigram
+from clinveil.lm.vocabulary import digest
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 pytest.importorskip("safetensors", reason="the extra [neural] is not installed")
-from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.lm.files import load_model, save_model  # noqa: E402
+from clinveil.core import seeded  # noqa: E402
+from clinveil.lm import load_model, save_model  # noqa: E402
 from clinveil.lm.network import (  # noqa: E402
     read_tensors,
     write_tensors,

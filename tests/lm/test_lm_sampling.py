@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lm_cases import LSTM, PRETRAINED, VOCABULARY, encoded_of, model_of
 
-from clinveil.core.keys import Key
-from clinveil.lm.models.unigram import Unigram, train_unigram
-from clinveil.lm.sampling import SamplingConfig, drawn, generate
-from clinveil.lm.vocabulary import END, WordVocabulary
+from clinveil.core import Key
+from clinveil.lm import END, SamplingConfig, WordVocabulary, generate, train_unigram
+from clinveil.lm.models.unigram import Unigram
+from clinveil.lm.sampling import drawn
 
 KEY = Key.from_seed(5)
 BLOCK = 256  # numbers of a stream

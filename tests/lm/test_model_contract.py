@@ -12,17 +12,15 @@ import numpy as np
 import pytest
 from lm_cases import LSTM, PRETRAINED, VOCABULARY, changed, encoded_of, model_of, same, texts_of
 
-from clinveil.core.keys import Key
-from clinveil.lm.models.ngram import train_ngram
-from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.sampling import SamplingConfig, generate
-from clinveil.lm.vocabulary import END, digest, train_byte_pairs
+from clinveil.core import Key
+from clinveil.lm import END, SamplingConfig, generate, train_ngram, train_unigram
+from clinveil.lm.vocabulary import digest, train_byte_pairs
 
 pytest.importorskip("torch", reason="the extra [neural] is not installed")
 pytest.importorskip("safetensors", reason="the extra [neural] is not installed")
-from clinveil.core.neural import seeded
-from clinveil.lm.files import load_model, save_model
-from clinveil.lm.network import LANES, PIECE, NeuralModel, build
+from clinveil.core import seeded
+from clinveil.lm import NeuralModel, build, load_model, save_model
+from clinveil.lm.network import LANES, PIECE
 
 MODELS = {
     "unigram": lambda: train_unigram(encoded_of(), VOCABULARY),

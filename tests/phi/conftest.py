@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
+from clinveil.phi import Finder, PhiSettings
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from marked import marked_again, unmark
 
-from clinveil.lexicons.words import is_word
+from clinveil.lexicons import is_word
 
 THINGS = """
 The rash should settle once Amoxil has taken effect.

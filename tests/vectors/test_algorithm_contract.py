@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from test_train import corpus_of, cosine, synonym_texts
 
-from clinveil.core.errors import InputError
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.train import train
+from clinveil.core import InputError
+from clinveil.vectors import VectorSettings, train
 
 ALGORITHMS = {
     "cbow": VectorSettings(algorithm="cbow", dim=20, epochs=40),

@@ -20,11 +20,8 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.kernel import obfuscate_texts
 from clinveil.channel.tables import SipKey, key_words, siphash_strings, string_buffers, tables_of
 from clinveil.channel.tally import TokenTally, tally_of
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.core.tokens import Kind, lookup_form, tokenize
-from clinveil.core.types import Ints
-from clinveil.corpus.corpus import NOTE_ID, TEXT
+from clinveil.core import InputError, Ints, Key, Kind, lookup_form, tokenize
+from clinveil.corpus import NOTE_ID, TEXT
 
 NULL_TEXT = "null text"
 BROKEN_TEXT = "not valid UTF-8"

@@ -13,9 +13,7 @@ import pyarrow.feather as feather
 
 from clinveil.channel.channel import Channel
 from clinveil.channel.policy import WritingPolicy
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError
-from clinveil.core.files import private_folder, save_array
+from clinveil.core import InputError, atomic, private_folder, save_array
 
 SCHEMA = "clinveil.channel/1"
 ARRAYS = ("indptr", "indices", "probabilities", "eligible")

@@ -2,7 +2,7 @@
 
 For each token it looks up the word's row, draws with a keyed pseudo-random function of note and
 position, and writes the output. The slow reference implementation is
-`tests/channel/channel_reference.py`. Token boundaries are those of `core/tokens.py`; all functions
+`tests/channel/channel_reference.py`. Token boundaries are those of `core/tokenizer.py`; all functions
 assume valid UTF-8.
 """
 
@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from clinveil.channel.arrays import Bytes, ChannelTables, NoteArrays, Options, Words64
-from clinveil.core.compiled import helper, kernel
-from clinveil.core.types import Ints, SmallInts
+from clinveil.core import Ints, SmallInts, helper, kernel
 
 # Of a word: its start, its end, whether it is ASCII, its table hash.
 Token = tuple[int, int, bool, np.uint64]
