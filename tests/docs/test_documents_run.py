@@ -18,7 +18,7 @@ from clinveil.cli.groups import COMMANDS, Group
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-WRITTEN = [page for page in PAGES if page.name != "api.md"]  # api.md is generated
+WRITTEN = [page for page in PAGES if page.name not in ("api.md", "packages.md")]
 DOCUMENTS = [ROOT / "README.md", *PAGES]
 LINKED = [
     *DOCUMENTS,

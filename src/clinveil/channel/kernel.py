@@ -2,8 +2,8 @@
 
 For each token it looks up the word's row, draws with a keyed pseudo-random function of note and
 position, and writes the output. The slow reference implementation is
-`tests/channel/channel_reference.py`. Token boundaries are those of `core/tokenizer.py`; all functions
-assume valid UTF-8.
+`tests/channel/channel_reference.py`. Token boundaries are those of `core/tokenizer.py`; all
+functions assume valid UTF-8.
 """
 
 from __future__ import annotations

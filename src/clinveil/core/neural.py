@@ -42,7 +42,7 @@ def found_in(registry: Registry[T], name: str) -> T:
 
 
 def device_named(name: str) -> torch.device:
-    """Return the device of `--device`: `cpu`, `cuda` or `cuda:1`. Raises UsageError if it is
+    """Return a PyTorch device: `cpu`, `cuda` or `cuda:1`. Raises UsageError if it is
     unknown or not present.
     """
     need_torch()
@@ -50,21 +50,19 @@ def device_named(name: str) -> torch.device:
 
     kind = name.partition(":")[0]
     if kind not in ("cpu", "cuda"):
-        raise UsageError(f"--device={name}: unknown device", hint="use cpu, cuda or cuda:1")
+        raise UsageError(f"device={name}: unknown device", hint="use cpu, cuda or cuda:1")
     if kind == "cuda" and not torch.cuda.is_available():
         raise UsageError(
-            f"--device={name}: PyTorch finds no GPU on this machine", hint="use --device=cpu"
+            f"device={name}: PyTorch finds no GPU on this machine", hint="use device=cpu"
         )
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UsageError(
-            f"--device={name}: unknown device", hint="use cpu, cuda or cuda:1"
-        ) from None
+        raise UsageError(f"device={name}: unknown device", hint="use cpu, cuda or cuda:1") from None
     if device.index is not None and kind == "cuda" and device.index >= torch.cuda.device_count():
         count = torch.cuda.device_count()
         raise UsageError(
-            f"--device={name}: this machine has {count} GPUs, numbered from 0",
+            f"device={name}: this machine has {count} GPUs, numbered from 0",
             hint="use a lower number",
         )
     return device
