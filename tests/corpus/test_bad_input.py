@@ -158,14 +158,14 @@ ENCODED = [
         "a.csv",
         f"{ROWS}2,p,{SECRET} café “quoted”\n".encode("cp1252"),
         "a.csv, row 2: not valid utf-8 (pass the encoding of the file, for example --set"
-        " encoding=cp1252)",
+        " notes.encoding=cp1252)",
         "cp1252",
         f"{SECRET} café “quoted”",
     ),
     (
         "a.csv",
         f"{HEADER}1,p,漢字😀\n".encode("utf-16"),
-        "a.csv: the file is UTF-16 (pass --set encoding=utf-16)",
+        "a.csv: the file is UTF-16 (pass --set notes.encoding=utf-16)",
         "utf-16",
         "漢字😀",
     ),
@@ -192,7 +192,7 @@ def test_another_encoding_is_refused_and_read_with_the_setting(
 @pytest.mark.parametrize("name", ["nonsense", "base64", "rot13", ""])
 def test_an_unknown_encoding(write: Write, name: str) -> None:
     message = refusal(write("a.csv", HEADER + GOOD), NotesSettings(encoding=name), kind=UsageError)
-    assert "--set encoding=" in message
+    assert "--set notes.encoding=" in message
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
@@ -411,7 +411,7 @@ def test_a_folder_without_notes(tmp_path: Path) -> None:
 def test_bad_bytes_in_a_folder_name_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("fine")
     (tmp_path / "b.txt").write_bytes(b"caf\xe9")
-    hint = "pass the encoding of the file, for example --set encoding=cp1252"
+    hint = "pass the encoding of the file, for example --set notes.encoding=cp1252"
     assert refusal(tmp_path).startswith(f"b.txt: not valid utf-8 ({hint}")
     texts = (
         next(open_corpus(tmp_path, NotesSettings(encoding="cp1252")).batches())

@@ -77,7 +77,16 @@ def _broken(folder: Path) -> None:
 SYNTHETIC = "synthetic/release"
 SOME = "some.parquet"  # the notes with canaries and few others, for models that are trained often
 NOTES = "notes.parquet"
-FAST = ["--set", "epochs=1", "--set", "window=5", "--set", "dim=12", "--set", "workers=1"]
+FAST = [
+    "--set",
+    "vectors.epochs=1",
+    "--set",
+    "vectors.window=5",
+    "--set",
+    "vectors.dim=12",
+    "--set",
+    "workers=1",
+]
 
 
 SIDES = ["--training", "train.parquet", "--held-out", "test.parquet"]
@@ -110,7 +119,7 @@ FLAGS = {
     "fast": " ".join(FAST),
     "sides": " ".join(SIDES),
     # A kept layout fails these gates, as it should.
-    "raw": "--set phi=false --set layout=keep --set numbers=mask"
+    "raw": "--set phi=false --set channel.layout=keep --set channel.numbers=mask"
     " --set max_names=1 --set max_linkage=1",
     "write": "release some.parquet --as synthetic --again"
     " --set synthetic.count=20 --set synthetic.longest=200",
@@ -161,7 +170,7 @@ def _bad() -> list[list[str]]:
     bad += [
         ["attack", "copies", "deid.parquet", "--training", NOTES, "--held-out", NOTES]
     ]  # one patient on both sides
-    return [*bad, ["release", NOTES, "-o", "never", "--set", "keep_words=keep.txt", *FAST]]
+    return [*bad, ["release", NOTES, "-o", "never", "--set", "channel.keep_words=keep.txt", *FAST]]
 
 
 def test_every_command_did_what_it_should(desk):

@@ -185,13 +185,13 @@ validate notes.parquet -o validated {known} {sampled} --json findings-validate.j
 review validated --set quiet=true
 validate --marked validated/review/first.jsonl validated -q --json findings-recall.json
 train notes.parquet gold.jsonl own.npz
-{gold} --set tagger=own.npz --errors errors.jsonl --json findings-gold.json {quick}
+{gold} --set identifiers.tagger=own.npz --errors errors.jsonl --json findings-gold.json {quick}
 {gold} --found gold.jsonl --json findings-found.json --set quiet=true
 {gold} --output out.parquet --json findings-output.json --set quiet=true
 evaluate deidentification --grid --set size=60 --json findings-grid.json {quick}
 """
 FLAGS = {
-    "known": "--set patients=patients.parquet",
+    "known": "--set identifiers.patients=patients.parquet",
     "full": "--crosswalk --set audit=full",
     "sampled": "--set locations=200",
     "first": FIRST,
@@ -230,9 +230,9 @@ def _bad() -> list[tuple[int, list[str]]]:
         (3, ["validate", "--marked", "others.csv", "validated"]),
         (3, [*deidentify, "--decisions", "decided.jsonl"]),
         (3, ["deidentify", "others.csv", "-o", "never", "--decisions", FIRST]),
-        (3, [*deidentify, "--set", "tagger=site.npz"]),
-        (3, [*deidentify, "--set", "patients=strangers.csv"]),
-        (2, [*deidentify, "--set", "phi_policy=policy.toml"]),
+        (3, [*deidentify, "--set", "identifiers.tagger=site.npz"]),
+        (3, [*deidentify, "--set", "identifiers.patients=strangers.csv"]),
+        (2, [*deidentify, "--set", "identifiers.phi_policy=policy.toml"]),
         (3, [*back, "out.parquet.vault"]),
         (3, [*back, "most.csv.vault"]),
         (2, ["evaluate", "agreement", "decided.parquet"]),

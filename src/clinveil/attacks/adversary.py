@@ -19,7 +19,7 @@ import numpy as np
 
 from clinveil.attacks.threats import Holding
 from clinveil.channel import LIKELIEST, Channel
-from clinveil.core import Doubles, Ints, Registry, Settings, first_paragraph
+from clinveil.core import Doubles, Ints, Members, Settings, first_paragraph
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -176,7 +176,14 @@ class Adversary(Settings):
         return all(available.get(need, True) for need in self.knowledge)
 
 
-adversaries: Registry[type[Adversary]] = Registry("adversary", "clinveil.attacks.adversaries")
+adversaries: Members[type[Adversary]] = Members(
+    "adversary",
+    {
+        "bigram": "clinveil.attacks.adversaries.bigram:Bigram",
+        "known-pairs": "clinveil.attacks.adversaries.known_pairs:KnownPlaintext",
+        "own-vectors": "clinveil.attacks.adversaries.own_vectors:OwnVectors",
+    },
+)
 """All adversaries by name."""
 
 

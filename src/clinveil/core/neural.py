@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from clinveil.core.compiling import at_most_cores
 from clinveil.core.errors import MissingExtra, UsageError
-from clinveil.core.registry import Registry
+from clinveil.core.registry import Members
 
 if TYPE_CHECKING:
     import torch
@@ -30,12 +30,12 @@ def need_torch() -> None:
         raise MissingExtra("PyTorch", "neural")
 
 
-def found_in(registry: Registry[T], name: str) -> T:
-    """Return a registry's entry. Raises UsageError for an unknown name, MissingExtra if its file
+def found_in(members: Members[T], name: str) -> T:
+    """Return a member. Raises UsageError for an unknown name, MissingExtra if its file
     needs PyTorch.
     """
     try:
-        return registry.get(name)
+        return members.get(name)
     except ModuleNotFoundError:
         need_torch()
         raise

@@ -15,7 +15,7 @@ from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix, diags_array, identity
 
 from clinveil.attacks.adversaries._sequence import frequency, table_of
-from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
+from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery
 from clinveil.channel import NEIGHBOURS, Channel, ChannelSettings, NeighbourRange, build_channel
 from clinveil.core import InputError
 from clinveil.corpus import corpus_of_texts
@@ -27,7 +27,6 @@ WORK = 3_000_000
 DOUBT = 0.5  # weight of output frequencies relative to the shadow channel
 
 
-@adversaries.register("own-vectors")
 class OwnVectors(Adversary):
     """Train shadow vectors on other notes, build a channel of the known mechanism, and recover
     words one by one.

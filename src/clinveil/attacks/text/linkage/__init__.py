@@ -18,7 +18,7 @@ from pathlib import Path
 
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.text.linkage.figures import Linked, combined, unprotected
 from clinveil.attacks.text.linkage.matchers import (
     FRAGMENT_SHARES,
@@ -33,7 +33,7 @@ from clinveil.attacks.text.linkage.matchers import (
 from clinveil.attacks.text.linkage.sides import LinkageSides, Own, other_notes, paired, unsampled
 from clinveil.attacks.threats import Holding, Target, tagged
 from clinveil.channel import Channel
-from clinveil.core import Doubles, Finding, InputError, flag
+from clinveil.core import Doubles, Finding, InputError, setting
 from clinveil.stats import unmeasured
 from clinveil.vectors import Vectors
 
@@ -46,7 +46,6 @@ WITH = "with the channel"
 _HOLDINGS: Mapping[str, Holding] = {WITHOUT: "recipient", OWN: "shadow", WITH: "stolen-vectors"}
 
 
-@attacks.register("linkage")
 class Linkage(Attack):
     """Find the person of each released note, among people with known information."""
 
@@ -54,21 +53,23 @@ class Linkage(Attack):
     optional = frozenset({"notes", "channel", "vectors"})
     on_release = True
     order = 450
-    match: str | None = flag(None, "Column that pairs both, or `patient`; default: the note ids.")
-    fragment: int = flag(
+    match: str | None = setting(
+        None, "Column that pairs both, or `patient`; default: the note ids."
+    )
+    fragment: int = setting(
         10, "Known consecutive words of a note, in the second view; 0: omit it.", ge=0
     )
-    top: int = flag(
+    top: int = setting(
         10, "Rank up to which the right candidate counts as found, in the detail.", ge=1
     )
-    most: int = flag(
+    most: int = setting(
         NOTES, "Maximum released notes, a random sample, and number of candidates.", ge=2
     )
-    own_vectors: bool = flag(True, "Also a recipient with shadow vectors.")
-    public_match: str = flag(
+    own_vectors: bool = setting(True, "Also a recipient with shadow vectors.")
+    public_match: str = setting(
         "patient", "Column that pairs the release with public texts, or `patient`.", min_length=1
     )
-    each: bool = flag(False, "Also report every matcher separately.")
+    each: bool = setting(False, "Also report every matcher separately.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack. `original` is the known information: the source notes or other texts.
