@@ -101,7 +101,7 @@ release notes.parquet -o raw --again {raw} {fast}
 verify out/release
 report out -o report.html
 evaluate similarity vectors --pairs pairs.csv --json findings-similarity.json
-evaluate classification notes.parquet deid.parquet --label diagnosis_group --set min_class=5
+evaluate classification notes.parquet deid.parquet --label diagnosis_group --set training.min_class=5
 attack copies deid.parquet {sides}
 {write} -o synthetic --set phi=false {lstm}
 {write} -o counted --set lm.model=unigram
@@ -109,7 +109,7 @@ attack copies deid.parquet {sides}
 release some.parquet -o readable --as deidentified --again
 verify synthetic/release
 evaluate perplexity test.parquet --from {model} --json findings-perplexity.json
-evaluate perplexity test.parquet --train synthetic/release --set model=unigram
+evaluate perplexity test.parquet --train synthetic/release --set lm.model=unigram
 attack leaveout some.parquet -o leaveout {small} {leaveout}
 attack leaveout some.parquet --mode unigram --json findings-leaveout.json
 attack membership train.parquet test.parquet --from {model} {members}
@@ -125,7 +125,8 @@ FLAGS = {
     " --set synthetic.count=20 --set synthetic.longest=200",
     "lstm": "--set lm.model=lstm --set lm.size=tiny --set lm.width=16 --set lm.epochs=1"
     " --set lm.lanes=64",
-    "small": "--set size=tiny --set vocabulary=words --set width=16 --set epochs=1 --set lanes=64",
+    "small": "--set lm.size=tiny --set lm.vocabulary=words --set lm.width=16 --set lm.epochs=1"
+    " --set lm.lanes=64",
     "leaveout": "--set units=2 --set reseeds=1 --set workers=1 --set from_text=true",
     "model": "synthetic/vault/model",
     "members": f"--synthetic {SYNTHETIC}/notes.parquet --json findings-membership.json",
