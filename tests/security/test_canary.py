@@ -101,7 +101,7 @@ release notes.parquet -o raw --again {raw} {fast}
 verify out/release
 report out -o report.html
 evaluate similarity vectors --pairs pairs.csv --json findings-similarity.json
-evaluate classification notes.parquet deid.parquet --label diagnosis_group --set training.min_class=5
+evaluate classification notes.parquet deid.parquet --label diagnosis_group {classes}
 attack copies deid.parquet {sides}
 {write} -o synthetic --set phi=false {lstm}
 {write} -o counted --set lm.model=unigram
@@ -128,6 +128,7 @@ FLAGS = {
     "small": "--set lm.size=tiny --set lm.vocabulary=words --set lm.width=16 --set lm.epochs=1"
     " --set lm.lanes=64",
     "leaveout": "--set units=2 --set reseeds=1 --set workers=1 --set from_text=true",
+    "classes": "--set training.min_class=5",
     "model": "synthetic/vault/model",
     "members": f"--synthetic {SYNTHETIC}/notes.parquet --json findings-membership.json",
     "canaries": "--set each=1 --set repeats=4 --json findings-canaries.json",
