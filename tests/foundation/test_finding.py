@@ -106,14 +106,6 @@ def test_refused(bad):
         Finding(**{"measure": "a.b", "n": 1, **bad})
 
 
-def test_numpy_scalars_become_plain():
-    finding = Finding(
-        "a.b", np.float32(0.5), n=np.int64(3), numbers={"k": np.int64(2), "b": np.bool_(True)}
-    )
-    assert json.dumps(finding.as_dict()["numbers"]) == '{"k": 2, "b": true}'
-    assert isinstance(finding.value, float)
-
-
 def test_numpy_scalars_of_fields_become_plain():
     finding = Finding(
         "a.b", 0.5, n=np.int64(3), p=np.float32(0.5), count=np.int64(2), chance=np.float64(0.1)

@@ -40,11 +40,6 @@ def test_counting_models_have_no_recipe():
     assert refused.value.exit_code == 2
 
 
-def test_the_kinds_come_in_this_order_and_a_card_can_speak_of_each():
-    assert language_models.names() == ("unigram", "ngram", "lstm", "pretrained")
-    assert all(kind.about for _, kind in language_models)
-
-
 def test_a_new_language_model_is_one_entry(tmp_path, monkeypatch):
     """Its sizes are settings, its recipe can be kept, and its model is trained, saved and read like
     any other.

@@ -7,14 +7,9 @@ from datetime import date
 import pytest
 
 from clinveil.corpus import Patient
-from clinveil.phi import Finder, NoteView, PhiSettings
+from clinveil.phi import NoteView
 from clinveil.phi.detection.detectors import ages
 from clinveil.phi.detection.detectors.known import _Known
-
-
-@pytest.fixture(scope="module")
-def finder():
-    return Finder.of(PhiSettings(second_opinion="off"))
 
 
 @pytest.fixture
