@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from clinveil.attacks import AdversarySuite, Context
-from clinveil.attacks.adversary import adversaries
+from clinveil.attacks.adversary import ADVERSARIES
 from clinveil.attacks.channel._view import adversary_views, aligned, halves
 from clinveil.channel import Channel, WordObfuscator
 from clinveil.core import InputError, Key
@@ -98,7 +98,7 @@ def test_chance_is_that_of_all_attacked_words_for_an_adversary_of_few_words_too(
     """The most frequent of a few words has a large share by chance, which would hide what the
     adversary recovers.
     """
-    monkeypatch.setattr(adversaries.get("own-vectors"), "max_words", 60)
+    monkeypatch.setattr(ADVERSARIES.get("own-vectors"), "max_words", 60)
     got = found(case)
     few = got["all", "own-vectors"]
     many = got["all", "bigram"]

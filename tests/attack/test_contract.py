@@ -22,7 +22,7 @@ from clinveil.attacks import (
     kept_columns,
     rank_names,
 )
-from clinveil.attacks.adversary import adversaries
+from clinveil.attacks.adversary import ADVERSARIES
 from clinveil.attacks.channel.adversary_suite import _unprotected
 from clinveil.attacks.models.membership import ScoredNotes, membership
 from clinveil.attacks.text.identifiers import identifiers
@@ -209,31 +209,31 @@ def scene():
 
 
 def recovered(name, view):
-    return right(adversaries.get(name)().recover(view, SEEDED(0)), view)
+    return right(ADVERSARIES.get(name)().recover(view, SEEDED(0)), view)
 
 
-@pytest.mark.parametrize("name", sorted(adversaries.names()))
+@pytest.mark.parametrize("name", sorted(ADVERSARIES.names()))
 def test_an_adversary_recovers_where_neighbours_are_stable(name, scene):
-    assert adversaries.get(name)().is_applicable(scene)
+    assert ADVERSARIES.get(name)().is_applicable(scene)
     assert recovered(name, scene) > 2 * blind(scene)
 
 
-@pytest.mark.parametrize("name", sorted(adversaries.names()))
+@pytest.mark.parametrize("name", sorted(ADVERSARIES.names()))
 def test_an_adversary_is_at_chance_on_scattered_outputs(name, scene):
     assert recovered(name, scattered(scene, SEEDED(1))) < blind(scene) + 0.06
 
 
-@pytest.mark.parametrize("name", sorted(adversaries.names()))
+@pytest.mark.parametrize("name", sorted(ADVERSARIES.names()))
 def test_an_adversary_recovers_unprotected_words(name, scene):
     plain = _unprotected(scene)
     assert recovered(name, plain) > 0.9
 
 
-@pytest.mark.parametrize("name", sorted(adversaries.names()))
+@pytest.mark.parametrize("name", sorted(ADVERSARIES.names()))
 def test_candidates_are_probabilities_and_do_not_depend_on_threads(name, scene):
     few = replace(scene, notes=scene.notes[:6])
     one, two = (
-        list(adversaries.get(name)().recover(replace(few, threads=n), SEEDED(0))) for n in (1, 2)
+        list(ADVERSARIES.get(name)().recover(replace(few, threads=n), SEEDED(0))) for n in (1, 2)
     )
     for recovery, other, note in zip(one, two, few.notes, strict=True):
         assert (recovery.chances == other.chances).all() and (recovery.rows == other.rows).all()

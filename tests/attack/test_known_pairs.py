@@ -9,9 +9,9 @@ from outsider_scenes import blind, class_scene
 from scenes import channel_of, language, right, seen, view, written
 
 from clinveil.attacks.adversaries.known_pairs import count_draws
-from clinveil.attacks.adversary import AdversaryView, NoteRows, adversaries
+from clinveil.attacks.adversary import ADVERSARIES, AdversaryView, NoteRows
 
-known_pairs = adversaries.get("known-pairs")
+known_pairs = ADVERSARIES.get("known-pairs")
 rng = np.random.default_rng
 
 

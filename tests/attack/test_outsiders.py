@@ -11,7 +11,7 @@ import pytest
 from outsider_scenes import class_scene
 
 from clinveil.attacks.adversaries.own_vectors import shadow_matrix
-from clinveil.attacks.adversary import AdversaryView, adversaries
+from clinveil.attacks.adversary import ADVERSARIES, AdversaryView
 
 OUTSIDERS = ("own-vectors",)
 
@@ -32,7 +32,7 @@ def test_no_reader_of_ours_looks_at_what_is_secret(view):
     hidden = replace(view, notes=notes, channel=other, pairs=(), counts=None)
     for name in OUTSIDERS:
         one, two = (
-            adversaries.get(name)().recover(s, np.random.default_rng(0)) for s in (view, hidden)
+            ADVERSARIES.get(name)().recover(s, np.random.default_rng(0)) for s in (view, hidden)
         )
         assert all(
             (a.rows == b.rows).all() and np.allclose(a.chances, b.chances)

@@ -9,11 +9,11 @@ from scenes import channel_of, right, view
 
 from clinveil.attacks.adversaries import bigram
 from clinveil.attacks.adversaries._sequence import BigramCounts, candidates
-from clinveil.attacks.adversary import AdversaryView, NoteRows, adversaries, entries
+from clinveil.attacks.adversary import ADVERSARIES, AdversaryView, NoteRows, entries
 
 
 def read(name, case, seed=0, **settings):
-    return list(adversaries.get(name)(**settings).recover(case, np.random.default_rng(seed)))
+    return list(ADVERSARIES.get(name)(**settings).recover(case, np.random.default_rng(seed)))
 
 
 def test_context_reads_more_than_the_best_guess_of_each_word():

@@ -15,6 +15,7 @@ from clinveil.cli import main
 from clinveil.core import InputError, UsageError
 from clinveil.releases import ReleaseSettings
 from clinveil.utility import (
+    CLASSIFIERS,
     ClassifiedNotes,
     Classifier,
     Predictions,
@@ -22,7 +23,6 @@ from clinveil.utility import (
     parts_of,
     predict,
 )
-from clinveil.utility.classifiers import classifiers
 from clinveil.utility.scores import score
 
 MODELS = ("lr", "svm", "tfidf-lr")
@@ -121,9 +121,9 @@ def test_a_new_classifier_is_one_entry(files, capsys, monkeypatch):
         def __call__(self, job):
             return Predictions(np.zeros(len(job.parts.test), dtype=np.int64))
 
-    monkeypatch.setitem(classifiers.paths, "first", "")
-    monkeypatch.setitem(classifiers._loaded, "first", First())
-    assert classifiers.names() == ("lr", "svm", "tfidf-lr", "first")
+    monkeypatch.setitem(CLASSIFIERS.paths, "first", "")
+    monkeypatch.setitem(CLASSIFIERS._loaded, "first", First())
+    assert CLASSIFIERS.names() == ("lr", "svm", "tfidf-lr", "first")
     arguments = shlex.split(
         f"evaluate classification {files / 'original.csv'} --label organ"
         " --set training.min_class=10"

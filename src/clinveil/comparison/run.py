@@ -39,8 +39,7 @@ from clinveil.core import (
 )
 from clinveil.corpus import Corpus, open_corpus, open_text, rows
 from clinveil.phi import patients_of
-from clinveil.releases import Outcome, dry_run, release
-from clinveil.releases.kinds import producers
+from clinveil.releases import PRODUCERS, Outcome, dry_run, release
 from clinveil.utility import read_pairs
 from clinveil.vectors import VectorSettings
 
@@ -250,7 +249,7 @@ def _training(candidate: Candidate) -> str:
     """
     settings = candidate.settings
     vectors = candidate.settings.vectors
-    if VectorSettings not in producers.get(settings.kind).settings or vectors.more_text:
+    if VectorSettings not in PRODUCERS.get(settings.kind).settings or vectors.more_text:
         return ""
     trained = [vectors.record(), settings.identifiers.record(), settings.phi]
     return json.dumps(trained, sort_keys=True)

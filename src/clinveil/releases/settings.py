@@ -22,11 +22,11 @@ from clinveil.core import (
     group,
     setting,
 )
-from clinveil.lm import PRETRAINED, TrainingSettings, language_models
+from clinveil.lm import LANGUAGE_MODELS, PRETRAINED, TrainingSettings
 from clinveil.phi import PhiSettings
-from clinveil.releases.kinds import kinds_with, other_kind, producers
+from clinveil.releases.kinds import PRODUCERS, kinds_with, other_kind
 from clinveil.scale import ExecutorSettings
-from clinveil.utility.classifiers import classifiers
+from clinveil.utility import CLASSIFIERS
 from clinveil.vectors import VectorSettings
 
 LABEL_PATIENTS = 5
@@ -145,7 +145,7 @@ class WriterSettings(TrainingSettings):
     model: str = setting(
         "ngram",
         "ngram (shared word sequences), unigram, lstm (paper C's), pretrained.",
-        members=language_models,
+        members=LANGUAGE_MODELS,
     )
 
 
@@ -198,7 +198,7 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
         "Running": "config set executor.on workers seed force quiet",
     }
     kind: str = setting(
-        "obfuscated", "Kind of release.", affects="treatment", flag="as", members=producers
+        "obfuscated", "Kind of release.", affects="treatment", flag="as", members=PRODUCERS
     )
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
@@ -222,7 +222,7 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
         0.15, "Share of patients held out of all models, to test utility on.", gt=0, le=0.5
     )
     model: tuple[str, ...] = setting(
-        ("tfidf-lr",), "Classifiers of the utility figures; repeatable.", members=classifiers
+        ("tfidf-lr",), "Classifiers of the utility figures; repeatable.", members=CLASSIFIERS
     )
     again: bool = setting(
         False, "Release notes again that were released under another key.", affects="call"
@@ -254,7 +254,7 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
     def refuse_given(cls, given: Mapping[str, Any], where: Mapping[str, str]) -> None:
         """Raise UsageError for a setting of another kind of release."""
         kind = given.get("kind", cls.model_fields["kind"].default)
-        if kind not in producers:
+        if kind not in PRODUCERS:
             return
         for name in given:
             kinds = kinds_with(cls.declared()[name].owners)
@@ -269,11 +269,11 @@ class ReleaseSettings(IdentifierSwitch, KeptLimits, RecoveryLimits):
         """Return the settings with `min_patients = auto` replaced for this many patients."""
         if self.channel.min_patients != "auto":
             return self
-        return self.but(channel={"min_patients": producers.get(self.kind).floor(patients)})
+        return self.but(channel={"min_patients": PRODUCERS.get(self.kind).floor(patients)})
 
     @field_validator("model")
     @classmethod
     def _one_or_several(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         if not values:
-            raise ValueError("one or several of " + ", ".join(classifiers.names()))
+            raise ValueError("one or several of " + ", ".join(CLASSIFIERS.names()))
         return values

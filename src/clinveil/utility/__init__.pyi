@@ -1,3 +1,4 @@
+from .classifiers import CLASSIFIERS as CLASSIFIERS
 from .classifiers import Classifier as Classifier
 from .classifiers import ClassifierInput as ClassifierInput
 from .classifiers import ClassifierSettings as ClassifierSettings
@@ -8,6 +9,7 @@ from .classifiers import predict as predict
 from .deidentification.grid import grid_notes as grid_notes
 from .deidentification.grid import sample as sample
 from .deidentification.score import score as score
+from .evaluations import EVALUATIONS as EVALUATIONS
 from .evaluations import Evaluation as Evaluation
 from .evaluations import EvaluationInput as EvaluationInput
 from .evaluations.classification import Task as Task

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from clinveil.core import Affects, Settings, UsageError, setting
-from clinveil.vectors.algorithms import algorithms
+from clinveil.vectors.algorithms import ALGORITHMS
 
 TRAIN_WORDS = 4_000_000
 """Above this many words, training uses a sample (setting `train_words`)."""
@@ -30,7 +30,7 @@ class VectorSettings(Settings):
     """
 
     AFFECTS: ClassVar[Affects] = "training"
-    algorithm: str = setting("skipgram", "Training algorithm.", members=algorithms)
+    algorithm: str = setting("skipgram", "Training algorithm.", members=ALGORITHMS)
     glove_variant: Literal["pair", "single"] = setting(
         "pair", "GloVe: word and context vectors, or one vector per word."
     )

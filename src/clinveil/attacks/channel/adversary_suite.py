@@ -20,12 +20,12 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.adversary import (
+    ADVERSARIES,
     KNOWLEDGE,
     Adversary,
     AdversaryView,
     NoteRows,
     Recovery,
-    adversaries,
 )
 from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
@@ -103,7 +103,7 @@ class AdversarySuite(Attack):
         )
         context.say(f"known to an attacker: up to {known:,} words of other notes")
         findings: list[Finding] = []
-        in_order = sorted(adversaries, key=lambda pair: (pair[1].order, pair[0]))
+        in_order = sorted(ADVERSARIES, key=lambda pair: (pair[1].order, pair[0]))
         for name, reader in [
             (name, kind.model_validate(variant))
             for name, kind in in_order

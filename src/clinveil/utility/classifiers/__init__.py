@@ -284,7 +284,7 @@ def grams(text: str) -> list[str]:
 LR = Linear("lr", (2.0, 10.0, 50.0))
 SVM = Linear("svm", (0.05, 0.2, 1.0))
 TFIDF_LR = TfidfLogisticRegression()
-classifiers: Members[Classifier] = Members(
+CLASSIFIERS: Members[Classifier] = Members(
     "classifier",
     {
         "lr": "clinveil.utility.classifiers:LR",
@@ -296,7 +296,7 @@ classifiers: Members[Classifier] = Members(
 
 def classifier(model: str) -> Classifier:
     """Return the classifier of a name. Raises UsageError for an unknown one."""
-    return classifiers.get(model)
+    return CLASSIFIERS.get(model)
 
 
 def predict(

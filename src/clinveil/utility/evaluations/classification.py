@@ -27,10 +27,10 @@ from clinveil.core import (
     setting,
 )
 from clinveil.utility.classifiers import (
+    CLASSIFIERS,
     ClassifierSettings,
     Predictions,
     TrainTestTexts,
-    classifiers,
     predict,
 )
 from clinveil.utility.evaluations import (
@@ -179,7 +179,7 @@ class Classification(Evaluation):
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     seed: int | None = SEED
-    model: tuple[str, ...] = setting(("lr",), "Classifiers; repeatable.", members=classifiers)
+    model: tuple[str, ...] = setting(("lr",), "Classifiers; repeatable.", members=CLASSIFIERS)
     control: bool = setting(True, "Also train on shuffled labels.")
 
     def __call__(

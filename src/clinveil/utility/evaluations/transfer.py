@@ -27,7 +27,7 @@ from clinveil.core import (
 )
 from clinveil.corpus import Corpus, SourceIds, rows
 from clinveil.stats import MeasureSpec
-from clinveil.utility.classifiers import classifiers
+from clinveil.utility.classifiers import CLASSIFIERS
 from clinveil.utility.evaluations import (
     VAULT,
     Evaluated,
@@ -151,7 +151,7 @@ class Transfer(Evaluation):
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     workers: int = WORKERS
-    model: tuple[str, ...] = setting(("tfidf-lr",), "Classifiers; repeatable.", members=classifiers)
+    model: tuple[str, ...] = setting(("tfidf-lr",), "Classifiers; repeatable.", members=CLASSIFIERS)
     unpaired: bool = setting(
         False, "Released notes are of other patients; both files have the label."
     )
