@@ -50,7 +50,7 @@ def test_every_kind_leaves_the_same_files_and_verifies(desk, kind, capsys):
     }
     assert main(["verify", str(desk / kind / "release")]) == 0
     made = manifest(desk, kind)
-    assert (made["kind"], made["schema"]) == (kind, "clinveil.manifest/2")
+    assert (made["kind"], made["schema"]) == (kind, "clinveil.manifest/3")
     assert made["notes"]["rows"] == len(notes_in(desk / kind / "release" / "notes.csv")) > 0
     assert made["settings"]["kind"] == kind
     assert not [name for name in made["settings"] if name.startswith("lm.")] or kind == "synthetic"

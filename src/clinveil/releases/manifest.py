@@ -35,7 +35,7 @@ from clinveil.core import (
 from clinveil.corpus import open_corpus
 from clinveil.report import Gate, outward_finding, outward_value, tally
 
-SCHEMA = "clinveil.manifest/2"
+SCHEMA = "clinveil.manifest/3"
 # In addition to the value.
 GATE_FIELDS = (
     "name",
