@@ -80,7 +80,10 @@ def test_several_models_are_corrected_together_and_told_apart(files, tmp_path):
 
 @pytest.mark.parametrize(
     ("flag", "said"),
-    [("metric=cosin", "unknown metric 'cosin'"), ("permutations=1", "permutations")],
+    [
+        ("attack.metric=cosin", "unknown metric 'cosin'"),
+        ("attack.permutations=1", "attack.permutations"),
+    ],
 )
 def test_mistakes_are_one_line(files, capfd, flag, said):
     assert run(files, "--set", flag, "--set", "quiet=true") == 2

@@ -425,7 +425,7 @@ def test_without_a_reference_the_attack_is_calibrated_on_the_other_patients(file
         (
             ["leaveout", "members.csv", "--set", "mode=unigram", "--set", "from_text=true"],
             2,
-            "from_text is not available with --mode unigram",
+            "from_text is not available with mode=unigram",
         ),
         (
             ["leaveout", "members.csv", "-o", "DIR", "--set", "max_hours=1e-9", "--set", "units=2"],
@@ -439,7 +439,7 @@ def test_what_cannot_be_done_is_one_clear_line(
 ):
     if "max_hours=1e-9" in arguments:
         pytest.importorskip("torch", reason="the extra [neural] is not installed")
-        small = ("size=tiny", "width=16", "vocabulary=words", "epochs=1")
+        small = ("lm.size=tiny", "lm.width=16", "lm.vocabulary=words", "lm.epochs=1")
         arguments = [*arguments, *(word for setting in small for word in ("--set", setting))]
     monkeypatch.chdir(tmp_path)
     assert attack(files, *arguments) == code

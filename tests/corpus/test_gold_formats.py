@@ -182,7 +182,7 @@ def test_other_units_of_offsets():
     for unit, inside in (("bytes", 3), ("utf16", 2)):
         with pytest.raises(InputError, match="within a character"):
             Scheme(unit).spans(text, [FileMark(inside, 7, "NAME", "x")])
-    with pytest.raises(InputError, match="--offsets bytes or utf16"):
+    with pytest.raises(InputError, match="offsets=bytes or utf16"):
         Scheme().spans(text, [FileMark(4, 6, "NAME", "x", "Ada")])
 
 

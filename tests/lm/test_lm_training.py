@@ -302,7 +302,7 @@ def test_a_state_is_of_its_notes_validation_recipe_and_seed_alone(tmp_path):
 def test_what_does_not_fit_into_memory_is_refused_at_once():
     huge = changed(width=100_000)
     assert memory_needed(10**9, huge) > 10**14
-    with pytest.raises(InputError, match=r"needs about .* GiB; .*--vocabulary bytes"):
+    with pytest.raises(InputError, match=r"needs about .* GiB; .*lm.vocabulary=bytes"):
         refuse_too_large(10**9, huge, "cpu")
     refuse_too_large(100, LSTM, "cpu")
     refuse_too_large(10**9, huge, "cuda")

@@ -202,8 +202,8 @@ def test_inference_states_whether_real_notes_beat_the_majority(finished, low, re
 
 def test_the_fall_of_a_score_is_paired():
     differences = np.array([1.0, 1.2, 0.8, 1.1, 0.9, 1.0, 1.3, 0.7])
-    lower = fall(differences, {"corpus": "x"}, 1)
+    lower = fall(differences, ("x",), 1)
     assert lower.value == pytest.approx(1.0) and lower.p == 1 / 2**8
     assert (lower.low, lower.high) == t_interval(differences)
-    none = fall(np.array([1.0, -1.0, 0.5, -0.5]), {"corpus": "x"}, 1)
+    none = fall(np.array([1.0, -1.0, 0.5, -0.5]), ("x",), 1)
     assert none.low < 0 < none.high and none.p > 0.3

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from clinveil.attacks.text.identifiers import Identifiers
 from clinveil.attacks.text.uniqueness import Uniqueness
 from clinveil.cli import main
-from clinveil.releases import measured, pipeline, preflight
+from clinveil.releases import measured, pipeline, prepared_input
 
 FAST = ["--set", "vectors.dim=8", "--set", "vectors.epochs=1", "--set", "vectors.window=3"]
 HOW = shlex.split(
@@ -44,7 +44,7 @@ def measured_release(dealt, out, patch, *flags):
     """
     patch.setattr(pipeline, "attacked", measured.attacked)
     patch.setattr(measured, "of_release", lambda: [Identifiers, Uniqueness])
-    patch.setattr(preflight, "MANY_WORDS", 0)
+    patch.setattr(prepared_input, "MANY_WORDS", 0)
     how = [
         *shlex.split(
             f"--patients {dealt / 'demo/patients.parquet'} --as deidentified --keep note_type"

@@ -80,8 +80,8 @@ def test_fewer_or_more_than_two_are_said(open_desk, made, capsys):
     assert said() == (
         2,
         (
-            "clinveil: agreement requires two reviewers, and there are 0 (run clinveil review --set"
-            " reviewer=SECOND)\n"
+            "clinveil: agreement requires two reviewers, and there are 0 (run clinveil review"
+            " --reviewer SECOND)\n"
         ),
     )
     for name in ("a", "b", "c"):

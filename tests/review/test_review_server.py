@@ -257,8 +257,14 @@ def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_std
 
 
 @pytest.mark.parametrize(
-    "flag", [["--reviewer", "../x"], ["--reviewer", ""], ["--port", "70000"], ["--set", "most=0"]]
+    ("name", "flag"),
+    [
+        ("reviewer", ["--reviewer", "../x"]),
+        ("reviewer", ["--reviewer", ""]),
+        ("port", ["--port", "70000"]),
+        ("most", ["--set", "most=0"]),
+    ],
 )
-def test_flags_that_make_no_sense_are_refused(made, flag, capsys):
+def test_flags_that_make_no_sense_are_refused(made, name, flag, capsys):
     assert main(["review", "out.parquet", *flag]) == 2
-    assert capsys.readouterr().err.startswith(f"clinveil: {flag[0]}")
+    assert capsys.readouterr().err.startswith(f"clinveil: {name}: ")

@@ -185,7 +185,7 @@ def test_command_on_the_original_alone(files, capsys):
 @pytest.mark.parametrize(
     ("more", "code", "message"),
     [
-        (["--label", "organ", "--model", "bert"], 2, "--model"),
+        (["--label", "organ", "--model", "bert"], 2, "model: one of lr, svm"),
         ([], 2, "--label"),
         (["--label", "kind"], 3, "kind"),
         (["--label", "organ", "--set", "training.min_class=100"], 3, "two are required"),

@@ -133,7 +133,7 @@ class People:
         given, family = rng.choice(self._letters)
         both = rng.random() < 0.5
         return Person(
-            given.one(rng) if both else census("female").one(rng.random),
+            given.one(rng) if both else census("female").draw_name(rng.random),
             given.one(rng),
             _family(family.one(rng), rng),
         )
@@ -200,7 +200,7 @@ def _family(name: str, rng: Random) -> str:
     if chance < 0.05:
         return rng.choice(_PARTICLES.split(",")) + name
     if chance < 0.12:
-        return f"{name}{rng.choice('-- ')}{census('last').one(rng.random)}"
+        return f"{name}{rng.choice('-- ')}{census('last').draw_name(rng.random)}"
     return name
 
 

@@ -49,7 +49,11 @@ _PROGRESS = {
     "best_epoch": "best_validation",
     "losses": "losses",
 }
-_PROGRESS |= {"perplexities": "looks", "loss_sum": "loss_sum", "loss_tokens": "loss_tokens"}
+_PROGRESS |= {
+    "perplexities": "validation_losses",
+    "loss_sum": "loss_sum",
+    "loss_tokens": "loss_tokens",
+}
 Validate = Callable[[Network], float]  # returns the perplexity of validation notes
 
 
