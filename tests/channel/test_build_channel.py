@@ -110,7 +110,12 @@ def test_stop_words_hold_no_negation():
 
 def test_the_settings_reach_the_policy():
     channel, _ = built(ChannelSettings(layout="keep", numbers="mask", background=0.5))
-    assert vars(channel.policy) == {"layout": "keep", "numbers": "mask", "background": 0.5}
+    assert vars(channel.policy) == {
+        "layout": "keep",
+        "numbers": "mask",
+        "background": 0.5,
+        "context_strength": 0.0,
+    }
 
 
 @pytest.mark.parametrize("wrong", [{"background": 0.96}, {"layout": "all"}])

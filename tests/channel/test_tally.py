@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.channel import kernel
-from clinveil.channel.apply import BROKEN_TEXT, NULL_TEXT, WordObfuscator
+from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.channel import identity_channel
 from clinveil.channel.tally import TokenTally
+from clinveil.channel.words import BROKEN_TEXT, NULL_TEXT
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, tokenize
 

@@ -15,6 +15,7 @@ from clinveil.channel.policy import PLAIN, Layout, Numbers, WritingPolicy
 from clinveil.core.tokens import lookup_form, word_spans
 from clinveil.core.tokens import words as words_of
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
+from clinveil.lm.context_model import ContextModel
 
 SUM_TOLERANCE = 1e-9
 LIKELIEST = 100  # most frequent inputs considered as the source of a background draw
@@ -98,6 +99,7 @@ class Channel:
         mechanism, parameters: recorded in the manifest.
         kept: words left unchanged on request (`keep_words`).
         policy: how notes are written. Not part of the saved channel or its digest.
+        context: model of the words in their context; None for independent draws.
 
     Raises:
         ValueError: a row does not sum to 1, or an output is neither eligible nor kept.
@@ -112,6 +114,7 @@ class Channel:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     kept: frozenset[str] = field(default=frozenset(), repr=False)
     policy: WritingPolicy = PLAIN
+    context: ContextModel | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         n_words = len(self.words)
@@ -286,11 +289,15 @@ class Channel:
         return mixed
 
     def under(
-        self, *, layout: Layout = "plain", numbers: Numbers = "drop", background: float = 0.0
+        self,
+        *,
+        layout: Layout = "plain",
+        numbers: Numbers = "drop",
+        background: float = 0.0,
+        context_strength: float = 0.0,
     ) -> Channel:
         """Return the channel with another `WritingPolicy`."""
-        policy = WritingPolicy(layout=layout, numbers=numbers, background=background)
-        return replace(self, policy=policy)
+        return replace(self, policy=WritingPolicy(layout, numbers, background, context_strength))
 
     def keeping(self, words: Iterable[str]) -> Channel:
         """Return the channel with these words (lookup forms) left unchanged."""

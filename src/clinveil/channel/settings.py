@@ -58,11 +58,20 @@ class ChannelSettings(Settings):
     numbers: Numbers = flag("drop", "Drop numbers, or write one # per digit; they are never kept.")
     drop_words: Path | None = flag(None, "File of words to drop, one per line.")
     drop_stop_words: bool = flag(False, "Drop English function words, except negations.")
+    mechanism: Literal["neighbours", "contextual"] = flag(
+        "neighbours", "Draw each word by itself, or in the context of the words written before."
+    )
     background: float = flag(
         0.0,
-        "Share of words replaced by a random common word instead of a neighbour.",
+        "Share of words that do not follow the note: common words, or words of the language model.",
         ge=0,
-        le=0.95,
+        le=1,
+    )
+    context_strength: float = flag(
+        0.0, "Weight of the context among the neighbours of a word (contextual).", ge=0, le=2
+    )
+    ngram_patients: int = flag(
+        5, "Patients that must share a word sequence of the language model (contextual).", ge=2
     )
     unknown: Literal["pool", "drop"] = flag(
         "pool", "Replace a word without a vector by a common word, or drop it."
@@ -78,12 +87,19 @@ class ChannelSettings(Settings):
     @property
     def policy(self) -> WritingPolicy:
         """How to write notes with the channel."""
-        return WritingPolicy(layout=self.layout, numbers=self.numbers, background=self.background)
+        return WritingPolicy(
+            layout=self.layout,
+            numbers=self.numbers,
+            background=self.background,
+            context_strength=self.context_strength,
+        )
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
         if self.background and self.unknown == "drop":
             raise ValueError("--background requires --unknown pool")
+        if self.context_strength and self.mechanism != "contextual":
+            raise ValueError("context_strength requires mechanism contextual")
         return self
 
     @field_validator("n")
