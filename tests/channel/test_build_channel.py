@@ -118,7 +118,7 @@ def test_the_settings_reach_the_policy():
     }
 
 
-@pytest.mark.parametrize("wrong", [{"background": 0.96}, {"layout": "all"}])
+@pytest.mark.parametrize("wrong", [{"background": 1.01}, {"layout": "all"}])
 def test_settings_of_no_policy_are_refused(wrong):
     with pytest.raises(ValidationError):
         ChannelSettings(**wrong)

@@ -68,7 +68,7 @@ class ChannelSettings(Settings):
         le=1,
     )
     context_strength: float = flag(
-        0.0, "Weight of the context among the neighbours of a word (contextual).", ge=0, le=2
+        1.0, "Weight of the context among the neighbours of a word (contextual).", ge=0, le=2
     )
     ngram_patients: int = flag(
         5, "Patients that must share a word sequence of the language model (contextual).", ge=2
@@ -85,21 +85,27 @@ class ChannelSettings(Settings):
     )
 
     @property
+    def uses_model(self) -> bool:
+        """Whether words are drawn with a language model. With `background` and `context_strength` 0
+        the mechanism `contextual` is `neighbours`.
+        """
+        is_paper_a = self.background == 0 and self.context_strength == 0
+        return self.mechanism == "contextual" and not is_paper_a
+
+    @property
     def policy(self) -> WritingPolicy:
         """How to write notes with the channel."""
         return WritingPolicy(
             layout=self.layout,
             numbers=self.numbers,
             background=self.background,
-            context_strength=self.context_strength,
+            context_strength=self.context_strength if self.uses_model else 0.0,
         )
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
         if self.background and self.unknown == "drop":
             raise ValueError("--background requires --unknown pool")
-        if self.context_strength and self.mechanism != "contextual":
-            raise ValueError("context_strength requires mechanism contextual")
         return self
 
     @field_validator("n")

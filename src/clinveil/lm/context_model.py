@@ -222,7 +222,9 @@ class _Counting:
         is_word = (batch.ids >= 0) & (batch.ids < size)
         self.occurrences += np.bincount(batch.ids[is_word], minlength=size)
         for number, triples in enumerate(self.ngrams):
-            triples.add(*_ngrams(batch, note, size, number + 2), batch.patients)
+            is_context = number + 1 < len(self.ngrams)
+            ngrams = _ngrams(batch, note, size, number + 2, is_context=is_context)
+            triples.add(*ngrams, batch.patients)
         labels = np.array(
             [NONE if label is None else self._labels[label] for label in batch.labels],
             dtype=np.int64,
@@ -246,26 +248,29 @@ class _Counting:
         totals = np.bincount(codes // (size + 1), counts, len(names) + 1)
         steering = steering[np.argsort(-totals[steering], kind="stable")][:MOST_LABELS]
         factors = np.ones((steering.size, size), dtype=np.float32)
-        overall = (self.occurrences + 0.5) / (self.occurrences + 0.5).sum()
         for place, label in enumerate(steering.tolist()):
             chosen = (codes // (size + 1) == label) & (codes % (size + 1) != size)
-            factors[place] = _factors(codes[chosen] % (size + 1), counts[chosen], overall)
+            factors[place] = _factors(codes[chosen] % (size + 1), counts[chosen], self.occurrences)
         return tuple(names[label] for label in steering.tolist()), factors
 
 
-def _factors(words: Ints, counts: Ints, overall: Doubles) -> Doubles:
+def _factors(words: Ints, counts: Ints, occurrences: Doubles) -> Doubles:
     """Return a label's factors: a power of the ratio of frequencies, 1 for words that few of its
     patients use.
     """
-    ratio = np.ones(overall.size)
-    share = overall[words].sum()
-    frequency = counts / max(1, counts.sum())
-    ratio[words] = frequency * share / overall[words]
+    ratio = np.ones(occurrences.size)
+    overall = occurrences[words] / max(1.0, occurrences[words].sum())
+    ratio[words] = counts / max(1, counts.sum()) / overall
     return np.clip(ratio**LABEL_POWER, 1 / MOST_FACTOR, MOST_FACTOR)
 
 
-def _ngrams(batch: NoteIds, note: Ints, size: int, order: int) -> tuple[Ints, Ints]:
-    """Return the code and the note of each n-gram of one order; before a note are sentence ends."""
+def _ngrams(
+    batch: NoteIds, note: Ints, size: int, order: int, *, is_context: bool
+) -> tuple[Ints, Ints]:
+    """Return the code and the note of each n-gram of one order; before a note are sentence ends.
+
+    is_context: also return that of the sentence ends alone, the context before a note.
+    """
     before = order - 1
     n_notes = batch.offsets.size - 1
     padded = np.full(note.size + before * n_notes, size, dtype=np.int64)
@@ -278,10 +283,9 @@ def _ngrams(batch: NoteIds, note: Ints, size: int, order: int) -> tuple[Ints, In
         codes = codes * (size + 1) + tokens
         known &= tokens != NONE
     start = sum(size * (size + 1) ** power for power in range(order))
-    return (
-        np.concatenate([codes[known], np.full(n_notes, start, dtype=np.int64)]),
-        np.concatenate([note[known], np.arange(n_notes)]),
-    )
+    alone = np.arange(n_notes if is_context else 0)
+    starts = np.full(alone.size, start, dtype=np.int64)
+    return np.concatenate([codes[known], starts]), np.concatenate([note[known], alone])
 
 
 Triples = tuple[Ints, Hashes, Ints]

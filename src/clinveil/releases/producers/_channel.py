@@ -15,6 +15,7 @@ from clinveil.attacks.threats import TARGETS, Target
 from clinveil.channel.apply import WordObfuscator
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
+from clinveil.channel.context import with_context
 from clinveil.channel.files import load_channel, save_channel
 from clinveil.channel.tally import TokenTally
 from clinveil.core.errors import InputError
@@ -115,7 +116,7 @@ class ChannelProducer(Producer):
         counts = counted(job, learned_from)
         vectors = vectors_of(job, learned_from, counts)
         with job.timer.stage("neighbours", "neighbour table and channel"):
-            channel = channel_of(job, vectors, counts)
+            channel = channel_of(job, vectors, counts, learned_from)
             digests = {name: fingerprint(job.folder.vault / name) for name in LEARNED}
         tally, check, path = write_notes(job, notes.corpus, channel)
         rows = Accounting(
@@ -187,7 +188,9 @@ class ChannelProduct(SourcedProduct):
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates on the output check, and on attacks."""
-        return [*output_gates(self.check, self.tally), *self.attack_gates(findings)]
+        by_chance = self.job.settings.channel.uses_model and self.channel.policy.background > 0
+        gates = output_gates(self.check, self.tally, may_repeat=by_chance)
+        return [*gates, *self.attack_gates(findings)]
 
     def attack_gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates on own identifiers, recovered words and linked notes."""
@@ -337,8 +340,13 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
     return vectors
 
 
-def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Channel:
-    """Build the channel, or load that of an interrupted run; store it with its neighbour table."""
+def channel_of(
+    job: ReleaseContext, vectors: Vectors, counts: WordCounts, learned_from: Corpus
+) -> Channel:
+    """Build the channel, or load that of an interrupted run; store it with its neighbour table.
+
+    learned_from: notes for the language model of the mechanism `contextual`.
+    """
     tables = job.folder.vault / "neighbours"
     place = job.folder.vault / "channel"
     how = job.settings.channel
@@ -347,6 +355,15 @@ def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Cha
         channel, table = build_channel(
             vectors, how.but(allow_small=True), threads=job.settings.workers, counts=counts
         )
+        if how.uses_model:
+            channel = with_context(
+                channel,
+                learned_from,
+                ngram_patients=how.ngram_patients,
+                label=next(iter(job.corpus.columns.labels), None),
+                workers=job.settings.workers,
+                scratch=job.folder.work,
+            )
         remove(tables)
         save_neighbours(table, tables)
         remove(place)
