@@ -23,24 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.channel.adversary_suite import AdversarySuite
-from clinveil.attacks.text.linkage import Linkage
-from clinveil.attacks.threats import AdversaryRow, adversary_table
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.build import build_channel
-from clinveil.channel.context import with_context
-from clinveil.channel.settings import ChannelSettings
-from clinveil.core.finding import Finding
-from clinveil.core.keys import Key
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import Corpus, MemoryCorpus
-from clinveil.corpus.open import open_corpus
-from clinveil.vectors.count import WordCounts, count_words
-from clinveil.vectors.files import load_vectors
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
+from clinveil.attacks import AdversaryRow, AdversarySuite, Context, Linkage, adversary_table
+from clinveil.channel import ChannelSettings, WordObfuscator, build_channel, with_context
+from clinveil.core import Finding, Key, NotesSettings
+from clinveil.corpus import Corpus, MemoryCorpus, open_corpus
+from clinveil.vectors import Vectors, VectorSettings, WordCounts, count_words, load_vectors, train
 
 
 def pairs(given: list[str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import permutation_test
 
-from clinveil.stats.group_draws import uniform_counts
+from clinveil.stats import uniform_counts
 
 SCIPY_PATIENTS = 5
 

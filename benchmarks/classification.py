@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.open import open_corpus
-from clinveil.utility.classifiers import classifiers, predict
-from clinveil.utility.labelled import ClassifiedNotes, RowsOfSplit, parts_of, read_labelled
+from clinveil.core import NotesSettings
+from clinveil.corpus import open_corpus
+from clinveil.utility import ClassifiedNotes, RowsOfSplit, parts_of, predict, read_labelled
+from clinveil.utility.classifiers import classifiers
 
 CORES = 2
 

@@ -16,7 +16,7 @@ import sys
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.models.leaveout.pdtp import (
+from clinveil.attacks import (
     Effects,
     LeaveOut,
     UnitLogs,
@@ -25,7 +25,7 @@ from clinveil.attacks.models.leaveout.pdtp import (
     flipped_p,
     leave_out,
 )
-from clinveil.stats.intervals import t_interval
+from clinveil.stats import t_interval
 
 NOISE = 0.66
 REMEMBERED = 7

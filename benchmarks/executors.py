@@ -17,10 +17,9 @@ import warnings
 from hashlib import sha256
 from pathlib import Path
 
-from clinveil.corpus.demo import write_demo
-from clinveil.phi.settings import DeidentifySettings
-from clinveil.phi.treatment.run import deidentify_notes
-from clinveil.scale.executor import ExecutorSettings, opened_for
+from clinveil.corpus import write_demo
+from clinveil.phi import DeidentifySettings, deidentify_notes
+from clinveil.scale import ExecutorSettings, opened_for
 
 WORKERS = 2
 ITEMS = 100

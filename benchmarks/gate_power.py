@@ -28,21 +28,28 @@ from functools import cache, partial
 
 import numpy as np
 
-from clinveil.attacks.models.membership import written
-from clinveil.attacks.text._full_names import FullNameIndex, own_names
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.demo.notes import many_notes
-from clinveil.corpus.held_out import HeldOutPatients
-from clinveil.lexicons.names import all_given_names, surnames
-from clinveil.lm.layout import train_layout
-from clinveil.lm.notes import PlainNotes, encode, read_notes
-from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.sampling import SamplingConfig
-from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.releases.attack_gates import patient_gates
-from clinveil.releases.gates import Examined, examine
-from clinveil.releases.synthesis_model import TrainHoldoutSplit, shared_text, sides_of
-from clinveil.stats.intervals import clopper_pearson
+from clinveil.attacks import FullNameIndex, own_names, written
+from clinveil.corpus import HeldOutPatients, many_notes, memory_corpus
+from clinveil.lexicons import all_given_names, surnames
+from clinveil.lm import (
+    ModelSettings,
+    PlainNotes,
+    SamplingConfig,
+    encode,
+    make_vocabulary,
+    read_notes,
+    train_layout,
+    train_model,
+)
+from clinveil.releases import (
+    Examined,
+    TrainHoldoutSplit,
+    examine,
+    patient_gates,
+    shared_text,
+    sides_of,
+)
+from clinveil.stats import clopper_pearson
 
 SPAN = 50
 FLOOR = 5

@@ -16,15 +16,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import ROLE_FIELDS, Corpus, MemoryCorpus, memory_corpus
-from clinveil.corpus.open import open_corpus
-from clinveil.vectors.algorithm import Notes
-from clinveil.vectors.algorithms.glove import Glove, count_pairs
-from clinveil.vectors.count import WordCounts, count_words
-from clinveil.vectors.sentences import encode
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.train import train
+from clinveil.core import NotesSettings
+from clinveil.corpus import ROLE_FIELDS, Corpus, MemoryCorpus, memory_corpus, open_corpus
+from clinveil.vectors import (
+    Glove,
+    Notes,
+    VectorSettings,
+    WordCounts,
+    count_pairs,
+    count_words,
+    encode,
+    train,
+)
 
 
 def read(files: list[str]) -> Corpus:

@@ -20,13 +20,8 @@ import numpy as np
 from glove import read
 from scipy.stats import spearmanr
 
-from clinveil.core.tokens import words
-from clinveil.vectors.algorithm import Notes
-from clinveil.vectors.algorithms.glove import Glove
-from clinveil.vectors.count import count_words
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
+from clinveil.core import words
+from clinveil.vectors import Glove, Notes, Vectors, VectorSettings, count_words, train
 
 FLOOR = 20
 DRAWS = 1000

@@ -28,8 +28,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
-from clinveil.releases import pipeline
-from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases import ReleaseSettings, pipeline
 
 DRAWS = 200
 PER_CLASS = 5  # patients of a class on each side, as in the release's own figure

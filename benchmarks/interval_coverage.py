@@ -20,8 +20,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from clinveil.stats.intervals import (
+from clinveil.stats import (
     Interval,
+    RocScores,
     bootstrap_clusters,
     clopper_pearson,
     jackknife_t,
@@ -31,8 +32,7 @@ from clinveil.stats.intervals import (
     weighted_poisson,
     wilson,
 )
-from clinveil.stats.roc import RocScores
-from clinveil.utility.scores import Scores
+from clinveil.utility import Scores
 
 DRAWS = 400  # of a bootstrap; the package draws 1,000
 EULER = 0.5772156649015329

@@ -18,18 +18,23 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clinveil.attacks.text.copies import copies
-from clinveil.core.keys import Key
-from clinveil.core.neural import seeded
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.lm.models.lstm import Lstm
-from clinveil.lm.network import NeuralModel, build
-from clinveil.lm.notes import EncodedNotes
-from clinveil.lm.plan import plan_of
-from clinveil.lm.recipe import ModelSettings, Recipe
-from clinveil.lm.sampling import SamplingConfig, generate
-from clinveil.lm.training import Training
-from clinveil.lm.vocabulary import END, WordVocabulary
+from clinveil.attacks import copies
+from clinveil.core import Key, seeded
+from clinveil.corpus import memory_corpus
+from clinveil.lm import (
+    END,
+    EncodedNotes,
+    Lstm,
+    ModelSettings,
+    NeuralModel,
+    Recipe,
+    SamplingConfig,
+    Training,
+    WordVocabulary,
+    build,
+    generate,
+    plan_of,
+)
 
 WORDS = 8_000
 NOTE = 400

@@ -28,20 +28,12 @@ from pathlib import Path
 import numpy as np
 
 from clinveil import Key
-from clinveil.attacks.text.linkage import OWN, WITH, WITHOUT, Assets, LinkageSides, Own, View
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.build import build_channel
-from clinveil.channel.channel import Channel
-from clinveil.channel.settings import ChannelSettings
-from clinveil.core.finding import Finding, read_findings, write_findings
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import TEXT, corpus_of_texts
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.vectors.count import count_words
-from clinveil.vectors.files import load_vectors, save_vectors
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
+from clinveil.attacks import OWN, WITH, WITHOUT, Assets, LinkageSides, Own, View
+from clinveil.channel import Channel, ChannelSettings, WordObfuscator, build_channel
+from clinveil.core import Finding, read_findings, words, write_findings
+from clinveil.corpus import TEXT, corpus_of_texts
+from clinveil.phi import NoteDeidentifier
+from clinveil.vectors import Vectors, VectorSettings, count_words, load_vectors, save_vectors, train
 
 CBOW5 = VectorSettings(algorithm="cbow", window=5, epochs=5)
 WIDE = VectorSettings()

@@ -23,13 +23,17 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.corpus.corpus import corpus_of_texts
-from clinveil.vectors.files import load_vectors, save_vectors
-from clinveil.vectors.neighbours import neighbours
-from clinveil.vectors.search import Space, exact_search
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
+from clinveil.corpus import corpus_of_texts
+from clinveil.vectors import (
+    Space,
+    Vectors,
+    VectorSettings,
+    exact_search,
+    load_vectors,
+    neighbours,
+    save_vectors,
+    train,
+)
 
 DATA = Path(os.environ.get("CLINVEIL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 TEXTS = (

@@ -52,14 +52,9 @@ print(len(words) / (time.perf_counter() - start))
 
 def prepare(data: Path, folder: Path, n_tokens: int) -> None:
     """Vectors, channel and notes for all that follows."""
-    from clinveil.channel.files import save_channel
-    from clinveil.channel.neighbour_channel import common_pool, neighbour_channel
-    from clinveil.channel.settings import NeighbourRange
-    from clinveil.corpus.corpus import Columns
-    from clinveil.corpus.write import write_corpus
-    from clinveil.vectors.files import save_vectors
-    from clinveil.vectors.neighbours import neighbours
-    from clinveil.vectors.table import Vectors
+    from clinveil.channel import NeighbourRange, common_pool, neighbour_channel, save_channel
+    from clinveil.corpus import Columns, write_corpus
+    from clinveil.vectors import Vectors, neighbours, save_vectors
 
     rng = np.random.default_rng(0)
     words, matrix = jittered(*trained(data, folder), rng)
@@ -78,10 +73,9 @@ def prepare(data: Path, folder: Path, n_tokens: int) -> None:
 
 def trained(data: Path, folder: Path) -> tuple[list[str], np.ndarray]:
     """CBOW vectors of MTSamples."""
-    from clinveil.core.settings import NotesSettings
-    from clinveil.corpus.open import open_corpus
-    from clinveil.vectors.settings import VectorSettings
-    from clinveil.vectors.train import train
+    from clinveil.core import NotesSettings
+    from clinveil.corpus import open_corpus
+    from clinveil.vectors import VectorSettings, train
 
     roles = NotesSettings(id="doc_id", text="transcription")
     corpus = open_corpus(data / "notes" / "mtsamples.csv.gz", roles)
@@ -137,12 +131,9 @@ def drawn_notes(
 
 def obfuscate(folder: Path) -> dict[str, float]:
     """Parquet to Parquet with two workers; best of three."""
-    from clinveil.channel.apply import WordObfuscator
-    from clinveil.channel.files import load_channel
-    from clinveil.channel.tally import TokenTally
-    from clinveil.core.keys import Key
-    from clinveil.corpus.open import open_corpus
-    from clinveil.corpus.write import write_corpus
+    from clinveil.channel import TokenTally, WordObfuscator, load_channel
+    from clinveil.core import Key
+    from clinveil.corpus import open_corpus, write_corpus
     from clinveil.scale import threads
 
     start = time.perf_counter()
@@ -178,10 +169,9 @@ def obfuscate(folder: Path) -> dict[str, float]:
 
 def kernel(folder: Path) -> dict[str, float]:
     """The same without files: one batch, one thread; best of five."""
-    from clinveil.channel.apply import WordObfuscator
-    from clinveil.channel.files import load_channel
-    from clinveil.core.keys import Key
-    from clinveil.corpus.open import open_corpus
+    from clinveil.channel import WordObfuscator, load_channel
+    from clinveil.core import Key
+    from clinveil.corpus import open_corpus
 
     batch = next(open_corpus(folder / "notes.parquet").batches())
     obfuscator = WordObfuscator(load_channel(folder / "channel"), Key.generate())
@@ -191,8 +181,7 @@ def kernel(folder: Path) -> dict[str, float]:
 
 def copy(folder: Path) -> dict[str, float]:
     """The released file through the same reader and writer; best of three."""
-    from clinveil.corpus.open import open_corpus
-    from clinveil.corpus.write import write_corpus
+    from clinveil.corpus import open_corpus, write_corpus
 
     corpus = open_corpus(folder / "released.parquet")
     target = folder / "copy.parquet"
@@ -206,8 +195,8 @@ def python_loop(folder: Path) -> dict[str, float]:
     """What a careful user would write: a cached neighbour table, a dictionary, one random number a
     word.
     """
-    from clinveil.channel.files import load_channel
-    from clinveil.corpus.open import open_corpus
+    from clinveil.channel import load_channel
+    from clinveil.corpus import open_corpus
 
     words = load_channel(folder / "channel").words
     table = np.load(folder / "table.npy").tolist()
@@ -246,8 +235,8 @@ def gensim_loop(folder: Path) -> dict[str, float]:
 
 def sample_words(folder: Path, n: int) -> list[str]:
     """The first words of the first notes."""
-    from clinveil.core.tokens import words
-    from clinveil.corpus.open import open_corpus
+    from clinveil.core import words
+    from clinveil.corpus import open_corpus
 
     return words(next(open_corpus(folder / "notes.parquet").batches()).column("text")[0].as_py())[
         :n

@@ -31,21 +31,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from adversaries import Learned, context_of
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.text.linkage import Linkage
-from clinveil.channel.settings import ChannelSettings
-from clinveil.core.keys import Key
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, MemoryCorpus
-from clinveil.corpus.corpus import rows as rows_of
-from clinveil.corpus.open import open_corpus
-from clinveil.releases.held_out import SplitRows, draw_held_out
-from clinveil.releases.producers.obfuscated import Obfuscated
-from clinveil.utility.evaluations.transfer import useful
-from clinveil.vectors.count import count_words
-from clinveil.vectors.files import load_vectors, save_vectors
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.train import train
+from clinveil.attacks import Context, Linkage
+from clinveil.channel import ChannelSettings
+from clinveil.core import Key, NotesSettings
+from clinveil.corpus import NOTE_ID, PATIENT_ID, Corpus, MemoryCorpus, open_corpus
+from clinveil.corpus import rows as rows_of
+from clinveil.releases import Obfuscated, SplitRows, draw_held_out
+from clinveil.utility import useful
+from clinveil.vectors import VectorSettings, count_words, load_vectors, save_vectors, train
 
 HALVES = ("choose", "confirm")
 SHARE = 0.15  # of the patients, to test on

@@ -27,12 +27,10 @@ from typing import NamedTuple
 
 from numpy.random import default_rng
 
-from clinveil.core.spans import Span
-from clinveil.lexicons.words import word_list
-from clinveil.phi.detection.detector import words
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
-from clinveil.stats.intervals import wilson
+from clinveil.core import Span
+from clinveil.lexicons import word_list
+from clinveil.phi import Finder, PhiSettings, words
+from clinveil.stats import wilson
 
 STATES = word_list("states") | words(
     "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM"
@@ -110,7 +108,7 @@ def demo(folder: Path) -> Iterator[Case]:
 
 
 def grid(each: int, size: int | None) -> Iterator[Case]:
-    from clinveil.utility.deidentification.grid import grid_notes, sample
+    from clinveil.utility import grid_notes, sample
 
     notes = (
         grid_notes(default_rng(13), each=each) if size is None else sample(default_rng(13), size)
@@ -205,7 +203,7 @@ def share(hits: int, count: int) -> str:
 
 
 def touched(cases: Sequence[Case], all_spans: Sequence[Spans]) -> str:
-    from clinveil.utility.deidentification.score import score
+    from clinveil.utility import score
 
     counts = [0, 0, 0, 0]
     for case, spans in zip(cases, all_spans, strict=True):
@@ -424,8 +422,7 @@ def main() -> None:
         )
     if wanted("demo"):
         with tempfile.TemporaryDirectory() as scratch:
-            from clinveil.corpus.demo import write_demo
-            from clinveil.corpus.people import read_patients
+            from clinveil.corpus import read_patients, write_demo
 
             folder = Path(scratch) / "demo"
             write_demo(folder, 100, 11, workers=1, force=False, progress=lambda done: None)

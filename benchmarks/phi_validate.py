@@ -15,16 +15,23 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.core.spans import LABELS, Span
-from clinveil.corpus.corpus import Note
-from clinveil.corpus.demo.notes import many_notes
-from clinveil.corpus.people import Patient
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.detection.note import NoteView
-from clinveil.phi.validation.design import STRATA, JudgedStratum, allocation, recall
-from clinveil.phi.validation.run import NameSurvival
-from clinveil.phi.validation.sample import PASSAGES, Location, locations, open_parts, usual_forms
-from clinveil.stats.intervals import clopper_pearson, share_by_patient
+from clinveil.core import LABELS, Span
+from clinveil.corpus import Note, Patient, many_notes
+from clinveil.phi import (
+    PASSAGES,
+    STRATA,
+    Finder,
+    JudgedStratum,
+    Location,
+    NameSurvival,
+    NoteView,
+    allocation,
+    locations,
+    open_parts,
+    recall,
+    usual_forms,
+)
+from clinveil.stats import clopper_pearson, share_by_patient
 
 ASQ_LABELS = {"LOCATION": "CITY", "ORGANIZATION": "HOSPITAL", "FACILITY": "HOSPITAL"}
 Drop = tuple[str, float]

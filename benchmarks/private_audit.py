@@ -10,13 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import rows
-from clinveil.corpus.open import open_text
-from clinveil.lm.private.audit import audited_table
-from clinveil.lm.private.feasibility import PrivatePlan
-from clinveil.lm.private.public_text import PublicText
-from clinveil.lm.private.table import Layout
+from clinveil.core import Key
+from clinveil.corpus import open_text, rows
+from clinveil.lm import Layout, PrivatePlan, PublicText, audited_table
 
 
 def main():

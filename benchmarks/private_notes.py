@@ -16,23 +16,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
-from clinveil.core.keys import Key
-from clinveil.core.settings import NotesSettings
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import rows, rows_with
-from clinveil.corpus.open import open_corpus, open_text
-from clinveil.lm.private.feasibility import PrivatePlan
-from clinveil.lm.private.public_text import PublicText
-from clinveil.lm.private.table import (
+from clinveil.core import Key, NotesSettings, words
+from clinveil.corpus import open_corpus, open_text, rows, rows_with
+from clinveil.lm import (
+    BagWriter,
     LabelledNote,
     Layout,
+    PrivatePlan,
+    PublicText,
+    SteeredWriter,
     mixed,
     noisy,
     notes_per_label,
     summed,
     word_shares,
 )
-from clinveil.lm.private.writers import BagWriter, SteeredWriter
 
 WRITERS = {"bag": BagWriter, "ngram": SteeredWriter}
 LONGEST = 400

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from clinveil.utility.pairs import PERMUTATIONS, Correlated, Statistic
+from clinveil.utility import PERMUTATIONS, Correlated, Statistic
 
 PEERS: dict[Statistic, Any] = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}
 

@@ -18,14 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.core.settings import NotesSettings
-from clinveil.core.tokens import words
-from clinveil.core.types import Floats
-from clinveil.corpus.corpus import memory_corpus, rows
-from clinveil.corpus.open import open_corpus
-from clinveil.vectors.algorithms.skipgram import Plan, train_skipgram
-from clinveil.vectors.count import count_words
-from clinveil.vectors.sentences import END, Ids
+from clinveil.core import Floats, NotesSettings, words
+from clinveil.corpus import memory_corpus, open_corpus, rows
+from clinveil.vectors import END, Ids, Plan, count_words, train_skipgram
 
 DIM = 100
 NEGATIVE = 5

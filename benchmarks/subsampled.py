@@ -17,20 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.attacks.channel.inversion import inversion
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.build import build_channel
-from clinveil.core.keys import Key
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.open import open_corpus
-from clinveil.releases.settings import ReleaseSettings
+from clinveil.attacks import inversion
+from clinveil.channel import WordObfuscator, build_channel
+from clinveil.core import Key, NotesSettings
+from clinveil.corpus import open_corpus
+from clinveil.releases import ReleaseSettings
 from clinveil.scale import threads
-from clinveil.utility.classifiers import ClassifierSettings
-from clinveil.utility.evaluations.classification import compared, evaluate
-from clinveil.vectors.count import count_words
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
+from clinveil.utility import ClassifierSettings, compared, evaluate
+from clinveil.vectors import Vectors, VectorSettings, count_words, train
 
 ASKED = 3000  # words whose neighbours are compared, the most frequent ones
 

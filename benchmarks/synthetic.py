@@ -22,12 +22,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from clinveil.core.tokens import words
-from clinveil.lm.models.ngram import train_ngram
-from clinveil.lm.notes import joined
-from clinveil.lm.vocabulary import END, UNKNOWN, WordVocabulary
-from clinveil.utility.tasks.fidelity import two_sample
-from clinveil.utility.tasks.notes import Texts
+from clinveil.core import words
+from clinveil.lm import END, UNKNOWN, WordVocabulary, joined, train_ngram
+from clinveil.utility import Texts, two_sample
 
 FEWEST = 6
 

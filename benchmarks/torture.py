@@ -45,18 +45,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from clinveil.cli.main import main as clinveil
-from clinveil.core.errors import ClinveilError
-from clinveil.core.files import files_in, remove, sha256
-from clinveil.core.finding import read_findings, write_findings
-from clinveil.core.load_settings import load_settings
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.people import read_patients
-from clinveil.phi.treatment.audit import audit_checks, logs
-from clinveil.releases.manifest import Check, verify
-from clinveil.releases.settings import ReleaseSettings
-from clinveil.vectors.files import load_vectors
+from clinveil.cli import main as clinveil
+from clinveil.core import (
+    ClinveilError,
+    NotesSettings,
+    files_in,
+    load_settings,
+    read_findings,
+    remove,
+    sha256,
+    write_findings,
+)
+from clinveil.corpus import open_corpus, read_patients
+from clinveil.phi import audit_checks, logs
+from clinveil.releases import Check, ReleaseSettings, verify
+from clinveil.vectors import load_vectors
 
 CANARY = "Xylophonova"  # a name in every note of one patient
 OPERATIONS = {

@@ -14,22 +14,20 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.build import build_channel
-from clinveil.channel.channel import Channel
-from clinveil.channel.settings import ChannelSettings
-from clinveil.core.keys import Key
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.open import open_corpus
-from clinveil.utility.classifiers import ClassifierSettings
-from clinveil.utility.evaluations.classification import compared, evaluate
-from clinveil.vectors.count import WordCounts, count_words
-from clinveil.vectors.files import load_vectors, save_vectors
-from clinveil.vectors.imported import of_notes
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
+from clinveil.channel import Channel, ChannelSettings, WordObfuscator, build_channel
+from clinveil.core import Key, NotesSettings
+from clinveil.corpus import Corpus, open_corpus
+from clinveil.utility import ClassifierSettings, compared, evaluate
+from clinveil.vectors import (
+    Vectors,
+    VectorSettings,
+    WordCounts,
+    count_words,
+    load_vectors,
+    of_notes,
+    save_vectors,
+    train,
+)
 
 RARE = 20
 SEED = 20260101

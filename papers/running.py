@@ -16,9 +16,7 @@ from joblib import Memory  # type: ignore[import-untyped]  # of scikit-learn
 from threadpoolctl import threadpool_limits
 
 from clinveil import ClinveilError, Corpus
-from clinveil.core.files import owner_only, private_folder
-from clinveil.core.load_settings import load_settings
-from clinveil.core.settings import Settings
+from clinveil.core import Settings, load_settings, owner_only, private_folder
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clinveil import Finding
-from clinveil.core.files import private_text
-from clinveil.core.finding import document
-from clinveil.report.numerals import NONE, bare, between, decimals, p_value
-from clinveil.stats.findings import NO_EVIDENCE, is_no_evidence
+from clinveil.core import document, private_text
+from clinveil.report import NONE, bare, between, decimals, p_value
+from clinveil.stats import NO_EVIDENCE, is_no_evidence
 
 SECRET = (
     "**Secret.** This page and its folder are derived from the notes and show how well attacks on"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clinveil.attacks.attack import Context
-from clinveil.corpus.people import Patient
-from clinveil.vectors.table import Vectors
+from clinveil.attacks import Context
+from clinveil.corpus import Patient
+from clinveil.vectors import Vectors
 
 # Four people and four diagnoses on a plane. Names are the mean of two words, diagnoses one word
 # each.

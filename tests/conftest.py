@@ -13,7 +13,8 @@ import pytest
 from hypothesis import settings
 
 import small_attacks  # noqa: F401
-from clinveil.core.keys import KEY_BYTES, Key
+from clinveil.core import Key
+from clinveil.core.keys import KEY_BYTES
 
 HERE = Path(__file__).parent
 LONG = ("docs", "security", "release", "papers", "foundation", "api")

@@ -14,8 +14,7 @@ import re
 import textwrap
 from pathlib import Path
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.words import word_list
+from clinveil.lexicons import LexicalClass, lexical_classes, word_list
 
 SOURCE = (
     "# Words of the titles and notes of ICD-10-CM (April 2026) that are in no other list of words"

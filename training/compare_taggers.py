@@ -32,17 +32,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 import train_bundled
-from clinveil.core.spans import Span
-from clinveil.phi.detection.detector import all_detectors
-from clinveil.phi.detection.detectors.tagger import TaggerDetector
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.detection.note import NoteView
-from clinveil.phi.detection.second_opinion import SecondOpinion
-from clinveil.phi.matching.wordtable import Column, Tokens
-from clinveil.phi.settings import PhiSettings
-from clinveil.phi.tagger.features import EDGE, Features, kept_form, word_hash
-from clinveil.phi.tagger.model import TaggerModel, load_tagger, own_tagger
-from clinveil.phi.tagger.tag import Tagger
+from clinveil.core import Span
+from clinveil.phi import (
+    EDGE,
+    Column,
+    Features,
+    Finder,
+    NoteView,
+    PhiSettings,
+    SecondOpinion,
+    Tagger,
+    TaggerDetector,
+    TaggerModel,
+    Tokens,
+    all_detectors,
+    kept_form,
+    load_tagger,
+    own_tagger,
+    word_hash,
+)
 from tagger_training import invent
 from tagger_training.invent import Labelled
 from tagger_training.people import People

@@ -23,12 +23,9 @@ from typing import Any
 
 import clinveil.lexicons as lexicons
 import clinveil.phi.tagger as package
-from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.phi.detection.detector import detectors
-from clinveil.phi.detection.note import NoteView
-from clinveil.phi.tagger.model import TaggerModel
-from clinveil.phi.tagger.tag import Tagger
+from clinveil.core import Span
+from clinveil.lexicons import LexicalClass, lexical_classes
+from clinveil.phi import NoteView, Tagger, TaggerModel, detectors
 from tagger_training import invent
 from tagger_training.invent import Labelled
 from tagger_training.people import People, may_train
@@ -206,7 +203,7 @@ def vocabulary(data: Path) -> Counter[str]:
 
 def tuning(data: Path) -> list[Labelled]:
     """Clinical notes that were not trained on, with all that the rules find marked."""
-    from clinveil.phi.detection.finder import Finder
+    from clinveil.phi import Finder
 
     finder = Finder([d for d in Finder().detectors if d.name != "tagger"])
     return [Labelled(text, tuple(finder.find(text))) for text in mtsamples(data, (3,))]

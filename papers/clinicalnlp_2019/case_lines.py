@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.tokens import WordIds
-from clinveil.core.types import Doubles, Ints
+from clinveil.core import Doubles, Ints, WordIds
 
 # numbers of characters
 UNKNOWN = 0

@@ -14,9 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from clinveil import InputError
-from clinveil.core.fit import Trainer
-from clinveil.core.tokens import WordIds
-from clinveil.core.types import Ints, Mask
+from clinveil.core import Ints, Mask, Trainer, WordIds
 from papers.clinicalnlp_2019.case_lines import NEWLINE, candidates
 from papers.clinicalnlp_2019.casing import CasingSettings
 

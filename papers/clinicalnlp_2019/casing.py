@@ -12,9 +12,8 @@ from numpy.random import Generator
 from pydantic import Field
 
 from clinveil import Finding, InputError
-from clinveil.core.neural import device_named, need_torch, seeded
-from clinveil.core.settings import Settings
-from clinveil.stats.intervals import jackknife_t, share_by_patient, share_method
+from clinveil.core import Settings, device_named, need_torch, seeded
+from clinveil.stats import jackknife_t, share_by_patient, share_method
 from papers.clinicalnlp_2019.case_lines import (
     GOLD,
     WORDS,

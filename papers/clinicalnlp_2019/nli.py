@@ -13,11 +13,19 @@ from numpy.random import Generator
 from pydantic import Field
 
 from clinveil import Finding, InputError, Vectors
-from clinveil.core.neural import device_named, need_torch, seeded
-from clinveil.core.settings import Settings
-from clinveil.core.tokens import WordIds, lookup_form
-from clinveil.core.types import Doubles, Floats, Ints, Mask
-from clinveil.stats.intervals import jackknife_t, share_by_patient, share_method
+from clinveil.core import (
+    Doubles,
+    Floats,
+    Ints,
+    Mask,
+    Settings,
+    WordIds,
+    device_named,
+    lookup_form,
+    need_torch,
+    seeded,
+)
+from clinveil.stats import jackknife_t, share_by_patient, share_method
 from papers.clinicalnlp_2019.sentence_pairs import (
     NliParts,
     Sentence,

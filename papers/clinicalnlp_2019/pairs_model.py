@@ -10,9 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from clinveil.core.errors import InputError
-from clinveil.core.fit import Trainer
-from clinveil.core.types import Floats, Ints
+from clinveil.core import Floats, InputError, Ints, Trainer
 from papers.clinicalnlp_2019.nli import InferenceSettings
 
 DECAY = 1e-6

@@ -22,20 +22,24 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil import Columns, Corpus, InputError, UsageError, open_corpus
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import MissingExtra
-from clinveil.core.files import sha256
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, memory_corpus, rows
-from clinveil.corpus.medtext import (
+from clinveil.core import MissingExtra, NotesSettings, atomic, sha256
+from clinveil.corpus import (
     DEIDENTIFIED,
     EOS,
+    NOTE_ID,
+    PATIENT_ID,
+    TEXT,
+    Splitter,
+    Tags,
     dictionary,
     medtext,
+    memory_corpus,
+    rows,
+    sentences,
+    sentences_of,
     with_unknown,
+    write_corpus,
 )
-from clinveil.corpus.medtext.form import Splitter, Tags, sentences, sentences_of
-from clinveil.corpus.write import write_corpus
 from papers.clinicalnlp_2019.split import PARTS, SplitSizes, split_notes
 from papers.running import exit_code_of, say
 from papers.selection import UNWANTED, selected, selection

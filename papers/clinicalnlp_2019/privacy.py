@@ -8,25 +8,22 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from clinveil import Finding
-from clinveil.attacks.models.leaveout import (
+from clinveil.attacks import (
+    AuditData,
     Compared,
     LeaveOutAudit,
+    LeaveOutSettings,
     audit_of,
     compare,
-    pdtp,
-    train_audits,
-)
-from clinveil.attacks.models.leaveout.data import (
-    AuditData,
-    LeaveOutSettings,
     load_data,
     pick_units,
     prepare,
+    train_audits,
 )
-from clinveil.core.types import Doubles, Ints, SmallInts
-from clinveil.scale.local import processes
-from clinveil.scale.tasks import Store, perform_all
-from clinveil.stats.intervals import t_interval
+from clinveil.attacks.models.leaveout import pdtp
+from clinveil.core import Doubles, Ints, SmallInts
+from clinveil.scale import Store, perform_all, processes
+from clinveil.stats import t_interval
 from papers.clinicalnlp_2019.settings import (
     UNIGRAM,
     UNIGRAM_OF_AUDITED,

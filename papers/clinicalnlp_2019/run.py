@@ -15,11 +15,9 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed  # type: ignore[import-untyped]  # of scikit-learn
 
-from clinveil.attacks.models.leaveout.data import load_data
-from clinveil.core.files import owner_only, private_folder, private_text
-from clinveil.core.neural import need_torch
-from clinveil.core.runfolder import fingerprint
-from clinveil.scale.tasks import Store
+from clinveil.attacks import load_data
+from clinveil.core import fingerprint, need_torch, owner_only, private_folder, private_text
+from clinveil.scale import Store
 from papers.clinicalnlp_2019.privacy import (
     Audits,
     Privacy,

@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.errors import InputError
-from clinveil.core.tokens import tokens
-from clinveil.core.types import Ints
-from clinveil.corpus.file_format import open_source
-from clinveil.utility.split import group_folds, groups
+from clinveil.core import InputError, Ints, tokens
+from clinveil.corpus import open_source
+from clinveil.utility import group_folds, groups
 
 Sentence = tuple[str, ...]
 # Columns of premise, hypothesis and label; the first complete layout is used.

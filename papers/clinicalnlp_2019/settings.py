@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from clinveil.attacks.models.leaveout.data import LeaveOutSettings
-from clinveil.core.settings import NotesSettings, Settings, table
-from clinveil.lm.recipe import ModelSettings
+from clinveil.attacks import LeaveOutSettings
+from clinveil.core import NotesSettings, Settings, table
+from clinveil.lm import ModelSettings
 from papers.clinicalnlp_2019.casing import CasingSettings
 from papers.clinicalnlp_2019.nli import InferenceSettings
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from numpy.random import Generator
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 
 PARTS = ("train", "valid", "test")
 

@@ -11,24 +11,25 @@ import numpy as np
 
 import clinveil
 from clinveil import Finding, InputError, Vectors
-from clinveil.attacks.models.leaveout.pdtp import closed_form
-from clinveil.attacks.models.membership import FOLDS, infer_membership, model_of_text, written
-from clinveil.attacks.text.copies import copies
-from clinveil.core.settings import NotesSettings
-from clinveil.core.types import SmallInts
-from clinveil.corpus.medtext import dictionary, with_unknown
-from clinveil.lm.files import load_model
-from clinveil.lm.model import LanguageModel, fit_of
-from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.notes import PlainNotes, encode, read_notes
-from clinveil.lm.sampling import SamplingConfig, batch_size_for
-from clinveil.lm.vocabulary import END, Vocabulary, WordVocabulary
-from clinveil.utility.evaluations.perplexity import perplexity_findings
-from clinveil.utility.evaluations.similarity import SimilarityTask, similarity
-from clinveil.utility.pairs import read_pairs
-from clinveil.vectors.sentences import token_lines
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.train import train
+from clinveil.attacks import FOLDS, closed_form, copies, infer_membership, model_of_text, written
+from clinveil.core import NotesSettings, SmallInts
+from clinveil.corpus import dictionary, with_unknown
+from clinveil.lm import (
+    END,
+    LanguageModel,
+    PlainNotes,
+    SamplingConfig,
+    Vocabulary,
+    WordVocabulary,
+    batch_size_for,
+    encode,
+    fit_of,
+    load_model,
+    read_notes,
+    train_unigram,
+)
+from clinveil.utility import SimilarityTask, perplexity_findings, read_pairs, similarity
+from clinveil.vectors import VectorSettings, token_lines, train
 from papers.clinicalnlp_2019.case_lines import Lines
 from papers.clinicalnlp_2019.casing import CasingSettings, casing
 from papers.clinicalnlp_2019.nli import InferenceSettings, nli

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from clinveil.report.numerals import NONE, decimals
+from clinveil.report import NONE, decimals
 from papers.clinicalnlp_2019.privacy import RareWords
 from papers.clinicalnlp_2019.settings import (
     REAL,

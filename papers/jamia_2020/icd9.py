@@ -23,8 +23,7 @@ from typing import Literal
 import pyarrow as pa
 
 from clinveil import Corpus, InputError
-from clinveil.corpus.file_format import NotesSource, open_source
-from clinveil.corpus.roles import is_text
+from clinveil.corpus import NotesSource, is_text, open_source
 from papers.selection import UNWANTED, as_text, selected
 
 # First-level ranges, as published; a range ends at its last code.

@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil import Channel, Finding
-from clinveil.core.compiled import kernel
-from clinveil.core.tokens import word_set
-from clinveil.core.types import Doubles, Ints, Mask, SmallInts
-from clinveil.stats.findings import unmeasured
+from clinveil.core import Doubles, Ints, Mask, SmallInts, kernel, word_set
+from clinveil.stats import unmeasured
 
 LETTERS = 2
 MEASURES = ("unchanged", "to_name", "near")

@@ -13,10 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from clinveil import Columns, InputError, UsageError, open_corpus
-from clinveil.core.atomic import atomic
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.file_format import open_source
-from clinveil.corpus.write import write_corpus
+from clinveil.core import NotesSettings, atomic
+from clinveil.corpus import open_source, write_corpus
 from papers.jamia_2020.icd9 import (
     Diagnoses,
     LabelledNotes,

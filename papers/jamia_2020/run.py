@@ -17,9 +17,8 @@ import numpy as np
 from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
 from clinveil import UsageError
-from clinveil.core.neural import need_torch
-from clinveil.core.runfolder import fingerprint
-from clinveil.utility.pairs import read_pairs
+from clinveil.core import fingerprint, need_torch
+from clinveil.utility import read_pairs
 from papers.jamia_2020 import steps
 from papers.jamia_2020.settings import LINEAR, Algorithm, Model, ObfuscationSettings
 from papers.jamia_2020.steps import (

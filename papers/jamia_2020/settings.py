@@ -6,8 +6,8 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
-from clinveil.channel.settings import NeighbourRange
-from clinveil.core.settings import NotesSettings, Settings, table
+from clinveil.channel import NeighbourRange
+from clinveil.core import NotesSettings, Settings, table
 
 Algorithm = Literal["cbow", "skipgram", "fasttext"]
 Model = Literal["lr", "svm", "cnn", "cnn-attention", "lstm", "lstm-attention"]

@@ -16,24 +16,24 @@ import pyarrow as pa
 
 import clinveil
 from clinveil import Key, Vectors
-from clinveil.attacks.channel.inversion import inversion
-from clinveil.core.settings import NotesSettings
-from clinveil.core.tokens import Kind, tokenize, words
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, rows
-from clinveil.corpus.sample import KeySample
-from clinveil.lexicons.ambiguity import LexicalClass, is_name, lexical_classes
-from clinveil.utility.classifiers import (
+from clinveil.attacks import inversion
+from clinveil.core import Kind, NotesSettings, tokenize, words
+from clinveil.corpus import NOTE_ID, PATIENT_ID, TEXT, KeySample, rows
+from clinveil.lexicons import LexicalClass, is_name, lexical_classes
+from clinveil.utility import (
     Classifier,
     Predictions,
+    SimilarityTask,
     TrainTestTexts,
     classifier,
+    compare,
+    parts_of,
     predict,
+    read_labelled,
+    read_pairs,
+    similarity,
 )
-from clinveil.utility.evaluations.classification import Task as ClassificationTask
-from clinveil.utility.evaluations.classification import compare
-from clinveil.utility.evaluations.similarity import SimilarityTask, similarity
-from clinveil.utility.labelled import parts_of, read_labelled
-from clinveil.utility.pairs import read_pairs
+from clinveil.utility import Task as ClassificationTask
 from papers.jamia_2020.name_outputs import name_outputs
 from papers.jamia_2020.settings import LINEAR, Algorithm, Model
 from papers.running import Cache, StoredFindings

@@ -9,10 +9,9 @@ from typing import Literal
 import numpy as np
 
 from clinveil import Finding
-from clinveil.report.numerals import NONE, between, decimals
-from clinveil.stats.findings import NO_EVIDENCE, is_no_evidence, unmeasured
-from clinveil.stats.intervals import t_interval
-from clinveil.utility.evaluations.classification import Task as ClassificationTask
+from clinveil.report import NONE, between, decimals
+from clinveil.stats import NO_EVIDENCE, is_no_evidence, t_interval, unmeasured
+from clinveil.utility import Task as ClassificationTask
 from papers.jamia_2020.settings import ObfuscationSettings
 from papers.tables import CellRow, Paper, Results, Table, TableSpec, shown
 

@@ -17,14 +17,19 @@ from numpy.typing import NDArray
 from torch import Tensor, optim
 from torch.nn import functional
 
-from clinveil.core.errors import InputError
-from clinveil.core.fit import Trainer
-from clinveil.core.neural import device_named, seeded
-from clinveil.core.tokens import WordIds, words
-from clinveil.core.types import Doubles, Floats, Ints
-from clinveil.utility.classifiers import Classifier, ClassifierInput, Predictions
-from clinveil.utility.scores import choose, decided, log_loss
-from clinveil.vectors.table import Vectors
+from clinveil.core import (
+    Doubles,
+    Floats,
+    InputError,
+    Ints,
+    Trainer,
+    WordIds,
+    device_named,
+    seeded,
+    words,
+)
+from clinveil.utility import Classifier, ClassifierInput, Predictions, choose, decided, log_loss
+from clinveil.vectors import Vectors
 from papers.jamia_2020.networks import NETWORKS, PAD, Network, optimizer
 
 UNKNOWN = 1

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil import Finding, InputError, Patient, Vectors
-from clinveil.attacks.vectors._groups import COUNTED, distance_matrix, groups, name_forms
-from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
-from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.stats.findings import proportion, unmeasured
+from clinveil.attacks import COUNTED, NameTokens, distance_matrix, groups, name_forms, rank_names
+from clinveil.core import Doubles, Ints, Mask
+from clinveil.stats import proportion, unmeasured
 from papers.jmir_2020.scenario import FindingDetail
 from papers.jmir_2020.targets import PAPER_TARGETS, TOPS, target_columns
 

@@ -22,10 +22,8 @@ from collections import Counter
 from pathlib import Path
 
 from clinveil import Key, Patient
-from clinveil.core.files import private_folder
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.people import write_codes, write_patients
-from clinveil.corpus.write import write_corpus
+from clinveil.core import private_folder
+from clinveil.corpus import memory_corpus, write_codes, write_corpus, write_patients
 from papers.jmir_2020.removal import EmulatedRemover
 from papers.jmir_2020.run import HERE, run
 from papers.jmir_2020.settings import GridSettings

@@ -26,18 +26,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.keys import Key
-from clinveil.core.spans import Span, splice
-from clinveil.core.tokens import Kind, tokenize, words
-from clinveil.corpus.corpus import TEXT, Corpus, MemoryCorpus, Note, rows, with_texts
-from clinveil.corpus.people import Patient
-from clinveil.lexicons.names import name_form
-from clinveil.phi.detection.note import NoteView
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
-from clinveil.phi.treatment.policy import Mode
-from clinveil.phi.treatment.surrogates.names import NameSurrogates, in_case_of
+from clinveil.core import InputError, Key, Kind, Span, UsageError, splice, tokenize, words
+from clinveil.corpus import TEXT, Corpus, MemoryCorpus, Note, Patient, rows, with_texts
+from clinveil.lexicons import name_form
+from clinveil.phi import (
+    Mode,
+    NameSurrogates,
+    NoteDeidentifier,
+    NoteView,
+    deidentify_corpus,
+    in_case_of,
+)
 from clinveil.scale import serial
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pathlib import Path
 from joblib import Parallel, delayed  # type: ignore[import-untyped]  # of scikit-learn
 
 from clinveil import UsageError
-from clinveil.attacks.vectors._groups import over_models
+from clinveil.attacks import over_models
 from papers.jmir_2020.settings import FIGURE_3, GridSettings, models
 from papers.jmir_2020.steps import (
     AttackPlan,

@@ -26,12 +26,9 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil import Finding, Patient, Vectors
-from clinveil.attacks.vectors._groups import SWAPPED, Groups, distance_matrix, groups
-from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.stats.findings import proportion, unmeasured
-from clinveil.stats.hypotheses import permutation_p
-from clinveil.stats.intervals import wilson
-from clinveil.stats.strata import permuted, strata
+from clinveil.attacks import SWAPPED, Groups, distance_matrix, groups
+from clinveil.core import Doubles, Ints, Mask
+from clinveil.stats import permutation_p, permuted, proportion, strata, unmeasured, wilson
 from papers.jmir_2020.targets import PAPER_TARGETS, TOPS, target_columns
 
 SOURCE = "JMIR 2020;22(7):e18055, Experiment 3"

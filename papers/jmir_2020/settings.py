@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from clinveil.core.settings import NotesSettings, Settings, table
+from clinveil.core import NotesSettings, Settings, table
 
 NAMES = {"skipgram": "skip-gram", "cbow": "CBOW", "glove": "GloVe"}
 PAPER_WINDOWS = (1, 3, 5, 7, 9)

@@ -13,15 +13,10 @@ import pyarrow as pa
 
 import clinveil
 from clinveil import Corpus, Finding, InputError, Key, Patient, Vectors
-from clinveil.attacks.attack import Context
-from clinveil.attacks.vectors._groups import over_models
-from clinveil.attacks.vectors.association import Association
-from clinveil.attacks.vectors.names import Names, paper_k
-from clinveil.core.runfolder import fingerprint
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
-from clinveil.corpus.people import read_codes, read_patients
-from clinveil.phi.treatment.policy import Mode
+from clinveil.attacks import Association, Context, Names, over_models, paper_k
+from clinveil.core import NotesSettings, fingerprint
+from clinveil.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, read_codes, read_patients
+from clinveil.phi import Mode
 from papers.jmir_2020.chain import Chain
 from papers.jmir_2020.removal import EmulatedRemover, redrawn_names
 from papers.jmir_2020.scenario import Scenario

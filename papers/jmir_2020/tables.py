@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clinveil import Finding
-from clinveil.report.numerals import NONE, p_value
+from clinveil.report import NONE, p_value
 from papers.jmir_2020.scenario import REPLICATES
 from papers.jmir_2020.settings import NAMES, PAPER_WINDOWS, GridSettings, main_models
 from papers.tables import CellRow, Paper, Results, Table, TableSpec, cell, figure, hits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clinveil.core.tokens import words
+from clinveil.core import words
 
 TOPS = (1, 5)  # number of diagnoses guessed: A@1 and A@5
 PAPER_TARGETS = (

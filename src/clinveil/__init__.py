@@ -9,21 +9,30 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clinveil.api import attack, evaluate
-    from clinveil.api.frames import to_frame
-    from clinveil.api.transformers import Deidentifier, Obfuscator
-    from clinveil.api.verbs import compare, embed, release, verify
-    from clinveil.channel.channel import Channel
-    from clinveil.core.errors import ClinveilError, GateError, InputError, UsageError
-    from clinveil.core.finding import Finding, read_findings
-    from clinveil.core.keys import Key
-    from clinveil.core.spans import Span
-    from clinveil.corpus.corpus import Columns, Corpus
-    from clinveil.corpus.demo import demo_corpus
-    from clinveil.corpus.open import open_corpus
-    from clinveil.corpus.people import Patient
-    from clinveil.vectors.files import load_vectors, save_vectors
-    from clinveil.vectors.table import Neighbours, Vectors
+    from clinveil.api import (
+        Deidentifier,
+        Obfuscator,
+        attack,
+        compare,
+        embed,
+        evaluate,
+        release,
+        to_frame,
+        verify,
+    )
+    from clinveil.channel import Channel
+    from clinveil.core import (
+        ClinveilError,
+        Finding,
+        GateError,
+        InputError,
+        Key,
+        Span,
+        UsageError,
+        read_findings,
+    )
+    from clinveil.corpus import Columns, Corpus, Patient, demo_corpus, open_corpus
+    from clinveil.vectors import Neighbours, Vectors, load_vectors, save_vectors
 
 # Public names and their modules, which are imported on first access.
 _MODULES = {

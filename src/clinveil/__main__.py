@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clinveil.cli.main import run
+from clinveil.cli import run
 
 if __name__ == "__main__":
     run()

@@ -12,11 +12,9 @@ import pytest
 from numpy.random import default_rng
 
 import clinveil
-from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.vectors.names import Names
-from clinveil.cli.main import main
-from clinveil.core.errors import UsageError
-from clinveil.core.finding import Finding
+from clinveil.attacks import Attack, Context, Names, attacks
+from clinveil.cli import main
+from clinveil.core import Finding, UsageError
 from clinveil.corpus.demo import demo_chunks
 from clinveil.utility.evaluations import evaluations
 

@@ -11,9 +11,9 @@ import pytest
 from sklearn.base import clone
 
 import clinveil
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError, InputWarning, UsageError
-from clinveil.corpus.demo import write_demo
+from clinveil.cli import main
+from clinveil.core import InputError, InputWarning, UsageError
+from clinveil.corpus import write_demo
 
 KEY = clinveil.Key.from_seed(7)
 

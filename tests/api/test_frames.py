@@ -18,9 +18,9 @@ import pyarrow as pa
 import pytest
 
 import clinveil
-from clinveil.api.frames import NoteRoles, arrow
-from clinveil.core.errors import InputError, InputWarning, UsageError
-from clinveil.core.finding import Finding
+from clinveil.api import NoteRoles
+from clinveil.api.frames import arrow
+from clinveil.core import Finding, InputError, InputWarning, UsageError
 
 NOTE = "Seen by Dr. Sarah Miller on 03/14/2021."
 TAGGED = "Seen by Dr. [NAME] on [DATE]."

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import clinveil
-from clinveil.core.errors import InputError, InputWarning, UsageError
+from clinveil.core import InputError, InputWarning, UsageError
 
 
 @pytest.fixture(scope="module")

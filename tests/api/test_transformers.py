@@ -12,9 +12,8 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import clinveil
-from clinveil.channel.apply import WordObfuscator as Engine
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.tokens import words
+from clinveil.channel import WordObfuscator as Engine
+from clinveil.core import InputError, UsageError, words
 
 
 @pytest.fixture(scope="module")

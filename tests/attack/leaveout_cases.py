@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout.data import LeaveOutSettings, pick_units, prepare
-from clinveil.lm.notes import PlainNotes
+from clinveil.attacks import LeaveOutSettings, pick_units, prepare
+from clinveil.lm import PlainNotes
 
 WORDS = [f"w{i}" for i in range(25)]
 TINY = {

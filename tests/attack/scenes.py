@@ -5,7 +5,7 @@ neighbours.
 import numpy as np
 
 from clinveil.attacks.adversary import AdversaryView, NoteRows
-from clinveil.channel.channel import Channel
+from clinveil.channel import Channel
 
 
 def channel_of(outputs, chances=None, **more):

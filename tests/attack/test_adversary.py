@@ -8,25 +8,24 @@ import numpy as np
 import pytest
 from test_adversary_suite import context
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.channel.adversary_suite import AdversarySuite
-from clinveil.attacks.text.linkage import Linkage
-from clinveil.attacks.threats import (
+from clinveil.attacks import (
     GATED,
-    HOLDINGS,
     LABELS,
     TARGETS,
+    AdversarySuite,
+    Context,
+    Linkage,
     adversary_table,
     gated_only,
     not_applicable,
-    tagged,
 )
-from clinveil.channel.channel import identity_channel
-from clinveil.core.finding import Finding
-from clinveil.corpus.corpus import memory_corpus, rows
+from clinveil.attacks.threats import HOLDINGS, tagged
+from clinveil.channel import identity_channel
+from clinveil.core import Finding
+from clinveil.corpus import memory_corpus, rows
 from clinveil.releases.attack_gates import adversary_gates
 from clinveil.releases.producers.deidentified import SourcedProduct
-from clinveil.stats.findings import unmeasured
+from clinveil.stats import unmeasured
 
 READERS = {
     "shadow": ("own-vectors",),

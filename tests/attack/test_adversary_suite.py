@@ -6,16 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from clinveil.attacks import AdversarySuite, Context
 from clinveil.attacks.adversary import adversaries
-from clinveil.attacks.attack import Context
 from clinveil.attacks.channel._view import adversary_views, aligned, halves
-from clinveil.attacks.channel.adversary_suite import AdversarySuite
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.channel import Channel
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import MemoryCorpus, memory_corpus, rows
-from clinveil.vectors.count import count_words
+from clinveil.channel import Channel, WordObfuscator
+from clinveil.core import InputError, Key
+from clinveil.corpus import MemoryCorpus, memory_corpus, rows
+from clinveil.vectors import count_words
 
 NAMES = ["baumgartner", "kowalczyk", "petrosyan", "lindqvist"]
 

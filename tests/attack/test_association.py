@@ -8,17 +8,11 @@ from scipy.stats import rankdata, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
 from association_cases import CODES, context, four, one, swapped, vectors, world
-from clinveil.attacks.vectors._groups import over_models
-from clinveil.attacks.vectors.association import (
-    NAMES,
-    PAPERS,
-    RANDOM,
-    Association,
-)
-from clinveil.core.finding import document
-from clinveil.corpus.people import Patient
-from clinveil.stats.hypotheses import rank_biserial, wilcoxon_p
-from clinveil.stats.strata import permuted, strata
+from clinveil.attacks import Association, over_models
+from clinveil.attacks.vectors.association import NAMES, PAPERS, RANDOM
+from clinveil.core import document
+from clinveil.corpus import Patient
+from clinveil.stats import permuted, rank_biserial, strata, wilcoxon_p
 
 QUICK = dict(metric=("cityblock",), permutations=399)
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from association_cases import world
-from clinveil.cli.main import main
-from clinveil.core.finding import read_findings
-from clinveil.corpus.people import write_codes, write_patients
-from clinveil.vectors.files import save_vectors
-from clinveil.vectors.table import Vectors
+from clinveil.cli import main
+from clinveil.core import read_findings
+from clinveil.corpus import write_codes, write_patients
+from clinveil.vectors import Vectors, save_vectors
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from clinveil.attacks.attack import Attack, Context, attacks, of_release
-from clinveil.core.errors import UsageError
-from clinveil.core.finding import Finding
-from clinveil.corpus.corpus import memory_corpus, rows
+from clinveil.attacks import Attack, Context, attacks, of_release
+from clinveil.core import Finding, UsageError
+from clinveil.corpus import memory_corpus, rows
 from clinveil.releases.measured import AttackSample, attacked, skipped
 from clinveil.report.measures import find
 

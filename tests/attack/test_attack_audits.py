@@ -16,21 +16,25 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
 from synthesis_cases import Always, Copying, notes_of, rows_of, write_csv
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.models.canaries import Canaries, families, score_of
-from clinveil.attacks.models.membership import (
+from clinveil.attacks import (
+    Canaries,
+    Context,
     infer_membership,
     membership_of_release,
     model_of_text,
 )
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.sampling import SamplingConfig, generate
-from clinveil.lm.train import make_vocabulary
-from clinveil.lm.vocabulary import WordVocabulary
+from clinveil.attacks.models.canaries import families, score_of
+from clinveil.cli import main
+from clinveil.core import InputError, Key
+from clinveil.lm import (
+    ModelSettings,
+    PlainNotes,
+    SamplingConfig,
+    WordVocabulary,
+    encode,
+    generate,
+    make_vocabulary,
+)
 
 MOST_BITS = np.log2(1_001)
 

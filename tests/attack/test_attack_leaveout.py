@@ -12,20 +12,12 @@ import numpy as np
 import pytest
 from leaveout_cases import data_of, notes_of, settings_of
 
-from clinveil.attacks.models.leaveout import (
-    AuditModel,
-    audit_notes,
-    audit_of,
-    compare,
-    load_logs,
-    train_audits,
-)
-from clinveil.attacks.models.leaveout.pdtp import closed_form, cross_fit, leave_out, unigram_pdtp
-from clinveil.core.errors import InputError, UsageError
-from clinveil.lm.models.ngram import train_ngram
-from clinveil.lm.notes import PlainNotes
-from clinveil.scale.local import serial
-from clinveil.scale.tasks import Store, perform
+from clinveil.attacks import audit_of, closed_form, compare, cross_fit, leave_out, train_audits
+from clinveil.attacks.models.leaveout import AuditModel, audit_notes, load_logs
+from clinveil.attacks.models.leaveout.pdtp import unigram_pdtp
+from clinveil.core import InputError, UsageError
+from clinveil.lm import PlainNotes, train_ngram
+from clinveil.scale import Store, perform, serial
 
 SEED = 5
 
@@ -168,7 +160,7 @@ def test_the_ngrams_models_are_counted_without_the_unit(laid):
     assert (measured.signed > 0).all()
 
 
-from clinveil.lm.files import load_model  # noqa: E402
+from clinveil.lm import load_model  # noqa: E402
 
 NETWORKS = {
     "lstm": {},

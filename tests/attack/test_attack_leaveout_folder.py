@@ -15,9 +15,10 @@ from leaveout_cases import notes_of, settings_of
 sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
 from synthesis_cases import rows_of, write_csv
 
-from clinveil.attacks.models.leaveout.data import audit_folder, run_spec, seed_of
-from clinveil.cli.main import main
-from clinveil.core.errors import UsageError
+from clinveil.attacks import seed_of
+from clinveil.attacks.models.leaveout.data import audit_folder, run_spec
+from clinveil.cli import main
+from clinveil.core import UsageError
 
 
 def given(seed=1, notes=None, **how):

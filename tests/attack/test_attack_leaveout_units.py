@@ -8,15 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from leaveout_cases import WORDS, data_of, notes_of, settings_of
 
-from clinveil.attacks.models.leaveout.data import (
-    AuditData,
-    hold_out,
-    load_data,
-    pick_units,
-)
-from clinveil.core.errors import InputError
-from clinveil.lm.notes import encode
-from clinveil.lm.train import make_vocabulary
+from clinveil.attacks import AuditData, load_data, pick_units
+from clinveil.attacks.models.leaveout.data import hold_out
+from clinveil.core import InputError
+from clinveil.lm import encode, make_vocabulary
 
 
 def rng(seed=0):

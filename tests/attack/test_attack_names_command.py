@@ -7,11 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.finding import read_findings
-from clinveil.corpus.people import Patient, write_patients
-from clinveil.vectors.files import save_vectors
-from clinveil.vectors.table import Vectors
+from clinveil.cli import main
+from clinveil.core import read_findings
+from clinveil.corpus import Patient, write_patients
+from clinveil.vectors import Vectors, save_vectors
 
 WORDS = ["pain", "cough", "fever", "tablet", "daily", "chest"]
 PEOPLE = [

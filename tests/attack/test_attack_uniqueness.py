@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from clinveil.attacks.text.uniqueness import kept_columns
-from clinveil.corpus.corpus import MemoryCorpus
+from clinveil.attacks import kept_columns
+from clinveil.corpus import MemoryCorpus
 
 
 def kept(*rows, keep=("a", "b"), size=2):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from clinveil.attacks import model_of_text
 from clinveil.attacks.models.canaries import (
     Canary,
     Family,
@@ -19,12 +20,10 @@ from clinveil.attacks.models.canaries import (
     planted,
     score_of,
 )
-from clinveil.attacks.models.membership import model_of_text, words_of
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import TEXT, memory_corpus
-from clinveil.corpus.demo.notes import many_notes
-from clinveil.lm.notes import read_notes
-from clinveil.lm.vocabulary import WordVocabulary
+from clinveil.attacks.models.membership import words_of
+from clinveil.core import InputError
+from clinveil.corpus import TEXT, many_notes, memory_corpus
+from clinveil.lm import WordVocabulary, read_notes
 
 COMMON = ["pain", "fever", "cough", "right", "left", "normal", "patient", "denies"]
 

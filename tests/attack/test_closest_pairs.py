@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 
 from clinveil.attacks.vectors import _name_pairs as room
 from clinveil.attacks.vectors._name_pairs import METRICS, closest_pairs
-from clinveil.core.errors import UsageError
+from clinveil.core import UsageError
 
 
 def brute(matrix, k, metric):

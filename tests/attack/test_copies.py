@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clinveil.attacks import copies
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, in_runs
-from clinveil.attacks.text.copies import copies
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.stats.intervals import clopper_pearson
+from clinveil.cli import main
+from clinveil.core import InputError
+from clinveil.corpus import memory_corpus
+from clinveil.stats import clopper_pearson
 
 
 def corpus(texts, patients=None):

@@ -7,16 +7,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attacks.models.leaveout.pdtp import (
-    FEW,
-    above_floors,
-    cross_fit,
-    effect_finding,
-    leave_out,
-    mean_finding,
-)
-from clinveil.core.errors import InputError
-from clinveil.stats.intervals import t_interval
+from clinveil.attacks import above_floors, cross_fit, leave_out
+from clinveil.attacks.models.leaveout.pdtp import FEW, effect_finding, mean_finding
+from clinveil.core import InputError
+from clinveil.stats import t_interval
 
 # sd of each model's logs: the placebo of 500 words is then about 3 nats
 NOISE = 0.66

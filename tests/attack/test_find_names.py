@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
+from clinveil.attacks import NameTokens, rank_names
 from clinveil.attacks.vectors._name_scores import leaked_names
-from clinveil.vectors.table import Vectors
+from clinveil.vectors import Vectors
 
 
 def pairs_of(prefix, n):

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from association_cases import CODES, NAMES, PLACES, four, vectors
-from clinveil.attacks.vectors._groups import distance_matrix, groups
-from clinveil.core.errors import InputError, UsageError
-from clinveil.corpus.people import Patient
-from clinveil.stats.strata import differences, pairwise_differences
-from clinveil.vectors.table import Vectors
+from clinveil.attacks import distance_matrix, groups
+from clinveil.core import InputError, UsageError
+from clinveil.corpus import Patient
+from clinveil.stats import differences
+from clinveil.stats.stratified import pairwise_differences
+from clinveil.vectors import Vectors
 
 
 def test_a_name_is_the_mean_of_its_words_and_a_diagnosis_of_its_descriptions():

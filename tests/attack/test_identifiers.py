@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attacks.text._full_names import FullNameIndex
+from clinveil.attacks import FullNameIndex
 from clinveil.attacks.text.identifiers import KEPT, ReleasedText, digits_of, identifiers
-from clinveil.core.errors import InputError
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.core import InputError, words
+from clinveil.corpus import memory_corpus
 
 
 @dataclass
@@ -318,7 +317,7 @@ def test_the_same_seed_gives_the_same_findings():
 def test_own_identifiers_in_kept_columns(values, hits):
     import pyarrow as pa
 
-    from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, MemoryCorpus
+    from clinveil.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, MemoryCorpus
 
     columns = {
         NOTE_ID: ["1", "2", "3"],

@@ -8,18 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from clinveil.attacks.attack import Context
+from clinveil.attacks import Context, Inference
 from clinveil.attacks.text.inference import (
     PLAIN,
     RELEASED,
     AttributePredictions,
-    Inference,
     _balanced,
     predict,
     read_labelled,
 )
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
+from clinveil.core import InputError
+from clinveil.corpus import MemoryCorpus, memory_corpus
 
 N = 120
 

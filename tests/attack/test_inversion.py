@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.attacks.channel.inversion import Inputs, inversion
-from clinveil.channel.channel import Channel
-from clinveil.core.errors import InputError
+from clinveil.attacks import inversion
+from clinveil.attacks.channel.inversion import Inputs
+from clinveil.channel import Channel
+from clinveil.core import InputError
 
 
 def channel_of(rows: list[dict[int, float]]) -> Channel:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scenes import channel_of, random_channel, seen
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.text.linkage import Assets, Linkage, LinkageSides, View, other_notes, paired
+from clinveil.attacks import Assets, Context, Linkage, LinkageSides, Own, View
+from clinveil.attacks.text.linkage import other_notes, paired
 from clinveil.attacks.text.linkage.figures import Linked, combined, halves, standardised
 from clinveil.attacks.text.linkage.matchers import (
     SLIP,
@@ -21,11 +21,10 @@ from clinveil.attacks.text.linkage.matchers import (
     in_order,
     tfidf,
 )
-from clinveil.attacks.text.linkage.sides import Own
-from clinveil.channel.settings import ChannelSettings
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors.settings import VectorSettings
+from clinveil.channel import ChannelSettings
+from clinveil.core import InputError
+from clinveil.corpus import memory_corpus
+from clinveil.vectors import VectorSettings
 
 PEOPLE = 60
 

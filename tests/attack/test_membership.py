@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clinveil.attacks.models.membership import ScoredNotes, blind_membership, membership
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 
 NAMES = "abcdefghijklmnopqrstuvwxyz"
 

@@ -7,11 +7,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attacks.models._memory import remembered
-from clinveil.lm.layout import train_layout
-from clinveil.lm.notes import Conditions, PlainNotes, encode
-from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.train import train_model
+from clinveil.attacks import remembered
+from clinveil.lm import Conditions, ModelSettings, PlainNotes, encode, train_layout, train_model
 
 pytest.importorskip("torch")
 WORDS = [f"{a}{b}{c}" for a in "bdfg" for b in "aeio" for c in "nrst"]

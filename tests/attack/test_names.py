@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cityblock, cosine, euclidean
 
+from clinveil.attacks import NameTokens, rank_names
 from clinveil.attacks.vectors._name_pairs import (
     NameRanking,
-    NameTokens,
     _draw,
     n_permutations,
     name_permutation_test,
-    rank_names,
 )
 from clinveil.attacks.vectors._name_scores import attack_names, names_found
-from clinveil.core.errors import InputError
-from clinveil.vectors.table import Vectors
+from clinveil.core import InputError
+from clinveil.vectors import Vectors
 
 SCIPY = {"cosine": cosine, "cityblock": cityblock, "euclidean": euclidean}
 # Four people in two dimensions. Ann and Dale, Bob and Elms lie close together; the other two pairs

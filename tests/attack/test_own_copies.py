@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
+from clinveil.attacks import copies
 from clinveil.attacks.text._own_copies import MIN_PHRASE
-from clinveil.attacks.text.copies import copies
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.stats.refusals import CAP, allowed, copies_refused_from, fisher_from
+from clinveil.corpus import memory_corpus
+from clinveil.stats import allowed, copies_refused_from, fisher_from
+from clinveil.stats.refusals import CAP
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgklm" for b in "aeiou" for c in "nrstx"]
 STOCK = " ".join(f"stock{w}" for w in WORDS[:60])

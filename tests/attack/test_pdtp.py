@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attacks.models.leaveout.pdtp import findings, leave_out, reseed_floor, unigram_pdtp
-from clinveil.core.errors import InputError
-from clinveil.stats.intervals import clopper_pearson, t_interval
+from clinveil.attacks import leave_out
+from clinveil.attacks.models.leaveout.pdtp import findings, reseed_floor, unigram_pdtp
+from clinveil.core import InputError
+from clinveil.stats import clopper_pearson, t_interval
 
 
 def logs(*units):

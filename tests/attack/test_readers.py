@@ -13,7 +13,7 @@ from clinveil.attacks.adversaries import bigram
 from clinveil.attacks.adversaries._sequence import BigramCounts, candidates
 from clinveil.attacks.adversaries.bigram import Bigram
 from clinveil.attacks.adversary import AdversaryView, NoteRows, adversaries, entries
-from clinveil.channel.channel import identity_channel
+from clinveil.channel import identity_channel
 
 WITH_CHANNEL = ("bigram",)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from clinveil.attacks.channel.inversion import FUNCTION, name_forms, word_strata
-from clinveil.channel.channel import identity_channel
+from clinveil.channel import identity_channel
 
 
 def strata(words, counts, names=()):

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from clinveil.channel.channel import Channel
-from clinveil.channel.neighbour_channel import NO_POOL, common_pool, neighbour_channel
-from clinveil.channel.settings import NeighbourRange
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors.table import Neighbours, Vectors
+from clinveil.channel import Channel, NeighbourRange, common_pool, neighbour_channel
+from clinveil.channel.neighbour_rows import NO_POOL
+from clinveil.corpus import memory_corpus
+from clinveil.vectors import Neighbours, Vectors
 
 WORDS = [
     "the",

@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clinveil.channel.channel import Channel
-from clinveil.channel.policy import Layout
+from clinveil.channel import Channel, Layout
 from clinveil.channel.tables import alias_tables
-from clinveil.core.keys import Key
-from clinveil.core.tokens import Kind, lookup_form, tokenize
+from clinveil.core import Key, Kind, lookup_form, tokenize
 
 _V0 = 0x736F6D6570736575
 _V1 = 0x646F72616E646F6D

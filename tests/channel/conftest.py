@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from channel_cases import circle
 
-from clinveil.channel.channel import Channel
+from clinveil.channel import Channel
 
 
 @pytest.fixture(scope="session")

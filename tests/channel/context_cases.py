@@ -8,11 +8,8 @@ import numpy as np
 import pyarrow as pa
 from channel_cases import all_others
 
-from clinveil.channel.channel import Channel
-from clinveil.channel.context import with_context
-from clinveil.channel.neighbour_channel import common_pool, neighbour_channel
-from clinveil.channel.settings import NeighbourRange
-from clinveil.corpus.corpus import ROLE_FIELDS, MemoryCorpus
+from clinveil.channel import Channel, NeighbourRange, common_pool, neighbour_channel, with_context
+from clinveil.corpus import ROLE_FIELDS, MemoryCorpus
 
 LABEL = "kind"
 LANGUAGE = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(230)]

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from channel_reference import _COIN, _MASK, _number, _secret, _unit, draw_reference
 
-from clinveil.channel.channel import Channel
+from clinveil.channel import Channel
 from clinveil.channel.tables import alias_tables
-from clinveil.core.keys import Key
+from clinveil.core import Key
 
 STOP = "."
 Words = tuple[str, ...]

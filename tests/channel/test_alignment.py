@@ -6,10 +6,8 @@ from channel_cases import WORDS, batch_of, circle, texts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.channel import Channel
-from clinveil.core.keys import Key
-from clinveil.core.tokens import Kind, lookup_form, tokenize, words
+from clinveil.channel import Channel, WordObfuscator
+from clinveil.core import Key, Kind, lookup_form, tokenize, words
 
 KEY = Key.from_seed(1)
 

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from clinveil.channel.build import build_channel, read_words
-from clinveil.channel.files import channel_digest
-from clinveil.channel.settings import ChannelSettings
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.lexicons.words import word_list
-from clinveil.vectors.count import count_words
-from clinveil.vectors.table import Vectors
+from clinveil.channel import ChannelSettings, build_channel, channel_digest, read_words
+from clinveil.core import InputError
+from clinveil.corpus import memory_corpus
+from clinveil.lexicons import word_list
+from clinveil.vectors import Vectors, count_words
 
 N_WORDS = 60
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from channel_cases import circle
 
-from clinveil.channel.files import channel_digest, load_channel, save_channel
-from clinveil.core.errors import InputError, UsageError
+from clinveil.channel import channel_digest, load_channel, save_channel
+from clinveil.core import InputError, UsageError
 
 
 def test_read_is_what_was_written(tmp_path):

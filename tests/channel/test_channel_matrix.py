@@ -10,8 +10,7 @@ from channel_cases import WORDS, circle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.channel.channel import Channel
-from clinveil.channel.policy import WritingPolicy
+from clinveil.channel import Channel, WritingPolicy
 
 
 def small(**changes: object) -> Channel:

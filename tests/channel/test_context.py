@@ -18,14 +18,17 @@ from context_reference import (
 )
 from scipy.stats import chisquare
 
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.channel import Channel
-from clinveil.channel.context import with_context
-from clinveil.channel.files import channel_digest, load_channel, save_channel
+from clinveil.channel import (
+    Channel,
+    WordObfuscator,
+    channel_digest,
+    load_channel,
+    save_channel,
+    with_context,
+)
 from clinveil.channel.mechanism import ContextMechanism, mechanism_of, released_notes
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import MemoryCorpus, corpus_of_texts, rows_with
+from clinveil.core import InputError, Key
+from clinveil.corpus import MemoryCorpus, corpus_of_texts, rows_with
 from clinveil.scale import threads
 
 KEY = Key.from_seed(3)

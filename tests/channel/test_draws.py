@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.channel import Channel
-from clinveil.channel.neighbour_channel import rank_distribution
+from clinveil.channel import Channel, WordObfuscator
+from clinveil.channel.neighbour_rows import rank_distribution
 from clinveil.channel.tables import alias_tables
-from clinveil.core.keys import Key
+from clinveil.core import Key
 
 DRAWS = 40_000
 # Chi-square tests of true statements fail with this chance each; keys are fixed, so they do not

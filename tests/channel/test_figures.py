@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.channel.channel import Channel
+from clinveil.channel import Channel
 
 
 @st.composite

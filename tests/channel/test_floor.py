@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.channel.build import output_floor, usable
-from clinveil.core.errors import InputError
-from clinveil.core.tokens import words as words_of
-from clinveil.vectors.count import WordCounts
-from clinveil.vectors.table import Vectors
+from clinveil.core import InputError
+from clinveil.core import words as words_of
+from clinveil.vectors import Vectors, WordCounts
 
 
 def vectors(words, patients=None, n_patients=None):

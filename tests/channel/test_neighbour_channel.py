@@ -12,17 +12,10 @@ from channel_cases import (
     texts_of,
 )
 
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.channel import Channel
-from clinveil.channel.neighbour_channel import (
-    common_pool,
-    neighbour_channel,
-    rank_distribution,
-)
-from clinveil.channel.settings import NeighbourRange
-from clinveil.core.keys import Key
-from clinveil.core.tokens import words
-from clinveil.vectors.table import Neighbours
+from clinveil.channel import Channel, NeighbourRange, WordObfuscator, common_pool, neighbour_channel
+from clinveil.channel.neighbour_rows import rank_distribution
+from clinveil.core import Key, words
+from clinveil.vectors import Neighbours
 
 KEY = Key.from_seed(5)
 NOTES = [

@@ -20,12 +20,8 @@ from channel_reference import obfuscate_text_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.neighbour_channel import neighbour_channel
-from clinveil.channel.settings import NeighbourRange
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.core.tokens import Kind, lookup_form, tokenize, words
+from clinveil.channel import NeighbourRange, WordObfuscator, neighbour_channel
+from clinveil.core import InputError, Key, Kind, lookup_form, tokenize, words
 from clinveil.scale import serial, threads
 
 KEY = Key.from_seed(11)

@@ -11,13 +11,9 @@ from channel_cases import WORDS, batch_of, circle, texts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.channel import kernel
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.channel import identity_channel
-from clinveil.channel.tally import TokenTally
+from clinveil.channel import TokenTally, WordObfuscator, identity_channel, kernel
 from clinveil.channel.words import BROKEN_TEXT, NULL_TEXT
-from clinveil.core.keys import Key
-from clinveil.core.tokens import Kind, tokenize
+from clinveil.core import Key, Kind, tokenize
 
 KEY = Key.from_seed(1)
 CHANNEL = circle()

@@ -14,11 +14,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from test_obfuscator import CORPUS, TEXTS
 
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.channel import Channel, identity_channel
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.core.tokens import words
+from clinveil.channel import Channel, WordObfuscator, identity_channel
+from clinveil.core import InputError, Key, words
 from clinveil.scale import threads
 
 KEY = Key.from_seed(5)

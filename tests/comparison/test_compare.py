@@ -13,19 +13,20 @@ import pytest
 
 import clinveil
 from clinveil.attacks.threats import tagged
-from clinveil.cli.main import main
-from clinveil.comparison.run import Comparison, MeasuredRelease, compare_releases, public_texts
-from clinveil.comparison.settings import BUILT_IN, CompareSettings, candidates
-from clinveil.comparison.table import table_of
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding, read_findings
-from clinveil.core.load_settings import load_settings
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import rows
-from clinveil.corpus.demo import write_demo
-from clinveil.corpus.held_out import HeldOutPatients
-from clinveil.corpus.open import open_corpus
-from clinveil.stats.findings import unmeasured
+from clinveil.cli import main
+from clinveil.comparison import CompareSettings, Comparison, compare_releases, table_of
+from clinveil.comparison.run import MeasuredRelease, public_texts
+from clinveil.comparison.settings import BUILT_IN, candidates
+from clinveil.core import (
+    Finding,
+    InputError,
+    NotesSettings,
+    UsageError,
+    load_settings,
+    read_findings,
+)
+from clinveil.corpus import HeldOutPatients, open_corpus, rows, write_demo
+from clinveil.stats import unmeasured
 
 ROLES = NotesSettings(text="text", id="note_id", patient="patient_id", preset="none")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from clinveil.core.spans import Span
+from clinveil.core import Span
 from clinveil.corpus.formats.folders import document
 from clinveil.corpus.gold import Offsets, offset_map
 

@@ -14,10 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.core.errors import ClinveilError, InputError, UsageError
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.write import write_corpus
+from clinveil.core import ClinveilError, InputError, NotesSettings, UsageError
+from clinveil.corpus import open_corpus, write_corpus
 
 SECRET = "zyzzyvasecret"
 HEADER = "note_id,patient_id,text\n"

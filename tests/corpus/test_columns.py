@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.errors import InputError
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.columns import USUAL, candidates, resolve
-from clinveil.corpus.corpus import Columns, rows
-from clinveil.corpus.open import ENTERED_IN_ERROR, open_corpus
+from clinveil.core import InputError, NotesSettings
+from clinveil.corpus import ENTERED_IN_ERROR, USUAL, Columns, open_corpus, rows
+from clinveil.corpus.columns import candidates, resolve
 
 MIMIC3 = [
     "ROW_ID", "SUBJECT_ID", "HADM_ID", "CHARTDATE", "CHARTTIME", "STORETIME", "CATEGORY",

@@ -5,9 +5,8 @@ import sys
 import pyarrow as pa
 import pytest
 
-from clinveil.core.errors import InputError, MissingExtra
-from clinveil.corpus.corpus import rows
-from clinveil.corpus.open import open_corpus
+from clinveil.core import InputError, MissingExtra
+from clinveil.corpus import open_corpus, rows
 
 deltalake = pytest.importorskip("deltalake")
 

@@ -7,11 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.corpus.corpus import rows
+from clinveil.core import InputError, UsageError
+from clinveil.corpus import open_corpus, rows, write_corpus
 from clinveil.corpus.file_format import FileFormat, format_of, formats, suffix_of, suffixes
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.write import write_corpus
 
 
 @dataclass

@@ -9,13 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.load_settings import load_settings
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import rows, rows_with
+from clinveil.cli import main
+from clinveil.core import InputError, NotesSettings, UsageError, load_settings
+from clinveil.corpus import open_corpus, rows, rows_with
 from clinveil.corpus.formats.delimited import sniffed
-from clinveil.corpus.open import open_corpus
 
 CELLS = [
     ["id", "patient", "text"],

@@ -12,10 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import BATCH_ROWS, ROLE_FIELDS, Columns
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.write import write_corpus
+from clinveil.core import NotesSettings
+from clinveil.corpus import BATCH_ROWS, ROLE_FIELDS, Columns, open_corpus, write_corpus
 
 Note = tuple[str, str, str | None, str | None]  # id, patient, text, kept
 

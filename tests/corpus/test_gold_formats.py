@@ -14,13 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from span_files import TYPES, write_spans
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.spans import LABELS, Span
-from clinveil.corpus.corpus import rows
+from clinveil.cli import main
+from clinveil.core import LABELS, InputError, Span, UsageError
+from clinveil.corpus import Scheme, open_corpus, read_labels, read_spans, rows
 from clinveil.corpus.formats.folders import document, read_xml
-from clinveil.corpus.gold import FileMark, Scheme, known_labels, read_labels, read_spans
-from clinveil.corpus.open import open_corpus
+from clinveil.corpus.gold import FileMark, known_labels
 
 UNITS = ("codepoints", "bytes", "utf16")
 # No control characters: XML has none of them.

@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.cli.main import main
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.inspect import RARE_BELOW, inspect
-from clinveil.corpus.open import open_corpus
-from clinveil.vectors.passes import FEWEST_PASSES, MOST_PASSES, TRAINING_WORDS, passes
+from clinveil.cli import main
+from clinveil.core import words
+from clinveil.corpus import RARE_BELOW, inspect, memory_corpus, open_corpus
+from clinveil.vectors.note_passes import FEWEST_PASSES, MOST_PASSES, TRAINING_WORDS, passes
 
 
 def test_the_sum_of_a_corpus_that_a_reader_can_do() -> None:

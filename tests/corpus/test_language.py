@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import rows
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.screen import MOST_LEFT_OUT, NOT_ENGLISH, has_encoded_block
-from clinveil.lexicons.language import LOWEST_SHARE, is_english, word_shares
+from clinveil.cli import main
+from clinveil.core import InputError
+from clinveil.corpus import NOT_ENGLISH, open_corpus, rows
+from clinveil.corpus.screen import MOST_LEFT_OUT, has_encoded_block
+from clinveil.lexicons import is_english
+from clinveil.lexicons.language import LOWEST_SHARE, word_shares
 
 FOREIGN = {
     "Spanish": (

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.spans import LABELS
-from clinveil.corpus.medtext import DEIDENTIFIED, UNK, medtext
-from clinveil.corpus.medtext.form import Paragraph, paragraphs, sentences, tokens
+from clinveil.core import LABELS
+from clinveil.corpus import DEIDENTIFIED, UNK, medtext, sentences
+from clinveil.corpus.paper_c_form.form import Paragraph, paragraphs, tokens
 
 FULL = "this line of the note is as full as can be"  # 42 characters
 

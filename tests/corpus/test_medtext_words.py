@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.corpus.medtext import dictionary, with_unknown
+from clinveil.corpus import dictionary, with_unknown
 
 NOTES = ["fever and cough .\nfever .", "fever , cough .", "rash .\n<unk> <eos>"]
 

@@ -8,10 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.open import open_corpus
+from clinveil.cli import main
+from clinveil.core import InputError, NotesSettings
+from clinveil.corpus import open_corpus
 from clinveil.corpus.streams import _open as real_open
 
 LONG = "word " * 1_000

@@ -14,12 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.core.errors import InputError, InputWarning, UsageError
-from clinveil.core.files import refuse_nested
-from clinveil.core.runfolder import fingerprint
-from clinveil.corpus.corpus import rows
-from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus
-from clinveil.corpus.uniqueness import hashes
+from clinveil.core import InputError, InputWarning, UsageError, fingerprint, refuse_nested
+from clinveil.corpus import NotesCorpus, PartedCorpus, hashes, open_corpus, rows
 
 
 def part(folder: Path, name: str, first: int, n: int = 3, **more: list) -> Path:

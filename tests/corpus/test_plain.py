@@ -11,11 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import ROLE_FIELDS, Columns
-from clinveil.corpus.open import open_corpus
+from clinveil.core import InputError
+from clinveil.corpus import ROLE_FIELDS, Columns, Writer, open_corpus
 from clinveil.corpus.roles import plain_array, plain_type, to_roles
-from clinveil.corpus.write import Writer
 
 UNUSED = "zyzzyva"
 WHERE = "/home/bob/ward7"

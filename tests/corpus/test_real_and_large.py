@@ -17,12 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.core.errors import InputError
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import ROLE_FIELDS, Columns
+from clinveil.core import InputError, NotesSettings
+from clinveil.corpus import ROLE_FIELDS, Columns, Writer, open_corpus, write_corpus
 from clinveil.corpus.formats.delimited import DelimitedSource
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.write import Writer, write_corpus
 
 REAL = {
     "notes/mtsamples.csv.gz": (

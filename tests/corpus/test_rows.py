@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from clinveil.corpus.corpus import (
+from clinveil.corpus import (
     NOTE_ID,
     PATIENT_ID,
     TEXT,

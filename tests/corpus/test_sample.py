@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.corpus.sample import KeySample
+from clinveil.corpus import KeySample
 
 
 def gathered(keys, limit, seed=1):

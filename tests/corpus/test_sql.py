@@ -8,12 +8,9 @@ import sys
 import pytest
 from servers import PASSWORD, postgres
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError, MissingExtra, UsageError
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import rows
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.sql import QueryPath, copy_notes, sql_source
+from clinveil.cli import main
+from clinveil.core import InputError, MissingExtra, NotesSettings, UsageError
+from clinveil.corpus import QueryPath, copy_notes, open_corpus, rows, sql_source
 
 ROWS = [(3, 7, "Seen by Dr. Miller, café."), (1, 7, 'Well, no "fever".'), (2, 8, "Rest.")]
 TABLE = "CREATE TABLE notes (id BIGINT, patient_id BIGINT, note TEXT);"

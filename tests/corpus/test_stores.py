@@ -16,12 +16,9 @@ import pytest
 from stores import SECRET, store, without_rights
 
 import clinveil
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.locations import RemotePath, as_location
-from clinveil.core.runfolder import fingerprint
-from clinveil.corpus.corpus import rows
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.cli import main
+from clinveil.core import InputError, RemotePath, UsageError, as_location, fingerprint
+from clinveil.corpus import NotesCorpus, open_corpus, rows
 
 
 def put(server, path: str, data: bytes) -> None:
@@ -156,7 +153,7 @@ def test_other_kinds_of_places(tmp_path):
 
 def test_no_address_no_store():
     code = (
-        "import sys, clinveil.cli.main, clinveil.corpus.open as o, tempfile, pathlib\n"
+        "import sys, clinveil.cli.entry, clinveil.corpus.open as o, tempfile, pathlib\n"
         "p = pathlib.Path(tempfile.mkdtemp()) / 'a.csv'; p.write_text('id,text\\n1,a\\n'); "
         "list(o.open_corpus(p).batches())\n"
         "print([m for m in ('deltalake', 'duckdb') if m in sys.modules])"

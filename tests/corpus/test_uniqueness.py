@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.corpus import uniqueness
-from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct, places, repeated
+from clinveil.corpus import Hashes, hashes, n_distinct, places, uniqueness
+from clinveil.corpus.uniqueness import repeated
 
 
 def batches_of(numbers: list[int], size: int = 3) -> list[Hashes]:

@@ -11,18 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import (
-    ROLE_FIELDS,
-    Columns,
-    Rebatcher,
-    memory_corpus,
-    rebatch,
-    text_bytes,
-)
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.write import Writer, write_corpus
+from clinveil.core import InputError, NotesSettings, UsageError
+from clinveil.corpus import ROLE_FIELDS, Columns, Writer, memory_corpus, open_corpus, write_corpus
+from clinveil.corpus.corpus import Rebatcher, rebatch, text_bytes
 
 PLAIN = Columns(text="text", note_id="note_id", order=("note_id", "text"))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.corpus.demo.notes import DemoNote, many_notes
-from clinveil.corpus.people import Patient
+from clinveil.corpus import Patient, many_notes
+from clinveil.corpus.demo.notes import DemoNote
 
 
 @pytest.fixture(scope="session")

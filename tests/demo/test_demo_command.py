@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import clinveil.corpus.demo as demo_files
-from clinveil.cli.main import main
-from clinveil.core.errors import UsageError
-from clinveil.core.files import sha256
-from clinveil.corpus.demo import demo_chunks, demo_codes, write_demo
-from clinveil.corpus.people import read_codes, read_names, read_patients
+from clinveil.cli import main
+from clinveil.core import UsageError, sha256
+from clinveil.corpus import read_codes, read_names, read_patients, write_demo
+from clinveil.corpus.demo import demo_chunks, demo_codes
 
 
 @pytest.fixture(scope="module")

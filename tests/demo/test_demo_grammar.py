@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 from clinveil.corpus.demo.grammar import (
     Phi,
     compile_rule,

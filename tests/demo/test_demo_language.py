@@ -8,9 +8,10 @@ import re
 
 import pytest
 
-from clinveil.core.tokens import words
+from clinveil.core import words
+from clinveil.corpus import language
 from clinveil.corpus.demo.grammar import Deck, Production
-from clinveil.corpus.demo.language import LISTS, language
+from clinveil.corpus.demo.language import LISTS
 from clinveil.corpus.demo.notes import _vocabulary
 from clinveil.corpus.demo.persons import make_person, uniforms
 

@@ -9,14 +9,8 @@ from collections import Counter
 import pytest
 from scipy.stats import spearmanr
 
-from clinveil.corpus.demo.names import (
-    Name,
-    census,
-    family_name,
-    given_name,
-    person_name,
-    spelt,
-)
+from clinveil.corpus import census, spelt
+from clinveil.corpus.demo.names import Name, family_name, given_name, person_name
 from clinveil.corpus.demo.persons import uniforms
 
 

@@ -13,13 +13,11 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from clinveil.core.spans import LABELS, Span, splice
-from clinveil.core.tokens import words
+from clinveil.core import LABELS, Span, splice, words
+from clinveil.corpus import Patient, language
 from clinveil.corpus.demo import demo_codes
-from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.notes import DemoNote
 from clinveil.corpus.demo.persons import make_person, uniforms
-from clinveil.corpus.people import Patient
 
 People = list[tuple[Patient, list[DemoNote]]]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from clinveil.core.tokens import words
+from clinveil.core import words
 from clinveil.corpus.demo import demo_notes
 
 # One-word ways of saying the same, planted in the terms, the names of diagnoses, and the drugs

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clinveil.corpus import language
 from clinveil.corpus.demo import places
-from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.names import Name
 from clinveil.corpus.demo.notes import Calendar, written
 from clinveil.corpus.demo.persons import FAMILY, FAMILY_DOCTORS, PER_CLINIC, clinicians, uniforms

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import ROLE_FIELDS
+from clinveil.core import InputError
+from clinveil.corpus import ROLE_FIELDS
 from clinveil.corpus.demo import (
     NOTES_SCHEMA,
     demo_chunks,

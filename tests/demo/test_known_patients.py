@@ -14,17 +14,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clinveil.core.errors import InputError
-from clinveil.corpus.people import (
+from clinveil.core import InputError
+from clinveil.corpus import (
     Patient,
-    patients_batch,
     read_codes,
     read_names,
     read_patients,
     write_codes,
     write_patients,
 )
-from clinveil.scale.pieces import shared
+from clinveil.corpus.people import patients_batch
+from clinveil.scale import shared
 
 ROSE = Patient(
     "p1", ("Rosé", "May", "O'Neill-Núñez"), ("401", "250"), ("4482913",), ("419-555-0101",),

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import clinveil
-from clinveil.core.words import first_paragraph
+from clinveil.core import first_paragraph
 from clinveil.report.measures import catalogue
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"

@@ -13,7 +13,7 @@ import tomllib
 from html import escape
 from pathlib import Path
 
-from clinveil.core.words import first_paragraph
+from clinveil.core import first_paragraph
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "clinveil"

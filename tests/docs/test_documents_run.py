@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from clinveil.cli import main
 from clinveil.cli.groups import COMMANDS, Group
-from clinveil.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -49,7 +49,7 @@ def clinveil(desk, *arguments):
         os.environ.get("PYTHONPATH", ""),
     ]
     program = (
-        "import sys, small_attacks; from clinveil.cli.main import main;"
+        "import sys, small_attacks; from clinveil.cli.entry import main;"
         " sys.exit(main(sys.argv[1:]))"
     )
     line = [sys.executable, "-c", program, *arguments]
@@ -96,7 +96,7 @@ def test_in_the_tree_a_file_is_enough(tmp_path):
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     block = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
     (tmp_path / "src/clinveil/attacks/text/first_words.py").write_text(block, encoding="utf-8")
-    code = "from clinveil.cli.main import main; from clinveil.report.measures import find; "
+    code = "from clinveil.cli.entry import main; from clinveil.report.measures import find; "
     code += "from clinveil.attacks.attack import of_release; import sys; "
     code += "assert find('attack.first_words')[1].short == 'First words'; "
     code += "assert 'FirstWords' in [a.__name__ for a in of_release()]; "

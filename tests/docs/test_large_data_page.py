@@ -4,9 +4,8 @@ import re
 import shlex
 from pathlib import Path
 
-from clinveil.cli.main import main
-from clinveil.corpus.corpus import rows
-from clinveil.corpus.open import open_corpus
+from clinveil.cli import main
+from clinveil.corpus import open_corpus, rows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "large-data.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from clinveil.core.compiled import uncollected
+from clinveil.core import uncollected
 
 
 @pytest.mark.parametrize("was", [True, False])

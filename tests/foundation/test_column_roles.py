@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from clinveil.cli import main
 from clinveil.cli.command import COLUMNS, Command
 from clinveil.cli.groups import COMMANDS
-from clinveil.cli.main import main
-from clinveil.core.settings import NotesSettings
+from clinveil.core import NotesSettings
 
 
 def commands(members=COMMANDS, prefix=""):

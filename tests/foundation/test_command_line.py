@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from clinveil.cli import main
 from clinveil.cli.commands.init_config import config_text
 from clinveil.cli.groups import COMMANDS, Group
-from clinveil.cli.main import main
-from clinveil.core.errors import UsageError
-from clinveil.core.load_settings import load_settings
-from clinveil.releases.settings import ReleaseSettings
+from clinveil.core import UsageError, load_settings
+from clinveil.releases import ReleaseSettings
 
 
 def leaves(members=COMMANDS, group=""):

@@ -13,16 +13,23 @@ from typing import Annotated, Any, ClassVar
 import pytest
 import typer
 
-from clinveil.attacks.attack import Attack, attacks
+from clinveil.attacks import Attack, attacks
+from clinveil.cli import main
 from clinveil.cli.command import Run, command
 from clinveil.cli.groups import COMMANDS
-from clinveil.cli.main import main
 from clinveil.cli.progress import Speaker
-from clinveil.core import registry
-from clinveil.core.finding import Finding
-from clinveil.core.progress import track
-from clinveil.core.registry import Registry
-from clinveil.core.settings import QUIET, SEED, Settings, choice, flag, own_settings
+from clinveil.core import (
+    QUIET,
+    SEED,
+    Finding,
+    Registry,
+    Settings,
+    choice,
+    flag,
+    own_settings,
+    registry,
+    track,
+)
 
 
 class Horn:
@@ -160,7 +167,7 @@ def test_an_attack_that_is_registered_has_a_command_of_its_needs_and_settings(
 
 
 def test_the_help_page_imports_no_command():
-    code = "import sys; from clinveil.cli.main import main; main(['--help']); print(*sys.modules)"
+    code = "import sys; from clinveil.cli.entry import main; main(['--help']); print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(ran.stdout.splitlines()[-1].split())
     assert not {"pyarrow", "scipy", "gensim", "sklearn", "torch"} & loaded

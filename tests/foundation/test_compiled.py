@@ -97,7 +97,7 @@ def test_where_nothing_can_be_written_it_is_compiled_all_the_same(monkeypatch):
 
 OF_ONE_VERSION = """
 from typing import NamedTuple
-from clinveil.core.compiled import kernel
+from clinveil.core.compiling import kernel
 
 class {name}(NamedTuple):
     step: int

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from kills import killed_at_each
 
-from clinveil.core.atomic import atomic, workplace
-from clinveil.core.errors import UsageError
-from clinveil.core.files import (
+from clinveil.core import (
+    UsageError,
+    atomic,
     default_vault,
     locked,
     private_folder,
@@ -24,8 +24,9 @@ from clinveil.core.files import (
     refuse_nested,
     save_array,
     sha256,
+    workplace,
+    write_findings,
 )
-from clinveil.core.finding import write_findings
 
 
 def test_success_renames_and_is_private(tmp_path):
@@ -94,7 +95,7 @@ KILLED = """
 import os, sys
 from contextlib import suppress
 from pathlib import Path
-from clinveil.core.atomic import atomic
+from clinveil.core.atomic_files import atomic
 with atomic(Path(sys.argv[1]), force=True) as part:
     part.write_text("half")
     if sys.argv[2] == "between":
@@ -303,7 +304,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from clinveil.core.files import save_array
-from clinveil.core.atomic import atomic
+from clinveil.core.atomic_files import atomic
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
     with atomic(Path(sys.argv[1])) as part:

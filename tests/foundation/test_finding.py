@@ -9,8 +9,8 @@ import stat
 import numpy as np
 import pytest
 
-from clinveil.core.errors import InputError
-from clinveil.core.finding import SCHEMA, Finding, document, read_findings, write_findings
+from clinveil.core import Finding, InputError, document, read_findings, write_findings
+from clinveil.core.finding import SCHEMA
 
 GOOD = Finding("attack.x", 0.25, n=8, better="lower", low=0.1, high=0.4, chance=0.2, unit="tokens")
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
-from clinveil.core.fit import Trainer, mixed  # noqa: E402
+from clinveil.core import Trainer, mixed  # noqa: E402
 
 
 class Line(Trainer):

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.attacks.models.leaveout.data import audit_folder
+from clinveil.cli import main
 from clinveil.cli.groups import COMMANDS, Group
-from clinveil.cli.main import main
 from clinveil.releases import pipeline
 
 SMALL = ["--set", "dim=8", "--set", "epochs=1", "--set", "workers=1"]

@@ -16,10 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import clinveil
+from clinveil.cli import main
 from clinveil.cli.groups import COMMANDS, GROUPS
-from clinveil.cli.main import main
-from clinveil.core.errors import UsageError
-from clinveil.core.load_settings import load_settings
+from clinveil.core import UsageError, load_settings
 
 SOURCE = Path(clinveil.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
@@ -140,7 +139,7 @@ def test_every_setting_of_a_hint_is_accepted(hint: Hint) -> None:
 
 
 def takes(settings: Any, key: str) -> bool:
-    from clinveil.core.load_settings import keys_of
+    from clinveil.core import keys_of
 
     return key in keys_of(settings)
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
+from clinveil.core import InputError, Key
 
 
 def test_two_keys_differ_and_a_seed_repeats():

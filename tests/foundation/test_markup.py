@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.markup import is_markup, read_markup, visible_text
+from clinveil.core import is_markup, read_markup, visible_text
 
 PLAIN = (
     "BP <120 and K < 3.5, HR >60",

@@ -6,8 +6,7 @@ import importlib.util
 
 import pytest
 
-from clinveil.core import neural
-from clinveil.core.errors import MissingExtra, UsageError
+from clinveil.core import MissingExtra, UsageError, neural
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 

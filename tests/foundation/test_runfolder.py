@@ -11,10 +11,19 @@ from pathlib import Path
 import pytest
 from kills import killed_at_each
 
-from clinveil.core.errors import GateError, InputError, UsageError
-from clinveil.core.files import private_folder, private_text
-from clinveil.core.runfolder import FolderKind, code_version, fingerprint, run_folder, run_hash
-from clinveil.releases.settings import ReleaseSettings as Settings
+from clinveil.core import (
+    FolderKind,
+    GateError,
+    InputError,
+    UsageError,
+    code_version,
+    fingerprint,
+    private_folder,
+    private_text,
+    run_folder,
+    run_hash,
+)
+from clinveil.releases import ReleaseSettings as Settings
 
 ONE = FolderKind(
     "run of ours", outputs=frozenset({"made"}), notes={"README.txt": "SECRET"}, scratch=("scratch",)

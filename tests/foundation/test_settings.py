@@ -7,12 +7,20 @@ from typing import Any
 
 import pytest
 
-from clinveil.channel.settings import NeighbourRange
-from clinveil.core.errors import UsageError
-from clinveil.core.load_settings import config_names, load_settings
-from clinveil.core.registry import Registry
-from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, own_settings
-from clinveil.releases.settings import ReleaseSettings
+from clinveil.channel import NeighbourRange
+from clinveil.core import (
+    NotesSettings,
+    Registry,
+    Settings,
+    UsageError,
+    choice,
+    config_names,
+    flag,
+    group,
+    load_settings,
+    own_settings,
+)
+from clinveil.releases import ReleaseSettings
 
 
 def test_defaults_are_the_documented_ones():

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.errors import InputError
-from clinveil.core.spans import LABELS, Span, splice
+from clinveil.core import LABELS, InputError, Span, splice
 
 
 @st.composite

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from clinveil.cli.progress import Speaker
-from clinveil.core.progress import Countdown, steps, track
+from clinveil.core import Countdown, steps, track
 from clinveil.releases.context import StageTimer
 
 

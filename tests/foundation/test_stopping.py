@@ -12,14 +12,14 @@ import sys
 
 import pytest
 
-from clinveil.cli.main import main
+from clinveil.cli import main
+from clinveil.core import atomic
 from clinveil.core import errors as stopping
-from clinveil.core.atomic import atomic
 
 SWALLOWED = """
 import ctypes, os, signal, sys
 from pathlib import Path
-from clinveil.core.atomic import atomic
+from clinveil.core.atomic_files import atomic
 from clinveil.core.errors import install_signal_handlers
 install_signal_handlers()
 CALLBACK = ctypes.CFUNCTYPE(None)
@@ -96,7 +96,7 @@ def test_findings_never_replace_what_is_no_findings(tmp_path, capsys, there):
 
 
 def test_findings_may_replace_findings(tmp_path):
-    from clinveil.core.finding import write_findings
+    from clinveil.core import write_findings
 
     (tmp_path / "notes.csv").write_text("note_id,text\n1,quiet night with little pain\n")
     (tmp_path / "other.csv").write_text("note_id,text\n2,loud morning with much cough\n")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.tokens import Kind, character_classes, lookup_form, tokenize, tokens, words
+from clinveil.core import Kind, character_classes, lookup_form, tokenize, tokens, words
 
 ANY_TEXT = st.text(alphabet=st.characters(codec=None), max_size=80)
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clinveil.lm.notes import encode
-from clinveil.lm.plan import plan_of
-from clinveil.lm.recipe import Recipe
-from clinveil.lm.vocabulary import WordVocabulary
+from clinveil.lm import Recipe, WordVocabulary, encode, plan_of
 
 WORDS = [f"w{i}" for i in range(20)]
 VOCABULARY = WordVocabulary(WORDS)
@@ -54,7 +51,7 @@ def training_of(recipe=LSTM, *, seed=1, encoded=None, plan=None, validate=None):
     """A training on the CPU; use it inside `seeded`."""
     import torch
 
-    from clinveil.lm.training import Training
+    from clinveil.lm import Training
 
     encoded = encoded_of() if encoded is None else encoded
     plan = plan_of(encoded, recipe, 0) if plan is None else plan
@@ -64,7 +61,7 @@ def training_of(recipe=LSTM, *, seed=1, encoded=None, plan=None, validate=None):
 
 def trained(recipe=LSTM, **how):
     """A network that was trained to the end."""
-    from clinveil.core.neural import seeded
+    from clinveil.core import seeded
 
     with seeded(0):
         training = training_of(recipe, **how)
@@ -78,7 +75,7 @@ def model_of(recipe=LSTM, *, sharpen=0.0, **how):
     """
     import torch
 
-    from clinveil.lm.network import NeuralModel
+    from clinveil.lm import NeuralModel
 
     network = trained(recipe, **how)
     generator = torch.Generator().manual_seed(7)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from clinveil.lm.private.public_text import PublicText
-from clinveil.lm.private.table import LabelledNote
+from clinveil.lm import LabelledNote, PublicText
 
 # specific words of the two labels
 FIRST = ("alpha", "beta")

@@ -12,12 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lm_cases import VOCABULARY, encoded_of, texts_of
 
-from clinveil.core.errors import InputError
-from clinveil.lm.model import Fit, fit_of
-from clinveil.lm.models.ngram import train_ngram
-from clinveil.lm.models.unigram import Unigram, train_unigram
-from clinveil.lm.notes import encode
-from clinveil.lm.vocabulary import END, WordVocabulary
+from clinveil.core import InputError
+from clinveil.lm import END, Fit, WordVocabulary, encode, fit_of, train_ngram, train_unigram
+from clinveil.lm.models.unigram import Unigram
 
 AB = WordVocabulary(["a", "b"])
 

@@ -24,23 +24,15 @@ from lm_cases import (
     training_of,
 )
 
-from clinveil.core.errors import InputError
-from clinveil.lm.models.ngram import train_ngram
-from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.vocabulary import WordVocabulary, digest
+from clinveil.core import InputError
+from clinveil.lm import WordVocabulary, train_ngram, train_unigram
+from clinveil.lm.vocabulary import digest
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 pytest.importorskip("safetensors", reason="the extra [neural] is not installed")
-from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.lm.files import load_model, save_model  # noqa: E402
-from clinveil.lm.network import (  # noqa: E402
-    NeuralModel,
-    build,
-    read_tensors,
-    set_weights,
-    weights_of,
-    write_tensors,
-)
+from clinveil.core import seeded  # noqa: E402
+from clinveil.lm import NeuralModel, build, load_model, save_model  # noqa: E402  # noqa: E402
+from clinveil.lm.network import read_tensors, set_weights, weights_of, write_tensors  # noqa: E402
 from clinveil.lm.training import save_training  # noqa: E402
 from clinveil.lm.vocabulary import train_byte_pairs  # noqa: E402
 

@@ -12,13 +12,21 @@ from itertools import count, islice, repeat
 import numpy as np
 import pytest
 
-from clinveil.core.keys import Key
-from clinveil.core.tokens import words
-from clinveil.lm.layout import END, LayoutVocabulary, pieces_of, train_layout
-from clinveil.lm.models.ngram import train_ngram
-from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.notes import Conditions, PlainNotes, encode
-from clinveil.lm.sampling import SamplingConfig, Steering, generate
+from clinveil.core import Key, words
+from clinveil.lm import (
+    Conditions,
+    LayoutVocabulary,
+    PlainNotes,
+    SamplingConfig,
+    Steering,
+    encode,
+    generate,
+    pieces_of,
+    train_layout,
+    train_ngram,
+    train_unigram,
+)
+from clinveil.lm.layout import END
 
 NOTE = (
     "HISTORY:\n\n  Mr. {name} had {what} for {n} days,  BP 120/80 (12{n}4).\n- Plan: rest.\n\n{end}"

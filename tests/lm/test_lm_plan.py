@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.errors import InputError
-from clinveil.lm.notes import EncodedNotes
+from clinveil.core import InputError
+from clinveil.lm import END, EncodedNotes
 from clinveil.lm.plan import NO_NOTE, columns_plan, packed_plan, rows_plan
-from clinveil.lm.vocabulary import END
 
 
 def notes_of(lengths):

@@ -17,18 +17,25 @@ pytest.importorskip("transformers")
 import torch
 from lm_cases import same
 
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.core.neural import seeded
-from clinveil.lm.files import load_model, save_model
-from clinveil.lm.layout import RARE_WORD, train_layout
+from clinveil.core import InputError, Key, seeded
+from clinveil.lm import (
+    ModelSettings,
+    NeuralModel,
+    NeuralTask,
+    PublicModel,
+    SamplingConfig,
+    Steering,
+    encode,
+    files_of,
+    generate,
+    load_model,
+    save_model,
+    train_layout,
+    train_model,
+)
+from clinveil.lm.layout import RARE_WORD
 from clinveil.lm.models.pretrained import LowRank, Pretrained
-from clinveil.lm.network import NeuralModel, weights_of
-from clinveil.lm.notes import encode
-from clinveil.lm.pretrained import PublicModel, files_of
-from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.sampling import SamplingConfig, Steering, generate
-from clinveil.lm.train import NeuralTask, train_model
+from clinveil.lm.network import weights_of
 from public_model import saved_public_model
 
 WORDS = [

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from lm_cases import LSTM, VOCABULARY, encoded_of, model_of
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.open import open_corpus
-from clinveil.lm.notes import read_notes
-from clinveil.lm.recipe import ModelSettings, NeuralKind, Recipe, language_models, neural_kind
-from clinveil.lm.train import train_model
+from clinveil.core import InputError, NotesSettings, UsageError
+from clinveil.corpus import open_corpus
+from clinveil.lm import ModelSettings, Recipe, language_models, read_notes, train_model
+from clinveil.lm.recipe import NeuralKind, neural_kind
 
 pytest.importorskip("torch", reason="a network's sizes stand in its file")
 from clinveil.lm.training import BACKOFF, GAIN, LOWEST_RATE
@@ -51,8 +49,7 @@ def test_a_new_language_model_is_one_registration(tmp_path):
     """Its sizes are settings, its recipe can be kept, and its model is trained, saved and read like
     any other.
     """
-    from clinveil.lm.files import load_model, save_model
-    from clinveil.lm.models.lstm import Lstm
+    from clinveil.lm import Lstm, load_model, save_model
 
     sizes = {"tiny": {**neural_kind("lstm").sizes["tiny"], "width": 8, "epochs": 1}}
     language_models.register("twin")(NeuralKind("a twin of the LSTM", Lstm, sizes, layer_weights=8))

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from lm_cases import LSTM, PRETRAINED, VOCABULARY, encoded_of, model_of
 from scipy.stats import chi2
 
-from clinveil.core.keys import Key
-from clinveil.lm.models.unigram import Unigram, train_unigram
-from clinveil.lm.notes import encode
-from clinveil.lm.sampling import SamplingConfig, drawn, generate
-from clinveil.lm.vocabulary import END, WordVocabulary
+from clinveil.core import Key
+from clinveil.lm import END, SamplingConfig, WordVocabulary, encode, generate, train_unigram
+from clinveil.lm.models.unigram import Unigram
+from clinveil.lm.sampling import drawn
 
 KEY = Key.from_seed(5)
 BLOCK = 256  # numbers of a stream

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from lm_cases import LSTM, PRETRAINED, VOCABULARY, changed, model_of
 
-from clinveil.lm.vocabulary import END
+from clinveil.lm import END
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.lm.network import LANES, PIECE  # noqa: E402

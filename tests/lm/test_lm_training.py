@@ -20,19 +20,13 @@ from lm_cases import (
     training_of,
 )
 
-from clinveil.core.errors import InputError
-from clinveil.lm.model import fit_of
-from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.notes import encode
-from clinveil.lm.plan import plan_of
-from clinveil.lm.train import NeuralTask, memory_needed, refuse_too_large
+from clinveil.core import InputError
+from clinveil.lm import NeuralTask, encode, fit_of, plan_of, refuse_too_large, train_unigram
+from clinveil.lm.train import memory_needed
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
-from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.lm.network import (  # noqa: E402
-    NeuralModel,
-    build,
-)
+from clinveil.core import seeded  # noqa: E402
+from clinveil.lm import NeuralModel, build  # noqa: E402
 from clinveil.lm.training import load_training, save_training  # noqa: E402
 
 ADAM = changed(optimizer="adamw", rate=1e-2, tied=False)

@@ -9,11 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.errors import InputError, MissingExtra
-from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.train import make_vocabulary
-from clinveil.lm.vocabulary import END, WordVocabulary, digest, vocabulary_of
+from clinveil.core import InputError, MissingExtra
+from clinveil.lm import (
+    END,
+    ModelSettings,
+    PlainNotes,
+    WordVocabulary,
+    encode,
+    make_vocabulary,
+    vocabulary_of,
+)
+from clinveil.lm.vocabulary import digest
 
 pytest.importorskip("tokenizers", reason="the extra [neural] is not installed")
 from clinveil.lm.vocabulary import BytePairs, train_byte_pairs

@@ -12,12 +12,11 @@ import pytest
 from private_cases import public_text
 from scipy import stats
 
-from clinveil.core.keys import Key
+from clinveil.core import Key
+from clinveil.lm import Audit, Layout, PublicText, audited_table, summed
 from clinveil.lm.private import audit
-from clinveil.lm.private.audit import Audit, audited_table, guessed
+from clinveil.lm.private.audit import guessed
 from clinveil.lm.private.gaussian import noise_for
-from clinveil.lm.private.public_text import PublicText
-from clinveil.lm.private.table import Layout, summed
 
 PUBLIC = public_text()
 LAYOUT = Layout(2, len(PUBLIC.ids))

@@ -10,16 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from clinveil.core.errors import UsageError
-from clinveil.core.keys import Key
-from clinveil.lm.private.gaussian import (
-    composed,
-    default_delta,
-    delta_of,
-    epsilon_of,
-    noise_for,
-    normals,
-)
+from clinveil.core import Key, UsageError
+from clinveil.lm import composed, epsilon_of
+from clinveil.lm.private.gaussian import default_delta, delta_of, noise_for, normals
 
 CASES = [(0.1, 1e-6), (1.0, 1e-4), (3.0, 1e-5), (8.0, 1 / (1186 * log(1186)))]
 

@@ -12,23 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from private_cases import COMMON, FIRST, SECOND, notes_of, public_text
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.keys import Key
-from clinveil.lm.private import table
-from clinveil.lm.private.feasibility import PrivatePlan
-from clinveil.lm.private.public_text import PublicText, refuse_private_text
-from clinveil.lm.private.table import (
+from clinveil.core import InputError, Key, UsageError
+from clinveil.lm import (
     GRID,
-    LABELS,
+    BagWriter,
     LabelledNote,
     Layout,
-    contribution,
+    PrivatePlan,
+    PublicText,
+    SteeredWriter,
     mixed,
     noisy,
     notes_per_label,
+    refuse_private_text,
     word_shares,
 )
-from clinveil.lm.private.writers import BagWriter, SteeredWriter, pieces, readable
+from clinveil.lm.private import table
+from clinveil.lm.private.table import LABELS, contribution
+from clinveil.lm.private.writers import pieces, readable
 
 PUBLIC = public_text()
 LAYOUT = Layout(2, len(PUBLIC.ids))

@@ -21,7 +21,7 @@ from papers.clinicalnlp_2019.case_model import (  # noqa: E402
     restore,
 )
 
-from clinveil.core.neural import seeded  # noqa: E402
+from clinveil.core import seeded  # noqa: E402
 
 TINY = CasingSettings(layers=1, hidden=32, batch=16, sequence=20, epochs=4, learning_rate=0.01)
 

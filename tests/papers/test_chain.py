@@ -8,7 +8,7 @@ from papers.jmir_2020.chain import ALL, MISSED, NAMED, RIGHT, Chain, NameClaims,
 
 from association_cases import NAMES, PLACES, four, one, vectors, world
 from clinveil import Patient
-from clinveil.stats.intervals import clopper_pearson
+from clinveil.stats import clopper_pearson
 
 # Seven diagnoses, so that five guesses do not name them all.
 SEVEN = {**PLACES, "rash": (20, 0), "ulcer": (20, 20), "croup": (0, 20)}

@@ -14,8 +14,8 @@ from papers.running import Cache, exit_code_of, settings_of
 from papers.tables import Results, read_paper
 
 from clinveil import Finding, InputError, UsageError, read_findings
-from clinveil.corpus.demo import write_demo
-from clinveil.stats.intervals import t_interval
+from clinveil.corpus import write_demo
+from clinveil.stats import t_interval
 
 pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from papers.clinicalnlp_2019.privacy import fall, plan_audits
@@ -26,9 +26,9 @@ from papers.clinicalnlp_2019.settings import (
 from papers.clinicalnlp_2019.steps import Inputs, split
 from papers.clinicalnlp_2019.tables import tables
 
-from clinveil.attacks.models.leaveout.data import load_data
-from clinveil.core.files import private_folder
-from clinveil.scale.tasks import Store
+from clinveil.attacks import load_data
+from clinveil.core import private_folder
+from clinveil.scale import Store
 
 PATIENTS = 60
 PAPER = read_paper(HERE / "paper.toml")

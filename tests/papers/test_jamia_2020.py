@@ -14,10 +14,9 @@ from papers.jamia_2020.tables import means
 from papers.tables import shown
 
 from clinveil import Finding, UsageError
-from clinveil.core.load_settings import load_settings
-from clinveil.core.tokens import words
-from clinveil.corpus.demo import write_demo
-from clinveil.stats.findings import unmeasured
+from clinveil.core import load_settings, words
+from clinveil.corpus import write_demo
+from clinveil.stats import unmeasured
 
 SETTINGS = Path(main.__code__.co_filename).with_name("settings.toml")
 QUICK = (

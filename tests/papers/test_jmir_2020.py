@@ -14,10 +14,15 @@ from papers.jmir_2020.settings import models as grid_of
 from papers.running import exit_code_of, settings_of
 
 from clinveil import InputError, UsageError, read_findings
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.demo import write_demo
-from clinveil.corpus.people import Patient, read_patients, write_codes, write_patients
-from clinveil.corpus.write import write_corpus
+from clinveil.corpus import (
+    Patient,
+    memory_corpus,
+    read_patients,
+    write_codes,
+    write_corpus,
+    write_demo,
+    write_patients,
+)
 
 pytest.importorskip("gensim", reason="the extra [gensim] is not installed")
 PATIENTS = 60

@@ -15,8 +15,11 @@ from papers.jamia_2020.networks import (  # noqa: E402
 from papers.jamia_2020.training import TextNetwork  # noqa: E402
 
 from clinveil import Vectors  # noqa: E402
-from clinveil.utility.classifiers import predict  # noqa: E402
-from clinveil.utility.labelled import ClassifiedNotes, parts_of  # noqa: E402
+from clinveil.utility import (  # noqa: E402
+    ClassifiedNotes,
+    parts_of,
+    predict,
+)
 from clinveil.utility.scores import score  # noqa: E402
 
 MODELS = ("cnn", "cnn-attention", "lstm", "lstm-attention")

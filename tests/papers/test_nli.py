@@ -23,7 +23,7 @@ from papers.clinicalnlp_2019.pairs_model import (  # noqa: E402
     PairTraining,
 )
 
-from clinveil.core.neural import seeded  # noqa: E402
+from clinveil.core import seeded  # noqa: E402
 
 SMALL = InferenceSettings(hidden=16, seeds=2, batch=64, max_tokens=6, epochs=25, dropout=0.2)
 WORDS = ["red", "blue", "green", "dog", "cat", "cow", "pig", "hen", "owl", "bee"]

@@ -15,7 +15,7 @@ from papers.jamia_2020.prepare_icd9 import main
 from papers.selection import as_text
 
 from clinveil import InputError, open_corpus
-from clinveil.utility.labelled import read_labelled
+from clinveil.utility import read_labelled
 
 SECRET = "zyqquavex"
 # hadm_id, subject_id, code: 100 and 106 have blood and heart, 101 a birth anomaly, 102 V and E

@@ -16,8 +16,8 @@ from papers.clinicalnlp_2019.prepare_medtext import main, read_medtext, spacy_sp
 from papers.clinicalnlp_2019.split import PARTS
 
 from clinveil import open_corpus
+from clinveil.corpus import DEIDENTIFIED, UNK, medtext
 from clinveil.corpus.demo import demo_notes
-from clinveil.corpus.medtext import DEIDENTIFIED, UNK, medtext
 
 SECRET = "zyqquavex"
 SIZES = ["--train", "60", "--valid", "12", "--test", "10"]

@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 from papers.jmir_2020.removal import EmulatedRemover, own_words, redrawn_names
 
 import clinveil
-from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
+from clinveil.attacks import NameTokens, rank_names
 from clinveil.attacks.vectors._name_scores import attack_names
-from clinveil.core.keys import Key
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.demo import demo_chunks, demo_corpus
-from clinveil.corpus.people import Patient
-from clinveil.lexicons.names import name_form
+from clinveil.core import Key, words
+from clinveil.corpus import Patient, demo_corpus, memory_corpus
+from clinveil.corpus.demo import demo_chunks
+from clinveil.lexicons import name_form
 
 KEY = Key.from_seed(4)
 

@@ -8,9 +8,9 @@ from papers.jmir_2020.scenario import Attempt, Contest, Scenario, drawn_targets
 from papers.jmir_2020.targets import target_columns
 
 from association_cases import CODES, one, swapped, world
-from clinveil.attacks.vectors._groups import distance_matrix, groups
-from clinveil.stats.strata import permuted, strata
-from clinveil.vectors.table import Vectors
+from clinveil.attacks import distance_matrix, groups
+from clinveil.stats import permuted, strata
+from clinveil.vectors import Vectors
 
 FAR = "farthest (the paper's)"
 NEAR = "nearest"

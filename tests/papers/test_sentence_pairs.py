@@ -17,7 +17,7 @@ from papers.clinicalnlp_2019.sentence_pairs import (
     read_sentence_pairs,
 )
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 
 PARSE = "( ( The -LRB- pt -RRB- ) ( ( is caf\u00e9 ) . ) )"
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from papers.clinicalnlp_2019.split import PARTS, SplitSizes, split_notes
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 
 LENGTH = 10
 

@@ -7,7 +7,7 @@ import shlex
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.cli.main import main
+from clinveil.cli import main
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from clinveil.core.files import files_in, private_text
+from clinveil.core import files_in, private_text
 from clinveil.releases import writing
 from clinveil.scale import tasks
 

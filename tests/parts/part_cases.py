@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from clinveil.attacks.text.identifiers import Identifiers
 from clinveil.attacks.text.uniqueness import Uniqueness
-from clinveil.cli.main import main
+from clinveil.cli import main
 from clinveil.releases import measured, pipeline, preflight
 
 FAST = ["--set", "dim=8", "--set", "epochs=1", "--set", "window=3"]

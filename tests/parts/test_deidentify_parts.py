@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from part_cases import copied, cut, rows
 
-from clinveil.cli.main import main
-from clinveil.phi.detection.finder import Finder
+from clinveil.cli import main
+from clinveil.phi import Finder, audit_checks
 from clinveil.phi.treatment import part_passes
-from clinveil.phi.treatment.audit import audit_checks
 
 HOW = ["--set", "no_tagger=true", "--quiet", "--seed", "5", "--keep-ids"]
 

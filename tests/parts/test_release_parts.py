@@ -21,11 +21,10 @@ from part_cases import (
     without_attacks,
 )
 
-from clinveil.cli.main import main
-from clinveil.corpus.open import NotesCorpus
-from clinveil.phi.treatment.part_passes import PartTask
-from clinveil.releases import pipeline, writing
-from clinveil.releases.attacked import attacked_release
+from clinveil.cli import main
+from clinveil.corpus import NotesCorpus
+from clinveil.phi import PartTask
+from clinveil.releases import attacked_release, pipeline, writing
 from clinveil.releases.crosswalk import VaultTable
 from clinveil.releases.producers import _channel
 from clinveil.scale import serial

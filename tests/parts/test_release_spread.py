@@ -17,9 +17,9 @@ import pytest
 from held_workers import alive, gone, held, killer, told, unmoved
 from part_cases import measured_release, release_command, small_vectors, without_attacks
 
-from clinveil.cli.main import main
+from clinveil.cli import main
 from clinveil.releases import writing
-from clinveil.scale.executor import ExecutorSettings, opened_for
+from clinveil.scale import ExecutorSettings, opened_for
 
 HERE = Path(__file__).parent
 DRIVER = """
@@ -27,7 +27,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from held_workers import held
-from clinveil.cli.main import main
+from clinveil.cli.entry import main
 from clinveil.releases import writing
 
 if __name__ == "__main__":

@@ -8,9 +8,16 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.names import given_names, held_out, surnames, world_surnames
-from clinveil.lexicons.words import is_word, word_list
+from clinveil.lexicons import (
+    LexicalClass,
+    given_names,
+    held_out,
+    is_word,
+    lexical_classes,
+    surnames,
+    word_list,
+    world_surnames,
+)
 
 FOLDER = Path(__file__).with_name("frames")
 _SLOT = re.compile(r"\{(full|last)\}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from clinveil.core.keys import Key
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
+from clinveil.core import Key
+from clinveil.phi import NoteDeidentifier
 
 _MARK = re.compile(r"\{([A-Z_]+):((?:[^{}])*)\}")
 KEY = Key.from_seed(7)

@@ -13,11 +13,10 @@ import warnings
 
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError, InputWarning, MissingExtra, UsageError
-from clinveil.core.finding import read_findings
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.cli import main
+from clinveil.core import InputError, InputWarning, Key, MissingExtra, UsageError, read_findings
+from clinveil.corpus import memory_corpus
+from clinveil.phi import NoteDeidentifier, NoteView, PhiSettings, deidentify_corpus
 from clinveil.phi.detection.adapter import (
     Adapter,
     AdapterDetector,
@@ -26,10 +25,6 @@ from clinveil.phi.detection.adapter import (
     adapters,
     adapters_for,
 )
-from clinveil.phi.detection.note import NoteView
-from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes
 
 

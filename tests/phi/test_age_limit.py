@@ -6,12 +6,10 @@ from datetime import date
 
 import pytest
 
-from clinveil.corpus.people import Patient
+from clinveil.corpus import Patient
+from clinveil.phi import Finder, NoteView, PhiSettings
 from clinveil.phi.detection import age_limit
 from clinveil.phi.detection.detectors.known import _Known
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.detection.note import NoteView
-from clinveil.phi.settings import PhiSettings
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ from __future__ import annotations
 import pytest
 from marked import unmark
 
-from clinveil.phi.detection.detector import detectors
-from clinveil.phi.detection.note import NoteView
+from clinveil.phi import NoteView, detectors
 
 BEFORE = (
     *(" ", "\n", "\t", "\r\n", "\u00a0", "-", " - ", "–", "—", "•", "*", "(", "[", "{", '"', "“"),

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.files import locked
-from clinveil.core.keys import Key
-from clinveil.corpus.people import Patient, write_patients
+from clinveil.cli import main
+from clinveil.core import Key, locked
+from clinveil.corpus import Patient, write_patients
 from clinveil.phi.detection import finder as room
 from clinveil.phi.detection.detectors import tagger
 from clinveil.phi.treatment.crosswalk import read_crosswalk

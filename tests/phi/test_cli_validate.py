@@ -12,17 +12,14 @@ from collections import defaultdict
 
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError
-from clinveil.core.finding import read_findings
-from clinveil.corpus.corpus import rows
-from clinveil.corpus.demo import demo_chunks, write_demo
-from clinveil.corpus.open import open_corpus
-from clinveil.phi.review.desk import decisions_of, open_desk
-from clinveil.phi.review.past_runs import review_queue
+from clinveil.cli import main
+from clinveil.core import InputError, read_findings
+from clinveil.corpus import open_corpus, rows, write_demo
+from clinveil.corpus.demo import demo_chunks
+from clinveil.phi import PASSAGES, decisions_of, open_desk, review_of, review_queue
 from clinveil.phi.validation import run as validation
-from clinveil.phi.validation.queue import UNSURE, read_design, read_marks, review_of
-from clinveil.phi.validation.sample import AROUND, PASSAGES
+from clinveil.phi.validation.queue import UNSURE, read_design, read_marks
+from clinveil.phi.validation.sample import AROUND
 
 
 @pytest.fixture(scope="module")
@@ -288,7 +285,7 @@ def test_a_stopped_run_goes_on_and_comes_out_the_same(demo, done, tmp_path, monk
 
 
 def settings(demo):
-    from clinveil.phi.settings import ValidateSettings
+    from clinveil.phi import ValidateSettings
 
     return ValidateSettings.model_validate(
         {"patients": demo / "patients.parquet", "locations": 60} | {"workers": 1}

@@ -8,14 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.people import Patient
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.names import name_form, nicknames
-from clinveil.phi.detection.detector import detectors
-from clinveil.phi.detection.finder import Finder, off_list
-from clinveil.phi.detection.note import NoteView
+from clinveil.core import Key
+from clinveil.corpus import Patient, memory_corpus
+from clinveil.lexicons import LexicalClass, lexical_classes, name_form, nicknames
+from clinveil.phi import Finder, NoteDeidentifier, NoteView, deidentify_corpus, detectors
+from clinveil.phi.detection.finder import off_list
 from clinveil.phi.name_variants import (
     EXACT_NAME,
     MISSPELT,
@@ -24,8 +21,6 @@ from clinveil.phi.name_variants import (
     NameVariants,
     is_near,
 )
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import serial
 
 KEY = Key.from_seed(5)

@@ -9,15 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.keys import Key
-from clinveil.corpus.people import LARGEST_SHIFT, Patient, patients_batch, read_patients
-from clinveil.phi.settings import DeidentifySettings
+from clinveil.core import InputError, Key, UsageError
+from clinveil.corpus import Patient, read_patients
+from clinveil.corpus.people import LARGEST_SHIFT, patients_batch
+from clinveil.phi import DeidentifySettings, deidentify_notes
 from clinveil.phi.treatment.columns import moved
 from clinveil.phi.treatment.dates import offset
-from clinveil.phi.treatment.run import deidentify_notes
-from clinveil.releases.pipeline import release
-from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases import ReleaseSettings, release
 
 DAYS = [date(2019, 3, 4), None, date(2020, 12, 30)]
 BY = [timedelta(5), timedelta(5), timedelta(-3)]

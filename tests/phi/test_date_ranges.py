@@ -10,15 +10,11 @@ from datetime import date, timedelta
 
 import pytest
 
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.people import Patient
+from clinveil.core import Key
+from clinveil.corpus import Patient, memory_corpus
+from clinveil.phi import Finder, NoteDeidentifier, PhiSettings, deidentify_corpus
 from clinveil.phi.detection.detectors.dates import MONTHS
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.dates import offset, order_shown, read_order, shifted_by
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.phi.treatment.policy import Policy
 from clinveil.scale import serial
 

@@ -11,11 +11,10 @@ from itertools import permutations
 
 import pytest
 
-from clinveil.core.keys import Key
-from clinveil.core.spans import Span
+from clinveil.core import Key, Span
+from clinveil.phi import NoteDeidentifier
 from clinveil.phi.detection.detectors.dates import MONTHS
 from clinveil.phi.treatment.dates import WEEKDAYS, offset
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.policy import Policy
 
 KEY = Key.from_seed(3)

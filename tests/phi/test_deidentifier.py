@@ -13,14 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.core.errors import UsageError
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, MemoryCorpus, memory_corpus
-from clinveil.corpus.people import Patient
+from clinveil.core import Key, UsageError
+from clinveil.corpus import NOTE_ID, PATIENT_ID, TEXT, MemoryCorpus, Patient, memory_corpus
+from clinveil.phi import NoteDeidentifier, deidentify_corpus
 from clinveil.phi.detection import finder as room
 from clinveil.phi.treatment import passes
-from clinveil.phi.treatment.deidentifier import NULL_TEXT, RAISED, NoteDeidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.phi.treatment.deidentifier import NULL_TEXT, RAISED
 from clinveil.scale import processes, serial
 
 KEY = Key.from_seed(5)

@@ -13,15 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from marked import marked_again, unmark
 
-from clinveil.core.keys import Key
-from clinveil.core.spans import LABELS
-from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
-from clinveil.corpus.people import Patient
-from clinveil.phi.detection.detector import Rule, RuleDetector, all_detectors, covered, detectors
+from clinveil.core import LABELS, Key
+from clinveil.corpus import MemoryCorpus, Patient, memory_corpus
+from clinveil.phi import (
+    NoteDeidentifier,
+    NoteView,
+    all_detectors,
+    covered,
+    deidentify_corpus,
+    detectors,
+)
+from clinveil.phi.detection.detector import Rule, RuleDetector
 from clinveil.phi.detection.finder import resolve
-from clinveil.phi.detection.note import NoteView
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes
 
 PATIENT = Patient(

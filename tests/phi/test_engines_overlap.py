@@ -8,10 +8,9 @@ from itertools import permutations
 
 import pytest
 
-from clinveil.core.errors import InputError
-from clinveil.core.spans import Span
-from clinveil.corpus.people import read_names
-from clinveil.phi.detection.finder import Finder
+from clinveil.core import InputError, Span
+from clinveil.corpus import read_names
+from clinveil.phi import Finder
 
 TEXT = "Seen at Oak Hill Clinic, Springfield by J. Moss on Monday."
 

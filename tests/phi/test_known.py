@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.corpus.people import Patient
+from clinveil.corpus import Patient
+from clinveil.phi import NoteView
 from clinveil.phi.detection.detectors.known import _Known, name_forms, own_form
-from clinveil.phi.detection.note import NoteView
 from clinveil.phi.name_variants import within_one_edit
 
 PATIENT = Patient(

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.phi.detection.finder import Finder
+from clinveil.phi import Finder, PhiSettings
 from clinveil.phi.detection.letter_case import recased
-from clinveil.phi.settings import PhiSettings
 
 SENTENCES = (
     "She was seen at Mercy General Hospital last week.",

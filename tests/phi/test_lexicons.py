@@ -6,17 +6,20 @@ from importlib.resources import files
 
 import pytest
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.names import (
+from clinveil.lexicons import (
+    LexicalClass,
     all_given_names,
     gender_of,
     given_names,
+    is_word,
+    lexical_classes,
     name_form,
     surnames,
+    vocabulary,
+    word_list,
     world_given,
     world_surnames,
 )
-from clinveil.lexicons.words import is_word, vocabulary, word_list
 
 LISTS = [
     "common",

@@ -7,12 +7,10 @@ from __future__ import annotations
 import random
 import sys
 
-from clinveil.core.spans import Span
-from clinveil.lexicons.names import all_given_names, surnames
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.detection.note import NoteView
+from clinveil.core import Span
+from clinveil.lexicons import all_given_names, surnames
+from clinveil.phi import Finder, NoteView, PhiSettings
 from clinveil.phi.name_index import mentions
-from clinveil.phi.settings import PhiSettings
 
 
 def dense(people):

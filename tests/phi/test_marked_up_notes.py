@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.keys import Key
-from clinveil.core.markup import visible_text
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
+from clinveil.cli import main
+from clinveil.core import Key, visible_text
+from clinveil.phi import NoteDeidentifier
 
 TAGGED = (
     ("<p>Seen by Dr. O<b>kwuo</b>sa</p>", "<p>Seen by Dr. [NAME]<b></b></p>"),
@@ -130,13 +129,13 @@ def test_names_propagate_and_are_restored(notes: Path, tmp_path: Path) -> None:
 
 
 def _deidentify_flags() -> set[str]:
-    from clinveil.phi.settings import DeidentifySettings
+    from clinveil.phi import DeidentifySettings
 
     return set(DeidentifySettings.flags())
 
 
 def test_vectors_are_trained_on_what_is_displayed(tmp_path: Path) -> None:
-    from clinveil.vectors.files import load_vectors
+    from clinveil.vectors import load_vectors
 
     texts = [
         f"<p class='zzclass'>The <b>pa</b>tient is&nbsp;stable {number}</p>" for number in range(40)

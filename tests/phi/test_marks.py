@@ -2,7 +2,8 @@
 
 import pytest
 
-from clinveil.phi.matching.wordtable import Marks, Tokens
+from clinveil.phi import Tokens
+from clinveil.phi.matching.wordtable import Marks
 
 
 def test_each_question_has_its_bit_and_late_ones_are_asked_of_known_words():

@@ -13,10 +13,10 @@ from marked import unmark
 from pattern_walk import declared, faults
 
 from clinveil.corpus.demo import demo_notes
-from clinveil.phi.detection.detector import Rule, all_detectors
+from clinveil.phi import NoteView, all_detectors
+from clinveil.phi.detection.detector import Rule
 from clinveil.phi.detection.detectors import tables
 from clinveil.phi.detection.names import cues, fields
-from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching import matcher as matcher_module
 from clinveil.phi.matching.anchors import FAR, Anchor
 from clinveil.phi.matching.matcher import LONGEST_RUN, Matcher, candidates, matcher

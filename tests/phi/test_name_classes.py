@@ -13,9 +13,8 @@ from functools import cache
 import pytest
 from marked import unmark
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.names import all_given_names, held_out, surnames
-from clinveil.phi.detection.finder import Finder
+from clinveil.lexicons import LexicalClass, all_given_names, held_out, lexical_classes, surnames
+from clinveil.phi import Finder
 
 DRAWN = 60
 FINDER = Finder()

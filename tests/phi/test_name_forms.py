@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 from marked import unmark
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.names import held_out, surnames, world_surnames
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
+from clinveil.lexicons import LexicalClass, held_out, lexical_classes, surnames, world_surnames
+from clinveil.phi import Finder, PhiSettings
 
 FOLDER = Path(__file__).parent / "forms"
 NAMES_PER_CONTEXT = 10

@@ -7,8 +7,7 @@ import re
 import frames
 import pytest
 
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
+from clinveil.phi import Finder, PhiSettings
 from tagger_training.invent import templates
 
 _SLOT = re.compile(r"\{\w+\}")

@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import pytest
 
-from clinveil.phi.name_index import NameIndex
+from clinveil.phi import NameIndex
 from clinveil.phi.name_index_store import COMMON, USUAL, NameIndexStore, open_name_index
 
 

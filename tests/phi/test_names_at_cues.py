@@ -9,12 +9,9 @@ import re
 import pytest
 from marked import unmark
 
-from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.names import held_out
-from clinveil.lexicons.words import is_word
-from clinveil.phi.detection.detectors.tagger import TaggerDetector
-from clinveil.phi.detection.finder import Finder
+from clinveil.core import Span
+from clinveil.lexicons import LexicalClass, held_out, is_word, lexical_classes
+from clinveil.phi import Finder, TaggerDetector
 
 KINDS = {
     "fields": r"""
@@ -146,7 +143,7 @@ def test_what_stands_at_the_same_cues_and_is_no_name_stays(finder, line):
 
 @pytest.mark.parametrize("text", ["A Bierman needle was placed.", "seen by the Okoye family"])
 def test_the_tagger_takes_no_article(text):
-    from clinveil.phi.detection.note import NoteView
+    from clinveil.phi import NoteView
 
     spans: list[Span] = list(TaggerDetector().find(NoteView(text)))
     assert not [

@@ -7,8 +7,7 @@ from __future__ import annotations
 import pytest
 from marked import unmark
 
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
+from clinveil.phi import Finder, PhiSettings
 
 FOUND = """Seen on {DATE:02FEB1971} in clinic.
 Admitted {DATE:03MAR2021}, discharged {DATE:05-MAR-21}.

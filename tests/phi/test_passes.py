@@ -10,18 +10,20 @@ import zlib
 
 import pytest
 
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.core.spans import Span
-from clinveil.corpus.corpus import NOTE_ID, TEXT, MemoryCorpus, memory_corpus
-from clinveil.phi.detection.detector import Rule, RuleDetector, all_detectors
+from clinveil.core import InputError, Key, Span
+from clinveil.corpus import NOTE_ID, TEXT, MemoryCorpus, memory_corpus
+from clinveil.phi import (
+    Finder,
+    NameIndex,
+    NoteDeidentifier,
+    PhiSettings,
+    all_detectors,
+    deidentify_corpus,
+)
+from clinveil.phi.detection.detector import Rule, RuleDetector
 from clinveil.phi.detection.detectors.tagger import with_tagger
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.name_index import NameIndex
-from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment import passes
-from clinveil.phi.treatment.deidentifier import RAISED, NoteDeidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.phi.treatment.deidentifier import RAISED
 from clinveil.scale import processes, serial
 
 KEY = Key.from_seed(5)

@@ -8,11 +8,10 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import ROLE_FIELDS, MemoryCorpus
-from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.passes import ROWS, deidentify_corpus, pieces
+from clinveil.core import Key
+from clinveil.corpus import ROLE_FIELDS, MemoryCorpus
+from clinveil.phi import NoteDeidentifier, PhiSettings, deidentify_corpus
+from clinveil.phi.treatment.passes import ROWS, pieces
 from clinveil.scale import serial
 
 

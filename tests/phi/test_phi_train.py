@@ -6,11 +6,10 @@ import json
 
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError, UsageError
-from clinveil.corpus.demo import write_demo
-from clinveil.corpus.gold import read_spans
-from clinveil.phi.tagger.model import load_tagger
+from clinveil.cli import main
+from clinveil.core import InputError, UsageError
+from clinveil.corpus import read_spans, write_demo
+from clinveil.phi import load_tagger
 from tagger_training.site import TrainSettings, train_on_notes
 
 

@@ -9,17 +9,12 @@ from datetime import date
 
 import pytest
 
-from clinveil.core.keys import Key
-from clinveil.core.spans import CLOSE, OPEN, PLACEHOLDER, splice
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import memory_corpus, rows
-from clinveil.corpus.demo.notes import many_notes
-from clinveil.corpus.people import Patient
-from clinveil.lm.layout import pieces_of, train_layout
-from clinveil.phi.settings import PhiSettings
+from clinveil.core import CLOSE, OPEN, PLACEHOLDER, Key, splice, words
+from clinveil.corpus import Patient, many_notes, memory_corpus, rows
+from clinveil.lm import pieces_of, train_layout
+from clinveil.phi import Invented, NoteDeidentifier, PhiSettings
 from clinveil.phi.treatment.dates import parse
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.placeholders import DAYS, Invented, Placeholders, placeholder
+from clinveil.phi.treatment.placeholders import DAYS, Placeholders, placeholder
 from clinveil.phi.treatment.surrogates.names import NoteNames
 
 KEY = Key.from_seed(1)

@@ -8,8 +8,7 @@ from collections import Counter
 import pytest
 from places import notes
 
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
+from clinveil.phi import Finder, PhiSettings
 
 # States and provinces may stay.
 STATES = set(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.phi.detection.note import NoteView, plain
+from clinveil.phi import NoteView, plain
 
 SEEN = [
     ("José", "José"),

@@ -6,13 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.core.errors import UsageError
-from clinveil.core.keys import Key
-from clinveil.core.load_settings import load_settings
-from clinveil.core.spans import LABELS, Span
+from clinveil.core import LABELS, Key, Span, UsageError, load_settings
+from clinveil.phi import DeidentifySettings, NoteDeidentifier
 from clinveil.phi.detection.finder import resolve
-from clinveil.phi.settings import DeidentifySettings
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.policy import MASK, Policy, Treatment, allowed, profiles, tag
 from clinveil.phi.treatment.surrogates import Surrogates
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from clinveil.core.keys import Key
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
+from clinveil.core import Key
+from clinveil.phi import NoteDeidentifier
 
 FILES = sorted(Path(__file__).parent.joinpath("public").glob("*.jsonl"))
 LINES = [

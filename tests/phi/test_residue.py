@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 import clinveil.phi.residue
-from clinveil.core.keys import Key
-from clinveil.core.spans import Span
-from clinveil.corpus.people import Patient
-from clinveil.phi.residue import ResidueTally, residues
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
+from clinveil.core import Key, Span
+from clinveil.corpus import Patient
+from clinveil.phi import NoteDeidentifier, ResidueTally
+from clinveil.phi.residue import residues
 from clinveil.phi.treatment.policy import Policy, TreatedSpan, Treatment
 
 RESEARCH = Policy.of_mode("replace")
@@ -212,6 +211,6 @@ def test_treatment_counts_residues_and_records_a_bounded_number():
 
 
 def batch_of(*rows):
-    from clinveil.corpus.corpus import memory_corpus
+    from clinveil.corpus import memory_corpus
 
     return next(iter(memory_corpus(list(rows)).batches()))

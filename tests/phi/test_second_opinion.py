@@ -8,12 +8,10 @@ import sys
 
 import pytest
 
-from clinveil.core.errors import MissingExtra
-from clinveil.core.runfolder import run_hash
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.detection.note import NoteView
-from clinveil.phi.detection.second_opinion import PACKAGE, SecondOpinion, installed
-from clinveil.phi.settings import SECOND_OPINION, PhiSettings
+from clinveil.core import MissingExtra, run_hash
+from clinveil.phi import Finder, NoteView, PhiSettings, SecondOpinion
+from clinveil.phi.detection.second_opinion import PACKAGE, installed
+from clinveil.phi.settings import SECOND_OPINION
 
 needs_model = pytest.mark.skipif(
     not installed(), reason=f"needs {PACKAGE} (pip install 'clinveil[accurate]')"

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.spans import LABELS, Span, splice
+from clinveil.core import LABELS, Span, splice
 from clinveil.phi.detection.finder import resolve
 
 TEXT = "x" * 60

@@ -7,8 +7,7 @@ from __future__ import annotations
 import pytest
 from marked import found, marked_again, unmark
 
-from clinveil.phi.detection.detector import detectors
-from clinveil.phi.detection.note import NoteView
+from clinveil.phi import NoteView, detectors
 
 LINES = r"""
 {"resourceType":"Patient","id":"{ID:pt-50917}","birthDate":"{DATE:1970-02-11}"}

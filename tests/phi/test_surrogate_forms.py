@@ -12,21 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.core.keys import Key
-from clinveil.core.spans import Span
-from clinveil.corpus.people import Patient
-from clinveil.lexicons.names import all_given_names, surnames
+from clinveil.core import Key, Span
+from clinveil.corpus import Patient
+from clinveil.lexicons import all_given_names, surnames
+from clinveil.phi import NameSurrogates, NoteDeidentifier
 from clinveil.phi.name_variants import within_one_edit
 from clinveil.phi.treatment.dates import WEEKDAYS, offset, parse, shifted
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.policy import Policy
 from clinveil.phi.treatment.surrogates import names as surrogate_names
-from clinveil.phi.treatment.surrogates.names import (
-    NameSurrogates,
-    NoteNames,
-    email,
-    number_or_account,
-)
+from clinveil.phi.treatment.surrogates.names import NoteNames, email, number_or_account
 from clinveil.phi.treatment.surrogates.pools import (
     _FREQUENT,
     _RARE,

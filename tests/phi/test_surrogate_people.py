@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from clinveil.core.keys import Key
-from clinveil.lexicons.names import nicknames
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.surrogates.names import NameSurrogates, NoteNames
+from clinveil.core import Key
+from clinveil.lexicons import nicknames
+from clinveil.phi import NameSurrogates, NoteDeidentifier
+from clinveil.phi.treatment.surrogates.names import NoteNames
 from clinveil.phi.treatment.surrogates.numbers_and_places import institution
 from clinveil.phi.treatment.surrogates.regions import (
     area_codes,

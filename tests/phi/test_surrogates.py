@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.core.keys import Key
-from clinveil.corpus.people import Patient
-from clinveil.lexicons.names import all_given_names, name_form, surnames
+from clinveil.core import Key
+from clinveil.corpus import Patient
+from clinveil.lexicons import all_given_names, name_form, surnames
+from clinveil.phi import NameSurrogates
 from clinveil.phi.treatment.dates import LARGEST_OFFSET, offset, parse, shifted
 from clinveil.phi.treatment.surrogates import Surrogates
-from clinveil.phi.treatment.surrogates.names import NameSurrogates
 from clinveil.phi.treatment.surrogates.names import email as made_email
 from clinveil.phi.treatment.surrogates.numbers_and_places import (
     address,

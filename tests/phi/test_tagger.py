@@ -16,17 +16,19 @@ import pycrfsuite
 import pytest
 from marked import unmark
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.spans import Span
+from clinveil.core import InputError, Span, UsageError
 from clinveil.corpus.demo import demo_notes
-from clinveil.lexicons.names import held_out
-from clinveil.phi.detection.detectors.tagger import TaggerDetector
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.detection.note import NoteView
-from clinveil.phi.settings import PhiSettings
-from clinveil.phi.tagger.features import Features
-from clinveil.phi.tagger.model import load_tagger, own_tagger
-from clinveil.phi.tagger.tag import Tagger
+from clinveil.lexicons import held_out
+from clinveil.phi import (
+    Features,
+    Finder,
+    NoteView,
+    PhiSettings,
+    Tagger,
+    TaggerDetector,
+    load_tagger,
+    own_tagger,
+)
 from tagger_training.crfsuite import file_of, items, write_crfsuite
 from tagger_training.invent import NAMES, Labelled, filled, invented, refilled, templates
 from tagger_training.people import People, may_train

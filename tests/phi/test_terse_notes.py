@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from marked import unmark
 
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
+from clinveil.phi import Finder, PhiSettings
 
 FOLDER = Path(__file__).parent / "terse"
 

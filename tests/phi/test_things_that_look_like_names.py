@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from marked import marked_again, unmark
 
-from clinveil.lexicons.words import is_word
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
+from clinveil.lexicons import is_word
+from clinveil.phi import Finder, PhiSettings
 
 THINGS = """
 The rash should settle once Amoxil has taken effect.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from marked import marked_again, unmark
 
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
+from clinveil.phi import Finder, PhiSettings
 
 TOWNS = """
 Last winter they moved to {CITY:Hope} with the dogs.

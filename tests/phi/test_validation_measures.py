@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.core.errors import InputError
-from clinveil.core.spans import Span
-from clinveil.corpus.corpus import Note
-from clinveil.corpus.people import Patient
-from clinveil.phi.validation.run import NameSurvival
+from clinveil.core import InputError, Span
+from clinveil.corpus import Note, Patient
+from clinveil.phi import NameSurvival
 
 RNG = np.random.default_rng
 PATIENTS = {"p1": Patient("p1", ("Mary", "Zoglor")), "p2": Patient("p2", ("Anton", "Vexmir"))}

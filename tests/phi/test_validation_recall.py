@@ -9,18 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.spans import Span
-from clinveil.corpus.corpus import Note
-from clinveil.phi.detection.detector import detectors
-from clinveil.phi.detection.note import NoteView
-from clinveil.phi.validation.design import MIN_SAMPLE, STRATA, JudgedStratum, allocation, recall
-from clinveil.phi.validation.sample import Draw, locations, open_parts, suspected, usual_forms
-from clinveil.stats.intervals import (
-    Interval,
-    ratio_of_intervals,
-    sum_of_intervals,
-    weighted_poisson,
+from clinveil.core import Span
+from clinveil.corpus import Note
+from clinveil.phi import (
+    STRATA,
+    JudgedStratum,
+    NoteView,
+    allocation,
+    detectors,
+    locations,
+    open_parts,
+    recall,
+    usual_forms,
 )
+from clinveil.phi.validation.design import MIN_SAMPLE
+from clinveil.phi.validation.sample import Draw, suspected
+from clinveil.stats import Interval, ratio_of_intervals, sum_of_intervals, weighted_poisson
 
 TEXT = (
     "Seen by Dr. Smith today with Gorvak Bly. Call 555-0199 on arrival. The patient walks and eats"

@@ -12,12 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.core.spans import LABELS, Span
-from clinveil.phi.detection.detector import detectors
-from clinveil.phi.treatment.audit import audit_checks, logs, note_line
+from clinveil.cli import main
+from clinveil.core import LABELS, InputError, Key, Span
+from clinveil.phi import audit_checks, detectors, logs
+from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.crosswalk import (
     CrosswalkRow,
     CrosswalkWriter,

@@ -9,16 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.keys import Key
-from clinveil.corpus.people import Patient, read_patients
-from clinveil.corpus.staff import read_staff
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.detection.note import NoteView
+from clinveil.cli import main
+from clinveil.core import InputError, Key, UsageError
+from clinveil.corpus import Patient, read_patients, read_staff
+from clinveil.phi import Finder, NoteDeidentifier, NoteView, PhiSettings
 from clinveil.phi.detection.staff import read_staff_names
-from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.policy import Policy
 
 

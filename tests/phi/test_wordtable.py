@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.phi.detection.note import NoteView
+from clinveil.lexicons import LexicalClass, lexical_classes
+from clinveil.phi import NoteView, Tokens, kept_form
 from clinveil.phi.matching import wordtable
-from clinveil.phi.matching.wordtable import Tokens, WordColumn, WordTable
-from clinveil.phi.tagger.features import kept_form
+from clinveil.phi.matching.wordtable import WordColumn, WordTable
 from tagger_training.tokens import offsets, tokens
 
 WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 from release_cases import demo_notes_in, release
 
-from clinveil.attacks.attack import attacks
-from clinveil.cli.main import main
+from clinveil.attacks import attacks
+from clinveil.cli import main
 from clinveil.releases import measured, pipeline
 
 OF_RELEASE = measured.of_release

@@ -6,8 +6,8 @@ import shlex
 
 import numpy as np
 
-from clinveil.cli.main import main
-from clinveil.corpus.people import Patient, write_patients
+from clinveil.cli import main
+from clinveil.corpus import Patient, write_patients
 
 KINDS = ("obfuscated", "deidentified", "synthetic")
 STEMS = ("fever", "pain", "cough", "rest", "heart", "lung", "renal", "sleep", "ankle", "skin")

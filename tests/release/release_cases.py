@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from clinveil.cli.main import main
+from clinveil.cli import main
 
 # Many releases of the same notes lie beside one another here: --again.
 FAST = shlex.split(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clinveil.core.keys import Key, SigningKey
+from clinveil.core import Key, SigningKey
 from clinveil.releases.manifest import Account, NotesFile, sealed, write_companions
-from clinveil.report.record import Gate
+from clinveil.report import Gate
 
 KEY = Key(bytes(range(32)))
 SIGNER = SigningKey.derived(KEY)

@@ -6,14 +6,11 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from clinveil.cli.main import main
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.held_out import HeldOutPatients
-from clinveil.corpus.open import open_corpus
-from clinveil.lm.layout import train_layout
-from clinveil.lm.notes import PlainNotes, encode, read_notes
-from clinveil.lm.vocabulary import END
-from clinveil.releases.synthesis_model import Trained, TrainHoldoutSplit, sides_of
+from clinveil.cli import main
+from clinveil.corpus import HeldOutPatients, memory_corpus, open_corpus
+from clinveil.lm import END, PlainNotes, encode, read_notes, train_layout
+from clinveil.releases import TrainHoldoutSplit, sides_of
+from clinveil.releases.synthesis_model import Trained
 
 COMMON = [
     f"{a}{b}"

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.attacks.threats import tagged
-from clinveil.core.finding import Finding
-from clinveil.corpus.corpus import Columns
+from clinveil.core import Finding
+from clinveil.corpus import Columns
 from clinveil.releases.attack_gates import (
     adversary_gates,
     contents_gate,
@@ -27,8 +27,7 @@ from clinveil.releases.attack_gates import (
     single_gates,
     stolen_gates,
 )
-from clinveil.stats.findings import unmeasured
-from clinveil.stats.intervals import clopper_pearson
+from clinveil.stats import clopper_pearson, unmeasured
 
 COLUMNS = Columns("text", "note_id", "patient_id", ("group",))
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 from clinveil.releases.earlier.vault import vault_table
 
 

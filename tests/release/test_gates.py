@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clinveil.attacks.text._full_names import FullNameIndex, own_names
-from clinveil.channel.tally import TokenTally
-from clinveil.core.finding import Finding
-from clinveil.corpus.corpus import Accounting
-from clinveil.releases.attack_gates import patient_gates
+from clinveil.attacks import FullNameIndex, own_names
+from clinveil.channel import TokenTally
+from clinveil.core import Finding
+from clinveil.corpus import Accounting
+from clinveil.releases import patient_gates
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.gates import (
     PLANNED,
@@ -22,7 +22,7 @@ from clinveil.releases.gates import (
     seed_gate,
     variety_gates,
 )
-from clinveil.report.record import tally as summary_of
+from clinveil.report import tally as summary_of
 
 CLEAN = OutputCheck(
     notes=100,
@@ -272,7 +272,7 @@ def test_a_release_that_teaches_no_better_than_chance_is_refused(high, passed):
 
 
 def test_what_is_known_before_the_work_is_refused_before_it(tmp_path, capsys):
-    from clinveil.cli.main import main
+    from clinveil.cli import main
 
     rows = "".join(f"{i},p{i},seen for cough,{i}\n" for i in range(60))
     (tmp_path / "notes.csv").write_text(f"note_id,patient_id,text,case\n{rows}")
@@ -290,7 +290,7 @@ def test_what_is_known_before_the_work_is_refused_before_it(tmp_path, capsys):
 
 @pytest.mark.parametrize(("name", "code"), [("Jo Li", 3), ("Ann Bo", 0)])
 def test_a_synthetic_label_with_a_known_name_is_refused(tmp_path, capsys, name, code):
-    from clinveil.cli.main import main
+    from clinveil.cli import main
 
     rows = "".join(f'{i},p{i},seen for cough,"Dr. Li, Jo"\n' for i in range(60))
     (tmp_path / "notes.csv").write_text(f"note_id,patient_id,text,doctor\n{rows}")

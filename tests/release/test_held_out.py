@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from release_cases import release
 from synthesis_cases import rows_of
 
-from clinveil.cli.main import main
-from clinveil.core.runfolder import fingerprint
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.held_out import TABLE, HeldOutPatients, PatientSubset
-from clinveil.releases.held_out import MOST, PER_LABEL, SplitRows, draw_held_out, draw_independently
+from clinveil.cli import main
+from clinveil.core import fingerprint
+from clinveil.corpus import TABLE, HeldOutPatients, memory_corpus
+from clinveil.corpus.held_out import PatientSubset
+from clinveil.releases import SplitRows, draw_held_out
+from clinveil.releases.held_out import MOST, PER_LABEL, draw_independently
 
 SALT = b"salt"
 WORDS = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in "lnrsx"]

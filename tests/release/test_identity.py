@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.core import Key
+from clinveil.corpus import memory_corpus
 from clinveil.releases.crosswalk import Renamer
 
 NOTES = [("n1", "p1", "a"), ("n2", "p2", "b"), ("n3", "p1", "c")]

@@ -10,10 +10,9 @@ import json
 import pytest
 from kind_cases import KINDS, LAST, WORDS, arguments, released, write_notes
 
-from clinveil.cli.main import main
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import rows
-from clinveil.corpus.open import open_corpus
+from clinveil.cli import main
+from clinveil.core import words
+from clinveil.corpus import open_corpus, rows
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError, UsageError
+from clinveil.cli import main
+from clinveil.core import InputError, UsageError
 from clinveil.releases import pipeline
 from clinveil.releases.earlier.ledger import (
     DRAWN,

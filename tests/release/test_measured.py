@@ -12,21 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.attacks.attack import Attack, Context
-from clinveil.attacks.channel.inversion import Inversion
+from clinveil.attacks import Attack, Context, Inversion, Linkage
 from clinveil.attacks.text.identifiers import Identifiers
-from clinveil.attacks.text.linkage import Linkage
 from clinveil.attacks.text.uniqueness import Uniqueness
-from clinveil.channel.channel import Channel
-from clinveil.core.finding import Finding
-from clinveil.corpus.corpus import memory_corpus, rows
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.people import Patient
-from clinveil.releases.attack_gates import patient_gates
+from clinveil.channel import Channel
+from clinveil.core import Finding
+from clinveil.corpus import Patient, memory_corpus, open_corpus, rows
+from clinveil.releases import patient_gates
 from clinveil.releases.crosswalk import CROSSWALK, TableWriter
 from clinveil.releases.measured import sample_case
-from clinveil.stats.findings import clustered_share
-from clinveil.vectors.count import count_words
+from clinveil.stats import clustered_share
+from clinveil.vectors import count_words
 
 PATIENTS = 120
 NOTES = 3

@@ -9,8 +9,8 @@ import shlex
 
 from kind_cases import released, write_notes
 
-from clinveil.cli.main import main
-from clinveil.corpus.held_out import HeldOutPatients
+from clinveil.cli import main
+from clinveil.corpus import HeldOutPatients
 
 
 def audited(desk, notes, model, *flags):

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from clinveil.channel.channel import Channel
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.channel import Channel
+from clinveil.corpus import memory_corpus
 from clinveil.releases.check import check_output, source_words
 from clinveil.releases.crosswalk import CROSSWALK
 from clinveil.scale import processes, serial

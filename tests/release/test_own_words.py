@@ -6,9 +6,9 @@ import pytest
 from release_cases import demo_notes_in, release
 
 from clinveil.attacks.text.identifiers import Identifiers
-from clinveil.cli.main import main
-from clinveil.core.tokens import words
-from clinveil.corpus.people import read_patients
+from clinveil.cli import main
+from clinveil.core import words
+from clinveil.corpus import read_patients
 from clinveil.releases import measured
 
 MEASURES = True

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.tokens import words
-from clinveil.corpus.open import open_corpus
+from clinveil.cli import main
+from clinveil.core import words
+from clinveil.corpus import open_corpus
 from public_model import saved_public_model
 
 pytest.importorskip("torch")

@@ -16,9 +16,9 @@ import time
 import numpy as np
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.corpus.open import open_corpus
-from clinveil.lm.private.audit import Audit
+from clinveil.cli import main
+from clinveil.corpus import open_corpus
+from clinveil.lm import Audit
 from clinveil.releases.earlier.ledger import NAME, Ledger
 from clinveil.releases.earlier.spending import Spending
 from clinveil.releases.gates import audit_gate
@@ -152,7 +152,7 @@ FEW = ("--set", "lm.model=unigram", "--set", "synthetic.count=4")
 # Waits between reading the ledger and writing into it, so that runs at the same time meet there.
 SLOW = """
 import sys, time
-from clinveil.cli.main import main
+from clinveil.cli.entry import main
 from clinveil.releases.earlier.ledger import Ledger
 
 read = Ledger.earlier
@@ -165,7 +165,7 @@ def started(
     folder,
     out,
     *more,
-    code="import sys; from clinveil.cli.main import main; sys.exit(main(sys.argv[1:]))",
+    code="import sys; from clinveil.cli.entry import main; sys.exit(main(sys.argv[1:]))",
 ):
     """A process with the command of `released`."""
     return subprocess.Popen([sys.executable, "-c", code, *command(folder, out, *more)])

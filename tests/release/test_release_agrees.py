@@ -15,17 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from release_cases import release
 
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.channel import identity_channel
-from clinveil.cli.main import main
-from clinveil.core.files import sha256
-from clinveil.core.keys import Key
-from clinveil.core.runfolder import fingerprint
-from clinveil.core.tokens import lookup_form, words
-from clinveil.corpus.corpus import rows
-from clinveil.releases import samples
-from clinveil.releases.attacked import attacked_release
-from clinveil.report.record import from_json
+from clinveil.channel import WordObfuscator, identity_channel
+from clinveil.cli import main
+from clinveil.core import Key, fingerprint, lookup_form, sha256, words
+from clinveil.corpus import rows
+from clinveil.releases import attacked_release, samples
+from clinveil.report import from_json
 
 
 @pytest.fixture(scope="module")

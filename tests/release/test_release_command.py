@@ -15,11 +15,10 @@ import pytest
 from release_cases import FAST, release
 from scipy.stats import spearmanr
 
-from clinveil.attacks.attack import attacks
-from clinveil.cli.main import main
-from clinveil.core.finding import read_findings
-from clinveil.core.tokens import words
-from clinveil.report.outward import outward_finding
+from clinveil.attacks import attacks
+from clinveil.cli import main
+from clinveil.core import read_findings, words
+from clinveil.report import outward_finding
 
 MEASURES = True
 PLAIN = ["--set", "phi=false", "--set", "max_names=1", "--set", "max_linkage=1"]

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import ROLE_FIELDS
+from clinveil.core import Key
+from clinveil.corpus import ROLE_FIELDS
 from clinveil.releases import crosswalk
 from clinveil.releases.crosswalk import Renamer, by_new_id, by_source, reordered
 

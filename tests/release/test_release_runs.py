@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from release_cases import FAST, release
 
-from clinveil.cli.main import main
+from clinveil.cli import main
 from clinveil.corpus.demo import demo_notes
 
 # Small samples say too little for the gates on names and linkage: the risk is taken. Identifiers
@@ -109,7 +109,7 @@ def test_a_gate_that_fails_leaves_no_release(desk, monkeypatch, capsys):
     """
     from dataclasses import fields
 
-    from clinveil.channel.channel import Channel
+    from clinveil.channel import Channel
     from clinveil.releases.producers import _channel as run
 
     class Lying(Channel):
@@ -175,8 +175,7 @@ def test_unknown_words_are_replaced_or_dropped_never_passed(desk):
 
 def test_every_format_comes_back_in_its_own(desk, tmp_path):
     table = pa.Table.from_batches(demo_notes(60, 4))
-    from clinveil.corpus.corpus import Columns
-    from clinveil.corpus.write import write_corpus
+    from clinveil.corpus import Columns, write_corpus
 
     names = Columns(
         "text",

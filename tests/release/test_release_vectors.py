@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.runfolder import fingerprint
-from clinveil.corpus.held_out import HeldOutPatients
-from clinveil.vectors.files import load_vectors, save_vectors
-from clinveil.vectors.table import Vectors
+from clinveil.cli import main
+from clinveil.core import fingerprint
+from clinveil.corpus import HeldOutPatients
+from clinveil.vectors import Vectors, load_vectors, save_vectors
 
 FAST = shlex.split(
     "--workers 1 --quiet --set language=any --set phi=false --again --set "

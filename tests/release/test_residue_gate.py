@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from kind_cases import WORDS
 
-from clinveil.cli.main import main
+from clinveil.cli import main
+from clinveil.phi import open_desk, review_queue
 from clinveil.phi.detection.detectors import tagger
-from clinveil.phi.review.desk import open_desk
-from clinveil.phi.review.past_runs import past_run, review_queue
+from clinveil.phi.review.past_runs import past_run
 
 NOTES = 60
 SENTENCE = "The {} was {} and the {} of the {} is now {} with {}."

@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import clinveil
-from clinveil.channel.files import load_channel
-from clinveil.cli.main import main
-from clinveil.core.runfolder import fingerprint
-from clinveil.core.tokens import words
-from clinveil.corpus.held_out import HeldOutPatients
+from clinveil.channel import load_channel
+from clinveil.cli import main
+from clinveil.core import fingerprint, words
+from clinveil.corpus import HeldOutPatients
 from clinveil.releases.earlier.ledger import NAME, read_entry
 
 FAST = ["--set", "epochs=1", "--set", "dim=8", "--set", "phi=false", "--set", "language=any"]

@@ -7,12 +7,19 @@ from contextlib import contextmanager
 
 import pytest
 
-from clinveil.core.errors import GateError, InputError, UsageError
-from clinveil.core.files import locked, private_folder
-from clinveil.core.runfolder import LOCK, fingerprint, run_hash
-from clinveil.core.runfolder import run_folder as open_folder
+from clinveil.core import (
+    LOCK,
+    GateError,
+    InputError,
+    UsageError,
+    fingerprint,
+    locked,
+    private_folder,
+    run_hash,
+)
+from clinveil.core import run_folder as open_folder
+from clinveil.releases import ReleaseSettings
 from clinveil.releases.outcome import KIND, RunPaths
-from clinveil.releases.settings import ReleaseSettings
 
 PLAIN = ReleaseSettings()
 FORCE = ReleaseSettings(force=True)

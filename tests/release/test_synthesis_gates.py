@@ -10,13 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthesis_cases import notes_of, rows_of, split_in
 
-from clinveil.core.errors import InputError
-from clinveil.core.tokens import words
-from clinveil.corpus.people import Patient, write_patients
-from clinveil.lm.layout import train_layout
-from clinveil.lm.notes import PlainNotes
-from clinveil.releases.gates import examine
-from clinveil.releases.synthesis_model import Checked, TrainHoldoutSplit, shared_text
+from clinveil.core import InputError, words
+from clinveil.corpus import Patient, write_patients
+from clinveil.lm import PlainNotes, train_layout
+from clinveil.releases import TrainHoldoutSplit, examine, shared_text
+from clinveil.releases.synthesis_model import Checked
 
 NOTES = notes_of(rows_of())
 SIDES = split_in(NOTES, 0.2, 1)

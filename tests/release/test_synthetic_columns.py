@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from synthesis_cases import rows_of
 
-from clinveil.cli.main import main
-from clinveil.core.keys import Key
-from clinveil.lm.sequences import RARE, LabelSequences, numbered
+from clinveil.cli import main
+from clinveil.core import Key
+from clinveil.lm import RARE, LabelSequences, numbered
 
 ROLES = ("--text", "body", "--id", "num", "--patient", "who")
 SYNTHETIC = ("--as", "synthetic", "--set", "phi=false", "--again", "--seed", "1")

@@ -7,9 +7,9 @@ import json
 import pytest
 from signed_release import SIGNER
 
-from clinveil.core.errors import InputError
-from clinveil.core.files import sha256
-from clinveil.releases.manifest import SCHEMA, sealed, verify, write_sums
+from clinveil.core import InputError, sha256
+from clinveil.releases import verify
+from clinveil.releases.manifest import SCHEMA, sealed, write_sums
 
 NOTES = {
     "file": "notes.csv",

@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from signed_release import SIGNER, signed_release
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key, SigningKey
-from clinveil.releases.manifest import released_files, sealed, verify, write_sums
+from clinveil.cli import main
+from clinveil.core import InputError, Key, SigningKey
+from clinveil.releases import verify
+from clinveil.releases.manifest import released_files, sealed, write_sums
 
 FILES = (
     "README.md",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from invented_release import note, record
 
-from clinveil.report.record import ReleaseRecord
-from clinveil.report.render import render, render_sample
+from clinveil.report import ReleaseRecord, render, render_sample
 
 
 @pytest.fixture(scope="session")

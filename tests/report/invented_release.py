@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clinveil.attacks.threats import GATED
-from clinveil.core.finding import Finding
-from clinveil.report.record import (
+from clinveil.attacks import GATED
+from clinveil.core import Finding
+from clinveil.report import (
     AlignedNote,
     AlignedToken,
     Column,
@@ -18,7 +18,7 @@ from clinveil.report.record import (
     TokenRow,
 )
 from clinveil.report.risks import NAMES
-from clinveil.stats.intervals import clopper_pearson
+from clinveil.stats import clopper_pearson
 
 CANARIES = ("Zanzibarovich", "quibblewort", "Maplethorpe")
 _SOURCE = (

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 from invented_release import of_kind, record
 
-from clinveil.report.first_page import KINDS
-from clinveil.report.record import Column, Gate
-from clinveil.report.render import release_card
+from clinveil.report import Column, Gate, release_card
+from clinveil.report.page_one import KINDS
 
 
 def header(card: str) -> dict[str, str]:

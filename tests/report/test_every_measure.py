@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import clinveil
-from clinveil.core.finding import Finding
-from clinveil.report.first_page import TASKS
+from clinveil.core import Finding
 from clinveil.report.measures import catalogue, find
+from clinveil.report.page_one import TASKS
 
 ROOT = Path(clinveil.__file__).parent
 ROOMS = ("attack", "utility", "study", "release", "corpus", "phi")

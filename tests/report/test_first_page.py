@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from invented_release import gates, missing, of_kind, record, share, use
 
-from clinveil.core.finding import Finding
-from clinveil.report.first_page import KINDS, first_page
+from clinveil.core import Finding
+from clinveil.report import enough, release_card, render
 from clinveil.report.numerals import number
-from clinveil.report.render import release_card, render
-from clinveil.report.risks import criteria, enough, limit_of, table, verdict
+from clinveil.report.page_one import KINDS, first_page
+from clinveil.report.risks import criteria, limit_of, table, verdict
 
 
 def risk(value, low=None, high=None, n=300):

@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 from invented_release import findings
 
-from clinveil.core.finding import Finding
-from clinveil.report.cells import row
-from clinveil.report.outward import outward_count, outward_finding, outward_value
-from clinveil.report.record import Gate
+from clinveil.core import Finding
+from clinveil.report import Gate, outward_count, outward_finding, outward_value, row
 
 FEW = Finding(
     "attack.own_name", 3 / 712, 712, "lower", 0.001, 0.01, 0.004, 9 / 712, detail={"expected": 3.4,

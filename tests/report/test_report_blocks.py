@@ -5,10 +5,9 @@ from dataclasses import fields
 import pytest
 from invented_release import record
 
-from clinveil.core.finding import Finding
-from clinveil.report.cells import accounting, row
-from clinveil.report.measures import explanations
-from clinveil.report.record import TokenRow
+from clinveil.core import Finding
+from clinveil.report import TokenRow, explanations, row
+from clinveil.report.cells import accounting
 
 
 def one(measure="attack.own_name", value=3 / 712, n=712, **more):

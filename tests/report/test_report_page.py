@@ -10,9 +10,8 @@ from html.parser import HTMLParser
 import pytest
 from invented_release import CANARIES, EXCERPTS, note, of_kind, record
 
-from clinveil.core.finding import Finding
-from clinveil.report.first_page import KINDS
-from clinveil.report.record import (
+from clinveil.core import Finding
+from clinveil.report import (
     AlignedNote,
     AlignedToken,
     Column,
@@ -21,9 +20,12 @@ from clinveil.report.record import (
     PhiCount,
     TokenRow,
     from_json,
+    render,
+    render_sample,
     to_json,
 )
-from clinveil.report.render import LONGEST, md, render, render_sample
+from clinveil.report.page_one import KINDS
+from clinveil.report.rendering import LONGEST, md
 
 HOSTILE = "</style><script>alert('x')</script><img src=x onerror=y>"
 VOID = {"meta", "br", "img", "link", "input", "hr"}

@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 from invented_release import findings, gates, of_kind, record, share
 
-from clinveil.report.first_page import KINDS
-from clinveil.report.render import render
+from clinveil.report import render
+from clinveil.report.page_one import KINDS
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -8,19 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from invented_release import CANARIES, gates, record
 
-from clinveil.core.errors import InputError
-from clinveil.report.outward import SMALL, hidden, outward_facts
-from clinveil.report.record import (
-    SCHEMA,
+from clinveil.core import InputError
+from clinveil.report import (
+    SMALL,
     CorpusFacts,
     Fact,
     Gate,
     TokenRow,
-    all_clear,
     from_json,
+    outward_facts,
     tally,
     to_json,
 )
+from clinveil.report.outward import hidden
+from clinveil.report.record import SCHEMA, all_clear
 
 COUNTS = st.integers(min_value=0, max_value=10**12)
 

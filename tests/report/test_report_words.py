@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.finding import Finding
+from clinveil.core import Finding
+from clinveil.report import share
 from clinveil.report.measures import UNKNOWN, catalogue, find
-from clinveil.report.numerals import interval, number, share, small, text
+from clinveil.report.numerals import interval, number, small, text
 
 S = "\u202f"
 SHARES = st.floats(min_value=0, max_value=1)

@@ -7,8 +7,9 @@ import shutil
 import pytest
 from review_cases import deidentify, write_notes
 
-from clinveil.phi.review.desk import open_desk as desk_of
-from clinveil.phi.review.past_runs import past_run, review_queue
+from clinveil.phi import open_desk as desk_of
+from clinveil.phi import review_queue
+from clinveil.phi.review.past_runs import past_run
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ from threading import Thread
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clinveil.cli.main import main
-from clinveil.phi.review.server import ReviewServer
+from clinveil.cli import main
+from clinveil.phi import ReviewServer
 
 TEXTS = {
     "plain": "Dr. Xiuyingsecret saw Mary Okwuosa on 3/4/2019.\nFoley catheter was changed.",

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from clinveil.cli.main import main
+from clinveil.cli import main
 from clinveil.utility.evaluations.agreement import f1, kappa
 
 

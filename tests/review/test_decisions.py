@@ -12,18 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.core.errors import InputError, InputWarning
-from clinveil.core.spans import Span
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.phi.review.decisions import (
-    SCHEMA,
-    Change,
-    Decisions,
-    Kept,
-    read_file,
-    revised,
-    text_hash,
-)
+from clinveil.core import InputError, InputWarning, Span
+from clinveil.corpus import memory_corpus
+from clinveil.phi import read_file, revised, text_hash
+from clinveil.phi.review.decisions import SCHEMA, Change, Decisions, Kept
 
 KEY = "5a" * 32
 TEXT = "Dr. Foley saw Mary Smith on 3/4/2019."

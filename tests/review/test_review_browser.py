@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 from review_cases import TEXTS, decision_lines, deidentify, serving, write_notes
 
-from clinveil.cli.main import main
-from clinveil.corpus.demo import write_demo
-from clinveil.phi.review.desk import open_desk as desk_of
-from clinveil.phi.review.past_runs import review_queue
-from clinveil.phi.validation.queue import UNSURE, read_design, read_marks, review_of
+from clinveil.cli import main
+from clinveil.corpus import write_demo
+from clinveil.phi import open_desk as desk_of
+from clinveil.phi import review_of, review_queue
+from clinveil.phi.validation.queue import UNSURE, read_design, read_marks
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -174,7 +174,7 @@ def review_one(reviewer, n):
 
 
 def check_file(folder, texts):
-    from clinveil.phi.review.decisions import read_file
+    from clinveil.phi import read_file
 
     notes = read_file(folder / "out.parquet.vault" / "review" / "first.jsonl").notes
     assert len(notes) == 100 and all(note.done for note in notes.values())

@@ -11,9 +11,10 @@ import stat
 import pytest
 from review_cases import TEXTS, decision_lines, deidentify, write_notes
 
-from clinveil.core.errors import InputError, UsageError
+from clinveil.core import InputError, UsageError
+from clinveil.phi import review_queue
 from clinveil.phi.review import decisions as log_room
-from clinveil.phi.review.past_runs import past_run, review_queue, suspects
+from clinveil.phi.review.past_runs import past_run, suspects
 
 
 def keep(place, span):

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from review_cases import deidentify, write_notes
 
-from clinveil.core.errors import InputError, UsageError
+from clinveil.core import InputError, UsageError
+from clinveil.phi import open_desk, review_queue
 from clinveil.phi.detection.detectors import tagger
-from clinveil.phi.review.desk import open_desk
-from clinveil.phi.review.past_runs import past_run, review_queue
+from clinveil.phi.review.past_runs import past_run
 
 TEXTS = {
     "names": "Dr. Okafor saw Zylphara, Vrantik and Quomble.",

@@ -15,9 +15,10 @@ from importlib.resources import files
 import pytest
 from review_cases import TEXTS, decision_lines, serving
 
-from clinveil.cli.main import main
-from clinveil.core.errors import UsageError
-from clinveil.phi.review.server import HEADERS, MAX_BYTES, PAGE, ReviewServer
+from clinveil.cli import main
+from clinveil.core import UsageError
+from clinveil.phi import ReviewServer
+from clinveil.phi.review.server import HEADERS, MAX_BYTES, PAGE
 
 
 class Client:

@@ -13,9 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from clinveil.core.errors import InputError, LostWorkers, MissingExtra
-from clinveil.phi.settings import DeidentifySettings
-from clinveil.phi.treatment.run import deidentify_notes
+from clinveil.core import InputError, LostWorkers, MissingExtra
+from clinveil.phi import DeidentifySettings, deidentify_notes
 
 HERE = Path(__file__).parent
 MARK = "CLINVEIL_TEST_MARK"

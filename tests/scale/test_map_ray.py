@@ -8,8 +8,8 @@ import signal
 import pytest
 from map_contract import HERE, LOOPBACK, ElsewhereContract, interrupted, listening
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.scale.executor import ExecutorSettings, opened_for
+from clinveil.core import InputError, UsageError
+from clinveil.scale import ExecutorSettings, opened_for
 
 ray = pytest.importorskip("ray")
 

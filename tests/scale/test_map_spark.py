@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from map_contract import HERE, LOOPBACK, ElsewhereContract, _first, interrupted, listening
 
-from clinveil.core.errors import InputError, MissingExtra, UsageError
-from clinveil.scale.executor import ExecutorSettings, opened_for
+from clinveil.core import InputError, MissingExtra, UsageError
+from clinveil.scale import ExecutorSettings, opened_for
 
 pytest.importorskip("pyspark")
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="no Java is here")

@@ -9,13 +9,12 @@ import threading
 import pytest
 from map_contract import MapContract, WorkersContract, process
 
-from clinveil.core.errors import InputError, MissingExtra
-from clinveil.core.runfolder import run_hash
-from clinveil.phi.settings import DeidentifySettings
+from clinveil.core import InputError, MissingExtra, run_hash
+from clinveil.phi import DeidentifySettings
+from clinveil.releases import ReleaseSettings
 from clinveil.releases.record import public_settings
-from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import serial, threads
-from clinveil.scale.executor import ExecutorSettings, executors, opened_for
+from clinveil.scale import ExecutorSettings, opened_for, serial, threads
+from clinveil.scale.executor import executors
 from clinveil.scale.executors._cluster import (
     RemoteCall,
     RemoteOutcome,

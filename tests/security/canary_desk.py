@@ -38,7 +38,7 @@ Key.generate = classmethod(lambda cls: cls(next(keys)))
 """
 RUN = f"""
 import json, sys
-from clinveil.cli.main import main
+from clinveil.cli.entry import main
 {FASTER}
 for line in sys.stdin:
     arguments = json.loads(line)

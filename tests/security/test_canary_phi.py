@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from canary_desk import CANARIES, NUMBER, SENTENCE, exit_codes, folders, found, run
 
+from clinveil.corpus import write_patients
 from clinveil.corpus.demo import demo_chunks
-from clinveil.corpus.people import write_patients
 
 # One worker runs every command once for all tests of this file.
 
@@ -25,7 +25,7 @@ PATIENTS = 12
 PROGRAM = """
 import json, re, subprocess, sys
 from http.client import HTTPConnection
-from clinveil.cli.main import main
+from clinveil.cli.entry import main
 
 def ask(port, path, body=None, session=None):
     host = f"127.0.0.1:{port}"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.stats.group_draws import uniform_counts
+from clinveil.stats import uniform_counts
 
 DRAWS = 40_000
 

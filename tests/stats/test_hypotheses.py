@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 
-from clinveil.stats.hypotheses import benjamini_hochberg, holm, hypergeometric_tail, permutation_p
+from clinveil.stats import benjamini_hochberg, holm, hypergeometric_tail, permutation_p
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from statsmodels.stats.proportion import proportion_confint
 
-from clinveil.core.errors import InputError
-from clinveil.stats.intervals import (
+from clinveil.core import InputError
+from clinveil.stats import (
     Interval,
     bootstrap_clusters,
     bootstrap_weights,

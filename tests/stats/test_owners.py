@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.stats.refusals import ALPHA, EXACT, alone, has_power, leaks_refused_from, own_name_p
+from clinveil.stats import ALPHA, alone, has_power, leaks_refused_from, own_name_p
+from clinveil.stats.refusals import EXACT
 
 
 def every(patient, name, n):

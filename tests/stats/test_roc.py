@@ -13,9 +13,8 @@ from scipy.special import logit, ndtri
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.nonparametric import rank_compare_2indep
 
-from clinveil.core.errors import InputError
-from clinveil.stats.intervals import clopper_pearson
-from clinveil.stats.roc import RocScores
+from clinveil.core import InputError
+from clinveil.stats import RocScores, clopper_pearson
 
 scores = st.lists(st.integers(-3, 3), min_size=1, max_size=12)
 

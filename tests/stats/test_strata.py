@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.stats.group_draws import uniform_counts
-from clinveil.stats.hypotheses import wilcoxon_p
-from clinveil.stats.strata import SMALLEST, differences, name_ranks, permute_names, permuted, strata
+from clinveil.stats import (
+    differences,
+    name_ranks,
+    permute_names,
+    permuted,
+    strata,
+    uniform_counts,
+    wilcoxon_p,
+)
+from clinveil.stats.stratified import SMALLEST
 
 SEEDS = st.integers(0, 2**32 - 1)
 

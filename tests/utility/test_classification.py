@@ -15,10 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
-from clinveil.core.errors import InputError
-from clinveil.core.tokens import words
-from clinveil.utility.classifiers import ClassifierSettings
-from clinveil.utility.evaluations.classification import compared, evaluate
+from clinveil.core import InputError, words
+from clinveil.utility import ClassifierSettings, compared, evaluate
 from clinveil.utility.scores import f1_sums, macro_f1, micro_f1, score
 
 SHARED = [f"s{a}{b}" for a in "abcdefghij" for b in "klmnopqrst"]

@@ -10,7 +10,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.utility.pairs import Correlated, in_blocks, prepared, products
+from clinveil.utility import Correlated
+from clinveil.utility.pairs import in_blocks, prepared, products
 
 SCIPYS = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}
 

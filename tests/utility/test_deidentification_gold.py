@@ -11,10 +11,10 @@ import stat
 import pytest
 from numpy.random import default_rng
 
-from clinveil.cli.main import main
-from clinveil.core.finding import read_findings
-from clinveil.core.spans import Span
-from clinveil.stats.intervals import share_by_patient
+from clinveil.cli import main
+from clinveil.core import Span, read_findings
+from clinveil.stats import share_by_patient
+from clinveil.utility import score
 from clinveil.utility.deidentification.on_gold import (
     GoldNote,
     Survival,
@@ -22,7 +22,6 @@ from clinveil.utility.deidentification.on_gold import (
     gold_findings,
     tally_notes,
 )
-from clinveil.utility.deidentification.score import score
 
 TEXT = "Dr. Ada O'Neill saw Mr. Fox on 3/4/2019 for asthma."
 ADA = Span(4, 15, "NAME")

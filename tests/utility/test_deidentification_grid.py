@@ -12,17 +12,18 @@ from itertools import islice
 import pytest
 from numpy.random import default_rng
 
-from clinveil.core.spans import Span
-from clinveil.lexicons.names import (
+from clinveil.core import Span
+from clinveil.lexicons import (
     given_names,
     held_out,
     name_form,
     surnames,
+    vocabulary,
     world_given,
     world_surnames,
 )
-from clinveil.lexicons.words import vocabulary
-from clinveil.utility.deidentification.grid import contexts, grid_notes, sample, write
+from clinveil.utility import grid_notes, sample
+from clinveil.utility.deidentification.grid import contexts, write
 from clinveil.utility.deidentification.grid_findings import grid_findings, scored
 from clinveil.utility.deidentification.grid_names import (
     BANDS,
@@ -154,7 +155,7 @@ def test_a_name_found_in_part_is_left_and_a_covered_word_counts():
 
 
 def test_the_command_prints_the_groups(capsys):
-    from clinveil.cli.main import main
+    from clinveil.cli import main
 
     assert (
         main(
@@ -177,7 +178,7 @@ def test_the_command_prints_the_groups(capsys):
 def test_the_command_lists_what_was_missed(tmp_path, capsys):
     import json
 
-    from clinveil.cli.main import main
+    from clinveil.cli import main
 
     errors = tmp_path / "errors.jsonl"
     arguments = shlex.split(f"--grid --seed 3 --set size=60 --set quiet=true --errors {errors}")

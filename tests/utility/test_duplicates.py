@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.utility.split import groups, near_duplicates
+from clinveil.utility import groups
+from clinveil.utility.split import near_duplicates
 
 
 def found(*texts):

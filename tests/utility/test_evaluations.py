@@ -7,11 +7,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.core.errors import UsageError
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.utility.evaluations import Evaluated, Evaluation, evaluations
-from clinveil.utility.pairs import PairList
-from clinveil.vectors.table import Vectors
+from clinveil.core import UsageError
+from clinveil.corpus import memory_corpus
+from clinveil.utility import Evaluation, PairList
+from clinveil.utility.evaluations import Evaluated, evaluations
+from clinveil.vectors import Vectors
 
 ORDER = (
     "transfer",
@@ -55,7 +55,7 @@ def test_deidentification_refuses_inputs_that_exclude_each_other():
 
 
 def test_another_distribution_adds_an_evaluation(capsys):
-    from clinveil.cli.main import main
+    from clinveil.cli import main
 
     class Length(Evaluation):
         """Count the notes."""

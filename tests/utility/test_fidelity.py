@@ -7,9 +7,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.core.errors import InputError
-from clinveil.utility.tasks.fidelity import two_sample
-from clinveil.utility.tasks.notes import Texts
+from clinveil.core import InputError
+from clinveil.utility import Texts, two_sample
 
 PARTS = [
     "fever and cough",

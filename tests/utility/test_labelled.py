@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from clinveil.core.errors import InputError
-from clinveil.utility.labelled import paired, parts_of, read_labelled, texts_of
+from clinveil.core import InputError
+from clinveil.utility import parts_of, read_labelled
+from clinveil.utility.labelled import paired, texts_of
 
 
 def batches(rows, size=7):

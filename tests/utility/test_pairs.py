@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.core.errors import InputError
-from clinveil.utility.pairs import read_pairs
+from clinveil.core import InputError
+from clinveil.utility import read_pairs
 
 SIZES = {
     "hliaoutakis34": 34,

@@ -10,15 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.demo import write_demo
-from clinveil.corpus.open import open_corpus
-from clinveil.lm.model import fit_of
-from clinveil.lm.models.unigram import Unigram, train_unigram
-from clinveil.lm.notes import PlainNotes, encode, read_notes
-from clinveil.lm.vocabulary import WordVocabulary
-from clinveil.utility.evaluations.perplexity import perplexity_findings, unknown_words
+from clinveil.core import NotesSettings
+from clinveil.corpus import memory_corpus, open_corpus, write_demo
+from clinveil.lm import PlainNotes, WordVocabulary, encode, fit_of, read_notes, train_unigram
+from clinveil.lm.models.unigram import Unigram
+from clinveil.utility import perplexity_findings
+from clinveil.utility.evaluations.perplexity import unknown_words
 
 AB = WordVocabulary(["a", "b"])
 EVEN = Unigram(AB, np.zeros(5, dtype=np.int64))  # each of <eon>, <eos>, <unk>, a, b: 1/5

@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from clinveil.cli.main import main
+from clinveil.cli import main
 
 WORDS = ["fever", "cough", "pain", "rest", "heart", "left", "right"]
 SECRET = "zyqquavex"

@@ -11,17 +11,18 @@ import shlex
 import numpy as np
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError, UsageError
-from clinveil.releases.settings import ReleaseSettings
-from clinveil.utility.classifiers import (
+from clinveil.cli import main
+from clinveil.core import InputError, UsageError
+from clinveil.releases import ReleaseSettings
+from clinveil.utility import (
+    ClassifiedNotes,
     Classifier,
     Predictions,
     TrainTestTexts,
-    classifiers,
+    parts_of,
     predict,
 )
-from clinveil.utility.labelled import ClassifiedNotes, parts_of
+from clinveil.utility.classifiers import classifiers
 from clinveil.utility.scores import score
 
 MODELS = ("lr", "svm", "tfidf-lr")

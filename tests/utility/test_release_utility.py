@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from clinveil.channel.channel import identity_channel
-from clinveil.core.tokens import word_spans, words
-from clinveil.corpus.corpus import MemoryCorpus
-from clinveil.utility.evaluations.transfer import useful
+from clinveil.channel import identity_channel
+from clinveil.core import word_spans, words
+from clinveil.corpus import MemoryCorpus
+from clinveil.utility import useful
 from clinveil.utility.labelled import WrongNotes
 from clinveil.utility.scores import f1_sums, macro_f1, permuted_f1, score
 from clinveil.utility.shares import LEVEL, Arms, bootstrap_arms, share_finding
@@ -118,7 +118,7 @@ def test_the_source_itself_has_a_share_of_one_in_every_task(same):
 
 
 def test_words_drawn_per_label_have_a_share_of_about_zero(same):
-    from clinveil.utility.labelled import ClassifiedNotes
+    from clinveil.utility import ClassifiedNotes
 
     rows = notes()
     rng = np.random.default_rng(3)

@@ -9,18 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import f1_score
 
-from clinveil.utility.scores import (
-    THRESHOLDS,
-    Scores,
-    choose,
-    decided,
-    f1_sums,
-    log_loss,
-    macro_f1,
-    majority_of,
-    micro_f1,
-    score,
-)
+from clinveil.utility import Scores, choose, decided, log_loss
+from clinveil.utility.scores import THRESHOLDS, f1_sums, macro_f1, majority_of, micro_f1, score
 
 tables = st.integers(2, 12).flatmap(
     lambda n: st.tuples(

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError
-from clinveil.utility.evaluations.similarity import SimilarityTask, similarity
-from clinveil.utility.pairs import PairList, pair_vectors
-from clinveil.vectors.files import save_vectors
-from clinveil.vectors.table import Subwords, Vectors, hashed, n_grams
+from clinveil.cli import main
+from clinveil.core import InputError
+from clinveil.utility import PairList, SimilarityTask, similarity
+from clinveil.utility.pairs import pair_vectors
+from clinveil.vectors import Vectors, save_vectors
+from clinveil.vectors.table import Subwords, hashed, n_grams
 
 
 def vectors_of(words, **more):

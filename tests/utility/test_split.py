@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 from clinveil.utility.split import splits
 
 

@@ -6,8 +6,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from clinveil.utility.classifiers import ClassifierInput, TrainTestTexts, classifier
-from clinveil.utility.labelled import RowsOfSplit
+from clinveil.utility import ClassifierInput, RowsOfSplit, TrainTestTexts, classifier
 
 
 def job(several=False):

@@ -8,7 +8,7 @@ import json
 import pytest
 from test_release_utility import notes
 
-from clinveil.cli.main import main
+from clinveil.cli import main
 
 
 def write(path, rows):

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors.algorithms.glove import count_pairs
-from clinveil.vectors.sentences import END, encode
+from clinveil.corpus import memory_corpus
+from clinveil.vectors import END, count_pairs, encode
 
 NOTES = st.lists(st.lists(st.integers(0, 40), max_size=60), max_size=8)
 

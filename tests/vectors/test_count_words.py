@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.core.tokens import Kind, lookup_form, tokenize, words
-from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
-from clinveil.corpus.open import PartedCorpus
+from clinveil.core import Kind, lookup_form, tokenize, words
+from clinveil.corpus import MemoryCorpus, PartedCorpus, memory_corpus
 from clinveil.scale import processes
-from clinveil.vectors.count import count_words
+from clinveil.vectors import count_words
 
 TEXTS = st.one_of(
     st.none(),

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.vectors.files import load_vectors
+from clinveil.cli import main
+from clinveil.vectors import load_vectors
 
 
 @pytest.fixture

@@ -7,19 +7,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors.algorithm import Notes
-from clinveil.vectors.algorithms.glove import (
-    PAIR,
-    Glove,
-    descend,
-    new_parameters,
-    training_pairs,
-)
-from clinveil.vectors.count import count_words
-from clinveil.vectors.files import load_vectors
+from clinveil.cli import main
+from clinveil.core import InputError
+from clinveil.corpus import memory_corpus
+from clinveil.vectors import Glove, Notes, count_words, load_vectors
+from clinveil.vectors.algorithms.glove import PAIR, descend, new_parameters, training_pairs
 
 VARIANTS = ["pair", "single"]
 

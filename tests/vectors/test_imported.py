@@ -8,22 +8,21 @@ import shlex
 import numpy as np
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import memory_corpus, rows
-from clinveil.corpus.open import joined, open_text
-from clinveil.vectors.count import count_words
-from clinveil.vectors.files import load_vectors
-from clinveil.vectors.imported import (
-    FEWEST_WORDS,
+from clinveil.cli import main
+from clinveil.core import InputError
+from clinveil.corpus import joined, memory_corpus, open_text, rows
+from clinveil.vectors import (
+    Vectors,
+    VectorSettings,
     at_hand,
+    count_words,
+    load_vectors,
     of_notes,
     refuse_foreign,
+    train,
     without_vector,
 )
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
+from clinveil.vectors.imported import FEWEST_WORDS
 
 WORDS = ["w" + chr(97 + i // 26) + chr(97 + i % 26) for i in range(60)]
 SMALL = {"dim": 8, "epochs": 2, "window": 3}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.core.errors import InputError
-from clinveil.vectors.neighbours import load_neighbours, neighbours, save_neighbours
-from clinveil.vectors.table import Vectors
+from clinveil.core import InputError
+from clinveil.vectors import Vectors, neighbours, save_neighbours
+from clinveil.vectors.nearest import load_neighbours
 
 
 def name(row):

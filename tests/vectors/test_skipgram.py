@@ -11,14 +11,12 @@ import pytest
 from test_train import corpus_of
 
 from clinveil import demo_corpus
-from clinveil.core.errors import InputError
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import rows
+from clinveil.core import InputError, words
+from clinveil.corpus import rows
+from clinveil.vectors import END, Plan, VectorSettings, token_lines, train, train_skipgram
 from clinveil.vectors.algorithms import skipgram as room
-from clinveil.vectors.algorithms.skipgram import Plan, chunks, rate, stretch, train_skipgram
-from clinveil.vectors.sentences import END, encoded_file, token_lines, words_in
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.train import train
+from clinveil.vectors.algorithms.skipgram import chunks, rate, stretch
+from clinveil.vectors.sentences import encoded_file, words_in
 
 N_WORDS = 40
 DIM = 7

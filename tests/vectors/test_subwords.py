@@ -7,13 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.core import InputError
+from clinveil.corpus import memory_corpus
+from clinveil.vectors import VectorSettings, load_vectors, save_vectors, train
 from clinveil.vectors.algorithms import fasttext as algorithm
-from clinveil.vectors.files import load_vectors, save_vectors
-from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Subwords, hashed, n_grams
-from clinveil.vectors.train import train
 
 
 @pytest.fixture(scope="module")

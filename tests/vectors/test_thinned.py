@@ -11,16 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clinveil.core.settings import NotesSettings
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import MemoryCorpus, memory_corpus, rows
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.sample import KeyedShare
+from clinveil.core import NotesSettings, words
+from clinveil.corpus import KeyedShare, MemoryCorpus, memory_corpus, open_corpus, rows
 from clinveil.scale import processes
-from clinveil.vectors.count import count_words
+from clinveil.vectors import VectorSettings, count_words, train
 from clinveil.vectors.sentences import whole_note
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.train import ENOUGH, NEAR, Subsampling, subsampled, train
+from clinveil.vectors.training import ENOUGH, NEAR, Subsampling, subsampled
 
 PATIENTS = 60
 NOTES = 4

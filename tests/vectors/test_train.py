@@ -14,16 +14,14 @@ import textwrap
 import numpy as np
 import pytest
 
-from clinveil.cli.main import main
-from clinveil.core.compiled import at_most_cores
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors.algorithm import Algorithm, Notes, algorithms
+from clinveil.cli import main
+from clinveil.core import InputError, at_most_cores
+from clinveil.corpus import memory_corpus
+from clinveil.vectors import Notes, VectorSettings, count_words, token_lines, train
+from clinveil.vectors.algorithm import Algorithm, algorithms
 from clinveil.vectors.algorithms import cbow as room
-from clinveil.vectors.count import count_words
-from clinveil.vectors.sentences import token_lines, whole_note
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.train import algorithm_of, train
+from clinveil.vectors.sentences import whole_note
+from clinveil.vectors.training import algorithm_of
 
 SMALL = VectorSettings(dim=16, epochs=3)
 ONE_PASS = VectorSettings(algorithm="cbow", dim=2, epochs=1, window=1)
@@ -121,7 +119,7 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from test_train import corpus_of, synonym_texts
 from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.train import train
+from clinveil.vectors.training import train
 for algorithm in ("cbow", "skipgram", "fasttext"):
     for seed in (5, 6):
         kind = VectorSettings(algorithm=algorithm, dim=12, epochs=2)

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import Maker
-from clinveil.vectors.files import load_vectors, save_vectors
-from clinveil.vectors.table import Vectors
+from clinveil.core import InputError, Maker, UsageError
+from clinveil.vectors import Vectors, load_vectors, save_vectors
 
 MAKER = Maker("test")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.phi.tagger.features import EDGE, OFFSETS, PAIRS, Features, pair
+from clinveil.phi import EDGE, OFFSETS, PAIRS, Features, pair
 
 # c1 makes most weights 0 and thus the file small; c2 shrinks the others towards 0.
 PARAMETERS = {"c1": 0.1, "c2": 0.02, "feature.minfreq": 3, "feature.possible_transitions": True}

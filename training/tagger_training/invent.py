@@ -11,11 +11,9 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from clinveil.core.spans import Span
-from clinveil.corpus.demo.language import language
-from clinveil.corpus.demo.notes import many_notes
-from clinveil.lexicons.names import all_given_names, surnames
-from clinveil.lexicons.words import word_list
+from clinveil.core import Span
+from clinveil.corpus import language, many_notes
+from clinveil.lexicons import all_given_names, surnames, word_list
 from tagger_training.people import Letters, People, written
 
 NAMES = frozenset(["full", "rev", "last", "first", "short", "any", "caps", "hl7"])

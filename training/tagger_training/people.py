@@ -11,10 +11,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
-from clinveil.corpus.demo.names import census, cultures
-from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, LexicalClass, lexical_classes
-from clinveil.lexicons.names import all_given_names, held_out, surnames, world_given, world_surnames
-from clinveil.lexicons.words import word_list
+from clinveil.corpus import census, cultures
+from clinveil.lexicons import (
+    FAMILIAR_FAMILY,
+    LexicalClass,
+    all_given_names,
+    held_out,
+    lexical_classes,
+    surnames,
+    word_list,
+    world_given,
+    world_surnames,
+)
 
 _ORDER = 3
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")

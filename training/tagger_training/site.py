@@ -8,15 +8,21 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import Maker, refuse_places
-from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
-from clinveil.core.spans import LABELS
-from clinveil.corpus.corpus import Note, rows
-from clinveil.corpus.gold import GoldSpans, read_spans
-from clinveil.corpus.open import open_corpus
-from clinveil.phi.tagger.model import TaggerModel, own_tagger
-from clinveil.phi.tagger.tag import Tagger
+from clinveil.core import (
+    FORCE,
+    LABELS,
+    QUIET,
+    InputError,
+    Maker,
+    NotesSettings,
+    Settings,
+    UsageError,
+    flag,
+    group,
+    refuse_places,
+)
+from clinveil.corpus import GoldSpans, Note, open_corpus, read_spans, rows
+from clinveil.phi import Tagger, TaggerModel, own_tagger
 from tagger_training.invent import Labelled, all_texts, invented, refilled
 from tagger_training.people import People
 from tagger_training.train import judged, save_tagger, threshold_within, train_tagger, written_small

@@ -15,14 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError
-from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.phi.detection.note import plain
-from clinveil.phi.tagger.features import VERSION, Features, word_hash
-from clinveil.phi.tagger.model import SCHEMA, TaggerModel, arrays_of
-from clinveil.phi.tagger.tag import Tagger
+from clinveil.core import InputError, Span, atomic
+from clinveil.lexicons import LexicalClass, lexical_classes
+from clinveil.phi import SCHEMA, VERSION, Features, Tagger, TaggerModel, arrays_of, plain, word_hash
 from tagger_training.crfsuite import ITERATIONS, fit
 from tagger_training.invent import Labelled
 from tagger_training.tokens import offsets, tokens

@@ -17,11 +17,8 @@ from numpy.random import default_rng
 
 from clinveil.api.frames import NoteRoles, in_python
 from clinveil.api.inputs import INPUTS, as_function, context_of, documentation, inputs_of
-from clinveil.attacks.attack import Context, attacks
-from clinveil.core.errors import UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.load_settings import load_settings
-from clinveil.core.settings import WORKERS, flag
+from clinveil.attacks import Context, attacks
+from clinveil.core import WORKERS, Finding, UsageError, flag, load_settings
 
 TEXTS = ("training", "held_out", "reference")
 OF_MODELS = "clinveil.attacks.models"  # these attacks read notes in MedText's form
@@ -59,8 +56,7 @@ def _run(
     how = NoteRoles.of(columns)
     held = {fields[one]: INPUTS[fields[one]].read(value, how) for one, value in given.items()}
     if attacks.get(name).__module__.startswith(OF_MODELS):
-        from clinveil.lm.model import keeps_layout
-        from clinveil.lm.notes import read_notes
+        from clinveil.lm import keeps_layout, read_notes
 
         prepared = bool(settings.pop("prepared", False))
         layout = keeps_layout(held.get("model"))

@@ -21,11 +21,9 @@ import numpy as np
 from clinveil.api.frames import ONE_TEXT, NoteRoles, arrow, path_of
 from clinveil.api.inputs import as_function, documentation
 from clinveil.api.spans import given_spans
-from clinveil.core.errors import InputError, InputWarning
-from clinveil.core.finding import Finding
-from clinveil.core.load_settings import load_settings
-from clinveil.core.settings import NotesSettings
-from clinveil.utility.evaluations import Evaluation, evaluations
+from clinveil.core import Finding, InputError, InputWarning, NotesSettings, load_settings
+from clinveil.utility import Evaluation
+from clinveil.utility.evaluations import evaluations
 
 NOTES = ("original", "released", "output", "notes")
 
@@ -58,7 +56,7 @@ def _run(
 def _read(name: str, value: Any, columns: Mapping[str, Any]) -> Any:
     """Return an input as evaluations take it: a path, a corpus, spans, pairs or a crosswalk."""
     if name == "crosswalk" and isinstance(value, str | Path):
-        from clinveil.releases.crosswalk import source_ids
+        from clinveil.releases import source_ids
 
         return partial(source_ids, Path(value))
     if name == "pairs":
@@ -77,7 +75,7 @@ def _pairs(pairs: Any) -> list[Any]:
     """Return the paths and `PairList`s of one or several lists; rows of (term, term, score) are one
     list.
     """
-    from clinveil.utility.pairs import PairList
+    from clinveil.utility import PairList
 
     if nw.dependencies.is_into_dataframe(pairs):  # its first three columns
         pairs = list(zip(*(column.to_pylist() for column in arrow(pairs).columns[:3]), strict=True))

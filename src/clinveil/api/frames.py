@@ -20,16 +20,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clinveil.core.errors import GateError, InputError, UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.load_settings import load_settings
-from clinveil.core.locations import Location, as_location, files_of, is_pattern
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.columns import USUAL, bare
-from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Corpus, rows
-from clinveil.corpus.open import corpus_of, open_corpus
-from clinveil.corpus.people import Patient, read_patients
-from clinveil.corpus.write import source_names
+from clinveil.core import (
+    Finding,
+    GateError,
+    InputError,
+    Location,
+    NotesSettings,
+    UsageError,
+    as_location,
+    files_of,
+    is_pattern,
+    load_settings,
+)
+from clinveil.corpus import (
+    BATCH_ROWS,
+    NOTE_ID,
+    USUAL,
+    Corpus,
+    Patient,
+    bare,
+    corpus_of,
+    open_corpus,
+    read_patients,
+    rows,
+    source_names,
+)
 
 Notes = Any
 """A path, a `Corpus`, a frame (pandas, polars, Arrow), a series of texts, or a list of strings."""

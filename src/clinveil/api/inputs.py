@@ -18,13 +18,10 @@ import narwhals as nw
 from pydantic.fields import FieldInfo
 
 from clinveil.api.frames import NoteRoles, arrow, in_python, known_patients, local_path_of, scratch
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import NotesSettings
-from clinveil.core.types import Say
+from clinveil.core import Finding, InputError, NotesSettings, Say, UsageError
 
 if TYPE_CHECKING:
-    from clinveil.attacks.attack import Attack, Context
+    from clinveil.attacks import Attack, Context
 
 
 class AttackInput(NamedTuple):
@@ -56,7 +53,7 @@ def context_of(
     say: Say = lambda line: None,
 ) -> Context:
     """Return the context of an attack; `held` has the value of each of its fields in `INPUTS`."""
-    from clinveil.attacks.attack import Context
+    from clinveil.attacks import Context
 
     return Context(**held, keep=keep, workers=workers, say=say)
 
@@ -66,7 +63,7 @@ def _corpus(notes: Any, how: NoteRoles) -> Any:
 
 
 def _counts(notes: Any, how: NoteRoles) -> Any:
-    from clinveil.vectors.count import count_words
+    from clinveil.vectors import count_words
 
     with scratch() as folder:
         return count_words(_corpus(notes, how), folder)
@@ -117,7 +114,7 @@ def _vectors(values: Any, how: NoteRoles) -> Any:
 
 
 def _names(people: Any, _: NoteRoles) -> Any:
-    from clinveil.corpus.people import read_names
+    from clinveil.corpus import read_names
 
     if isinstance(people, str | Path):
         return read_names(

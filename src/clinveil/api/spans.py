@@ -10,12 +10,11 @@ import narwhals as nw
 import pyarrow as pa
 
 from clinveil.api.frames import arrow, native
-from clinveil.core.errors import InputError
-from clinveil.core.spans import Span
-from clinveil.corpus.gold import GoldSpans, Scheme, read_spans, spans_of
+from clinveil.core import InputError, Span
+from clinveil.corpus import GoldSpans, Scheme, read_spans, spans_of
 
 if TYPE_CHECKING:
-    from clinveil.phi.treatment.deidentifier import DetectedText
+    from clinveil.phi import DetectedText
 
 Spans = Any
 """A file or folder; a frame of note_id, start, end, label; note id -> spans; or spans for each note

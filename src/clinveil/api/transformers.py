@@ -12,20 +12,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from clinveil.api.frames import NoteRoles, Notes, in_python, known_patients, scratch, table_of
 from clinveil.api.spans import spans_like, triple
-from clinveil.channel.settings import ChannelSettings
-from clinveil.core.errors import InputWarning, UsageError
-from clinveil.core.keys import Key
-from clinveil.core.load_settings import load_settings
+from clinveil.channel import ChannelSettings
+from clinveil.core import InputWarning, Key, UsageError, load_settings
 from clinveil.scale import serial
-from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors import VectorSettings
 
 if TYPE_CHECKING:
-    from clinveil.channel.channel import Channel
-    from clinveil.core.spans import Span
-    from clinveil.corpus.corpus import Corpus
-    from clinveil.corpus.people import Patient
-    from clinveil.phi.treatment.deidentifier import TreatedBatch
-    from clinveil.vectors.table import Neighbours, Vectors
+    from clinveil.channel import Channel
+    from clinveil.core import Span
+    from clinveil.corpus import Corpus, Patient
+    from clinveil.phi import TreatedBatch
+    from clinveil.vectors import Neighbours, Vectors
 
 
 class Deidentifier(TransformerMixin, BaseEstimator):
@@ -73,8 +70,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         Raises UsageError for invalid settings, InputError for invalid files. Warns with
         InputWarning if the policy keeps identifiers.
         """
-        from clinveil.phi.settings import PhiSettings
-        from clinveil.phi.treatment.deidentifier import NoteDeidentifier
+        from clinveil.phi import NoteDeidentifier, PhiSettings
 
         settings = dict(self.settings or {})
         if wrong := sorted(settings.keys() & {"patients", "mode"}):
@@ -148,8 +144,8 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         >>> clinveil.Deidentifier(mode="tag").treat("Ana is here.", [(0, 3, "NAME")])
         '[NAME] is here.'
         """
-        from clinveil.corpus.gold import spans_of
-        from clinveil.phi.detection.finder import united
+        from clinveil.corpus import spans_of
+        from clinveil.phi import united
 
         marked = united(
             mark for one in spans for mark in spans_of({"": [triple(one)]}).of("", text)
@@ -158,8 +154,8 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         return made[0]
 
     def _treated(self, corpus: Corpus) -> list[TreatedBatch]:
-        from clinveil.corpus.corpus import PATIENT_ID
-        from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
+        from clinveil.corpus import PATIENT_ID
+        from clinveil.phi import check_known_patients, deidentify_corpus
 
         engine = self._fitted()._engine
         done: list[TreatedBatch] = list(deidentify_corpus(corpus, engine, serial))
@@ -225,9 +221,8 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         `settings={"allow_small": True}`) or too few possible output words; UsageError for unknown
         settings.
         """
-        from clinveil.channel.build import build_channel
-        from clinveil.vectors.count import count_words
-        from clinveil.vectors.imported import at_hand
+        from clinveil.channel import build_channel
+        from clinveil.vectors import at_hand, count_words
 
         corpus, _ = _opened(notes, self.columns)
         how = load_settings(ChannelSettings, {"n": self.n, **self._those(ChannelSettings)})
@@ -247,7 +242,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
 
         Raises InputError for invalid notes. Notes without text are dropped (`InputWarning`).
         """
-        from clinveil.channel.apply import WordObfuscator
+        from clinveil.channel import WordObfuscator
 
         if not hasattr(self, "channel_"):
             raise UsageError("this Obfuscator is not fitted", hint="call fit(notes) first")
@@ -258,8 +253,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         return back([one.batch for one in done])
 
     def _vectors(self, corpus: Corpus, folder: Path) -> Vectors:
-        from clinveil.vectors.files import load_vectors
-        from clinveil.vectors.train import train
+        from clinveil.vectors import load_vectors, train
 
         if self.vectors is None:
             how = load_settings(VectorSettings, self._those(VectorSettings))

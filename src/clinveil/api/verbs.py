@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 from warnings import warn
 
 from clinveil.api.frames import ONE_TEXT, NoteRoles, Notes, in_python, path_of, scratch
-from clinveil.core.atomic import workplace
-from clinveil.core.errors import InputWarning, UsageError
-from clinveil.core.load_settings import load_settings
-from clinveil.core.locations import Location, refuse_remote
-from clinveil.core.settings import NotesSettings, Settings
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import NO_PATIENTS
-from clinveil.corpus.write import write_corpus
-from clinveil.vectors.settings import VectorSettings
+from clinveil.core import (
+    InputWarning,
+    Location,
+    NotesSettings,
+    Say,
+    Settings,
+    UsageError,
+    load_settings,
+    refuse_remote,
+    workplace,
+)
+from clinveil.corpus import NO_PATIENTS, write_corpus
+from clinveil.vectors import VectorSettings
 
 if TYPE_CHECKING:
-    from clinveil.comparison.run import Comparison
-    from clinveil.releases.manifest import Check
-    from clinveil.releases.outcome import Outcome
-    from clinveil.vectors.table import Vectors
+    from clinveil.comparison import Comparison
+    from clinveil.releases import Check, Outcome
+    from clinveil.vectors import Vectors
 
 S = TypeVar("S", bound=Settings)
 _OF_NOTES = frozenset({"label", "keep", *NotesSettings.model_fields})
@@ -39,8 +42,8 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
 
     Raises InputError for invalid notes, UsageError for unknown options.
     """
-    from clinveil.corpus.open import without_markup
-    from clinveil.vectors.train import train
+    from clinveil.corpus import without_markup
+    from clinveil.vectors import train
 
     columns, settings = _parted(options)
     how = load_settings(VectorSettings, settings)
@@ -80,9 +83,8 @@ def release(
     Warns with InputWarning if a gate failed, and if there is no patient column. Raises InputError
     for invalid notes, UsageError if `out` exists or an option is unknown.
     """
-    from clinveil.releases.earlier.reuse import ReusedRun
-    from clinveil.releases.pipeline import release as run
-    from clinveil.releases.settings import ReleaseSettings
+    from clinveil.releases import ReleaseSettings, ReusedRun
+    from clinveil.releases import release as run
 
     options = {"workers": 1, **options} | ({} if kind is None else {"kind": kind})
     file = None if config is None else Path(config)
@@ -127,8 +129,7 @@ def compare(
 
     Raises InputError for invalid notes, UsageError without a label or for an unknown option.
     """
-    from clinveil.comparison.run import compare_releases
-    from clinveil.comparison.settings import CompareSettings
+    from clinveil.comparison import CompareSettings, compare_releases
 
     options = {"workers": 1, **options} | ({} if label is None else {"label": label})
     _settings(CompareSettings, options, {}).refuse()
@@ -149,7 +150,7 @@ def verify(folder: str | Path, public_key: str | Path | None = None) -> list[Che
     Returns:
         One `Check` per test: what, passed, said.
     """
-    from clinveil.releases.manifest import verify as check
+    from clinveil.releases import verify as check
 
     return check(Path(folder), public_key)
 

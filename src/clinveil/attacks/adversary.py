@@ -18,11 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from clinveil.attacks.threats import Holding
-from clinveil.channel.channel import LIKELIEST, Channel
-from clinveil.core.registry import Registry
-from clinveil.core.settings import Settings
-from clinveil.core.types import Doubles, Ints
-from clinveil.core.words import first_paragraph
+from clinveil.channel import LIKELIEST, Channel
+from clinveil.core import Doubles, Ints, Registry, Settings, first_paragraph
 
 if TYPE_CHECKING:
     from numpy.random import Generator

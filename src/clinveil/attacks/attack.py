@@ -18,23 +18,25 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
-from clinveil.core.registry import Registry
-from clinveil.core.settings import Settings
-from clinveil.core.types import Say
-from clinveil.core.words import MeasureText, first_paragraph, read_words
+from clinveil.core import (
+    Finding,
+    InputError,
+    MeasureText,
+    Registry,
+    Say,
+    Settings,
+    first_paragraph,
+    read_words,
+)
 from clinveil.scale import Map, serial
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from clinveil.channel.channel import Channel
-    from clinveil.corpus.corpus import Corpus
-    from clinveil.corpus.people import Patient
-    from clinveil.lm.model import LanguageModel
-    from clinveil.vectors.count import WordCounts
-    from clinveil.vectors.table import Vectors
+    from clinveil.channel import Channel
+    from clinveil.corpus import Corpus, Patient
+    from clinveil.lm import LanguageModel
+    from clinveil.vectors import Vectors, WordCounts
 
 
 @dataclass(frozen=True)

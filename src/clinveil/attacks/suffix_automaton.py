@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clinveil.core.compiled import helper, kernel
-from clinveil.core.types import Ints, Mask, SmallInts
+from clinveil.core import Ints, Mask, SmallInts, helper, kernel
 
 BREAK = -2
 ABSENT = -1

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
-from clinveil.core.finding import Finding
-from clinveil.stats.findings import unmeasured
+from clinveil.core import Finding
+from clinveil.stats import unmeasured
 
 Holding = Literal["recipient", "shadow", "pairs-20", "pairs-200", "stolen-vectors", "stolen-vault"]
 Target = Literal[

@@ -18,9 +18,8 @@ from clinveil.channel.mechanism import mechanism_of
 from clinveil.channel.tables import SipKey, key_words, options_of, siphash_strings, string_buffers
 from clinveil.channel.tally import TokenTally, tally_of
 from clinveil.channel.words import large_strings, non_ascii_rows, readable
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import NOTE_ID, TEXT
+from clinveil.core import InputError, Key
+from clinveil.corpus import NOTE_ID, TEXT
 
 
 @dataclass(frozen=True)

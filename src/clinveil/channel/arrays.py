@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.types import Doubles, Floats, Ints, Mask, SmallInts
+from clinveil.core import Doubles, Floats, Ints, Mask, SmallInts
 
 Bytes = NDArray[np.uint8]
 Words64 = NDArray[np.uint64]

@@ -8,15 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.channel.channel import Channel, usable
-from clinveil.channel.neighbour_channel import NO_POOL, common_pool, neighbour_channel
+from clinveil.channel.neighbour_rows import NO_POOL, common_pool, neighbour_channel
 from clinveil.channel.settings import ChannelSettings
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.tokens import words
-from clinveil.core.types import Ints, Mask
-from clinveil.lexicons.words import word_list
-from clinveil.vectors.count import WordCounts
-from clinveil.vectors.neighbours import neighbours
-from clinveil.vectors.table import Neighbours, Vectors
+from clinveil.core import InputError, Ints, Mask, UsageError, words
+from clinveil.lexicons import word_list
+from clinveil.vectors import Neighbours, Vectors, WordCounts, neighbours
 
 FEWEST_PATIENTS = 50
 

@@ -12,10 +12,18 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
 from clinveil.channel.policy import PLAIN, Layout, Numbers, WritingPolicy
-from clinveil.core.tokens import lookup_form, word_spans
-from clinveil.core.tokens import words as words_of
-from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
-from clinveil.lm.context_model import ContextModel
+from clinveil.core import (
+    Doubles,
+    Ints,
+    Mask,
+    SmallInts,
+    hold_read_only,
+    lookup_form,
+    read_only_view,
+    word_spans,
+)
+from clinveil.core import words as words_of
+from clinveil.lm import ContextModel
 
 SUM_TOLERANCE = 1e-9
 LIKELIEST = 100  # most frequent inputs considered as the source of a background draw

@@ -18,11 +18,9 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.kernel import read_words
 from clinveil.channel.tables import alias_tables, options_of, readonly, string_buffers, tables_of
 from clinveil.channel.words import large_strings, non_ascii_rows, readable
-from clinveil.core.errors import InputError
-from clinveil.core.types import Doubles, Ints, Mask, SmallInts
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
-from clinveil.corpus.uniqueness import hashes
-from clinveil.lm.context_model import NONE, ContextModel, NoteIds, count_contexts
+from clinveil.core import Doubles, InputError, Ints, Mask, SmallInts
+from clinveil.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, hashes
+from clinveil.lm import NONE, ContextModel, NoteIds, count_contexts
 from clinveil.scale import threads
 
 FEWEST_WORDS = 200

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from clinveil.channel.arrays import Bytes, ChannelTables, ContextTables, Words64
-from clinveil.core.compiled import helper, kernel
-from clinveil.core.types import Doubles, Ints, Mask, SmallInts
+from clinveil.core import Doubles, Ints, Mask, SmallInts, helper, kernel
 
 # XORed with the input of background draws.
 _COIN = np.uint64(0x9E3779B97F4A7C15)

@@ -13,10 +13,8 @@ import pyarrow.feather as feather
 
 from clinveil.channel.channel import Channel
 from clinveil.channel.policy import WritingPolicy
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError
-from clinveil.core.files import private_folder, save_array
-from clinveil.lm.context_model import load_context, save_context
+from clinveil.core import InputError, atomic, private_folder, save_array
+from clinveil.lm import load_context, save_context
 
 SCHEMA = "clinveil.channel/1"
 CONTEXT = "context"

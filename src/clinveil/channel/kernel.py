@@ -3,7 +3,7 @@ ones.
 
 Both read UTF-8 bytes; between them a mechanism draws the words (`draws.py`).
 The slow reference implementation is `tests/channel/channel_reference.py`. Token boundaries are
-those of `core/tokens.py`; all functions assume valid UTF-8.
+those of `core/tokenizer.py`; all functions assume valid UTF-8.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from clinveil.channel.arrays import Bytes, ChannelTables, NoteArrays, NoteWords, Options
-from clinveil.core.compiled import helper, kernel
-from clinveil.core.types import Ints, Mask, SmallInts
+from clinveil.core import Ints, Mask, SmallInts, helper, kernel
 
 # Values of `core.tokens.Kind` (a test compares them); numba's cache detects changes in this file
 # only.

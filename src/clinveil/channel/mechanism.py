@@ -23,8 +23,8 @@ from clinveil.channel.kernel import read_words
 from clinveil.channel.policy import WritingPolicy
 from clinveil.channel.tables import options_of, string_buffers, tables_of
 from clinveil.channel.words import non_ascii_rows
-from clinveil.core.types import Doubles, Ints, Mask, SmallInts
-from clinveil.lm.context_model import NONE
+from clinveil.core import Doubles, Ints, Mask, SmallInts
+from clinveil.lm import NONE
 
 
 @dataclass(frozen=True, eq=False)

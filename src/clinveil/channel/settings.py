@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from clinveil.channel.policy import Layout, Numbers, WritingPolicy
-from clinveil.core.settings import Settings, flag
+from clinveil.core import Settings, flag
 
 
 class NeighbourRange(BaseModel):

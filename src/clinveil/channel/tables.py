@@ -13,9 +13,7 @@ from clinveil.channel.arrays import Bytes, ChannelTables, Options, Words64
 from clinveil.channel.channel import Channel
 from clinveil.channel.draws import hash_strings
 from clinveil.channel.policy import WritingPolicy
-from clinveil.core.compiled import kernel
-from clinveil.core.tokens import character_classes
-from clinveil.core.types import Doubles, Ints, SmallInts
+from clinveil.core import Doubles, Ints, SmallInts, character_classes, kernel
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 SipKey = tuple[np.uint64, np.uint64]

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.core.tokens import Kind, lookup_form, tokenize
-from clinveil.core.types import Ints
-from clinveil.corpus.corpus import TEXT
+from clinveil.core import Ints, Kind, lookup_form, tokenize
+from clinveil.corpus import TEXT
 
 NULL_TEXT = "null text"
 BROKEN_TEXT = "not valid UTF-8"

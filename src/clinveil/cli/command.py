@@ -21,10 +21,16 @@ import typer
 from clinveil.cli import groups, progress
 from clinveil.cli.options import JsonOut, NotesOrQuery, SetKeys, config_option, in_panel, option
 from clinveil.cli.refusals import parser_class
-from clinveil.core.errors import ClinveilError, UsageError
-from clinveil.core.load_settings import config_names, load_settings
-from clinveil.core.settings import NotesSettings, Settings, flag_name
-from clinveil.core.words import first_paragraph
+from clinveil.core import (
+    ClinveilError,
+    NotesSettings,
+    Settings,
+    UsageError,
+    config_names,
+    first_paragraph,
+    flag_name,
+    load_settings,
+)
 
 FromSql = Annotated[
     str | None, typer.Option("--from-sql", help="Read notes with an SQL query instead of NOTES.")
@@ -58,9 +64,8 @@ def with_notes(arguments: dict[str, Any], settings: object) -> Iterator[dict[str
 
 @contextmanager
 def _rows(query: str, uri: str, how: NotesSettings, arguments: Mapping[str, Any]) -> Iterator[Path]:
-    from clinveil.core.atomic import workplace
-    from clinveil.core.files import owner_only, refuse_nameless
-    from clinveil.corpus.sql import QueryPath, copy_notes, sql_source
+    from clinveil.core import owner_only, refuse_nameless, workplace
+    from clinveil.corpus import QueryPath, copy_notes, sql_source
 
     source = sql_source(query, uri, how)
     places = [arguments[name] for name in ("out", "vault") if isinstance(arguments.get(name), Path)]
@@ -79,7 +84,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from pydantic.fields import FieldInfo
 
-    from clinveil.core.finding import Finding
+    from clinveil.core import Finding
 
 S = TypeVar("S", bound=Settings)
 COLUMNS = ("text", "id", "patient", "label")

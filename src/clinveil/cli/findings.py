@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from clinveil.core.finding import Finding, write_findings
-from clinveil.report.cells import remarks, row
-from clinveil.report.numerals import NONE, terse
+from clinveil.core import Finding, write_findings
+from clinveil.report import NONE, remarks, row, terse
 
 if TYPE_CHECKING:
     pass

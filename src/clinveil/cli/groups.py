@@ -13,9 +13,7 @@ from typing import Any, Protocol
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from clinveil.core.errors import UsageError
-from clinveil.core.registry import Registry
-from clinveil.core.words import first_paragraph
+from clinveil.core import Registry, UsageError, first_paragraph
 
 PACKAGE = "clinveil.cli.commands"
 TOP = "demo inspect init-config deidentify validate review reidentify release compare verify report"

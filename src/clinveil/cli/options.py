@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 import typer
 from pydantic.fields import FieldInfo
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import read_findings
-from clinveil.core.locations import Location, as_location, refuse_remote
-from clinveil.core.settings import (
+from clinveil.core import (
     QUIET,
     SEED,
+    InputError,
     LabelledNotesSettings,
+    Location,
     Settings,
+    UsageError,
+    as_location,
     extra_of,
     flag_name,
     group,
+    read_findings,
+    refuse_remote,
     registry_of,
 )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from clinveil.core.progress import Countdown
+from clinveil.core import Countdown
 
 if TYPE_CHECKING:
     from rich.progress import Progress, Task

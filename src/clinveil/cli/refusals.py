@@ -11,9 +11,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from clinveil.core.errors import UsageError
-from clinveil.core.load_settings import keys_of
-from clinveil.core.settings import Settings, extra_of
+from clinveil.core import Settings, UsageError, extra_of, keys_of
 
 
 def parser_class(name: str, settings: type[Settings] | None) -> type[TyperCommand]:

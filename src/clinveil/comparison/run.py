@@ -11,28 +11,31 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.comparison.settings import Candidate, CompareSettings, candidates
-from clinveil.core.errors import InputError, MissingExtra, UsageError
-from clinveil.core.files import (
+from clinveil.core import (
+    Finding,
+    FolderKind,
+    InputError,
+    Location,
+    MissingExtra,
+    NotesSettings,
+    Say,
+    UsageError,
+    fingerprint,
     owner_only,
     private_folder,
     private_text,
     read_json,
     refuse_nested,
     remove,
+    run_folder,
+    run_hash,
+    words,
 )
-from clinveil.core.finding import Finding
-from clinveil.core.locations import Location
-from clinveil.core.runfolder import FolderKind, fingerprint, run_folder, run_hash
-from clinveil.core.settings import NotesSettings
-from clinveil.core.tokens import words
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import Corpus, rows
-from clinveil.corpus.open import open_corpus, open_text
-from clinveil.phi.treatment.passes import patients_of
-from clinveil.releases.outcome import Outcome
-from clinveil.releases.pipeline import dry_run, release
+from clinveil.corpus import Corpus, open_corpus, open_text, rows
+from clinveil.phi import patients_of
+from clinveil.releases import Outcome, dry_run, release
 from clinveil.releases.producer import producers
-from clinveil.utility.pairs import read_pairs
+from clinveil.utility import read_pairs
 
 MARK = "SECRET.txt"
 RUNS = "runs"

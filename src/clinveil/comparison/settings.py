@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from clinveil.core.errors import UsageError
-from clinveil.core.load_settings import load_settings
-from clinveil.core.settings import (
+from clinveil.core import (
     FORCE,
     QUIET,
     WORKERS,
     NotesSettings,
     Settings,
+    UsageError,
     choice,
     flag,
     group,
+    load_settings,
 )
+from clinveil.releases import ReleaseSettings
 from clinveil.releases.producer import producers
-from clinveil.releases.settings import ReleaseSettings
 from clinveil.utility.classifiers import classifiers
 
 BUILT_IN: dict[str, tuple[str, ...]] = {

@@ -13,12 +13,10 @@ from typing import NamedTuple
 from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
 
-from clinveil.attacks.threats import AdversaryRow, Holding, Target, above_chance, adversary_table
+from clinveil.attacks import AdversaryRow, Holding, Target, above_chance, adversary_table
 from clinveil.comparison.run import FINDINGS, PAGE, TABLE, Comparison, MeasuredRelease
-from clinveil.core.files import private_text
-from clinveil.core.finding import Finding, write_findings
-from clinveil.report.numerals import NONE, bare
-from clinveil.report.render import environment
+from clinveil.core import Finding, private_text, write_findings
+from clinveil.report import NONE, bare, environment
 
 SAME = "="
 TEN_WORDS: tuple[Target, ...] = ("note by ten words",)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from clinveil.core.atomic import atomic
+from clinveil.core.atomic_files import atomic
 from clinveil.core.errors import InputError
 
 SCHEMA = "clinveil.findings/1"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clinveil.core.compiled import at_most_cores
+from clinveil.core.compiling import at_most_cores
 from clinveil.core.errors import MissingExtra, UsageError
 from clinveil.core.registry import Registry
 

@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from clinveil.core.atomic import workplace
+from clinveil.core.atomic_files import workplace
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import (
     PART,

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.core.errors import InputError
-from clinveil.core.settings import LabelledNotesSettings, NotesSettings
+from clinveil.core import InputError, LabelledNotesSettings, NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
 
 # Compared without case, spaces, dots, hyphens and underscores.

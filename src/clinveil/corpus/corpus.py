@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.core.markup import visible_text
-from clinveil.core.types import Ints
+from clinveil.core import Ints, visible_text
 
 # The first columns of every batch; kept columns follow under their own names.
 NOTE_ID = "note_id"

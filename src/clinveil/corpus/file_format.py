@@ -14,9 +14,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.locations import Location
-from clinveil.core.registry import Registry
+from clinveil.core import InputError, Location, Registry, UsageError
 from clinveil.corpus.streams import ROW_BYTES
 
 OWN = "notes.parquet"  # in a folder of synthetic notes that `demo` wrote

@@ -24,8 +24,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.spans import LABELS, Span
+from clinveil.core import LABELS, InputError, Span, UsageError
 from clinveil.corpus.formats.folders import note_files, read_xml
 from clinveil.corpus.streams import byte_lines, decoded
 

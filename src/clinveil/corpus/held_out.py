@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError
+from clinveil.core import InputError, atomic
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Columns, Corpus
 
 TABLE = "test_patients.parquet"

@@ -14,10 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from clinveil.core.errors import InputError
-from clinveil.core.files import read_json
-from clinveil.core.locations import Location, RemotePath, as_location
-from clinveil.core.settings import NotesSettings
+from clinveil.core import InputError, Location, NotesSettings, RemotePath, as_location, read_json
 from clinveil.corpus.columns import no_errors, resolve
 from clinveil.corpus.corpus import (
     BATCH_ROWS,
@@ -41,7 +38,7 @@ from clinveil.corpus.part_columns import (
     typed,
     with_constants,
 )
-from clinveil.corpus.part_files import PartFile, delta_files, is_delta, part_files
+from clinveil.corpus.parts import PartFile, delta_files, is_delta, part_files
 from clinveil.corpus.roles import id_column, to_roles
 from clinveil.corpus.screen import NOT_ENGLISH, Screened, screened
 from clinveil.corpus.several_texts import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 from clinveil.corpus.columns import candidates
 from clinveil.corpus.corpus import Columns
 from clinveil.corpus.file_format import NotesSource, format_of

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 from clinveil.corpus.roles import is_text
 from clinveil.corpus.utf8 import refuse_other_encoding
 

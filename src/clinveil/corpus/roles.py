@@ -9,7 +9,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 from clinveil.corpus.corpus import JSON_MARK, ROLE_FIELDS, Columns
 from clinveil.corpus.streams import wrong_encoding
 

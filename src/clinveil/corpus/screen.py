@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from clinveil.core.errors import InputError
-from clinveil.core.markup import visible_text
+from clinveil.core import InputError, visible_text
 from clinveil.corpus.corpus import TEXT
-from clinveil.lexicons.language import is_english
+from clinveil.lexicons import is_english
 
 NOT_ENGLISH = "not in English"
 RTF = "in RTF"

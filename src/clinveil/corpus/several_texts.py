@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.core.errors import InputError
-from clinveil.core.settings import NotesSettings
+from clinveil.core import InputError, NotesSettings
 from clinveil.corpus.columns import candidates
 from clinveil.corpus.corpus import TEXT, Columns
 from clinveil.corpus.file_format import NotesSource

@@ -17,8 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from clinveil.core.errors import ClinveilError, InputError, MissingExtra, UsageError
-from clinveil.core.settings import NotesSettings
+from clinveil.core import ClinveilError, InputError, MissingExtra, NotesSettings, UsageError
 from clinveil.corpus.columns import resolve
 from clinveil.corpus.corpus import BATCH_ROWS
 

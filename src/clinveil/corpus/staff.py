@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 from clinveil.corpus.utf8 import refuse_other_encoding
 
 ROWS = 4096

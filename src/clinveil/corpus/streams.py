@@ -10,8 +10,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.locations import Location, RemotePath, failure, is_failure_of_store
+from clinveil.core import InputError, Location, RemotePath, UsageError, failure, is_failure_of_store
 
 CHUNK_BYTES = 8 << 20
 # A longer row indicates an unclosed quote or a missing line break; the limit bounds memory.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 
 
 def refuse_other_encoding(path: Path) -> None:

@@ -25,11 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.core.files import private_folder, remove, save_array
-from clinveil.core.types import Doubles, Floats, Ints, SmallInts
-from clinveil.corpus.uniqueness import Hashes
+from clinveil.core import Doubles, Floats, Ints, SmallInts, private_folder, remove, save_array
+from clinveil.corpus import Hashes
 from clinveil.lm.groups import FLOORS
-from clinveil.vectors.count import Numbering
+from clinveil.vectors import Numbering
 
 META = "context.json"
 LEVEL_ARRAYS = ("starts", "tokens", "shares", "weights")

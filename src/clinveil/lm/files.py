@@ -15,9 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import private_folder, private_text
-from clinveil.core.neural import device_named, seeded
+from clinveil.core import InputError, UsageError, device_named, private_folder, private_text, seeded
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.recipe import NeuralKind, Recipe, kind_of
 from clinveil.lm.vocabulary import Vocabulary, digest, vocabulary_of

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 
-from clinveil.core.types import Doubles, Ints
+from clinveil.core import Doubles, Ints
 from clinveil.lm.notes import EncodedNotes
 
 GROUPS = 12

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clinveil.core.types import Ints
+from clinveil.core import Ints
 from clinveil.lm.layout import BLANK, COMMA, END, ENDS, HEADING, LINE, SHORT, LayoutVocabulary
 from clinveil.lm.vocabulary import Ids, Vocabulary
 

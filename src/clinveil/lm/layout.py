@@ -18,9 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.spans import CLOSE, OPEN, PLACEHOLDER
-from clinveil.core.tokens import Kind, lookup_form, tokenize, word_set
-from clinveil.core.types import Ints, SmallInts
+from clinveil.core import (
+    CLOSE,
+    OPEN,
+    PLACEHOLDER,
+    Ints,
+    Kind,
+    SmallInts,
+    lookup_form,
+    tokenize,
+    word_set,
+)
 
 END = 0
 RARE_WORD = 1

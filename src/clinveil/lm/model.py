@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from clinveil.core.types import Doubles, Ints
+from clinveil.core import Doubles, Ints
 from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.vocabulary import Ids, Vocabulary

@@ -19,11 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError
-from clinveil.core.fit import Weights
-from clinveil.core.neural import seeded
-from clinveil.core.types import Doubles, Ints
+from clinveil.core import Doubles, InputError, Ints, Weights, atomic, seeded
 from clinveil.lm.model import WritingStream
 from clinveil.lm.recipe import Recipe, neural_kind
 from clinveil.lm.vocabulary import END, Ids, Vocabulary

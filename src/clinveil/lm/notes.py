@@ -11,10 +11,8 @@ from hashlib import blake2b
 
 import numpy as np
 
-from clinveil.core.errors import InputError
-from clinveil.core.types import Doubles, Ints
-from clinveil.corpus.corpus import Corpus, MemoryCorpus, memory_corpus, rows
-from clinveil.corpus.medtext import medtext
+from clinveil.core import Doubles, InputError, Ints
+from clinveil.corpus import Corpus, MemoryCorpus, medtext, memory_corpus, rows
 from clinveil.lm.vocabulary import Ids, Vocabulary, bare
 
 REPEATED = 5  # tokens in a row; their repetition by one patient is limited

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from clinveil.core.errors import InputError
-from clinveil.core.types import Floats, Ints, Mask
+from clinveil.core import Floats, InputError, Ints, Mask
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.recipe import Recipe
 from clinveil.lm.vocabulary import END, Ids

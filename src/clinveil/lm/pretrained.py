@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clinveil.core.errors import InputError, MissingExtra
-from clinveil.core.neural import need_torch
-from clinveil.core.types import Doubles
+from clinveil.core import Doubles, InputError, MissingExtra, need_torch
 from clinveil.lm.layout import DIGIT, LayoutVocabulary
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.recipe import Recipe

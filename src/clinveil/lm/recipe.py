@@ -10,10 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.neural import found_in
-from clinveil.core.registry import Registry
-from clinveil.core.settings import Settings, choice, flag
+from clinveil.core import InputError, Registry, Settings, UsageError, choice, flag, found_in
 
 if TYPE_CHECKING:
     from clinveil.lm.model import LanguageModel

@@ -16,9 +16,7 @@ from itertools import count, repeat
 
 import numpy as np
 
-from clinveil.core.keys import Key
-from clinveil.core.tokens import Kind
-from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.core import Doubles, Ints, Key, Kind, Mask
 from clinveil.lm.groups import FLOORS, groups_of
 from clinveil.lm.layout import HEADING, RARE_WORD, LayoutVocabulary
 from clinveil.lm.model import LanguageModel

@@ -17,8 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
+from clinveil.core import InputError, Key
 
 T = TypeVar("T")
 STEPS = 0.7548776662466927, 0.5698402909980532  # 1/g and 1/g^2, g^3 = g + 1

@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.types import Say
-from clinveil.corpus.medtext import dictionary
+from clinveil.core import InputError, Say, UsageError
+from clinveil.corpus import dictionary
 from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.notes import EncodedNotes, PlainNotes
@@ -95,7 +94,7 @@ class NeuralTask:
         Raises InputError if the loss is not finite (the last state is kept), memory is too small,
         or the state belongs to another training.
         """
-        from clinveil.core.neural import seeded
+        from clinveil.core import seeded
         from clinveil.lm.network import NeuralModel
         from clinveil.lm.training import load_training, save_training
 
@@ -129,7 +128,7 @@ class NeuralTask:
         """Return the training at its first step; call it inside `seeded`. `plan`: replaces the plan
         of all notes.
         """
-        from clinveil.core.neural import device_named
+        from clinveil.core import device_named
         from clinveil.lm.network import NeuralModel
         from clinveil.lm.training import Training
 

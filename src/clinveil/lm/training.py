@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from clinveil.core.errors import InputError
-from clinveil.core.fit import Progress, Trainer, Weights, mixed
+from clinveil.core import InputError, Progress, Trainer, Weights, mixed
 from clinveil.lm.network import (
     Network,
     State,

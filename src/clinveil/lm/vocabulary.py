@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.core.errors import InputError, MissingExtra
-from clinveil.core.tokens import WordIds
-from clinveil.core.types import SmallInts
-from clinveil.corpus.medtext import EON, EOS, UNK
+from clinveil.core import InputError, MissingExtra, SmallInts, WordIds
+from clinveil.corpus import EON, EOS, UNK
 from clinveil.lm.layout import LayoutVocabulary
 
 Ids = SmallInts

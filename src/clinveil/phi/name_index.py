@@ -20,10 +20,8 @@ from itertools import chain, filterfalse
 
 import numpy as np
 
-from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.names import name_form
-from clinveil.lexicons.words import is_word, word_list
+from clinveil.core import Span
+from clinveil.lexicons import LexicalClass, is_word, lexical_classes, name_form, word_list
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import PEOPLE
 from clinveil.phi.detection.names.mentions import SAYS

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 from clinveil.phi.name_index import NameIndex, without_words
 from clinveil.phi.name_variants import Name
 

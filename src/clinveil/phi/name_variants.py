@@ -14,10 +14,8 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import filterfalse
 
-from clinveil.lexicons.ambiguity import PARTICLES as LEXICAL_PARTICLES
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.names import name_form, nicknames
-from clinveil.lexicons.words import is_word
+from clinveil.lexicons import PARTICLES as LEXICAL_PARTICLES
+from clinveil.lexicons import LexicalClass, is_word, lexical_classes, name_form, nicknames
 from clinveil.phi.detection.detector import words
 
 Name = tuple[str, ...]

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from clinveil.core.settings import (
+from clinveil.core import (
     FORCE,
     KEEP,
     LABEL,
@@ -26,7 +26,7 @@ from clinveil.phi.detection.second_opinion import installed
 from clinveil.phi.residue import MAX_RESIDUES
 from clinveil.phi.treatment.dates import DateOrder
 from clinveil.phi.treatment.policy import Policy, profiles
-from clinveil.scale.executor import ExecutorSettings
+from clinveil.scale import ExecutorSettings
 
 SECOND_OPINION = "CLINVEIL_SECOND_OPINION"
 """Environment variable that decides where the setting is `auto`: on or off."""

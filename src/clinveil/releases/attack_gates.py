@@ -16,15 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from pathlib import Path
 
-from clinveil.attacks.threats import Target, above_chance, method_of
-from clinveil.core.finding import Finding
-from clinveil.corpus.corpus import Columns
+from clinveil.attacks import Target, above_chance, method_of
+from clinveil.core import Finding
+from clinveil.corpus import Columns
 from clinveil.releases.gates import FAULT, gate
-from clinveil.report.numerals import SMALL, SPACE, share
-from clinveil.report.outward import too_small
-from clinveil.report.record import Gate
-from clinveil.report.risks import ONE_SIDED, effective, enough
-from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
+from clinveil.report import ONE_SIDED, SMALL, SPACE, Gate, effective, enough, share, too_small
+from clinveil.stats import ALPHA, has_power, leaks_refused_from
 
 LINKAGE_WARNED = 0.05  # points above chance
 # Above chance; measured: benchmarks/adversaries.md.

@@ -11,25 +11,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clinveil.attacks.attack import Context
-from clinveil.channel.files import load_channel
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import read_json
-from clinveil.core.keys import Key
-from clinveil.core.settings import NotesSettings
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import Corpus, MemoryCorpus
-from clinveil.corpus.held_out import TABLE, HeldOutPatients
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.people import Patient, read_patients
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.attacks import Context
+from clinveil.channel import load_channel
+from clinveil.core import InputError, Key, NotesSettings, Say, UsageError, read_json
+from clinveil.corpus import (
+    TABLE,
+    Corpus,
+    HeldOutPatients,
+    MemoryCorpus,
+    Patient,
+    open_corpus,
+    read_patients,
+)
+from clinveil.phi import NoteDeidentifier, deidentify_corpus
 from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.earlier.vault import damaged, read_manifest, settings_of, vault_table
 from clinveil.releases.manifest import NAME
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes
-from clinveil.vectors.count import count_words
+from clinveil.vectors import count_words
 
 
 def attacked_release(

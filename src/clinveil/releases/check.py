@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from clinveil.channel.channel import Channel
-from clinveil.channel.policy import PLAIN, Layout, Numbers, WritingPolicy
-from clinveil.core.tokens import Kind, lookup_form, tokenize, word_spans, words
-from clinveil.corpus.corpus import NOTE_ID, TEXT
+from clinveil.channel import PLAIN, Channel, Layout, Numbers, WritingPolicy
+from clinveil.core import Kind, lookup_form, tokenize, word_spans, words
+from clinveil.corpus import NOTE_ID, TEXT
 from clinveil.scale import Map, serial
 
 PIECE = 2000  # notes per task

@@ -10,23 +10,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from clinveil.core.keys import Key
-from clinveil.core.progress import Showing, rough
-from clinveil.core.tokens import word_set
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.held_out import HeldOutPatients
-from clinveil.phi.name_index import NameIndex
-from clinveil.phi.residue import ResidueTally
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
+from clinveil.core import Key, Say, Showing, rough, word_set
+from clinveil.corpus import Corpus, HeldOutPatients
+from clinveil.phi import NameIndex, NoteDeidentifier, ResidueTally
 from clinveil.releases.earlier.ledger import Earlier, Entry, NoteHashes
 from clinveil.releases.earlier.reuse import ReusedRun
 from clinveil.releases.outcome import RunPaths
 from clinveil.releases.preflight import PreparedInput
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import Map, threads
-from clinveil.scale.pieces import each
-from clinveil.vectors.count import over_words
+from clinveil.scale import Map, each, threads
+from clinveil.vectors import over_words
 
 
 @dataclass(frozen=True, slots=True)

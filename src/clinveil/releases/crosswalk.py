@@ -17,13 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError
-from clinveil.core.files import remove
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
-from clinveil.corpus.held_out import HeldOutPatients, SourceIds
-from clinveil.corpus.uniqueness import places
-from clinveil.phi.treatment.new_ids import NewIds
+from clinveil.core import InputError, Key, remove
+from clinveil.corpus import NOTE_ID, PATIENT_ID, HeldOutPatients, SourceIds, places
+from clinveil.phi import NewIds
 
 IDS = ("source_note_id", "source_patient_id", "note_id", "patient_id")
 CROSSWALK = pa.schema([(name, pa.string()) for name in IDS])

@@ -20,24 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.text._full_names import FullNameIndex
-from clinveil.attacks.text.copies import copies
-from clinveil.channel.tally import TokenTally
-from clinveil.core.finding import Detail, Finding
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import Accounting
-from clinveil.corpus.open import ENTERED_IN_ERROR
-from clinveil.corpus.people import read_patients
-from clinveil.corpus.screen import NOT_ENGLISH
-from clinveil.lm.layout import LayoutVocabulary
-from clinveil.lm.notes import PlainNotes
-from clinveil.lm.private.audit import Audit
-from clinveil.lm.vocabulary import Vocabulary
-from clinveil.phi.residue import ResidueTally
+from clinveil.attacks import FullNameIndex, copies
+from clinveil.channel import TokenTally
+from clinveil.core import Detail, Finding, words
+from clinveil.corpus import ENTERED_IN_ERROR, NOT_ENGLISH, Accounting, read_patients
+from clinveil.lm import Audit, LayoutVocabulary, PlainNotes, Vocabulary
+from clinveil.phi import ResidueTally
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.synthesis_model import Checked, TrainHoldoutSplit, shared_text
-from clinveil.report.record import Gate, Plain
-from clinveil.stats.refusals import ALPHA, fisher_from
+from clinveil.report import Gate, Plain
+from clinveil.stats import ALPHA, fisher_from
 
 SKIPPED_SHARE = 0.01
 # Below this number of different words, or effective number of words, a release retains almost

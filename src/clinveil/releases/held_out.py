@@ -32,10 +32,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
-from clinveil.corpus.held_out import HeldOutPatients
-from clinveil.corpus.sample import KeyedShare
-from clinveil.utility.split import MinHash, Signatures, joined_groups, similar_groups
+from clinveil.corpus import NOTE_ID, PATIENT_ID, TEXT, HeldOutPatients, KeyedShare
+from clinveil.utility import MinHash, Signatures, joined_groups, similar_groups
 
 MOST = 0.3  # of all patients, where labels with few patients are filled up
 PER_LABEL = 5  # test patients wanted of each label

@@ -19,14 +19,21 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from clinveil.core.errors import ClinveilError, InputError
-from clinveil.core.files import read_json, sha256
-from clinveil.core.finding import Finding
-from clinveil.core.keys import Key, SigningKey, canonical_pem, fingerprint_of, signature_agrees
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.open import open_corpus
-from clinveil.report.outward import outward_finding, outward_value
-from clinveil.report.record import Gate, tally
+from clinveil.core import (
+    ClinveilError,
+    Finding,
+    InputError,
+    Key,
+    NotesSettings,
+    SigningKey,
+    canonical_pem,
+    fingerprint_of,
+    read_json,
+    sha256,
+    signature_agrees,
+)
+from clinveil.corpus import open_corpus
+from clinveil.report import Gate, outward_finding, outward_value, tally
 
 SCHEMA = "clinveil.manifest/2"
 # In addition to the value.

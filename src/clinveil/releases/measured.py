@@ -18,18 +18,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, of_release
-from clinveil.core.files import private_folder, remove
-from clinveil.core.finding import Finding
-from clinveil.core.progress import track
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus
-from clinveil.corpus.open import AS_BATCHES, open_corpus
-from clinveil.corpus.sample import KeyedShare
-from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
+from clinveil.attacks import Attack, Context, of_release
+from clinveil.core import Finding, Say, private_folder, remove, track
+from clinveil.corpus import (
+    AS_BATCHES,
+    NOTE_ID,
+    PATIENT_ID,
+    Corpus,
+    Hashes,
+    KeyedShare,
+    hashes,
+    n_distinct,
+    open_corpus,
+)
 from clinveil.releases.crosswalk import TableWriter, VaultTable, id_maps
-from clinveil.scale import Map, serial
-from clinveil.scale.pieces import each_batch
+from clinveil.scale import Map, each_batch, serial
 
 FEWEST = 50  # patients that a sample has on average at least
 NOTES = frozenset({"original", "released", "entered"})

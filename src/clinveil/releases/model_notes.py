@@ -6,17 +6,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.core.runfolder import KEY
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import Corpus, MemoryCorpus
-from clinveil.corpus.held_out import TABLE, HeldOutPatients
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.people import Patient, read_patients
-from clinveil.lm.notes import PlainNotes, read_notes
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.core import KEY, InputError, Key, NotesSettings
+from clinveil.corpus import (
+    TABLE,
+    Corpus,
+    HeldOutPatients,
+    MemoryCorpus,
+    Patient,
+    open_corpus,
+    read_patients,
+)
+from clinveil.lm import PlainNotes, read_notes
+from clinveil.phi import NoteDeidentifier, deidentify_corpus
 from clinveil.releases.earlier.vault import damaged, read_manifest, settings_of
 from clinveil.releases.manifest import NAME
 from clinveil.releases.settings import ReleaseSettings

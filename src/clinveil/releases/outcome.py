@@ -11,17 +11,33 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clinveil.core.errors import InputError
-from clinveil.core.files import private_text, refuse_existing, refuse_nested, remove
-from clinveil.core.finding import Finding, write_findings
-from clinveil.core.runfolder import FolderKind, RunFolder
-from clinveil.corpus.held_out import TABLE
-from clinveil.phi.treatment.records import RESIDUES
+from clinveil.core import (
+    Finding,
+    FolderKind,
+    InputError,
+    RunFolder,
+    private_text,
+    refuse_existing,
+    refuse_nested,
+    remove,
+    write_findings,
+)
+from clinveil.corpus import TABLE
+from clinveil.phi import RESIDUES
 from clinveil.releases.earlier.ledger import IN_VAULT
 from clinveil.releases.manifest import NAME, Account, sealed, write_companions
-from clinveil.report.measures import explanations
-from clinveil.report.record import AlignedNote, Gate, ReleaseRecord, from_json, tally, to_json
-from clinveil.report.render import release_card, render, render_sample
+from clinveil.report import (
+    AlignedNote,
+    Gate,
+    ReleaseRecord,
+    explanations,
+    from_json,
+    release_card,
+    render,
+    render_sample,
+    tally,
+    to_json,
+)
 
 RECORD = "record.json"
 REPORT = "report.html"

@@ -15,18 +15,28 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.attacks.threats import gated_only, not_applicable
-from clinveil.core.errors import GateError, UsageError
-from clinveil.core.files import owner_only, private_text, read_json, refuse_nested, remove
-from clinveil.core.keys import TEST_SEED, Key, SigningKey
-from clinveil.core.locations import Location
-from clinveil.core.progress import rough
-from clinveil.core.runfolder import FREE, RunFolder, fingerprint, run_folder, run_hash
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import NO_PATIENTS, Corpus
-from clinveil.corpus.held_out import HeldOutPatients
-from clinveil.corpus.part_facts import digest_of
-from clinveil.corpus.part_files import part_files
+from clinveil.attacks import gated_only, not_applicable
+from clinveil.core import (
+    FREE,
+    TEST_SEED,
+    GateError,
+    Key,
+    Location,
+    RunFolder,
+    Say,
+    SigningKey,
+    UsageError,
+    fingerprint,
+    owner_only,
+    private_text,
+    read_json,
+    refuse_nested,
+    remove,
+    rough,
+    run_folder,
+    run_hash,
+)
+from clinveil.corpus import NO_PATIENTS, Corpus, HeldOutPatients, digest_of, part_files
 from clinveil.releases.attack_gates import contents_gate, kept_gates
 from clinveil.releases.context import ReleaseContext, StageTimer, hashing
 from clinveil.releases.earlier.ledger import Earlier, Ledger, NoteHashes, entry
@@ -40,9 +50,8 @@ from clinveil.releases.producer import Producer, other_kind, producers
 from clinveil.releases.record import account_of, record_of
 from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import Map, serial
-from clinveil.scale.executor import opened_for
-from clinveil.utility.evaluations.transfer import useful
+from clinveil.scale import Map, opened_for, serial
+from clinveil.utility import useful
 
 _NO_MATTER = FREE | {"again", "ledger", "signing_key"}
 

@@ -13,35 +13,36 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.attacks.text.uniqueness import kept_columns
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.locations import Location
-from clinveil.core.progress import track
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
-from clinveil.corpus.corpus import rows as note_rows
-from clinveil.corpus.open import (
+from clinveil.attacks import kept_columns
+from clinveil.core import InputError, Location, Say, UsageError, track
+from clinveil.corpus import (
+    NOTE_ID,
+    PATIENT_ID,
+    TEXT,
+    Corpus,
+    Hashes,
     NotesCorpus,
     OpenedCorpus,
     PartedCorpus,
+    PartFacts,
+    Patient,
+    Screened,
+    hashes,
+    n_distinct,
     open_corpus,
     open_text,
+    part_facts,
+    read_patients,
+    refuse_unreadable,
 )
-from clinveil.corpus.part_facts import PartFacts, part_facts, refuse_unreadable
-from clinveil.corpus.people import Patient, read_patients
-from clinveil.corpus.screen import Screened
-from clinveil.corpus.uniqueness import Hashes, hashes, joined, n_distinct
-from clinveil.phi.treatment.columns import check_date_columns
+from clinveil.corpus import rows as note_rows
+from clinveil.corpus.uniqueness import joined
+from clinveil.phi import check_date_columns
 from clinveil.releases.earlier.ledger import NoteHashes
 from clinveil.releases.held_out import SplitRows
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import Map, serial
-from clinveil.scale.pieces import Broken, each
-from clinveil.vectors.algorithms.cbow import need_gensim
-from clinveil.vectors.count import MANY_WORDS
-from clinveil.vectors.files import load_vectors
-from clinveil.vectors.imported import refuse_foreign
-from clinveil.vectors.table import Vectors
+from clinveil.scale import Broken, Map, each, serial
+from clinveil.vectors import MANY_WORDS, Vectors, load_vectors, need_gensim, refuse_foreign
 
 if TYPE_CHECKING:
     from clinveil.releases.producer import Producer

@@ -14,23 +14,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clinveil.attacks.threats import TARGETS, Target
-from clinveil.core.errors import UsageError
-from clinveil.core.registry import Registry
+from clinveil.attacks import TARGETS, Target
+from clinveil.core import Registry, UsageError
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from clinveil.attacks.attack import Context
-    from clinveil.core.finding import Finding
-    from clinveil.corpus.corpus import Accounting, Columns, Corpus
+    from clinveil.attacks import Context
+    from clinveil.core import Finding
+    from clinveil.corpus import Accounting, Columns, Corpus
     from clinveil.releases.check import OutputCheck
     from clinveil.releases.context import ReleaseContext
     from clinveil.releases.earlier.ledger import NoteHashes
     from clinveil.releases.measured import AttackSample
     from clinveil.releases.preflight import Preflight
     from clinveil.releases.settings import ReleaseSettings
-    from clinveil.report.record import AlignedNote, Fact, Gate, TokenRow
+    from clinveil.report import AlignedNote, Fact, Gate, TokenRow
 
 # Seconds of a release on two cores, November 2026: in any case, per million words, and per million
 # words of the measured sample.

@@ -10,26 +10,24 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from clinveil.core.finding import Finding
-from clinveil.core.keys import SigningKey
-from clinveil.core.runfolder import FREE, fingerprint
-from clinveil.core.spans import LABELS
-from clinveil.corpus.corpus import Columns
-from clinveil.phi.detection.detector import covered as covered_labels
+from clinveil.core import FREE, LABELS, Finding, SigningKey, fingerprint
+from clinveil.corpus import Columns
+from clinveil.phi import covered as covered_labels
 from clinveil.releases.attack_gates import KEPT_UNIQUE
 from clinveil.releases.context import hashing
 from clinveil.releases.earlier.reuse import FILES
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.producer import Product
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.report.outward import outward_count, outward_facts
-from clinveil.report.record import (
+from clinveil.report import (
     Column,
     CorpusFacts,
     Fact,
     Gate,
     PhiCount,
     ReleaseRecord,
+    outward_count,
+    outward_facts,
 )
 
 TITLE = "Release of clinical notes"

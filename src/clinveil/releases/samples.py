@@ -10,13 +10,11 @@ from heapq import nsmallest
 
 from numpy.random import Generator
 
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.channel import Channel
-from clinveil.core.keys import Key
-from clinveil.core.tokens import Kind, lookup_form, tokenize, words
-from clinveil.corpus.corpus import TEXT, Corpus, Note, memory_corpus, rows
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.report.record import AlignedNote, AlignedToken, Mark
+from clinveil.channel import Channel, WordObfuscator
+from clinveil.core import Key, Kind, lookup_form, tokenize, words
+from clinveil.corpus import TEXT, Corpus, Note, memory_corpus, rows
+from clinveil.phi import NoteDeidentifier
+from clinveil.report import AlignedNote, AlignedToken, Mark
 
 # notes shown, and characters shown of each
 SAMPLED = 12

@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from clinveil.channel.policy import Layout
-from clinveil.channel.settings import ChannelSettings
-from clinveil.core.settings import (
+from clinveil.channel import ChannelSettings, Layout
+from clinveil.core import (
     FORCE,
     KEEP,
     LABEL,
@@ -24,13 +23,12 @@ from clinveil.core.settings import (
     group,
     table,
 )
-from clinveil.lm.pretrained import SMOLLM2
-from clinveil.lm.recipe import PRETRAINED, TrainingSettings, language_models
-from clinveil.phi.settings import PhiSettings
+from clinveil.lm import PRETRAINED, SMOLLM2, TrainingSettings, language_models
+from clinveil.phi import PhiSettings
 from clinveil.releases.producer import OF_KINDS, TABLES, kinds_with, other_kind, producers
-from clinveil.scale.executor import ExecutorSettings
+from clinveil.scale import ExecutorSettings
 from clinveil.utility.classifiers import classifiers
-from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors import VectorSettings
 
 LABEL_PATIENTS = 5
 MEASURE_WORDS = 2_000_000

@@ -12,28 +12,31 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.keys import Key
-from clinveil.core.spans import PLACEHOLDER
-from clinveil.core.types import Say
-from clinveil.corpus.held_out import HeldOutPatients
-from clinveil.lm.files import load_model, save_model
-from clinveil.lm.layout import LayoutVocabulary, train_layout
-from clinveil.lm.model import LanguageModel
-from clinveil.lm.notes import (
+from clinveil.core import PLACEHOLDER, InputError, Key, Say, UsageError
+from clinveil.corpus import HeldOutPatients
+from clinveil.lm import (
+    RARE,
     Conditions,
     EncodedNotes,
+    GeneratedNote,
+    Ids,
+    LanguageModel,
+    LayoutVocabulary,
     PlainNotes,
+    PlannedNote,
+    PublicModel,
+    SamplingConfig,
     SyntheticNote,
+    Vocabulary,
     encode,
     fingerprint,
+    generate,
+    load_model,
+    save_model,
+    train_layout,
+    train_model,
 )
-from clinveil.lm.pretrained import PublicModel
-from clinveil.lm.sampling import GeneratedNote, SamplingConfig, generate
-from clinveil.lm.sequences import RARE, PlannedNote
-from clinveil.lm.train import train_model
-from clinveil.lm.vocabulary import Ids, Vocabulary
-from clinveil.phi.treatment.placeholders import Invented
+from clinveil.phi import Invented
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_rows import LabelColumns
 

@@ -14,11 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from clinveil.core.errors import InputError
-from clinveil.core.spans import NO_MARKS
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, Corpus
-from clinveil.lm.notes import PlainNotes, SyntheticNote, read_notes
-from clinveil.lm.sequences import RARE, numbered
+from clinveil.core import NO_MARKS, InputError
+from clinveil.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, Corpus
+from clinveil.lm import RARE, PlainNotes, SyntheticNote, numbered, read_notes
 
 MOST_VALUES = 50  # of a column
 BATCH = 100

@@ -12,25 +12,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clinveil.core.files import private_folder, remove
-from clinveil.core.keys import Key
-from clinveil.core.progress import track
-from clinveil.core.runfolder import KEY
-from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.open import AS_BATCHES, PartedCorpus, open_corpus
-from clinveil.corpus.people import Patient
-from clinveil.phi.name_index import NameIndex
-from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.part_passes import DeidentifierRecipe, PartTask, detect_parts
-from clinveil.phi.treatment.passes import deidentify_corpus
-from clinveil.phi.treatment.records import NO_PATIENT_LIST, RESIDUES, RunCounts, write_residues
+from clinveil.core import KEY, Key, private_folder, remove, track
+from clinveil.corpus import AS_BATCHES, Corpus, PartedCorpus, Patient, open_corpus
+from clinveil.phi import (
+    NO_PATIENT_LIST,
+    RESIDUES,
+    DeidentifierRecipe,
+    NameIndex,
+    NoteDeidentifier,
+    PartTask,
+    PhiSettings,
+    RunCounts,
+    deidentify_corpus,
+    detect_parts,
+    write_residues,
+)
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import TableWriter
-from clinveil.scale.executor import opened_for
-from clinveil.scale.pieces import each
-from clinveil.scale.tasks import Store
-from clinveil.vectors.count import WordCounts, count_words
+from clinveil.scale import Store, each, opened_for
+from clinveil.vectors import WordCounts, count_words
 
 TASKS = "tasks"
 

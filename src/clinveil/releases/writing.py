@@ -20,20 +20,28 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from clinveil.channel.apply import ObfuscatedBatch, WordObfuscator
-from clinveil.channel.channel import Channel
-from clinveil.channel.files import channel_digest, load_channel
-from clinveil.channel.policy import PLAIN, WritingPolicy
-from clinveil.channel.tally import TokenTally, tally_from
-from clinveil.core.files import private_folder, remove
-from clinveil.core.keys import Key
-from clinveil.core.progress import track
-from clinveil.core.runfolder import KEY
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import Columns, Corpus, memory_corpus
-from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus
-from clinveil.corpus.part_facts import digest_of
-from clinveil.corpus.write import Writer
+from clinveil.channel import (
+    PLAIN,
+    Channel,
+    ObfuscatedBatch,
+    TokenTally,
+    WordObfuscator,
+    WritingPolicy,
+    channel_digest,
+    load_channel,
+    tally_from,
+)
+from clinveil.core import KEY, Key, NotesSettings, private_folder, remove, track
+from clinveil.corpus import (
+    Columns,
+    Corpus,
+    NotesCorpus,
+    PartedCorpus,
+    Writer,
+    digest_of,
+    memory_corpus,
+    open_corpus,
+)
 from clinveil.releases.check import NOTHING, OutputCheck, check_output
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import (
@@ -45,10 +53,7 @@ from clinveil.releases.crosswalk import (
     reordered,
 )
 from clinveil.releases.treatment import TASKS, recipe
-from clinveil.scale import Map, serial
-from clinveil.scale.executor import opened_for
-from clinveil.scale.pieces import each
-from clinveil.scale.tasks import Store, name_of, perform
+from clinveil.scale import Map, Store, each, name_of, opened_for, perform, serial
 
 T = TypeVar("T")
 NOTES = "notes"

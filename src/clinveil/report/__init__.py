@@ -1,1 +1,5 @@
 """The report: arrange findings, decide verdicts, render one HTML page and the release card."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clinveil.core.finding import Finding
-from clinveil.core.words import Kind
+from clinveil.core import Finding
+from clinveil.core.wording import Kind
 from clinveil.report.measures import REMARKS, variants
 from clinveil.report.numerals import Number, Write, interval, number, small
 from clinveil.report.outward import control_too_small, hidden, kind_of, too_small

@@ -13,9 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
-from clinveil.attacks.attack import attacks
-from clinveil.core.finding import Finding
-from clinveil.core.words import MeasureText, read_words
+from clinveil.attacks import attacks
+from clinveil.core import Finding, MeasureText, read_words
 
 UNKNOWN = MeasureText(
     title="A measure without a description",

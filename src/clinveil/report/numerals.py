@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clinveil.core.words import Kind
+from clinveil.core.wording import Kind
 
 NONE = "–"
 SMALL = 11  # counts of people and notes under this are not printed in reports and manifests

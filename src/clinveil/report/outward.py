@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from clinveil.core.finding import Finding
-from clinveil.core.words import Kind
+from clinveil.core import Finding
+from clinveil.core.wording import Kind
 from clinveil.report.measures import COMPANIONS, PARTS, PRINTED, REMARKS, VARIANTS, find
 from clinveil.report.numerals import SMALL
 from clinveil.report.record import Fact, Gate, Plain

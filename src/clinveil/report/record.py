@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
+from clinveil.core import Finding, InputError
 
 SCHEMA = "clinveil.report/2"
 Mark = Literal["replaced", "kept", "dropped", "phi", "unknown", "masked"]

@@ -15,15 +15,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from clinveil.attacks import threats
-from clinveil.attacks.threats import GATED, LABELS, Holding, above_chance, adversary_table
-from clinveil.core.finding import Finding
-from clinveil.core.words import MeasureText
+from clinveil.attacks import GATED, LABELS, Holding, above_chance, adversary_table, threats
+from clinveil.core import Finding, MeasureText
 from clinveil.report.cells import FindingRow, row, sentence
 from clinveil.report.measures import find, texts_of_classes
 from clinveil.report.numerals import Number, number
 from clinveil.report.record import ReleaseRecord
-from clinveil.stats.intervals import clopper_pearson
+from clinveil.stats import clopper_pearson
 
 Verdict = Literal["above the threshold", "below the threshold", "too few cases to tell"]
 ONE_SIDED = 1.645  # normal quantile of 95 %

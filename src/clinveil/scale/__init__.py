@@ -3,8 +3,6 @@
 A `Map` takes a function and items and yields the results in the order of the items.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from clinveil.scale.local import Map, processes, serial, threads
-
-__all__ = ["Map", "processes", "serial", "threads"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,8 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from pydantic import model_validator
 
-from clinveil.core.registry import Registry
-from clinveil.core.settings import Settings, choice, flag
+from clinveil.core import Registry, Settings, choice, flag
 from clinveil.scale.local import Map, processes, threads
 
 Opener = Callable[[int, str | None, int | None, int | None], AbstractContextManager[Map]]

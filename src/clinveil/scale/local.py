@@ -17,8 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from clinveil.core.compiled import at_most_cores
-from clinveil.core.errors import LostWorkers
+from clinveil.core import LostWorkers, at_most_cores
 
 WATCH_SECONDS = 2.0
 TRIES = 4  # attempts per item before LostWorkers

@@ -12,8 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from clinveil.core.errors import Incomplete, InputError
-from clinveil.core.files import owner_only
+from clinveil.core import Incomplete, InputError, owner_only
 from clinveil.scale.local import Map, serial
 
 T = TypeVar("T")

@@ -16,15 +16,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from clinveil.core.errors import InputError
-from clinveil.core.files import (
+from clinveil.core import (
+    InputError,
+    code_version,
     files_in,
     owner_only,
     private_folder,
     private_text,
     remove,
 )
-from clinveil.core.runfolder import code_version
 from clinveil.scale.local import Map
 
 Result = dict[str, Any]

@@ -1,1 +1,5 @@
 """Confidence intervals and statistical tests; the tests compare them with SciPy or statsmodels."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

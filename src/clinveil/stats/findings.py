@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from clinveil.core.finding import Better, ControlKind, Finding
-from clinveil.core.types import Ints
+from clinveil.core import Better, ControlKind, Finding, Ints
 from clinveil.stats.intervals import clopper_pearson, share_by_patient, share_method
 
 NO_DETAIL: Mapping[str, Any] = MappingProxyType({})

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import at_most_cores, helper, kernel
-from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.core import Doubles, Ints, Mask, at_most_cores, helper, kernel
 
 _BLOCK = 16  # patients per task
 _TIE = 1e-10  # relative: sums of the same distances in another order are equal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clinveil.core.types import Doubles
+from clinveil.core import Doubles
 
 
 def permutation_p(observed: float, permuted: ArrayLike) -> float:

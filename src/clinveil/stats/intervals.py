@@ -10,8 +10,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from clinveil.core.errors import InputError
-from clinveil.core.types import Doubles, Ints
+from clinveil.core import Doubles, InputError, Ints
 
 LEVEL = 0.95
 DRAWS = 1000

@@ -18,7 +18,7 @@ from math import comb, perm
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.types import Ints
+from clinveil.core import Ints
 from clinveil.stats.hypotheses import hypergeometric_tail, permutation_p
 
 ALPHA = 0.01

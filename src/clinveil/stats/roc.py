@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 from clinveil.stats.intervals import Interval, clopper_pearson
 
 # Minimum number of expected false positives for measuring a rate: 500 non-members for 1 %.

@@ -1,3 +1,5 @@
 """Measures of utility: what a recipient can do with released notes."""
 
-from __future__ import annotations
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,10 +12,8 @@ import pyarrow as pa
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError
-from clinveil.core.types import Ints
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, rows
-from clinveil.corpus.sample import KeySample
+from clinveil.core import InputError, Ints
+from clinveil.corpus import NOTE_ID, PATIENT_ID, TEXT, KeySample, rows
 from clinveil.utility.split import PARTS, group_folds, splits
 
 NOTES = 20_000

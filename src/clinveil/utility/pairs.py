@@ -12,10 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.errors import InputError
-from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Floats, Ints, Mask
-from clinveil.vectors.table import Vectors
+from clinveil.core import Doubles, Floats, InputError, Ints, Mask, words
+from clinveil.vectors import Vectors
 
 _TERMS = (("term1", "term2"), ("word1", "word2"))
 _SCORES = (

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles, Ints
-from clinveil.stats.intervals import bootstrap_weights, clopper_pearson
+from clinveil.core import Doubles, Finding, Ints
+from clinveil.stats import bootstrap_weights, clopper_pearson
 
 UNIT = "test notes"
 METHOD = "bootstrap over patients, 95 %"

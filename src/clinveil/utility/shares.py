@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles
-from clinveil.stats.findings import unmeasured
-from clinveil.stats.intervals import clopper_pearson
+from clinveil.core import Doubles, Finding
+from clinveil.stats import clopper_pearson, unmeasured
 
 DRAWS = 1000
 BLOCK = 50

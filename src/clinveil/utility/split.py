@@ -17,9 +17,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError
-from clinveil.core.tokens import words
-from clinveil.core.types import Ints
+from clinveil.core import InputError, Ints, words
 
 PARTS = 4
 SHINGLE = 5

@@ -1,1 +1,5 @@
 """Word vectors: training, files, and the neighbour table made from them."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -38,8 +38,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.settings import Settings, flag
-from clinveil.corpus.corpus import Corpus
+from clinveil.core import Settings, flag
+from clinveil.corpus import Corpus
 from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.sentences import Splitter, whole_note

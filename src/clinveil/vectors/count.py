@@ -13,12 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clinveil.core.files import private_folder, remove
-from clinveil.core.progress import track
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import Corpus, rows
-from clinveil.scale import Map, processes, serial
-from clinveil.scale.pieces import each_batch
+from clinveil.core import Say, private_folder, remove, track
+from clinveil.corpus import Corpus, rows
+from clinveil.scale import Map, each_batch, processes, serial
 from clinveil.vectors.sentences import Splitter, whole_note
 
 PAIRS_IN_MEMORY = 1 << 20  # 8 MiB; more saves no time

@@ -15,9 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError
-from clinveil.core.files import Maker, private_folder, save_array
+from clinveil.core import InputError, Maker, atomic, private_folder, save_array
 from clinveil.vectors.table import Subwords, Vectors
 
 _LONGEST_WORD = 1 << 16

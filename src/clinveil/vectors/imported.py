@@ -11,9 +11,8 @@ from itertools import islice
 
 import numpy as np
 
-from clinveil.core.errors import InputError
-from clinveil.core.tokens import words as words_of
-from clinveil.core.types import Ints
+from clinveil.core import InputError, Ints
+from clinveil.core import words as words_of
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.table import Vectors
 

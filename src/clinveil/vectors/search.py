@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from clinveil.core.types import Doubles, Floats, Ints, SmallInts
-from clinveil.scale.local import threads as in_threads
+from clinveil.core import Doubles, Floats, Ints, SmallInts
+from clinveil.scale import threads as in_threads
 
 _PRODUCTS = 1 << 24  # in memory, per thread
 _GROUPS = 32  # of targets, per neighbour

@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.files import write_array
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import Corpus, rows
+from clinveil.core import words, write_array
+from clinveil.corpus import Corpus, rows
 
 Ids = NDArray[np.int32]
 END = -1  # follows each line in an array of word ids

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from clinveil.core.errors import UsageError
-from clinveil.core.settings import Settings, choice, flag, own_settings
+from clinveil.core import Settings, UsageError, choice, flag, own_settings
 from clinveil.vectors.algorithms import OURS, algorithms
-from clinveil.vectors.passes import TRAIN_WORDS, passes
+from clinveil.vectors.note_passes import TRAIN_WORDS, passes
 
 GLOVE_PASSES = 15
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError
-from clinveil.core.types import hold_read_only
+from clinveil.core import InputError, hold_read_only
 
 Meta = Mapping[str, Any]
 _OFFSET = 2166136261

@@ -18,8 +18,7 @@ import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix
 
 from clinveil.attacks.adversary import AdversaryView, NoteRows, Recovery, entries, from_table
-from clinveil.core.compiled import helper, kernel
-from clinveil.core.types import Doubles, Ints, Mask, SmallInts
+from clinveil.core import Doubles, Ints, Mask, SmallInts, helper, kernel
 from clinveil.scale import threads
 
 TINY = 1e-300

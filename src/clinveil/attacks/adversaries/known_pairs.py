@@ -27,8 +27,7 @@ from clinveil.attacks.adversary import (
     adversaries,
 )
 from clinveil.attacks.threats import HOLDINGS, Holding
-from clinveil.core.settings import flag
-from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.core import Doubles, Ints, Mask, flag
 
 TRUSTS = 10.0 ** np.arange(-3, 4)
 # Weight of the release's frequencies relative to a shadow channel.

@@ -16,16 +16,10 @@ from scipy.sparse import csc_matrix, csr_matrix, diags_array, identity
 
 from clinveil.attacks.adversaries._sequence import frequency, table_of
 from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
-from clinveil.channel.build import build_channel
-from clinveil.channel.channel import Channel
-from clinveil.channel.neighbour_channel import NEIGHBOURS
-from clinveil.channel.settings import ChannelSettings, NeighbourRange
-from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import corpus_of_texts
-from clinveil.vectors.count import count_words
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
+from clinveil.channel import NEIGHBOURS, Channel, ChannelSettings, NeighbourRange, build_channel
+from clinveil.core import InputError
+from clinveil.corpus import corpus_of_texts
+from clinveil.vectors import Vectors, VectorSettings, count_words, train
 
 # Shadow vectors: context words on either side; words in all passes together.
 WINDOW = 20

@@ -23,13 +23,9 @@ from numpy.random import Generator
 from clinveil.attacks.adversary import AdversaryView, NoteRows
 from clinveil.attacks.attack import Context, source_id
 from clinveil.attacks.channel.inversion import channel_and_counts
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.channel import Channel
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.core.tokens import lookup_form, word_spans, words
-from clinveil.core.types import Ints, Mask
-from clinveil.corpus.corpus import TEXT, Corpus, memory_corpus, rows
+from clinveil.channel import Channel, WordObfuscator
+from clinveil.core import InputError, Ints, Key, Mask, lookup_form, word_spans, words
+from clinveil.corpus import TEXT, Corpus, memory_corpus, rows
 
 NOT_ALIGNED = "not aligned with its source"
 OUTSIDE = "outside the channel's vocabulary"

@@ -32,11 +32,9 @@ from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
 from clinveil.attacks.channel.inversion import word_strata
 from clinveil.attacks.threats import GATED, Target, tagged
-from clinveil.channel.channel import identity_channel
-from clinveil.core.finding import Finding
-from clinveil.core.settings import flag
-from clinveil.core.types import Ints, Mask
-from clinveil.stats.findings import clustered_share, unmeasured
+from clinveil.channel import identity_channel
+from clinveil.core import Finding, Ints, Mask, flag
+from clinveil.stats import clustered_share, unmeasured
 
 IN_A_RELEASE = 40_000
 CONTROLLED = 10_000

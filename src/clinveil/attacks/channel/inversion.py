@@ -26,14 +26,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.channel.channel import Channel, Posterior
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Detail, Finding
-from clinveil.core.settings import flag
-from clinveil.core.tokens import word_set
-from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.lexicons.ambiguity import is_name, is_not_word
-from clinveil.stats.findings import unmeasured
+from clinveil.channel import Channel, Posterior
+from clinveil.core import Detail, Doubles, Finding, InputError, Ints, Mask, flag, word_set
+from clinveil.lexicons import is_name, is_not_word
+from clinveil.stats import unmeasured
 
 RARE = 20
 FUNCTION = 150

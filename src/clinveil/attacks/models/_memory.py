@@ -13,12 +13,9 @@ from math import exp, log, sqrt
 import numpy as np
 from scipy.stats import t as student
 
-from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles
-from clinveil.lm.model import LanguageModel, fit_of
-from clinveil.lm.models.ngram import train_ngram
-from clinveil.lm.notes import EncodedNotes, PlainNotes, encode
-from clinveil.stats.findings import proportion
+from clinveil.core import Doubles, Finding
+from clinveil.lm import EncodedNotes, LanguageModel, PlainNotes, encode, fit_of, train_ngram
+from clinveil.stats import proportion
 
 LEVEL = 0.05  # of all training patients together
 LEAST = log(2)  # nats per token: twice as probable

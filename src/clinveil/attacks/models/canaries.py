@@ -27,19 +27,22 @@ from clinveil.attacks.models.membership import model_of_text, written
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, separated
 from clinveil.attacks.suffix_automaton import Vocabulary as WordIds
 from clinveil.attacks.threats import tagged
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import flag, group
-from clinveil.core.tokens import words as words_of
-from clinveil.core.types import Doubles, Mask, Say
-from clinveil.corpus.corpus import NOTE_ID, TEXT, Corpus, MemoryCorpus, rows
-from clinveil.lm.model import LanguageModel
-from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, read_notes
-from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.sampling import SamplingConfig, batch_size_for
-from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.stats.findings import proportion
-from clinveil.stats.intervals import t_interval
+from clinveil.core import Doubles, Finding, InputError, Mask, Say, flag, group
+from clinveil.core import words as words_of
+from clinveil.corpus import NOTE_ID, TEXT, Corpus, MemoryCorpus, rows
+from clinveil.lm import (
+    EncodedNotes,
+    LanguageModel,
+    ModelSettings,
+    PlainNotes,
+    SamplingConfig,
+    batch_size_for,
+    encode,
+    make_vocabulary,
+    read_notes,
+    train_model,
+)
+from clinveil.stats import proportion, t_interval
 
 REPEATS = (1, 2, 4, 8, 16)
 REFERENCES = 1_000
@@ -282,8 +285,8 @@ def _spelled(text: str) -> list[str]:
 
 def families(notes: PlainNotes, rng: Generator) -> list[Family]:
     """Return phrases of common words of the notes, record numbers, and full names."""
-    from clinveil.corpus.medtext import dictionary
-    from clinveil.lexicons.names import all_given_names, surnames
+    from clinveil.corpus import dictionary
+    from clinveil.lexicons import all_given_names, surnames
 
     counts = dictionary(notes.texts, notes.patients).counts
     common = [word for word, _ in counts.most_common() if word.isascii() and word.isalpha()][

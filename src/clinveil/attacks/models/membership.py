@@ -29,21 +29,24 @@ from scipy.stats import rankdata
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.threats import tagged
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
-from clinveil.core.keys import Key
-from clinveil.core.settings import flag
-from clinveil.core.spans import PLACEHOLDER
-from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.corpus.medtext import dictionary, medtext
-from clinveil.lm.model import LanguageModel, fit_of
-from clinveil.lm.models.ngram import Ngram, train_ngram
-from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, joined
-from clinveil.lm.sampling import SamplingConfig, generate
-from clinveil.lm.vocabulary import END, Vocabulary, WordVocabulary
-from clinveil.stats.findings import unmeasured
-from clinveil.stats.roc import RocScores
+from clinveil.core import PLACEHOLDER, Doubles, Finding, InputError, Ints, Key, Mask, flag, words
+from clinveil.corpus import dictionary, medtext
+from clinveil.lm import (
+    END,
+    EncodedNotes,
+    LanguageModel,
+    Ngram,
+    PlainNotes,
+    SamplingConfig,
+    Vocabulary,
+    WordVocabulary,
+    encode,
+    fit_of,
+    generate,
+    joined,
+    train_ngram,
+)
+from clinveil.stats import RocScores, unmeasured
 
 RATES = (0.01, 0.001)
 MOST = 2_000

@@ -19,12 +19,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.finding import Finding
-from clinveil.core.tokens import words
-from clinveil.core.types import Ints, SmallInts
-from clinveil.stats.findings import clustered_share, proportion, unmeasured
-from clinveil.stats.hypotheses import permutation_p
-from clinveil.stats.refusals import alone, own_name_p
+from clinveil.core import Finding, Ints, SmallInts, words
+from clinveil.stats import alone, clustered_share, own_name_p, permutation_p, proportion, unmeasured
 
 PERMUTATIONS = 999
 REPLICATES = 39

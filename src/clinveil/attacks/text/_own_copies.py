@@ -26,11 +26,8 @@ from numpy.typing import NDArray
 
 from clinveil.attacks.suffix_automaton import in_runs
 from clinveil.attacks.threats import tagged
-from clinveil.core.finding import Finding
-from clinveil.core.types import Ints, Mask, SmallInts
-from clinveil.stats.findings import proportion
-from clinveil.stats.hypotheses import hypergeometric_tail
-from clinveil.stats.refusals import allowed, copies_refused_from
+from clinveil.core import Finding, Ints, Mask, SmallInts
+from clinveil.stats import allowed, copies_refused_from, hypergeometric_tail, proportion
 
 MIN_PHRASE = 20  # words of a stock phrase, of a note that counts as copied, and of own words in it
 MIN_SAME = 5  # minimum words and numbers of a note that is compared as a unit

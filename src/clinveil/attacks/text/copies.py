@@ -33,15 +33,26 @@ from clinveil.attacks.text._own_copies import (
     phrase_hashes,
     stock_phrases,
 )
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import flag
-from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Ints, Mask, SmallInts
-from clinveil.corpus.corpus import Corpus, rows
-from clinveil.stats.findings import clustered_share
-from clinveil.stats.hypotheses import permutation_p
-from clinveil.stats.intervals import Interval, bootstrap_clusters, ratio, share_by_patient
+from clinveil.core import (
+    Doubles,
+    Finding,
+    InputError,
+    Ints,
+    Mask,
+    SmallInts,
+    UsageError,
+    flag,
+    words,
+)
+from clinveil.corpus import Corpus, rows
+from clinveil.stats import (
+    Interval,
+    bootstrap_clusters,
+    clustered_share,
+    permutation_p,
+    ratio,
+    share_by_patient,
+)
 
 PHRASE = 5  # words
 # of the limit; the upper limit: 8, 6

@@ -32,15 +32,10 @@ from clinveil.attacks.text._full_names import (
     own_names,
 )
 from clinveil.attacks.threats import tagged
-from clinveil.core.finding import Finding
-from clinveil.core.tokens import Kind, character_classes, words
-from clinveil.core.types import Ints, SmallInts
-from clinveil.corpus.corpus import PATIENT_ID, Corpus, rows
-from clinveil.corpus.people import Patient, Patients
-from clinveil.corpus.uniqueness import Hashes, hashes, places
-from clinveil.scale import Map, serial
-from clinveil.scale.pieces import each_batch, shared
-from clinveil.stats.findings import proportion, unmeasured
+from clinveil.core import Finding, Ints, Kind, SmallInts, character_classes, words
+from clinveil.corpus import PATIENT_ID, Corpus, Hashes, Patient, Patients, hashes, places, rows
+from clinveil.scale import Map, each_batch, serial, shared
+from clinveil.stats import proportion, unmeasured
 
 MIN_DIGITS = 4
 LONG_NUMBER = 7

@@ -19,15 +19,9 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
 from clinveil.attacks.text.linkage.matchers import counts
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import flag
-from clinveil.core.tokens import WordIds, words
-from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.corpus.corpus import Corpus, Note, rows, rows_with
-from clinveil.corpus.sample import KeySample
-from clinveil.stats.findings import unmeasured
-from clinveil.stats.intervals import bootstrap_weights
+from clinveil.core import Doubles, Finding, InputError, Ints, Mask, WordIds, flag, words
+from clinveil.corpus import Corpus, KeySample, Note, rows, rows_with
+from clinveil.stats import bootstrap_weights, unmeasured
 
 TrainingSet = tuple[Sequence[Sequence[str]], Ints]
 TrainingSource = Callable[[Mask], TrainingSet]

@@ -14,13 +14,11 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.threats import tagged
-from clinveil.core.finding import Detail, Finding
-from clinveil.core.types import Ints
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus
-from clinveil.corpus.uniqueness import Hashes, hashes, joined
-from clinveil.scale import Map, serial
-from clinveil.scale.pieces import each_batch
-from clinveil.stats.findings import unmeasured
+from clinveil.core import Detail, Finding, Ints
+from clinveil.corpus import NOTE_ID, PATIENT_ID, Corpus, Hashes, hashes
+from clinveil.corpus.uniqueness import joined
+from clinveil.scale import Map, each_batch, serial
+from clinveil.stats import unmeasured
 
 SOURCE = "k-anonymity: Sweeney 2002"
 

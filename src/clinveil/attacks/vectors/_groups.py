@@ -20,15 +20,12 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Context
 from clinveil.attacks.vectors._name_pairs import METRICS
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.stats.hypotheses import holm
-from clinveil.vectors.table import Vectors
+from clinveil.core import Doubles, Finding, InputError, Ints, Mask, UsageError, words
+from clinveil.stats import holm
+from clinveil.vectors import Vectors
 
 if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
+    from clinveil.corpus import Patient
 
 SWAPPED = "names permuted once among patients with similar name frequency and number of diagnoses"
 COUNTED = "a count: nothing is guessed, so there is no chance level and no control"

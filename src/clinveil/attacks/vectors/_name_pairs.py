@@ -23,11 +23,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Floats, Ints, Mask, SmallInts
-from clinveil.vectors.search import one_thread_each
-from clinveil.vectors.table import Vectors
+from clinveil.core import Doubles, Floats, InputError, Ints, Mask, SmallInts, UsageError, words
+from clinveil.vectors import Vectors, one_thread_each
 
 Metric = Literal["cosine", "cityblock", "euclidean"]
 METRICS: tuple[Metric, ...] = ("cosine", "cityblock", "euclidean")

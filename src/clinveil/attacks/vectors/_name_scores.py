@@ -24,16 +24,15 @@ from clinveil.attacks.vectors._name_pairs import (
     NameTokens,
     name_permutation_test,
 )
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles
-from clinveil.stats.findings import proportion, unmeasured
-from clinveil.stats.hypotheses import permutation_p
-from clinveil.stats.intervals import (
+from clinveil.core import Doubles, Finding, InputError
+from clinveil.stats import (
     Interval,
     bootstrap_weights,
+    permutation_p,
+    proportion,
     share_by_patient,
     share_method,
+    unmeasured,
     weighted_poisson,
 )
 

@@ -35,21 +35,24 @@ from clinveil.attacks.vectors._groups import (
     each_model,
     groups,
 )
-from clinveil.core.finding import Finding
-from clinveil.core.settings import flag
-from clinveil.core.types import Doubles, Ints
-from clinveil.stats.findings import proportion, unmeasured
-from clinveil.stats.hypotheses import benjamini_hochberg, holm, rank_biserial, wilcoxon_p
-from clinveil.stats.intervals import Interval, bootstrap_clusters
-from clinveil.stats.strata import (
+from clinveil.core import Doubles, Finding, Ints, flag
+from clinveil.stats import (
+    Interval,
     NamePermutations,
+    benjamini_hochberg,
+    bootstrap_clusters,
     differences,
+    holm,
     name_ranks,
     permute_names,
     permuted,
+    proportion,
+    rank_biserial,
     strata,
+    unmeasured,
+    wilcoxon_p,
 )
-from clinveil.vectors.table import Vectors
+from clinveil.vectors import Vectors
 
 WILCOXON_CONTROLS = 99
 MIN_PATIENTS = 5  # minimum patients for a test
@@ -389,7 +392,7 @@ class PatientTests:
         """Yield the findings of all tests; with `paper_p` also that of the paper's draws, P = count
         / n.
         """
-        from clinveil.stats.group_draws import uniform_counts  # slow import
+        from clinveil.stats import uniform_counts
 
         n = len(self.distances)
         draws = self.draws or default_draws(len(self.distances))

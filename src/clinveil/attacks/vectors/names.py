@@ -25,12 +25,9 @@ from clinveil.attacks.vectors._name_pairs import (
     rank_names,
 )
 from clinveil.attacks.vectors._name_scores import K, attack_names, leaked_names
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import flag
-from clinveil.core.types import Say
-from clinveil.corpus.people import read_names
-from clinveil.vectors.table import Vectors
+from clinveil.core import Finding, InputError, Say, UsageError, flag
+from clinveil.corpus import read_names
+from clinveil.vectors import Vectors
 
 
 @attacks.register("names")

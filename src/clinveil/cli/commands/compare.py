@@ -7,9 +7,7 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
 from clinveil.cli.progress import say
-from clinveil.comparison.run import compare_releases
-from clinveil.comparison.settings import CompareSettings
-from clinveil.comparison.table import table_of
+from clinveil.comparison import CompareSettings, compare_releases, table_of
 
 
 @command("compare", CompareSettings, flags="label patients kind setting workers seed force quiet")

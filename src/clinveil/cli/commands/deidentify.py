@@ -7,9 +7,8 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import NotesOrQuery, Out, Vault
 from clinveil.cli.progress import say
-from clinveil.core.keys import TEST_SEED
-from clinveil.phi.settings import DeidentifySettings
-from clinveil.phi.treatment.run import deidentify_notes
+from clinveil.core import TEST_SEED
+from clinveil.phi import DeidentifySettings, deidentify_notes
 
 
 @command(

@@ -9,12 +9,10 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.core.files import refuse_existing
-from clinveil.core.settings import FORCE, QUIET, WORKERS, Settings, flag
-from clinveil.corpus.demo import write_demo
-from clinveil.phi.settings import PhiSettings
-from clinveil.releases.pipeline import release
-from clinveil.releases.settings import ReleaseSettings
+from clinveil.core import FORCE, QUIET, WORKERS, Settings, flag, refuse_existing
+from clinveil.corpus import write_demo
+from clinveil.phi import PhiSettings
+from clinveil.releases import ReleaseSettings, release
 
 PATIENTS = 300
 PATIENTS_OF_NOTES = 500  # with --notes-only

@@ -5,15 +5,19 @@ from __future__ import annotations
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import NotesOrQuery, Out
 from clinveil.cli.progress import say
-from clinveil.core.atomic import workplace
-from clinveil.core.files import Maker, refuse_places
-from clinveil.core.settings import FORCE, QUIET, LabelledNotesSettings, Settings, flag, group
-from clinveil.corpus.corpus import NO_PATIENTS
-from clinveil.corpus.open import open_corpus
-from clinveil.vectors.algorithms.cbow import need_gensim
-from clinveil.vectors.files import save_vectors
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.train import train
+from clinveil.core import (
+    FORCE,
+    QUIET,
+    LabelledNotesSettings,
+    Maker,
+    Settings,
+    flag,
+    group,
+    refuse_places,
+    workplace,
+)
+from clinveil.corpus import NO_PATIENTS, open_corpus
+from clinveil.vectors import VectorSettings, need_gensim, save_vectors, train
 
 MAKER = Maker("embed")
 

@@ -13,11 +13,7 @@ from pydantic.fields import FieldInfo
 
 from clinveil.cli.command import Command, Run, command
 from clinveil.cli.groups import COMMANDS, GROUPS, Group
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import UsageError
-from clinveil.core.files import Maker
-from clinveil.core.load_settings import config_names
-from clinveil.core.settings import Settings, registry_of, sections
+from clinveil.core import Maker, Settings, UsageError, atomic, config_names, registry_of, sections
 
 WIDTH = 100
 

@@ -11,11 +11,9 @@ from rich.text import Text
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import NotesOrQuery
 from clinveil.cli.progress import say
-from clinveil.core.finding import write_findings
-from clinveil.core.settings import KEEP, LABEL, NotesSettings, Settings, group
-from clinveil.corpus.inspect import RARE_BELOW, Inspection
-from clinveil.corpus.inspect import inspect as count_all
-from clinveil.corpus.open import open_corpus
+from clinveil.core import KEEP, LABEL, NotesSettings, Settings, group, write_findings
+from clinveil.corpus import RARE_BELOW, Inspection, open_corpus
+from clinveil.corpus import inspect as count_all
 
 Row = tuple[str, str, str]  # name, count, remark
 

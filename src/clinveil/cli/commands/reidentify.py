@@ -12,8 +12,8 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
 from clinveil.cli.progress import say
-from clinveil.phi.treatment.reidentify import ReidentifySettings
-from clinveil.phi.treatment.reidentify import reidentify as restore
+from clinveil.phi import ReidentifySettings
+from clinveil.phi import reidentify as restore
 
 VaultGiven = Annotated[
     Path, typer.Option("--vault", help="Vault of the run that wrote NOTES.", show_default=False)

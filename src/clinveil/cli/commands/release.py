@@ -9,10 +9,8 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import NotesOrQuery, OutOrPlan, VectorsGiven
-from clinveil.releases.earlier.reuse import ReusedRun
-from clinveil.releases.pipeline import dry_run
-from clinveil.releases.pipeline import release as run_release
-from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases import ReleaseSettings, ReusedRun, dry_run
+from clinveil.releases import release as run_release
 
 _REUSE = "Reuse key, vectors, channel and model of an earlier run (its OUT/vault)."
 _FLAGS = {

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.core.settings import Settings
-from clinveil.releases.outcome import rerender_report
+from clinveil.core import Settings
+from clinveil.releases import rerender_report
 
 
 @command("report")

@@ -9,11 +9,8 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.cli.progress import say
-from clinveil.core.progress import track
-from clinveil.core.settings import QUIET, Settings, flag
-from clinveil.phi.review.desk import decisions_of, open_desk
-from clinveil.phi.review.past_runs import Order, review_queue
-from clinveil.phi.validation.queue import SampledRun, review_of
+from clinveil.core import QUIET, Settings, flag, track
+from clinveil.phi import Order, SampledRun, decisions_of, open_desk, review_of, review_queue
 
 _OUT = "Output of clinveil deidentify (notes with residues, or all with --spans) or of validate."
 Reviewed = Annotated[Path, typer.Argument(help=_OUT, metavar="OUT")]
@@ -51,7 +48,7 @@ def review(
     entries = review_queue(track(reviewed.entries(), "notes", run.say), settings.most, order)
     with open_desk(reviewed, entries, settings.reviewer) as desk:
         try:
-            from clinveil.phi.review.server import ReviewServer  # imports the network only now
+            from clinveil.phi import ReviewServer
 
             with ReviewServer(desk, settings.port) as server:
                 typer.echo(f"open {server.address}")

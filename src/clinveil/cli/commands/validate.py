@@ -9,8 +9,8 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.cli.progress import say
-from clinveil.core.errors import UsageError
-from clinveil.phi.settings import ValidateSettings
+from clinveil.core import UsageError
+from clinveil.phi import ValidateSettings
 
 _NOTES = "Notes; with --marked, the folder of the run."
 _OUT = "Private folder of the run."
@@ -25,7 +25,7 @@ def validate(
     marked: Annotated[Path | None, typer.Option("--marked", help=_MARKED)] = None,
 ) -> None:
     """Estimate recall on your own notes without gold spans, and draw a sample to judge."""
-    from clinveil.phi.validation.run import recall_of_marks, validate_notes
+    from clinveil.phi import recall_of_marks, validate_notes
 
     if marked is not None:
         if out is not None:

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.core.settings import Settings
-from clinveil.phi.treatment.audit import audit_checks, logs
-from clinveil.releases.manifest import NAME
-from clinveil.releases.manifest import verify as checks
+from clinveil.core import Settings
+from clinveil.phi import audit_checks, logs
+from clinveil.releases import NAME
+from clinveil.releases import verify as checks
 
 Folder = Annotated[
     Path, typer.Argument(help="Folder of a release, or a vault of clinveil deidentify.")

@@ -18,9 +18,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError
-from clinveil.core.files import Maker, private_folder
+from clinveil.core import InputError, Maker, atomic, private_folder
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, MemoryCorpus
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.notes import DemoNote, many_notes

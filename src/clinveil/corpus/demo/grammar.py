@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 
 T = TypeVar("T")
 Draw: TypeAlias = Callable[[], float]

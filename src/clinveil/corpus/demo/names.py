@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from clinveil.corpus.demo.grammar import Draw, pick
 from clinveil.corpus.demo.language import language
-from clinveil.lexicons.names import given_names, surnames
+from clinveil.lexicons import given_names, surnames
 
 OTHER_CULTURE = 0.24
 MIXED = 0.3

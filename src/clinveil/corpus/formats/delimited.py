@@ -21,8 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from clinveil.core.errors import InputError
-from clinveil.core.locations import Location
+from clinveil.core import InputError, Location
 from clinveil.corpus.file_format import PACKED, FileFormat, ReadOptions, formats
 from clinveil.corpus.streams import (
     CHUNK_BYTES,

@@ -20,8 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from clinveil.core.errors import InputError
-from clinveil.core.locations import Location
+from clinveil.core import InputError, Location
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, NOTE_ID, TEXT
 from clinveil.corpus.file_format import FileFormat, ReadOptions, formats
 from clinveil.corpus.streams import ByteReader, decoded, too_long

@@ -14,8 +14,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from clinveil.core.errors import InputError
-from clinveil.core.locations import Location
+from clinveil.core import InputError, Location
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, JSON_MARK
 from clinveil.corpus.file_format import PACKED, FileFormat, ReadOptions, formats
 from clinveil.corpus.streams import ROW_BYTES, byte_lines, create_bytes, wrong_encoding

@@ -9,8 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clinveil.core.errors import ClinveilError, InputError
-from clinveil.core.locations import Location, RemotePath, failure, is_failure_of_store
+from clinveil.core import (
+    ClinveilError,
+    InputError,
+    Location,
+    RemotePath,
+    failure,
+    is_failure_of_store,
+)
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS
 from clinveil.corpus.file_format import FileFormat, formats
 from clinveil.corpus.streams import open_input

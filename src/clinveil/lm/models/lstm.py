@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clinveil.core.types import Ints
+from clinveil.core import Ints
 from clinveil.lm.network import Decoder, Network, State
 from clinveil.lm.recipe import NeuralKind, Recipe, language_models
 from clinveil.lm.vocabulary import END

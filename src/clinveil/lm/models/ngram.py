@@ -30,9 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError
-from clinveil.core.types import Doubles, Ints
+from clinveil.core import Doubles, InputError, Ints, atomic
 from clinveil.lm.groups import classes_of
 from clinveil.lm.history import NONE, History, hashed, histories, marks_of
 from clinveil.lm.notes import EncodedNotes

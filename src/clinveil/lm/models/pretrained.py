@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from clinveil.core.errors import InputError, MissingExtra
-from clinveil.core.types import Ints
+from clinveil.core import InputError, Ints, MissingExtra
 from clinveil.lm.network import PIECE, Decoder, Network, State
 from clinveil.lm.recipe import NeuralKind, Recipe, language_models
 from clinveil.lm.vocabulary import END

@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError
-from clinveil.core.files import save_array
-from clinveil.core.types import Doubles, Ints
+from clinveil.core import Doubles, InputError, Ints, atomic, save_array
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.recipe import CountedKind, language_models
 from clinveil.lm.vocabulary import Ids, Vocabulary

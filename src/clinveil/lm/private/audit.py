@@ -22,8 +22,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import binom
 
-from clinveil.core.keys import Key
-from clinveil.core.types import Doubles, Mask
+from clinveil.core import Doubles, Key, Mask
 from clinveil.lm.private.public_text import PublicText
 from clinveil.lm.private.table import TERMS, LabelledNote, Layout, noisy, summed
 

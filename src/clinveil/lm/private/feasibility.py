@@ -9,7 +9,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from math import ceil, sqrt
 
-from clinveil.core.errors import InputError
+from clinveil.core import InputError
 from clinveil.lm.private.gaussian import default_delta, delta_for, noise_for
 from clinveil.lm.private.table import LABELS, TERMS
 

@@ -13,9 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtri
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.keys import Stream
-from clinveil.core.types import Doubles
+from clinveil.core import Doubles, InputError, Stream, UsageError
 
 LOWEST_EPSILON = 1e-3
 HIGHEST_EPSILON = 100.0

@@ -13,10 +13,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError
-from clinveil.core.spans import NO_MARKS
-from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Ints
+from clinveil.core import NO_MARKS, Doubles, InputError, Ints, words
 
 SEEN = 2  # occurrences of a vocabulary word in the public text
 FEWEST_WORDS = 100  # vocabulary words; a smaller public text is refused

@@ -14,8 +14,7 @@ from math import sqrt
 
 import numpy as np
 
-from clinveil.core.keys import Key
-from clinveil.core.types import Doubles, Ints
+from clinveil.core import Doubles, Ints, Key
 from clinveil.lm.private.gaussian import normals
 from clinveil.lm.private.public_text import PublicText
 

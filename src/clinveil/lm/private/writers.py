@@ -8,9 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from clinveil.core.keys import Stream
-from clinveil.core.tokens import lookup_form, tokens
-from clinveil.core.types import Doubles, Ints
+from clinveil.core import Doubles, Ints, Stream, lookup_form, tokens
 from clinveil.lm.models.ngram import train_ngram
 from clinveil.lm.notes import encode
 from clinveil.lm.private.public_text import SEEN, PublicText

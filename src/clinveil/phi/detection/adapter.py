@@ -14,9 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from clinveil.core.errors import InputError, InputWarning, UsageError
-from clinveil.core.registry import Registry
-from clinveil.core.spans import LABELS, Span
+from clinveil.core import LABELS, InputError, InputWarning, Registry, Span, UsageError
 from clinveil.phi.detection.note import NoteView
 
 ALIASES = {"hf": "huggingface"}

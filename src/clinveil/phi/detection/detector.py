@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
 
-from clinveil.core.registry import Registry
-from clinveil.core.spans import LABELS, Span
+from clinveil.core import LABELS, Registry, Span
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import Anchor
 from clinveil.phi.matching.matcher import candidates, matcher

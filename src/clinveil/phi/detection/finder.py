@@ -16,9 +16,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
-from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.words import is_word, word_list
+from clinveil.core import Span
+from clinveil.lexicons import LexicalClass, is_word, lexical_classes, word_list
 from clinveil.phi.detection.adapter import adapters_for
 from clinveil.phi.detection.detector import Detector, all_detectors, words
 from clinveil.phi.detection.detectors.tagger import with_tagger
@@ -114,7 +113,7 @@ def _is_listed(part: str) -> bool:
 
 
 if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
+    from clinveil.corpus import Patient
     from clinveil.phi.settings import PhiSettings
 
 Revise = Callable[[str, str, list[Span]], list[Span]]

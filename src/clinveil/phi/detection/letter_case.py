@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.words import is_word, word_list
+from clinveil.core import Span
+from clinveil.lexicons import LexicalClass, is_word, lexical_classes, word_list
 from clinveil.phi.detection.detector import RuleDetector, words
 from clinveil.phi.detection.note import NoteView
 

@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.markup import Markup, read_markup
-from clinveil.core.spans import LABELS, Span
-from clinveil.core.tokens import IGNORABLE
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.core import IGNORABLE, LABELS, Markup, Span, read_markup
+from clinveil.lexicons import LexicalClass, lexical_classes
 from clinveil.phi.matching.wordtable import FIRST_WORD, Tokens, WordColumn, marks
 
 if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
+    from clinveil.corpus import Patient
     from clinveil.phi.detection.staff import StaffNames
     from clinveil.phi.matching.matcher import AnchorTables
 

@@ -22,10 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError, MissingExtra
-from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import LexicalClass
-from clinveil.lexicons.words import word_list
+from clinveil.core import InputError, MissingExtra, Span
+from clinveil.lexicons import LexicalClass, word_list
 from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.names.kinds import is_term, label_of
 from clinveil.phi.detection.names.state import NameState, regions

@@ -20,11 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.spans import Span
-from clinveil.corpus.staff import read_staff
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.names import name_form
-from clinveil.lexicons.words import is_word
+from clinveil.core import Span
+from clinveil.corpus import read_staff
+from clinveil.lexicons import LexicalClass, is_word, lexical_classes, name_form
 from clinveil.phi.detection.note import NoteView, Word, look_up
 from clinveil.phi.matching.wordtable import WordColumn
 

@@ -14,8 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from clinveil.core.errors import UsageError
-from clinveil.core.spans import LABELS, Span
+from clinveil.core import LABELS, Span, UsageError
 from clinveil.phi.detection.note import NoteView
 
 _TOKEN = re.compile(r"[^\W_]+")

@@ -19,7 +19,7 @@ import numpy as np
 from ahocorasick_rs import AhoCorasick, Implementation
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import kernel
+from clinveil.core import kernel
 from clinveil.phi.matching.anchors import EDGE, FAR, Anchor
 from clinveil.phi.matching.wordtable import codes
 

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import helper, kernel
+from clinveil.core import helper, kernel
 
 Ints = NDArray[np.int32]
 

@@ -25,8 +25,8 @@ from clinveil.phi.residue._signs import SIGNS, Shape
 from clinveil.phi.treatment.policy import Policy, Treatment
 
 if TYPE_CHECKING:
-    from clinveil.core.spans import Span
-    from clinveil.corpus.people import Patient
+    from clinveil.core import Span
+    from clinveil.corpus import Patient
     from clinveil.phi.treatment.policy import TreatedSpan
 
 Offsets = tuple[int, int]

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from clinveil.lexicons.words import is_word
+from clinveil.lexicons import is_word
 from clinveil.phi.residue._signs import SIGNS, Shape
 
 if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
+    from clinveil.corpus import Patient
 
 _WORD = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")

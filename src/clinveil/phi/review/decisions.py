@@ -18,11 +18,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clinveil.core.errors import InputError, InputWarning, UsageError
-from clinveil.core.files import locked, private_folder
-from clinveil.core.keys import Key
-from clinveil.core.spans import LABELS, Span
-from clinveil.corpus.corpus import Corpus, rows
+from clinveil.core import (
+    LABELS,
+    InputError,
+    InputWarning,
+    Key,
+    Span,
+    UsageError,
+    locked,
+    private_folder,
+)
+from clinveil.corpus import Corpus, rows
 from clinveil.phi.detection.finder import united
 
 SCHEMA = "clinveil.decisions/1"

@@ -12,8 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from clinveil.core.errors import InputError
-from clinveil.core.spans import LABELS, Span
+from clinveil.core import LABELS, InputError, Span
 from clinveil.phi.review.decisions import (
     OPEN,
     REVIEW,

@@ -16,15 +16,18 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Literal, Protocol
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import default_vault, read_json
-from clinveil.core.keys import Key
-from clinveil.core.locations import Location, as_location
-from clinveil.core.runfolder import KEY
-from clinveil.core.spans import Span
-from clinveil.corpus.corpus import Corpus, Note, rows
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.people import read_patients
+from clinveil.core import (
+    KEY,
+    InputError,
+    Key,
+    Location,
+    Span,
+    UsageError,
+    as_location,
+    default_vault,
+    read_json,
+)
+from clinveil.corpus import Corpus, Note, open_corpus, read_patients, rows
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.residue import FoundResidue
 from clinveil.phi.settings import DeidentifySettings

@@ -22,7 +22,7 @@ from secrets import token_urlsafe
 from threading import Lock, Thread
 from typing import Any
 
-from clinveil.core.errors import ClinveilError, UsageError
+from clinveil.core import ClinveilError, UsageError
 from clinveil.phi.review.desk import Desk
 
 ADDRESS = "127.0.0.1"

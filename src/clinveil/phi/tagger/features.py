@@ -14,7 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.lexicons import LexicalClass, lexical_classes
 
 VERSION = 2
 EDGE = ""

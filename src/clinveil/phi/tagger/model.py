@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError
-from clinveil.core.spans import LABELS
+from clinveil.core import LABELS, InputError
 from clinveil.phi.tagger.features import VERSION
 
 SCHEMA = "clinveil.tagger/1"

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import helper, kernel
-from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
+from clinveil.core import helper, kernel
+from clinveil.lexicons import PARTICLES, LexicalClass, lexical_classes
 from clinveil.phi.matching.wordtable import Tokens, WordColumn
 from clinveil.phi.tagger.features import EDGE, OFFSETS, PAIRS, Features, kept_form, pair
 from clinveil.phi.tagger.model import TaggerModel

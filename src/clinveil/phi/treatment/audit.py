@@ -21,10 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from clinveil.core.errors import InputError
-from clinveil.core.files import clear_leftovers
-from clinveil.core.keys import Key
-from clinveil.core.spans import Span
+from clinveil.core import InputError, Key, Span, clear_leftovers
 from clinveil.phi.treatment.policy import TreatedSpan
 
 NAME = re.compile(r"audit-(\d{4,})\.jsonl")

@@ -12,8 +12,8 @@ from datetime import timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
+from clinveil.core import InputError, UsageError
+from clinveil.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.phi.treatment.dates import parse, shifted_by
 from clinveil.phi.treatment.policy import Policy, Treatment, tag
 

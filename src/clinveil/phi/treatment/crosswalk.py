@@ -18,14 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from clinveil.core.errors import InputError
-from clinveil.core.keys import Key
-from clinveil.core.spans import Span
+from clinveil.core import InputError, Key, Span
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-    from clinveil.corpus.corpus import Note
+    from clinveil.corpus import Note
     from clinveil.phi.treatment.policy import TreatedSpan
 
 SCHEMA = "clinveil.crosswalk/1"

@@ -27,12 +27,11 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from clinveil.core.keys import Key
-from clinveil.core.spans import Span
+from clinveil.core import Key, Span
 from clinveil.phi.detection.detectors.dates import MONTHS
 
 if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
+    from clinveil.corpus import Patient
 
 DateOrder = Literal["auto", "day-first", "month-first"]
 # what a numeric date shows: 13/4/2019, 4/13/2019

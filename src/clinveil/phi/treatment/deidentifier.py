@@ -17,11 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from clinveil.core.compiled import uncollected
-from clinveil.core.keys import Key
-from clinveil.core.markup import Markup, read_markup
-from clinveil.core.spans import NO_MARKS, Span, splice
-from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
+from clinveil.core import NO_MARKS, Key, Markup, Span, read_markup, splice, uncollected
+from clinveil.corpus import TEXT, Note, rows, with_texts
 from clinveil.phi.detection.detector import Detector
 from clinveil.phi.detection.finder import Finder, united
 from clinveil.phi.detection.note import plain, spans_in
@@ -45,7 +42,7 @@ from clinveil.phi.treatment.surrogates.generalised import GENERALISED
 from clinveil.phi.treatment.surrogates.names import NoteNames
 
 if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
+    from clinveil.corpus import Patient
     from clinveil.phi.settings import PhiSettings
 
 ORDERS = {True: "day first", False: "month first", None: "both orders in the notes of the patient"}

@@ -9,8 +9,8 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
+from clinveil.core import Key
+from clinveil.corpus import NOTE_ID, PATIENT_ID
 
 
 class NewIds:

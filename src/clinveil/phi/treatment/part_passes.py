@@ -18,14 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from clinveil.core.files import private_folder, remove
-from clinveil.core.keys import Key
-from clinveil.core.progress import track
-from clinveil.core.runfolder import FREE, fingerprint
-from clinveil.core.settings import Settings
-from clinveil.core.types import Say
-from clinveil.corpus.open import NotesCorpus
-from clinveil.corpus.people import Patient, Patients
+from clinveil.core import FREE, Key, Say, Settings, fingerprint, private_folder, remove, track
+from clinveil.corpus import NotesCorpus, Patient, Patients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.name_index_store import NameIndexStore, open_name_index
 from clinveil.phi.treatment.deidentifier import NoteDeidentifier, TreatedBatch
@@ -37,9 +31,7 @@ from clinveil.phi.treatment.passes import (
     treat_batch,
 )
 from clinveil.phi.treatment.policy import Policy
-from clinveil.scale import Map
-from clinveil.scale.pieces import each, shared
-from clinveil.scale.tasks import Store, name_of, perform
+from clinveil.scale import Map, Store, each, name_of, perform, shared
 
 SPANS = "spans.bin"
 ALL_NAMES = "all.names"

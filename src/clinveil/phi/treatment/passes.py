@@ -24,12 +24,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from clinveil.core.compiled import uncollected
-from clinveil.core.errors import InputError, InputWarning
-from clinveil.core.progress import track
-from clinveil.core.spans import Span
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, Note, rows
+from clinveil.core import InputError, InputWarning, Say, Span, track, uncollected
+from clinveil.corpus import NOTE_ID, PATIENT_ID, Corpus, Note, rows
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.name_index import NameIndex, names_in, staff_in, unlisted
 from clinveil.phi.name_index_store import COMMON, NameIndexStore

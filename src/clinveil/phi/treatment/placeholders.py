@@ -15,10 +15,8 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-from clinveil.core.keys import Key
-from clinveil.core.spans import CLOSE, OPEN, PLACEHOLDER
-from clinveil.core.tokens import words
-from clinveil.lexicons.names import name_form
+from clinveil.core import CLOSE, OPEN, PLACEHOLDER, Key, words
+from clinveil.lexicons import name_form
 from clinveil.phi.treatment.dates import Printer, parse, shifted
 from clinveil.phi.treatment.surrogates import Surrogates
 from clinveil.phi.treatment.surrogates.names import (
@@ -31,7 +29,7 @@ from clinveil.phi.treatment.surrogates.numbers_and_places import kind_of_institu
 from clinveil.phi.treatment.surrogates.pools import Role, pool
 
 if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
+    from clinveil.corpus import Patient
 
 MOST = 9  # numbers; later identifiers of a note share the last one
 # Upper ends of the classes of distances.

@@ -17,8 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from clinveil.core.errors import UsageError
-from clinveil.core.spans import LABELS
+from clinveil.core import LABELS, UsageError
 from clinveil.phi.detection.word_list import WordList
 
 _WORDS = ("find_words", "keep_words")

@@ -15,11 +15,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, TextIO
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import GateError
-from clinveil.core.keys import Key
-from clinveil.corpus.corpus import PATIENT_ID
-from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
+from clinveil.core import GateError, Key, atomic
+from clinveil.corpus import PATIENT_ID, Hashes, hashes, n_distinct
 from clinveil.phi.residue import FoundResidue, ResidueTally
 from clinveil.phi.treatment.audit import Chain, next_log
 from clinveil.phi.treatment.crosswalk import CrosswalkWriter

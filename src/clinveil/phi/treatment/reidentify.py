@@ -11,16 +11,27 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import Maker, locked, refuse_places
-from clinveil.core.keys import Key
-from clinveil.core.locations import Location
-from clinveil.core.runfolder import KEY, LOCK, fingerprint
-from clinveil.core.settings import FORCE, KEEP, LABEL, NotesSettings, Settings, flag, group
-from clinveil.corpus.corpus import TEXT, rows, with_texts
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.write import place_in, write_corpus
+from clinveil.core import (
+    FORCE,
+    KEEP,
+    KEY,
+    LABEL,
+    LOCK,
+    InputError,
+    Key,
+    Location,
+    Maker,
+    NotesSettings,
+    Settings,
+    UsageError,
+    atomic,
+    fingerprint,
+    flag,
+    group,
+    locked,
+    refuse_places,
+)
+from clinveil.corpus import TEXT, open_corpus, place_in, rows, with_texts, write_corpus
 from clinveil.phi.treatment.audit import Chain, next_log, reference
 from clinveil.phi.treatment.crosswalk import CrosswalkRow, digest, read_crosswalk
 from clinveil.phi.treatment.records import CROSSWALK

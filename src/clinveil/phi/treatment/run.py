@@ -16,19 +16,37 @@ from typing import Any
 
 import pyarrow as pa
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError
-from clinveil.core.files import Maker, default_vault, private_text, refuse_places, remove
-from clinveil.core.keys import Key
-from clinveil.core.locations import Location
-from clinveil.core.progress import track
-from clinveil.core.runfolder import KEY, FolderKind, code_version, fingerprint, run_folder
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
-from clinveil.corpus.part_facts import as_parts, facts_of, names_of
-from clinveil.corpus.people import Patient, read_patients
-from clinveil.corpus.write import place_in, write_corpus
+from clinveil.core import (
+    KEY,
+    FolderKind,
+    InputError,
+    Key,
+    Location,
+    Maker,
+    Say,
+    atomic,
+    code_version,
+    default_vault,
+    fingerprint,
+    private_text,
+    refuse_places,
+    remove,
+    run_folder,
+    track,
+)
+from clinveil.corpus import (
+    Corpus,
+    OpenedCorpus,
+    PartedCorpus,
+    Patient,
+    as_parts,
+    facts_of,
+    names_of,
+    open_corpus,
+    place_in,
+    read_patients,
+    write_corpus,
+)
 from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.columns import check_date_columns
@@ -39,10 +57,7 @@ from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpu
 from clinveil.phi.treatment.policy import Policy, Treatment
 from clinveil.phi.treatment.records import NO_PATIENT_LIST, RECORD, Records, RunCounts, records
 from clinveil.phi.treatment.surrogates.pools import sizes
-from clinveil.scale import Map
-from clinveil.scale.executor import opened_for
-from clinveil.scale.pieces import Broken, each
-from clinveil.scale.tasks import Store
+from clinveil.scale import Broken, Map, Store, each, opened_for
 
 MAKER = Maker("deidentify")
 # In the vault: stored spans until the run succeeds; text, removed after each run.

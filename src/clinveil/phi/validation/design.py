@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from scipy import special
 
-from clinveil.stats.intervals import (
+from clinveil.stats import (
     Interval,
     clopper_pearson,
     ratio_of_intervals,

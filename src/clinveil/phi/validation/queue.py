@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clinveil.core.errors import InputError
-from clinveil.core.files import private_text, read_json
-from clinveil.core.keys import Key
-from clinveil.core.locations import Location, as_location
-from clinveil.core.runfolder import fingerprint
-from clinveil.core.settings import LabelledNotesSettings
-from clinveil.core.spans import Span
-from clinveil.corpus.corpus import Note, rows
-from clinveil.corpus.open import open_corpus
+from clinveil.core import (
+    InputError,
+    Key,
+    LabelledNotesSettings,
+    Location,
+    Span,
+    as_location,
+    fingerprint,
+    private_text,
+    read_json,
+)
+from clinveil.corpus import Note, open_corpus, rows
 from clinveil.phi.review.decisions import NoteDecisions, hash_key, read_file
 from clinveil.phi.review.past_runs import PastRun, ReviewEntry, past_run
 from clinveil.phi.validation.design import STRATA, JudgedStratum

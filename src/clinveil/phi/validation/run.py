@@ -14,19 +14,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.random import Generator, default_rng
 
-from clinveil.core.errors import InputError
-from clinveil.core.files import owner_only, private_folder, private_text, refuse_nested
-from clinveil.core.finding import Detail, Finding, read_findings, write_findings
-from clinveil.core.keys import Key
-from clinveil.core.progress import track
-from clinveil.core.runfolder import FolderKind, RunFolder, fingerprint, run_folder, run_hash
-from clinveil.core.spans import Span, splice
-from clinveil.core.tokens import words
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import Note, rows
-from clinveil.corpus.open import OpenedCorpus, open_corpus
-from clinveil.corpus.people import read_patients
-from clinveil.lexicons.names import name_form
+from clinveil.core import (
+    Detail,
+    Finding,
+    FolderKind,
+    InputError,
+    Key,
+    RunFolder,
+    Say,
+    Span,
+    fingerprint,
+    owner_only,
+    private_folder,
+    private_text,
+    read_findings,
+    refuse_nested,
+    run_folder,
+    run_hash,
+    splice,
+    track,
+    words,
+    write_findings,
+)
+from clinveil.corpus import Note, OpenedCorpus, open_corpus, read_patients, rows
+from clinveil.lexicons import name_form
 from clinveil.phi.settings import ValidateSettings
 from clinveil.phi.treatment.deidentifier import NoteDeidentifier
 from clinveil.phi.treatment.passes import check_known_patients, found_spans
@@ -34,11 +45,10 @@ from clinveil.phi.validation.design import METHOD, STRATA, JudgedStratum, recall
 from clinveil.phi.validation.queue import DESIGN, UNSURE, Design, annotated, read_design, read_marks
 from clinveil.phi.validation.sample import Draw, suspected, usual_forms
 from clinveil.scale import processes
-from clinveil.stats.findings import clustered_share, proportion
-from clinveil.stats.intervals import clopper_pearson, sum_of_intervals
+from clinveil.stats import clopper_pearson, clustered_share, proportion, sum_of_intervals
 
 if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
+    from clinveil.corpus import Patient
 
 SHORTEST = 3  # minimum letters of a part of a name
 KNOWN_SOURCE = "known patients' own names, compared word by word"

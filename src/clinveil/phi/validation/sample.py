@@ -16,11 +16,9 @@ from typing import NamedTuple
 
 from numpy.random import Generator
 
-from clinveil.core.spans import Span
-from clinveil.corpus.corpus import Note
-from clinveil.corpus.sample import KeySample
-from clinveil.lexicons.ambiguity import LexicalClass
-from clinveil.lexicons.names import name_form
+from clinveil.core import Span
+from clinveil.corpus import KeySample, Note
+from clinveil.lexicons import LexicalClass, name_form
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView, Word
 from clinveil.phi.validation.design import STRATA, allocation

@@ -24,12 +24,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
-from clinveil.core.files import locked, private_folder, refuse_nameless
-from clinveil.corpus.corpus import NOTE_ID, TEXT
-from clinveil.corpus.uniqueness import Hashes, hashes, joined
-from clinveil.report.numerals import SMALL, SPACE, share
+from clinveil.core import (
+    ClinveilError,
+    DiskError,
+    InputError,
+    UsageError,
+    atomic,
+    locked,
+    private_folder,
+    refuse_nameless,
+)
+from clinveil.corpus import NOTE_ID, TEXT, Hashes, hashes
+from clinveil.corpus.uniqueness import joined
+from clinveil.report import SMALL, SPACE, share
 
 NAME = "clinveil-ledger"
 IN_VAULT = "ledger.parquet"

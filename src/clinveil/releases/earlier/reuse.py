@@ -14,12 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.keys import Key
-from clinveil.core.runfolder import KEY, fingerprint
-from clinveil.core.settings import Settings, flag_name
-from clinveil.corpus.held_out import TABLE
+from clinveil.core import KEY, InputError, Key, Settings, UsageError, atomic, fingerprint, flag_name
+from clinveil.corpus import TABLE
 from clinveil.releases.earlier.ledger import IN_VAULT, Entry, Ledger, NoteHashes, read_entry
 from clinveil.releases.earlier.vault import (
     damaged,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 
-from clinveil.lm.private.gaussian import composed, epsilon_of
+from clinveil.lm import composed, epsilon_of
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.ledger import Ledger, entry
 

@@ -11,9 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic import ValidationError
 
-from clinveil.core.errors import InputError
-from clinveil.core.files import read_json
-from clinveil.core.runfolder import STATE
+from clinveil.core import STATE, InputError, read_json
 from clinveil.releases.crosswalk import CROSSWALK, VaultTable
 from clinveil.releases.manifest import NAME, SCHEMA, canonical
 from clinveil.releases.outcome import KIND

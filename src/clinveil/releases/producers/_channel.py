@@ -9,21 +9,19 @@ from typing import Any, ClassVar
 
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.channel.inversion import Inversion, single_names
-from clinveil.attacks.threats import TARGETS, Target
-from clinveil.channel.apply import WordObfuscator
-from clinveil.channel.build import build_channel, read_words
-from clinveil.channel.channel import Channel
-from clinveil.channel.context import with_context
-from clinveil.channel.files import load_channel, save_channel
-from clinveil.channel.tally import TokenTally
-from clinveil.core.errors import InputError
-from clinveil.core.files import remove
-from clinveil.core.finding import Finding
-from clinveil.core.progress import steps
-from clinveil.core.runfolder import fingerprint
-from clinveil.corpus.corpus import Accounting, Corpus
+from clinveil.attacks import TARGETS, Context, Inversion, Target, single_names
+from clinveil.channel import (
+    Channel,
+    TokenTally,
+    WordObfuscator,
+    build_channel,
+    load_channel,
+    read_words,
+    save_channel,
+    with_context,
+)
+from clinveil.core import Finding, InputError, fingerprint, remove, steps
+from clinveil.corpus import Accounting, Corpus
 from clinveil.releases.attack_gates import (
     LINKAGE_WARNED,
     adversary_gates,
@@ -42,13 +40,17 @@ from clinveil.releases.samples import aligned, sources
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.treatment import counted, treated
 from clinveil.releases.writing import opened, write_notes
-from clinveil.report.record import AlignedNote, Fact, Gate, TokenRow
-from clinveil.vectors.count import WordCounts
-from clinveil.vectors.files import load_vectors, save_vectors
-from clinveil.vectors.imported import of_notes, without_vector
-from clinveil.vectors.neighbours import save_neighbours
-from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
+from clinveil.report import AlignedNote, Fact, Gate, TokenRow
+from clinveil.vectors import (
+    Vectors,
+    WordCounts,
+    load_vectors,
+    of_notes,
+    save_neighbours,
+    save_vectors,
+    train,
+    without_vector,
+)
 
 PACKED = frozenset({".gz", ".zst", ".parquet"})
 FEWEST = 50  # paper A: not for small data sets

@@ -15,33 +15,31 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.models.membership import membership_of_release
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import remove
-from clinveil.core.finding import Finding
-from clinveil.core.tokens import words
-from clinveil.core.types import Ints
-from clinveil.corpus.corpus import PATIENT_ID, Accounting, Corpus, rows
-from clinveil.corpus.open import open_text
-from clinveil.corpus.write import write_corpus
-from clinveil.lm.notes import PlainNotes, SyntheticNote, read_notes
-from clinveil.lm.private.audit import Audit, audited_table
-from clinveil.lm.private.feasibility import PrivatePlan
-from clinveil.lm.private.gaussian import refuse_parameters
-from clinveil.lm.private.public_text import PublicText, refuse_private_text
-from clinveil.lm.private.table import (
+from clinveil.attacks import Context, membership_of_release
+from clinveil.core import Finding, InputError, Ints, UsageError, remove, words
+from clinveil.corpus import PATIENT_ID, Accounting, Corpus, open_text, rows, write_corpus
+from clinveil.lm import (
     GRID,
+    Audit,
+    BagWriter,
     LabelledNote,
     Layout,
     NoisyTable,
+    PlainNotes,
+    PrivatePlan,
+    PublicText,
+    SteeredWriter,
+    SyntheticNote,
+    audited_table,
     mixed,
     noisy,
     notes_per_label,
+    read_notes,
+    refuse_parameters,
+    refuse_private_text,
     summed,
     word_shares,
 )
-from clinveil.lm.private.writers import BagWriter, SteeredWriter
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.spending import Spending, spend
@@ -53,7 +51,7 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_model import STATE, TrainHoldoutSplit, sides_of
 from clinveil.releases.synthesis_rows import LabelColumns
 from clinveil.releases.writing import opened
-from clinveil.report.record import Fact, Gate
+from clinveil.report import Fact, Gate
 
 LONGEST = 400  # pieces of a note, unless synthetic.longest is given
 

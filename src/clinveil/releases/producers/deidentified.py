@@ -11,11 +11,10 @@ from typing import ClassVar
 
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.threats import Target
-from clinveil.core.finding import Finding
-from clinveil.corpus.corpus import Accounting, Corpus
-from clinveil.phi.name_index import NameIndex
+from clinveil.attacks import Context, Target
+from clinveil.core import Finding
+from clinveil.corpus import Accounting, Corpus
+from clinveil.phi import NameIndex
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.gates import sound
@@ -26,8 +25,8 @@ from clinveil.releases.samples import as_treated, sources
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.treatment import counted, treated
 from clinveil.releases.writing import opened, write_notes
-from clinveil.report.record import AlignedNote, Gate
-from clinveil.vectors.count import WordCounts
+from clinveil.report import AlignedNote, Gate
+from clinveil.vectors import WordCounts
 
 OWN_IDENTIFIERS: Target = "own identifiers"
 

@@ -12,24 +12,33 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.models._memory import remembered
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import remove
-from clinveil.core.finding import Finding
-from clinveil.core.keys import Key
-from clinveil.core.neural import device_named, need_torch
-from clinveil.core.runfolder import fingerprint
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import Accounting, Corpus
-from clinveil.corpus.people import read_patients
-from clinveil.corpus.write import write_corpus
-from clinveil.lm.model import fit_of
-from clinveil.lm.notes import PlainNotes, encode, read_notes
-from clinveil.lm.pretrained import SMOLLM2, PublicModel, files_of
-from clinveil.lm.recipe import PRETRAINED
-from clinveil.lm.sampling import SamplingConfig, Steering, batch_size_for
-from clinveil.lm.sequences import LabelSequences
+from clinveil.attacks import Context, remembered
+from clinveil.core import (
+    Finding,
+    InputError,
+    Key,
+    UsageError,
+    device_named,
+    fingerprint,
+    need_torch,
+    remove,
+    words,
+)
+from clinveil.corpus import Accounting, Corpus, read_patients, write_corpus
+from clinveil.lm import (
+    PRETRAINED,
+    SMOLLM2,
+    LabelSequences,
+    PlainNotes,
+    PublicModel,
+    SamplingConfig,
+    Steering,
+    batch_size_for,
+    encode,
+    files_of,
+    fit_of,
+    read_notes,
+)
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.gates import Examined, examine, memory_gate
@@ -59,10 +68,9 @@ from clinveil.releases.synthesis_model import (
 from clinveil.releases.synthesis_rows import LabelColumns
 from clinveil.releases.treatment import treated
 from clinveil.releases.writing import opened
-from clinveil.report.record import Fact
-from clinveil.stats.findings import unmeasured
-from clinveil.stats.intervals import wilson
-from clinveil.utility.evaluations.perplexity import perplexity_findings
+from clinveil.report import Fact
+from clinveil.stats import unmeasured, wilson
+from clinveil.utility import perplexity_findings
 
 FEWEST_SHARING = 5
 PATIENTS_PER_SHARING = 60

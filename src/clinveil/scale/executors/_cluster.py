@@ -20,9 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from clinveil.core.errors import InputError
-from clinveil.core.files import owner_only
-from clinveil.core.runfolder import code_version
+from clinveil.core import InputError, code_version, owner_only
 from clinveil.scale.local import in_order
 
 Sent = TypeVar("Sent")

@@ -15,9 +15,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from clinveil.core.compiled import at_most_cores
-from clinveil.core.errors import InputError, LostWorkers, MissingExtra, UsageError
-from clinveil.core.files import owner_only
+from clinveil.core import (
+    InputError,
+    LostWorkers,
+    MissingExtra,
+    UsageError,
+    at_most_cores,
+    owner_only,
+)
 from clinveil.scale.executor import executors
 from clinveil.scale.executors._cluster import (
     NOWHERE,

@@ -20,9 +20,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from clinveil.core.compiled import at_most_cores
-from clinveil.core.errors import InputError, LostWorkers, MissingExtra, UsageError
-from clinveil.core.files import owner_only, remove
+from clinveil.core import (
+    InputError,
+    LostWorkers,
+    MissingExtra,
+    UsageError,
+    at_most_cores,
+    owner_only,
+    remove,
+)
 from clinveil.scale.executor import executors
 from clinveil.scale.executors._cluster import (
     RemoteCall,

@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError
-from clinveil.core.registry import Registry
-from clinveil.core.settings import Settings, flag
-from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Mask
+from clinveil.core import Doubles, InputError, Mask, Registry, Settings, flag, words
 from clinveil.utility.scores import THRESHOLDS, choose, decided
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import Literal
 
 from numpy.random import Generator
 
-from clinveil.core.spans import Span
-from clinveil.lexicons.names import name_form
+from clinveil.core import Span
+from clinveil.lexicons import name_form
 from clinveil.utility.deidentification.grid_names import GridPerson, name_lists
 
 Case = Literal["as written", "lower", "upper"]

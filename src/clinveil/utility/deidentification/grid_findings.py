@@ -14,11 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.core.finding import Detail, Finding
-from clinveil.core.spans import Span
-from clinveil.core.types import Ints
-from clinveil.stats.findings import clustered_share
-from clinveil.stats.intervals import jackknife_t
+from clinveil.core import Detail, Finding, Ints, Span
+from clinveil.stats import clustered_share, jackknife_t
 from clinveil.utility.deidentification.grid import GridNote
 from clinveil.utility.deidentification.score import score
 

@@ -13,16 +13,17 @@ from typing import Literal, NamedTuple, TypeVar
 
 from numpy.random import Generator, default_rng
 
-from clinveil.corpus.demo.names import spelt
-from clinveil.lexicons.names import (
+from clinveil.corpus import spelt
+from clinveil.lexicons import (
     given_names,
     held_out,
     name_form,
     surnames,
+    vocabulary,
+    word_list,
     world_given,
     world_surnames,
 )
-from clinveil.lexicons.words import vocabulary, word_list
 
 Sex = Literal["female", "male"]
 SEXES: tuple[Sex, Sex] = ("female", "male")

@@ -16,12 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clinveil.core.files import private_text
-from clinveil.core.finding import Detail, Finding
-from clinveil.core.spans import Span
-from clinveil.core.types import Ints
-from clinveil.lexicons.names import name_form
-from clinveil.stats.findings import clustered_share, unmeasured
+from clinveil.core import Detail, Finding, Ints, Span, private_text
+from clinveil.lexicons import name_form
+from clinveil.stats import clustered_share, unmeasured
 from clinveil.utility.deidentification.score import NoteScore, score
 
 SOURCE = (

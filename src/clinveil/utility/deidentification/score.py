@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from clinveil.core.spans import Span
-from clinveil.lexicons.words import word_list
+from clinveil.core import Span
+from clinveil.lexicons import word_list
 
 _WORD = re.compile(r"\S+")
 _TOKEN = re.compile(r"[^\W_]+")

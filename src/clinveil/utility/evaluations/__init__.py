@@ -23,15 +23,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clinveil.core.finding import Finding
-from clinveil.core.registry import Registry
-from clinveil.core.settings import QUIET, NotesSettings, Settings, flag
-from clinveil.core.types import Say
-from clinveil.core.words import first_paragraph
+from clinveil.core import (
+    QUIET,
+    Finding,
+    NotesSettings,
+    Registry,
+    Say,
+    Settings,
+    first_paragraph,
+    flag,
+)
 
 if TYPE_CHECKING:
-    from clinveil.corpus.corpus import Corpus
-    from clinveil.vectors.table import Vectors
+    from clinveil.corpus import Corpus
+    from clinveil.vectors import Vectors
 
 THREADS = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
 
@@ -117,14 +122,14 @@ VAULT = EvaluationInput("Vault of the release, if ids were replaced.", "--vault"
 
 def as_corpus(notes: Any, settings: NotesSettings, *, label: tuple[str, ...] = ()) -> Corpus:
     """Return the notes of a path; a corpus is returned unchanged."""
-    from clinveil.corpus.open import open_corpus
+    from clinveil.corpus import open_corpus
 
     return open_corpus(notes, settings, label=label) if isinstance(notes, Path) else notes
 
 
 def as_vectors(vectors: Any) -> Vectors:
     """Return the word vectors of a path; vectors are returned unchanged."""
-    from clinveil.vectors.files import load_vectors
+    from clinveil.vectors import load_vectors
 
     return load_vectors(vectors) if isinstance(vectors, Path) else vectors
 

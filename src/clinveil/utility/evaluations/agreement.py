@@ -12,18 +12,30 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import flag
-from clinveil.core.spans import Span
-from clinveil.core.tokens import word_spans
-from clinveil.core.types import Doubles, Ints, Say
-from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
-from clinveil.phi.review.desk import FOLDER, decisions_of
-from clinveil.phi.review.past_runs import Reviewable, ReviewEntry
-from clinveil.phi.validation.queue import review_of
-from clinveil.stats.findings import unmeasured
-from clinveil.stats.intervals import clopper_pearson, jackknife_t
+from clinveil.core import (
+    Doubles,
+    Finding,
+    InputError,
+    Ints,
+    Say,
+    Span,
+    UsageError,
+    flag,
+    word_spans,
+)
+from clinveil.phi import (
+    FOLDER,
+    DecisionFile,
+    NoteDecisions,
+    Reviewable,
+    ReviewEntry,
+    decisions_of,
+    read_file,
+    review_of,
+    revised,
+    text_hash,
+)
+from clinveil.stats import clopper_pearson, jackknife_t, unmeasured
 from clinveil.utility.evaluations import Evaluated, Evaluation, EvaluationInput, evaluations
 
 METHOD = "jackknife over notes, 95 %"

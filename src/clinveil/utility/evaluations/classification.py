@@ -14,10 +14,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from numpy.random import Generator, default_rng
 
-from clinveil.core.errors import UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import LABEL, SEED, NotesSettings, choice, flag, group
-from clinveil.core.types import Say
+from clinveil.core import LABEL, SEED, Finding, NotesSettings, Say, UsageError, choice, flag, group
 from clinveil.utility.classifiers import (
     ClassifierSettings,
     Predictions,

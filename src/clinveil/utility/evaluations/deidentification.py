@@ -8,19 +8,30 @@ from typing import Any, ClassVar, Literal
 
 from numpy.random import default_rng
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.keys import Key
-from clinveil.core.settings import SEED, WORKERS, LabelledNotesSettings, flag, group
-from clinveil.core.spans import Span
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import Corpus, Note, rows
-from clinveil.corpus.gold import GoldSpans, Scheme, read_labels, read_spans
-from clinveil.corpus.people import read_patients
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
-from clinveil.phi.treatment.deidentifier import NoteDeidentifier
-from clinveil.phi.treatment.passes import found_spans
+from clinveil.core import (
+    SEED,
+    WORKERS,
+    Finding,
+    InputError,
+    Key,
+    LabelledNotesSettings,
+    Say,
+    Span,
+    UsageError,
+    flag,
+    group,
+)
+from clinveil.corpus import (
+    Corpus,
+    GoldSpans,
+    Note,
+    Scheme,
+    read_labels,
+    read_patients,
+    read_spans,
+    rows,
+)
+from clinveil.phi import Finder, NoteDeidentifier, PhiSettings, found_spans
 from clinveil.scale import processes
 from clinveil.utility.deidentification.grid import grid_notes, sample
 from clinveil.utility.deidentification.grid_findings import grid_findings, scored

@@ -11,22 +11,40 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.neural import need_torch
-from clinveil.core.settings import SEED, LabelledNotesSettings, flag, group
-from clinveil.core.types import Doubles, Ints, Say
-from clinveil.corpus.corpus import rows
-from clinveil.corpus.medtext import UNK
-from clinveil.lm.files import load_model
-from clinveil.lm.layout import LayoutVocabulary, pieces_of
-from clinveil.lm.model import Fit, LanguageModel, fit_of, keeps_layout
-from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.notes import PlainNotes, encode, fingerprint, read_notes
-from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.lm.vocabulary import Vocabulary, WordVocabulary
-from clinveil.stats.intervals import Interval, jackknife_t
+from clinveil.core import (
+    SEED,
+    Doubles,
+    Finding,
+    InputError,
+    Ints,
+    LabelledNotesSettings,
+    Say,
+    UsageError,
+    flag,
+    group,
+    need_torch,
+)
+from clinveil.corpus import UNK, rows
+from clinveil.lm import (
+    Fit,
+    LanguageModel,
+    LayoutVocabulary,
+    ModelSettings,
+    PlainNotes,
+    Vocabulary,
+    WordVocabulary,
+    encode,
+    fingerprint,
+    fit_of,
+    keeps_layout,
+    load_model,
+    make_vocabulary,
+    pieces_of,
+    read_notes,
+    train_model,
+    train_unigram,
+)
+from clinveil.stats import Interval, jackknife_t
 from clinveil.utility.evaluations import (
     THREADS,
     Evaluated,

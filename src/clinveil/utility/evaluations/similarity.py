@@ -19,13 +19,19 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator, default_rng
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import SEED, LabelledNotesSettings, flag, group
-from clinveil.core.tokens import words
-from clinveil.core.types import Mask, Say
-from clinveil.stats.findings import NO_EVIDENCE, unmeasured
-from clinveil.stats.hypotheses import permutation_p
+from clinveil.core import (
+    SEED,
+    Finding,
+    InputError,
+    LabelledNotesSettings,
+    Mask,
+    Say,
+    UsageError,
+    flag,
+    group,
+    words,
+)
+from clinveil.stats import NO_EVIDENCE, permutation_p, unmeasured
 from clinveil.utility.evaluations import (
     VECTORS,
     Evaluated,
@@ -46,7 +52,7 @@ from clinveil.utility.pairs import (
     pair_vectors,
     read_pairs,
 )
-from clinveil.vectors.table import Vectors
+from clinveil.vectors import Vectors
 
 DRAWS = 1_000
 SHUFFLES = 100
@@ -320,7 +326,7 @@ class Similarity(Evaluation):
             return dict(zip(vectors.words, vectors.counts.tolist(), strict=True)), (remark,)
         from tempfile import TemporaryDirectory
 
-        from clinveil.vectors.count import count_words
+        from clinveil.vectors import count_words
 
         with TemporaryDirectory(prefix="clinveil-counts") as scratch:
             counted = count_words(as_corpus(notes, self.notes), Path(scratch))

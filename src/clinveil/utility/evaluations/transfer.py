@@ -14,13 +14,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import LABEL, WORKERS, NotesSettings, choice, flag, group
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import Corpus, rows
-from clinveil.corpus.held_out import SourceIds
-from clinveil.stats.findings import unmeasured
+from clinveil.core import (
+    LABEL,
+    WORKERS,
+    Finding,
+    InputError,
+    NotesSettings,
+    Say,
+    UsageError,
+    choice,
+    flag,
+    group,
+)
+from clinveil.corpus import Corpus, SourceIds, rows
+from clinveil.stats import unmeasured
 from clinveil.utility.classifiers import classifiers
 from clinveil.utility.evaluations import (
     VAULT,

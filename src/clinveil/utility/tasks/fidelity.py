@@ -17,10 +17,8 @@ from functools import partial
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
-from clinveil.core.tokens import words
-from clinveil.stats.roc import RocScores
+from clinveil.core import Finding, InputError, words
+from clinveil.stats import RocScores
 from clinveil.utility.tasks.notes import Texts
 
 # notes of each side

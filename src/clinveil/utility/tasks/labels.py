@@ -20,10 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
-from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Ints
+from clinveil.core import Doubles, Finding, InputError, Ints, words
 from clinveil.utility.classifiers import TrainTestTexts, predict
 from clinveil.utility.labelled import (
     OTHER,

@@ -23,16 +23,20 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.finding import Finding
-from clinveil.core.tokens import words
-from clinveil.core.types import Doubles
-from clinveil.corpus.corpus import corpus_of_texts
-from clinveil.lm.model import LanguageModel
-from clinveil.lm.models.ngram import train_ngram
-from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.notes import EncodedNotes, joined
-from clinveil.lm.vocabulary import END, UNKNOWN, Ids, WordVocabulary
-from clinveil.stats.findings import NO_EVIDENCE, unmeasured
+from clinveil.core import Doubles, Finding, words
+from clinveil.corpus import corpus_of_texts
+from clinveil.lm import (
+    END,
+    UNKNOWN,
+    EncodedNotes,
+    Ids,
+    LanguageModel,
+    WordVocabulary,
+    joined,
+    train_ngram,
+    train_unigram,
+)
+from clinveil.stats import NO_EVIDENCE, unmeasured
 from clinveil.utility.pairs import (
     FEWEST_PAIRS,
     PairList,
@@ -44,9 +48,8 @@ from clinveil.utility.pairs import (
 from clinveil.utility.scores import by_patient
 from clinveil.utility.shares import DRAWS, SOURCE, Arms, bootstrap_arms, ratio, share_finding
 from clinveil.utility.tasks.notes import Sides, Texts
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train as train_vectors
+from clinveil.vectors import Vectors, VectorSettings
+from clinveil.vectors import train as train_vectors
 
 ORDER = 3
 LEAST_TWICE = 2

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.channel.channel import Channel
-from clinveil.core.errors import InputError
-from clinveil.core.types import Ints, Mask
-from clinveil.corpus.corpus import Corpus, Note, rows
-from clinveil.corpus.sample import KeySample
+from clinveil.channel import Channel
+from clinveil.core import InputError, Ints, Mask
+from clinveil.corpus import Corpus, KeySample, Note, rows
 from clinveil.utility.labelled import by_source
 from clinveil.utility.split import splits
 

@@ -23,11 +23,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
-from clinveil.core.tokens import lookup_form, word_spans, words
-from clinveil.core.types import Ints
-from clinveil.stats.findings import unmeasured
+from clinveil.core import Finding, InputError, Ints, lookup_form, word_spans, words
+from clinveil.stats import unmeasured
 from clinveil.utility.scores import by_patient, f1_sums, macro_f1, permuted_f1
 from clinveil.utility.shares import bootstrap_arms, share_finding
 from clinveil.utility.tasks.notes import Sides, Texts, texts_entered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clinveil.core.registry import Registry
+from clinveil.core import Registry
 
 if TYPE_CHECKING:
     from clinveil.vectors.algorithm import Algorithm

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import compiled, helper, kernel
-from clinveil.core.types import Floats, Ints
+from clinveil.core import Floats, Ints, compiled, helper, kernel
 from clinveil.vectors.sentences import Ids
 
 _AT_ONCE = 6  # targets per loop over the dimensions: all of the default

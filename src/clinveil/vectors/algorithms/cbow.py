@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from clinveil.core.compiled import at_most_cores
-from clinveil.core.errors import MissingExtra
+from clinveil.core import MissingExtra, at_most_cores
 from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
-from clinveil.vectors.passes import passes
+from clinveil.vectors.note_passes import passes
 from clinveil.vectors.sentences import sentence_file
 from clinveil.vectors.table import Subwords, Vectors
 

@@ -22,11 +22,8 @@ import numpy as np
 from numpy.random import default_rng
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import compiled
-from clinveil.core.errors import InputError
-from clinveil.core.settings import flag
-from clinveil.core.types import Doubles, Floats, Ints, SmallInts
-from clinveil.scale.local import threads
+from clinveil.core import Doubles, Floats, InputError, Ints, SmallInts, compiled, flag
+from clinveil.scale import threads
 from clinveil.vectors.algorithm import Algorithm, Notes, algorithms
 from clinveil.vectors.sentences import END, Ids, encode, whole_note
 from clinveil.vectors.settings import GLOVE_PASSES

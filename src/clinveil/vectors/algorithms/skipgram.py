@@ -16,9 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import at_most_cores
-from clinveil.core.errors import InputError
-from clinveil.core.types import Doubles, Floats, Ints
+from clinveil.core import Doubles, Floats, InputError, Ints, at_most_cores
 from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
 from clinveil.vectors.algorithms._steps import (
     PairSampling,
@@ -28,7 +26,7 @@ from clinveil.vectors.algorithms._steps import (
     subsample_lines,
     train_rounds,
 )
-from clinveil.vectors.passes import passes
+from clinveil.vectors.note_passes import passes
 from clinveil.vectors.sentences import END, IdFile, Ids, encoded_file, words_in
 from clinveil.vectors.table import Vectors
 

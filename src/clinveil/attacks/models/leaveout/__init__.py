@@ -35,20 +35,34 @@ from clinveil.attacks.models.leaveout.data import (
 )
 from clinveil.attacks.models.leaveout.pdtp import closed_form
 from clinveil.attacks.models.membership import written
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import private_text, save_array
-from clinveil.core.finding import Finding, write_findings
-from clinveil.core.settings import flag, group
-from clinveil.core.types import Say
-from clinveil.lm.model import LanguageModel, Logs
-from clinveil.lm.models.ngram import train_ngram
-from clinveil.lm.notes import PlainNotes
-from clinveil.lm.plan import Plan, notes_plan, plan_of
-from clinveil.lm.recipe import CountedKind, Recipe, kind_of
-from clinveil.lm.sampling import SamplingConfig, batch_size_for
-from clinveil.lm.train import NeuralTask, refuse_too_large
-from clinveil.scale.local import Map, processes
-from clinveil.scale.tasks import Result, Store, perform_all
+from clinveil.core import (
+    Finding,
+    InputError,
+    Say,
+    UsageError,
+    flag,
+    group,
+    private_text,
+    save_array,
+    write_findings,
+)
+from clinveil.lm import (
+    CountedKind,
+    LanguageModel,
+    Logs,
+    NeuralTask,
+    PlainNotes,
+    Plan,
+    Recipe,
+    SamplingConfig,
+    batch_size_for,
+    kind_of,
+    notes_plan,
+    plan_of,
+    refuse_too_large,
+    train_ngram,
+)
+from clinveil.scale import Map, Result, Store, perform_all, processes
 
 TIMED_STEPS = 6
 OTHER_SEEDS = 1_000  # offset of the seeds of further trainings
@@ -116,9 +130,8 @@ class AuditModel:
         kind = kind_of(self.kind)
         if isinstance(kind, CountedKind):
             return kind.count(data.without(self.left_out), data.vocabulary), {}
-        from clinveil.core.neural import seeded
-        from clinveil.lm.files import save_model
-        from clinveil.lm.network import NeuralModel
+        from clinveil.core import seeded
+        from clinveil.lm import NeuralModel, save_model
 
         assert self.recipe is not None
         task = NeuralTask(
@@ -263,8 +276,8 @@ def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
     """Estimate the seconds of one model's training from a few steps of the real network on this
     machine.
     """
-    from clinveil.core.neural import device_named, seeded
-    from clinveil.lm.training import Training
+    from clinveil.core import device_named, seeded
+    from clinveil.lm import Training
 
     refuse_too_large(data.vocabulary.size, recipe, device)
     plan = plan_of(data.encoded, recipe, 0)

@@ -20,33 +20,42 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import model_validator
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import (
+from clinveil.core import (
+    FORCE,
+    QUIET,
+    SEED,
+    WORKERS,
+    FolderKind,
+    InputError,
+    Ints,
+    LabelledNotesSettings,
+    Settings,
+    UsageError,
     files_in,
+    flag,
+    group,
     private_folder,
     private_text,
     read_json,
     refuse_more,
     remove,
+    run_folder,
     save_array,
 )
-from clinveil.core.runfolder import FolderKind, run_folder
-from clinveil.core.settings import (
-    FORCE,
-    QUIET,
-    SEED,
-    WORKERS,
-    LabelledNotesSettings,
-    Settings,
-    flag,
-    group,
+from clinveil.lm import (
+    PRETRAINED,
+    EncodedNotes,
+    Ids,
+    ModelSettings,
+    PlainNotes,
+    Recipe,
+    Vocabulary,
+    encode,
+    joined,
+    make_vocabulary,
+    vocabulary_of,
 )
-from clinveil.core.types import Ints
-from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, joined
-from clinveil.lm.recipe import PRETRAINED, ModelSettings, Recipe
-from clinveil.lm.train import make_vocabulary
-from clinveil.lm.vocabulary import Ids, Vocabulary, vocabulary_of
-from clinveil.scale.tasks import Store
+from clinveil.scale import Store
 
 NAMES = ("ids", "offsets", "characters")
 FINDINGS = "findings.json"

@@ -30,13 +30,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles, Ints
-from clinveil.lm.notes import PlainNotes
-from clinveil.stats.findings import proportion
-from clinveil.stats.hypotheses import permutation_p
-from clinveil.stats.intervals import t_interval
+from clinveil.core import Doubles, Finding, InputError, Ints
+from clinveil.lm import PlainNotes
+from clinveil.stats import permutation_p, proportion, t_interval
 
 SEEDS = (
     "no interval for the reseed floor: seeds are few and it varies by seed; their range is not an"

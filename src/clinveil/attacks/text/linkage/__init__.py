@@ -32,13 +32,10 @@ from clinveil.attacks.text.linkage.matchers import (
 )
 from clinveil.attacks.text.linkage.sides import LinkageSides, Own, other_notes, paired, unsampled
 from clinveil.attacks.threats import Holding, Target, tagged
-from clinveil.channel.channel import Channel
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import flag
-from clinveil.core.types import Doubles
-from clinveil.stats.findings import unmeasured
-from clinveil.vectors.table import Vectors
+from clinveil.channel import Channel
+from clinveil.core import Doubles, Finding, InputError, flag
+from clinveil.stats import unmeasured
+from clinveil.vectors import Vectors
 
 NOTES = 300
 TRAINED_ON = 600  # notes for training shadow vectors

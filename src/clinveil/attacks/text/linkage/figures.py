@@ -11,9 +11,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.stats.findings import clustered_share, proportion
+from clinveil.core import Doubles, Finding, Ints, Mask
+from clinveil.stats import clustered_share, proportion
 
 SHUFFLES = 20
 PRECISION = 0.9

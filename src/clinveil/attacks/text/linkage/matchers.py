@@ -17,10 +17,9 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags, vstack
 
 from clinveil.attacks.text.linkage.sides import LinkageSides
-from clinveil.channel.channel import Channel
-from clinveil.core.tokens import WordIds
-from clinveil.core.types import Doubles, Ints
-from clinveil.vectors.table import Vectors
+from clinveil.channel import Channel
+from clinveil.core import Doubles, Ints, WordIds
+from clinveil.vectors import Vectors
 
 K1 = 1.2
 B = 0.75

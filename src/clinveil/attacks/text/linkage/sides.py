@@ -16,26 +16,19 @@ from numpy.random import Generator
 
 from clinveil.attacks.adversaries.own_vectors import channel_like, shadow_settings
 from clinveil.attacks.attack import source_id
-from clinveil.channel.build import build_channel
-from clinveil.channel.channel import Channel
-from clinveil.channel.neighbour_channel import NEIGHBOURS
-from clinveil.channel.settings import ChannelSettings
-from clinveil.core.errors import InputError
-from clinveil.core.tokens import words
-from clinveil.core.types import Ints, Mask
-from clinveil.corpus.corpus import (
+from clinveil.channel import NEIGHBOURS, Channel, ChannelSettings, build_channel
+from clinveil.core import InputError, Ints, Mask, words
+from clinveil.corpus import (
     NOTE_ID,
     PATIENT_ID,
     Corpus,
+    KeySample,
     Note,
     corpus_of_texts,
     rows,
     rows_with,
 )
-from clinveil.corpus.sample import KeySample
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
+from clinveil.vectors import Vectors, VectorSettings, train
 
 T = TypeVar("T")
 CHARACTERS = 200_000

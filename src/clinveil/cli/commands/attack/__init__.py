@@ -10,15 +10,13 @@ from typing import Annotated, Any
 import typer
 from pydantic import create_model
 
-from clinveil.api.frames import NoteRoles
-from clinveil.api.inputs import INPUTS, AttackInput, context_of, inputs_of
-from clinveil.attacks.attack import Attack, attacks
+from clinveil.api import INPUTS, AttackInput, NoteRoles, context_of, inputs_of
+from clinveil.attacks import Attack, attacks
 from clinveil.cli.command import Command, Run
 from clinveil.cli.groups import PACKAGE, Group, Parsed
 from clinveil.cli.options import MeasureSettings
 from clinveil.cli.progress import say
-from clinveil.core.registry import Registry
-from clinveil.core.settings import WORKERS, group
+from clinveil.core import WORKERS, Registry, group
 
 # Attacks that a release runs, or that are part of another command.
 OF_RELEASES = frozenset({"inversion", "identifiers", "uniqueness", "adversary-suite"})

@@ -10,16 +10,12 @@ from typing import Annotated
 import typer
 from numpy.random import default_rng
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.models.canaries import Canaries
+from clinveil.attacks import Canaries, Context
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
-from clinveil.core.errors import UsageError
-from clinveil.core.neural import need_torch
-from clinveil.core.settings import flag, group
-from clinveil.corpus.open import open_corpus
-from clinveil.lm.notes import read_notes
-from clinveil.lm.recipe import ModelSettings
+from clinveil.core import UsageError, flag, group, need_torch
+from clinveil.corpus import open_corpus
+from clinveil.lm import ModelSettings, read_notes
 
 
 class CanarySettings(MeasureSettings):

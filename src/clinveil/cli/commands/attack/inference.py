@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.text.inference import Inference
+from clinveil.attacks import Context, Inference
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
-from clinveil.core.errors import UsageError
-from clinveil.core.settings import group
-from clinveil.corpus.open import open_corpus
+from clinveil.core import UsageError, group
+from clinveil.corpus import open_corpus
 
 Released = Annotated[Path, typer.Argument(help="Released notes with the attribute in a column.")]
 Known = Annotated[

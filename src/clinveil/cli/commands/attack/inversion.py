@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from clinveil.attacks.channel.adversary_suite import AdversarySuite
-from clinveil.attacks.channel.inversion import Inversion
+from clinveil.attacks import AdversarySuite, Inversion
 from clinveil.cli.command import Run, command
-from clinveil.core.settings import QUIET, SEED, WORKERS, Settings, group
-from clinveil.releases.attacked import attacked_release
+from clinveil.core import QUIET, SEED, WORKERS, Settings, group
+from clinveil.releases import attacked_release
 
 ALL = 10**12
 Released = Annotated[Path, typer.Argument(help="The release: its folder, or its notes.")]

@@ -10,14 +10,11 @@ from typing import Annotated
 import typer
 from numpy.random import default_rng
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.models.leaveout import LeaveOneOut
-from clinveil.attacks.models.leaveout.data import LeaveOutSettings, seed_of
+from clinveil.attacks import Context, LeaveOneOut, LeaveOutSettings, seed_of
 from clinveil.cli.command import Run, command
-from clinveil.core.errors import UsageError
-from clinveil.core.neural import need_torch
-from clinveil.corpus.open import open_corpus
-from clinveil.lm.notes import read_notes
+from clinveil.core import UsageError, need_torch
+from clinveil.corpus import open_corpus
+from clinveil.lm import read_notes
 
 Folder = Annotated[
     Path | None,

@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
-from clinveil.attacks.attack import Context
-from clinveil.attacks.text.linkage import Linkage
-from clinveil.channel.files import load_channel
+from clinveil.attacks import Context, Linkage
+from clinveil.channel import load_channel
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
-from clinveil.core.settings import WORKERS, flag, group
-from clinveil.corpus.open import open_corpus
-from clinveil.releases.crosswalk import source_notes
-from clinveil.vectors.files import load_vectors
+from clinveil.core import WORKERS, flag, group
+from clinveil.corpus import open_corpus
+from clinveil.releases import source_notes
+from clinveil.vectors import load_vectors
 
 Released = Annotated[Path, typer.Argument(help="Protected notes, of clinveil or another tool.")]
 Known = Annotated[

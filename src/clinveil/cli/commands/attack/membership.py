@@ -8,23 +8,13 @@ from typing import Annotated
 import typer
 from numpy.random import default_rng
 
-from clinveil.attacks.models.membership import (
-    MODEL,
-    RELEASED,
-    as_words,
-    infer_membership,
-    model_of_text,
-)
+from clinveil.attacks import MODEL, RELEASED, as_words, infer_membership, model_of_text
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
-from clinveil.core.errors import UsageError
-from clinveil.core.finding import Finding
-from clinveil.core.settings import DEVICE, flag
-from clinveil.corpus.open import open_corpus
-from clinveil.lm.files import load_model
-from clinveil.lm.model import LanguageModel, keeps_layout
-from clinveil.lm.notes import PlainNotes, read_notes
-from clinveil.releases.model_notes import sides_of_model
+from clinveil.core import DEVICE, Finding, UsageError, flag
+from clinveil.corpus import open_corpus
+from clinveil.lm import LanguageModel, PlainNotes, keeps_layout, load_model, read_notes
+from clinveil.releases import sides_of_model
 
 Training = Annotated[
     Path,

@@ -12,8 +12,9 @@ import typer
 from clinveil.cli.command import Command, Run
 from clinveil.cli.groups import PACKAGE, Group, Parsed
 from clinveil.cli.progress import say
-from clinveil.core.registry import Registry
-from clinveil.utility.evaluations import Evaluation, EvaluationInput, evaluations
+from clinveil.core import Registry
+from clinveil.utility import Evaluation, EvaluationInput
+from clinveil.utility.evaluations import evaluations
 
 
 def evaluate_command(name: str, kind: type[Evaluation]) -> Command[Evaluation]:
@@ -38,7 +39,7 @@ def evaluate_command(name: str, kind: type[Evaluation]) -> Command[Evaluation]:
 def _read(one: EvaluationInput, path: Any) -> Any:
     if path is None or not one.crosswalk:
         return path
-    from clinveil.releases.crosswalk import source_ids
+    from clinveil.releases import source_ids
 
     return partial(source_ids, path)
 

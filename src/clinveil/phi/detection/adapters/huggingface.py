@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from clinveil.core.errors import InputError, MissingExtra
+from clinveil.core import InputError, MissingExtra
 from clinveil.phi.detection.adapter import PREFIX, Adapter, Prediction, adapters
 
 MAX_TOKENS = 512  # maximum tokens per window

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from clinveil.core.errors import InputError, MissingExtra
+from clinveil.core import InputError, MissingExtra
 from clinveil.phi.detection.adapter import Adapter, Prediction, adapters
 
 MIN_SCORE = 0.4

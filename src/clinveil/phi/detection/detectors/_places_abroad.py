@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.words import word_list
+from clinveil.lexicons import LexicalClass, lexical_classes, word_list
 from clinveil.phi.detection.borders import CODE_BEGIN, CODE_END
 from clinveil.phi.detection.detector import Rule, words
 from clinveil.phi.detection.note import NoteView

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.words import is_word, word_list
+from clinveil.lexicons import LexicalClass, is_word, lexical_classes, word_list
 from clinveil.phi.detection.borders import ALONE_BEGIN, BEGIN, CODE_BEGIN, CODE_END, END, WORD_END
 from clinveil.phi.detection.detector import Rule, RuleDetector, detectors, words
 from clinveil.phi.detection.detectors._places_abroad import RULES as ABROAD

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.lexicons.words import is_word
+from clinveil.lexicons import is_word
 from clinveil.phi.detection.borders import BEGIN, CODE_BEGIN
 from clinveil.phi.detection.detector import Rule, RuleDetector, before, detectors
 from clinveil.phi.detection.note import NoteView

@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, LexicalClass, lexical_classes
-from clinveil.lexicons.names import surnames
-from clinveil.lexicons.words import is_word, word_list
+from clinveil.lexicons import (
+    FAMILIAR_FAMILY,
+    LexicalClass,
+    is_word,
+    lexical_classes,
+    surnames,
+    word_list,
+)
 from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors, words
 from clinveil.phi.detection.letter_case import AnyCase
 from clinveil.phi.detection.note import NoteView

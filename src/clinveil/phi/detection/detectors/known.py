@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import is_not_word
-from clinveil.lexicons.names import name_form
+from clinveil.core import Span
+from clinveil.lexicons import is_not_word, name_form
 from clinveil.phi.detection.age_limit import can_be_over_89
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.detectors.dates import MONTHS
@@ -35,7 +34,7 @@ from clinveil.phi.name_variants import (
 if TYPE_CHECKING:
     from datetime import date
 
-    from clinveil.corpus.people import Patient
+    from clinveil.corpus import Patient
 
 _SHORT = 4  # letters; longer nicknames also count in lower case (not drew, gene)
 _DIGITS = re.compile(r"\d{0,4}")

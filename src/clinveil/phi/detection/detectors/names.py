@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clinveil.core.spans import Span
+from clinveil.core import Span
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.names import fields
 from clinveil.phi.detection.names.cues import credentials, cues

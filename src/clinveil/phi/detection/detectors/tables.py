@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from clinveil.core.spans import Span
+from clinveil.core import Span
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching.anchors import Anchor

@@ -14,10 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clinveil.core.errors import UsageError
-from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.words import is_word, word_list
+from clinveil.core import Span, UsageError
+from clinveil.lexicons import LexicalClass, is_word, lexical_classes, word_list
 from clinveil.phi.detection.detector import Detector, all_detectors, detectors, words
 from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.names.kinds import fills_section, is_phrase, is_term, label_of

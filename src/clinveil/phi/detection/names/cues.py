@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from clinveil.lexicons.ambiguity import LexicalClass
+from clinveil.lexicons import LexicalClass
 from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.note import NoteView, begins_small, look_up
 from clinveil.phi.matching.anchors import FAR, Anchor

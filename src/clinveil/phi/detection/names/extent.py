@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
-from clinveil.lexicons.words import vocabulary, word_list
+from clinveil.lexicons import PARTICLES, LexicalClass, vocabulary, word_list
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import CREDENTIALS
 from clinveil.phi.detection.names.cues import Trust

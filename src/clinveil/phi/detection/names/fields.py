@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.lexicons import LexicalClass, lexical_classes
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import CREDENTIALS, NO_NAMES
 from clinveil.phi.detection.names.cues import capitals

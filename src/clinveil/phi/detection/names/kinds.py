@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.lexicons.ambiguity import LexicalClass
-from clinveil.lexicons.words import word_list
+from clinveil.lexicons import LexicalClass, word_list
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.names.state import NameState, regions, shaped_like_name, unknown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
+from clinveil.lexicons import PARTICLES, LexicalClass, lexical_classes
 from clinveil.phi.detection.names.cue_words import DOES, LIVES, OF_PERSONS, SAYS
 from clinveil.phi.detection.names.extent import MAX_WORDS
 from clinveil.phi.detection.names.kinds import MONTHS, fills_section, is_term

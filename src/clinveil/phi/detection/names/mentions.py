@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
-from clinveil.lexicons.names import name_form
-from clinveil.lexicons.words import word_list
+from clinveil.lexicons import PARTICLES, LexicalClass, name_form, word_list
 from clinveil.phi.detection.names.kinds import is_within_phrase
 from clinveil.phi.detection.names.state import NameState
 from clinveil.phi.detection.note import Word, begins_small, look_up

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.lexicons.ambiguity import LexicalClass
-from clinveil.lexicons.words import is_word
+from clinveil.lexicons import LexicalClass, is_word
 from clinveil.phi.detection.names.cue_words import BASE_VERBS, COMPOUNDS, DOES, NO_NAMES, SAYS
 from clinveil.phi.detection.names.cues import OWNS_KIN, PERSONS, Cue, Trust
 from clinveil.phi.detection.names.extent import Extent

@@ -9,9 +9,14 @@ from bisect import bisect_left
 from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
-from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
-from clinveil.lexicons.names import all_given_names, surnames
-from clinveil.lexicons.words import word_list
+from clinveil.lexicons import (
+    PARTICLES,
+    LexicalClass,
+    all_given_names,
+    lexical_classes,
+    surnames,
+    word_list,
+)
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.names.cue_words import NO_NAMES

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from clinveil.core.keys import Key
+from clinveil.core import Key
 from clinveil.phi.treatment.dates import shifted
 from clinveil.phi.treatment.surrogates.generalised import old_age
 from clinveil.phi.treatment.surrogates.names import (
@@ -40,7 +40,7 @@ from clinveil.phi.treatment.surrogates.numbers_and_places import (
 from clinveil.phi.treatment.surrogates.regions import postal_code, telephone
 
 if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
+    from clinveil.corpus import Patient
 
 
 Maker = Callable[[Key, str, str], str | None]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 
-from clinveil.lexicons.words import word_list
+from clinveil.lexicons import word_list
 from clinveil.phi.detection.detector import words
 from clinveil.phi.treatment.dates import DATE_BRACKET, parse
 

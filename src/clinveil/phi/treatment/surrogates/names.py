@@ -29,8 +29,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from clinveil.core.keys import Key
-from clinveil.lexicons.names import all_given_names, name_form, nicknames, surnames
+from clinveil.core import Key
+from clinveil.lexicons import all_given_names, name_form, nicknames, surnames
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.detectors.known import name_forms, own_form
 from clinveil.phi.name_variants import within_one_edit
@@ -48,7 +48,7 @@ from clinveil.phi.treatment.surrogates.pools import (
 )
 
 if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
+    from clinveil.corpus import Patient
 
 _PARTICLES = words(
     "de la las los van von der den het ter ten te di da del della degli delle dei do dos das du des"

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from functools import cache
 from math import prod
 
-from clinveil.core.keys import Key
-from clinveil.lexicons.names import name_form
+from clinveil.core import Key
+from clinveil.lexicons import name_form
 from clinveil.phi.detection.detector import words
 
 _ALPHABETS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)

@@ -28,8 +28,8 @@ from itertools import accumulate
 from math import log
 from typing import Any, Literal
 
-from clinveil.core.keys import Stream
-from clinveil.lexicons.names import (
+from clinveil.core import Stream
+from clinveil.lexicons import (
     all_given_names,
     gender_of,
     given_names,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from clinveil.core.keys import Key, Stream
+from clinveil.core import Key, Stream
 from clinveil.phi.detection.detector import words
 from clinveil.phi.treatment.surrogates.numbers_and_places import other_number
 

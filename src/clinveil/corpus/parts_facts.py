@@ -13,17 +13,14 @@ from typing import Any, TypeGuard
 
 import pyarrow as pa
 
-from clinveil.core.progress import track
-from clinveil.core.runfolder import fingerprint
-from clinveil.core.types import Say
+from clinveil.core import Say, fingerprint, track
 from clinveil.corpus.corpus import NOTE_ID, Corpus
 from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import NotesCorpus, PartedCorpus
 from clinveil.corpus.part_columns import WithConstants
 from clinveil.corpus.screen import Screened
 from clinveil.corpus.uniqueness import Hashes, hashes, joined
-from clinveil.scale import Map
-from clinveil.scale.pieces import Broken, each
+from clinveil.scale import Broken, Map, each
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,7 @@ import typer
 
 from clinveil.cli.groups import COMMANDS, group_class
 from clinveil.cli.refusals import wrong_value
-from clinveil.core.errors import (
-    ClinveilError,
-    InputWarning,
-    check_interrupt,
-    install_signal_handlers,
-)
+from clinveil.core import ClinveilError, InputWarning, check_interrupt, install_signal_handlers
 
 _COMPLETION = "_CLINVEIL_COMPLETE"  # set by the shell while it completes a command line
 

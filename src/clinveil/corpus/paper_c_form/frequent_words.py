@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from clinveil.corpus.medtext.form import EON, EOS, UNK
+from clinveil.corpus.paper_c_form.form import EON, EOS, UNK
 
 MIN_COUNT = 3
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.core import Doubles, Ints, Mask
 
 SMALLEST = 20  # patients of a stratum
 _BLOCK = 256

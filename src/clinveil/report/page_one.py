@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from clinveil.core.finding import Finding
-from clinveil.core.words import Kind
+from clinveil.core import Finding
+from clinveil.core.wording import Kind
 from clinveil.report.cells import FindingRow, sentence
 from clinveil.report.numerals import Number, interval, number
 from clinveil.report.record import Gate, ReleaseRecord, all_clear
 from clinveil.report.risks import TARGETS, Risk, risk
-from clinveil.stats.findings import is_no_evidence
+from clinveil.stats import is_no_evidence
 
 # characters; longer text would not fit the page
 EXCERPTS = 2

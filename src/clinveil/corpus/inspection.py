@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from clinveil.core.finding import Finding
-from clinveil.core.markup import is_markup, visible_text
-from clinveil.core.tokens import words
+from clinveil.core import Finding, is_markup, visible_text, words
 from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, rows
 from clinveil.corpus.open import OpenedCorpus
 from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
-from clinveil.lexicons.language import is_english
+from clinveil.lexicons import is_english
 
 RARE_BELOW = 5  # the default of a release
 

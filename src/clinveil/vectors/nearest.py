@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError
-from clinveil.core.files import private_folder, save_array
+from clinveil.core import InputError, atomic, private_folder, save_array
 from clinveil.vectors.files import read_array
 from clinveil.vectors.table import Neighbours, Vectors
 

@@ -16,22 +16,21 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from clinveil.core.errors import InputError
-from clinveil.core.files import private_folder
-from clinveil.corpus.corpus import (
+from clinveil.core import InputError, private_folder
+from clinveil.corpus import (
     NOTE_ID,
     PATIENT_ID,
     ROLE_FIELDS,
     TEXT,
     Corpus,
+    KeyedShare,
     MemoryCorpus,
     Note,
+    joined,
+    open_text,
     rows,
 )
-from clinveil.corpus.open import joined, open_text
-from clinveil.corpus.sample import KeyedShare
-from clinveil.scale import Map, serial
-from clinveil.scale.pieces import each_batch
+from clinveil.scale import Map, each_batch, serial
 from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
 from clinveil.vectors.count import WordCounts, count_words, over_words
 from clinveil.vectors.imported import of_notes

@@ -18,12 +18,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from clinveil.core.words import Kind
+from clinveil.core.wording import Kind
 from clinveil.report import risks
 from clinveil.report.cells import FindingRow, accounting, sentence
-from clinveil.report.first_page import clipped, first_page, gap_bar, risk_bar, uses
 from clinveil.report.numerals import Number, number, small
 from clinveil.report.outward import hidden, hidden_gate
+from clinveil.report.page_one import clipped, first_page, gap_bar, risk_bar, uses
 from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, tally
 
 NOTE_BYTES = 2_000_000  # of all aligned notes together; keeps the page under 3 MB

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
-from clinveil.core.spans import LABELS
+from clinveil.core import LABELS
 
 # a rare word; end of a line; end of a note
 UNK = "<unk>"

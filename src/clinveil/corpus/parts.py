@@ -20,8 +20,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from clinveil.core.errors import InputError, InputWarning, MissingExtra
-from clinveil.core.locations import Location, RemotePath, below, files_of, is_pattern, root_of
+from clinveil.core import (
+    InputError,
+    InputWarning,
+    Location,
+    MissingExtra,
+    RemotePath,
+    below,
+    files_of,
+    is_pattern,
+    root_of,
+)
 from clinveil.corpus.file_format import OWN, folder_suffixes, suffix_of, suffixes
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -12,8 +12,8 @@ import numpy as np
 
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import NeighbourRange
-from clinveil.core.types import Doubles, Ints, Mask, SmallInts
-from clinveil.vectors.table import Neighbours
+from clinveil.core import Doubles, Ints, Mask, SmallInts
+from clinveil.vectors import Neighbours
 
 NEIGHBOURS = "neighbours"
 """Name of the mechanism, as in the manifest."""

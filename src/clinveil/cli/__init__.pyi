@@ -1,0 +1,2 @@
+from .entry import main as main
+from .entry import run as run

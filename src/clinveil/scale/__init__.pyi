@@ -1,0 +1,15 @@
+from .executor import ExecutorSettings as ExecutorSettings
+from .executor import opened_for as opened_for
+from .local import Map as Map
+from .local import processes as processes
+from .local import serial as serial
+from .local import threads as threads
+from .pieces import Broken as Broken
+from .pieces import each as each
+from .pieces import each_batch as each_batch
+from .pieces import shared as shared
+from .tasks import Result as Result
+from .tasks import Store as Store
+from .tasks import name_of as name_of
+from .tasks import perform as perform
+from .tasks import perform_all as perform_all
