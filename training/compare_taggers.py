@@ -35,7 +35,6 @@ import train_bundled
 from clinveil.core import Span
 from clinveil.phi import (
     EDGE,
-    Column,
     Features,
     Finder,
     NoteView,
@@ -45,6 +44,7 @@ from clinveil.phi import (
     TaggerDetector,
     TaggerModel,
     Tokens,
+    WordColumn,
     all_detectors,
     kept_form,
     load_tagger,
@@ -258,7 +258,7 @@ class NeuralTagger(Tagger):
         )
         self.network = network
         self._features = Features(frozenset(network.vocabulary.tolist()))
-        self._column = Column(self._row, np.int32)
+        self._column = WordColumn(self._row, np.int32)
         self._numbers: dict[str, int] = {}
         weights, _ = network.layers[0]
         self._first = np.concatenate(list(weights), axis=1)

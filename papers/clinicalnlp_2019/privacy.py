@@ -9,18 +9,21 @@ import numpy as np
 
 from clinveil import Finding
 from clinveil.attacks import (
+    EFFECT_SOURCE,
+    METHOD,
     AuditData,
     Compared,
+    LeaveOut,
     LeaveOutAudit,
     LeaveOutSettings,
     audit_of,
     compare,
+    flipped_p,
     load_data,
     pick_units,
     prepare,
     train_audits,
 )
-from clinveil.attacks.models.leaveout import pdtp
 from clinveil.core import Doubles, Ints, SmallInts
 from clinveil.scale import Store, perform_all, processes
 from clinveil.stats import t_interval
@@ -190,17 +193,17 @@ def fall(difference: Doubles, detail: Mapping[str, str], seed: int) -> Finding:
         interval.low,
         interval.high,
         chance=0.0,
-        source=pdtp.EFFECT_SOURCE,
+        source=EFFECT_SOURCE,
         detail={**detail, "scale": "nats"},
         unit="audited patients",
-        p=pdtp.flipped_p(difference, np.random.default_rng([seed, 4])),
+        p=flipped_p(difference, np.random.default_rng([seed, 4])),
         p_is="signs flipped by patient, one-sided",
-        method=f"{pdtp.METHOD}, paired",
+        method=f"{METHOD}, paired",
         chance_is="no difference",
     )
 
 
-def rare_words(data: AuditData, compared: pdtp.LeaveOut) -> RareWords:
+def rare_words(data: AuditData, compared: LeaveOut) -> RareWords:
     """Return how rare the words with the largest differences are."""
     ids = data.encoded.ids
     size = data.vocabulary.size

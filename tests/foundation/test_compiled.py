@@ -14,7 +14,7 @@ import pytest
 
 import clinveil
 from clinveil.channel.tables import fill_slots
-from clinveil.core import compiled
+from clinveil.core import compiling
 
 PACKAGE = Path(clinveil.__file__).parent
 DECORATORS = ("kernel", "helper", "compiled")
@@ -69,7 +69,7 @@ def test_a_kernel_uses_no_constant_of_another_file(path):
 
 
 def test_nothing_is_compiled_in_another_way():
-    users = [p for p in FILES if "njit" in p.read_text() and p.name != "compiled.py"]
+    users = [p for p in FILES if "njit" in p.read_text() and p.name != "compiling.py"]
     assert users == []
 
 
@@ -92,7 +92,7 @@ def test_where_nothing_can_be_written_it_is_compiled_all_the_same(monkeypatch):
         return njit(**options)
 
     monkeypatch.setattr(numba, "njit", refused)
-    assert compiled.kernel(lambda x: x + 1)(1) == 2
+    assert compiling.kernel(lambda x: x + 1)(1) == 2
 
 
 OF_ONE_VERSION = """

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.lexicons import LexicalClass, lexical_classes
-from clinveil.phi import NoteView, Tokens, kept_form
+from clinveil.phi import NoteView, Tokens, WordColumn, kept_form
 from clinveil.phi.matching import wordtable
-from clinveil.phi.matching.wordtable import WordColumn, WordTable
+from clinveil.phi.matching.wordtable import WordTable
 from tagger_training.tokens import offsets, tokens
 
 WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")

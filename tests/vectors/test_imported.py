@@ -10,7 +10,7 @@ import pytest
 
 from clinveil.cli import main
 from clinveil.core import InputError
-from clinveil.corpus import joined, memory_corpus, open_text, rows
+from clinveil.corpus import concatenated, memory_corpus, open_text, rows
 from clinveil.vectors import (
     Vectors,
     VectorSettings,
@@ -106,7 +106,7 @@ def test_lines_are_texts(tmp_path):
             "four é",
         ]
         assert len({note.note_id for note in rows(open_text(path))}) == 4
-    both = joined(notes_of(1, 3), open_text(plain))
+    both = concatenated(notes_of(1, 3), open_text(plain))
     assert [note.text for note in rows(both)][3:] == [note.text for note in rows(open_text(plain))]
 
 

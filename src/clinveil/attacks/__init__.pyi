@@ -21,6 +21,8 @@ from .models.leaveout.data import load_data as load_data
 from .models.leaveout.data import pick_units as pick_units
 from .models.leaveout.data import prepare as prepare
 from .models.leaveout.data import seed_of as seed_of
+from .models.leaveout.pdtp import EFFECT_SOURCE as EFFECT_SOURCE
+from .models.leaveout.pdtp import METHOD as METHOD
 from .models.leaveout.pdtp import Effects as Effects
 from .models.leaveout.pdtp import LeaveOut as LeaveOut
 from .models.leaveout.pdtp import UnitLogs as UnitLogs

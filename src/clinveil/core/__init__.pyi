@@ -134,5 +134,6 @@ from .types import SmallInts as SmallInts
 from .types import hold_read_only as hold_read_only
 from .types import read_only_view as read_only_view
 from .wording import MeasureText as MeasureText
+from .wording import NumberKind as NumberKind
 from .wording import first_paragraph as first_paragraph
 from .wording import read_words as read_words

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-Kind = Literal["share", "count", "score", "difference", "number", "length", "p"]
+NumberKind = Literal["share", "count", "score", "difference", "number", "length", "p"]
 """How the numbers of a measure are written."""
 
 
@@ -29,13 +29,13 @@ class MeasureText:
     short: str
     asked: str
     means: str
-    kind: Kind = "number"
+    kind: NumberKind = "number"
     chance: str = "what guessing scores on this case"
     control: str = "the same measure where there is nothing to find"
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    kinds: Mapping[str, NumberKind] = field(default_factory=dict)
     rows: Mapping[str, str] = field(default_factory=dict)
 
-    def kind_of(self, rest: str) -> Kind:
+    def kind_of(self, rest: str) -> NumberKind:
         """How the numbers of one row are written; `rest` is what is left of the finding's name."""
         return self.kinds.get(rest, self.kind)
 

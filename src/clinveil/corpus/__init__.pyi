@@ -1,3 +1,4 @@
+from . import uniqueness as uniqueness
 from .columns import USUAL as USUAL
 from .columns import bare as bare
 from .corpus import BATCH_ROWS as BATCH_ROWS
@@ -41,8 +42,8 @@ from .open import ENTERED_IN_ERROR as ENTERED_IN_ERROR
 from .open import NotesCorpus as NotesCorpus
 from .open import OpenedCorpus as OpenedCorpus
 from .open import PartedCorpus as PartedCorpus
+from .open import concatenated as concatenated
 from .open import corpus_of as corpus_of
-from .open import joined as joined
 from .open import open_corpus as open_corpus
 from .open import open_text as open_text
 from .open import without_markup as without_markup
@@ -83,6 +84,7 @@ from .sql import sql_source as sql_source
 from .staff import read_staff as read_staff
 from .uniqueness import Hashes as Hashes
 from .uniqueness import hashes as hashes
+from .uniqueness import joined as joined
 from .uniqueness import n_distinct as n_distinct
 from .uniqueness import places as places
 from .write import Writer as Writer

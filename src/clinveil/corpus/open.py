@@ -227,8 +227,8 @@ __all__ = [
     "NotesCorpus",
     "OpenedCorpus",
     "PartedCorpus",
+    "concatenated",
     "corpus_of",
-    "joined",
     "open_corpus",
 ]
 LINES = (".txt", ".txt.gz", ".txt.zst")
@@ -462,6 +462,6 @@ def without_markup(corpus: Corpus) -> Corpus:
     return MemoryCorpus(lambda: map(visible_texts, corpus.batches()), corpus.columns, corpus.suffix)
 
 
-def joined(notes: Corpus, added: Corpus) -> Corpus:
+def concatenated(notes: Corpus, added: Corpus) -> Corpus:
     """Return the texts of one corpus followed by those of another; kept columns may differ."""
     return MemoryCorpus(lambda: chain(notes.batches(), added.batches()))

@@ -8,8 +8,8 @@ from .detection.finder import united as united
 from .detection.note import NoteView as NoteView
 from .detection.note import plain as plain
 from .detection.second_opinion import SecondOpinion as SecondOpinion
-from .matching.wordtable import Column as Column
 from .matching.wordtable import Tokens as Tokens
+from .matching.wordtable import WordColumn as WordColumn
 from .name_index import NameIndex as NameIndex
 from .residue import ResidueTally as ResidueTally
 from .review.decisions import DecisionFile as DecisionFile

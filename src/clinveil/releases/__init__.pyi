@@ -1,4 +1,9 @@
+from . import crosswalk as crosswalk
+from . import measured as measured
 from . import pipeline as pipeline
+from . import preflight as preflight
+from . import samples as samples
+from . import writing as writing
 from .attack_gates import patient_gates as patient_gates
 from .attacked import attacked_release as attacked_release
 from .crosswalk import source_ids as source_ids

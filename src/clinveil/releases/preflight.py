@@ -28,6 +28,7 @@ from clinveil.corpus import (
     Patient,
     Screened,
     hashes,
+    joined,
     n_distinct,
     open_corpus,
     open_text,
@@ -36,7 +37,6 @@ from clinveil.corpus import (
     refuse_unreadable,
 )
 from clinveil.corpus import rows as note_rows
-from clinveil.corpus.uniqueness import joined
 from clinveil.phi import check_date_columns
 from clinveil.releases.earlier.ledger import NoteHashes
 from clinveil.releases.held_out import SplitRows

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clinveil.core import Finding
-from clinveil.core.wording import Kind
+from clinveil.core import Finding, NumberKind
 from clinveil.report.measures import REMARKS, variants
 from clinveil.report.numerals import Number, Write, interval, number, small
 from clinveil.report.outward import control_too_small, hidden, kind_of, too_small
@@ -42,7 +41,7 @@ def row(
     finding: Finding,
     *,
     outward: bool = False,
-    kind: Kind | None = None,
+    kind: NumberKind | None = None,
     write: Write | None = None,
 ) -> FindingRow:
     """Return one finding as cells.

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clinveil.core.wording import Kind
+from clinveil.core import NumberKind
 
 NONE = "–"
 SMALL = 11  # counts of people and notes under this are not printed in reports and manifests
 SPACE = "\u202f"  # narrow no-break space
 
 
-Write = Callable[[float, Kind], str]
+Write = Callable[[float, NumberKind], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class Number:
     value: float | int | None = None
 
 
-def number(value: float | int | None, kind: Kind, write: Write | None = None) -> Number:
+def number(value: float | int | None, kind: NumberKind, write: Write | None = None) -> Number:
     """Return the number in the format of its kind; None is a dash."""
     return Number(NONE) if value is None else Number((write or text)(value, kind), value)
 
 
-def text(value: float | int, kind: Kind) -> str:
+def text(value: float | int, kind: NumberKind) -> str:
     """Return a number as text: shares as per cent, counts with separators, scores with three
     decimals.
     """
@@ -75,7 +75,7 @@ def p_value(p: float) -> str:
     return f"{p:.2g}" if p >= 1e-4 else "<0.0001"
 
 
-def terse(value: float | int, kind: Kind = "number") -> str:
+def terse(value: float | int, kind: NumberKind = "number") -> str:
     """Return a number for the terminal: four decimals, or three digits where these would be
     zero.
     """
@@ -84,7 +84,7 @@ def terse(value: float | int, kind: Kind = "number") -> str:
     return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.2e}"
 
 
-def bare(value: float | int, kind: Kind) -> str:
+def bare(value: float | int, kind: NumberKind) -> str:
     """Return a number for a column with the heading %: shares without the sign, differences with
     two digits.
     """
@@ -109,7 +109,7 @@ def between(value: float | None, low: float | None, high: float | None, digits: 
 
 
 def interval(
-    low: float | None, high: float | None, kind: Kind, write: Write | None = None
+    low: float | None, high: float | None, kind: NumberKind, write: Write | None = None
 ) -> tuple[Number, Number] | None:
     """Return both ends of an interval, or None where there is none or it is a point (the number is
     exact).

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from clinveil.core import Finding
-from clinveil.core.wording import Kind
+from clinveil.core import Finding, NumberKind
 from clinveil.report.measures import COMPANIONS, PARTS, PRINTED, REMARKS, VARIANTS, find
 from clinveil.report.numerals import SMALL
 from clinveil.report.record import Fact, Gate, Plain
@@ -23,7 +22,7 @@ def hidden(count: float | None, unit: str) -> bool:
     return counted and count is not None and 0 < count < SMALL
 
 
-def kind_of(finding: Finding) -> Kind:
+def kind_of(finding: Finding) -> NumberKind:
     """Return the number format of a finding."""
     name, measure = find(finding.measure)
     return measure.kind_of(finding.measure[len(name) + 1 :])

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from clinveil.core import Finding
-from clinveil.core.wording import Kind
+from clinveil.core import Finding, NumberKind
 from clinveil.report.cells import FindingRow, sentence
 from clinveil.report.numerals import Number, interval, number
 from clinveil.report.record import Gate, ReleaseRecord, all_clear
@@ -61,7 +60,7 @@ _MODELS = {
     "lstm": "LSTM",
     "cnn": "CNN",
 }
-_FORMATS: dict[str, Kind] = {"bits per word": "length"}
+_FORMATS: dict[str, NumberKind] = {"bits per word": "length"}
 # The bars, drawn as inline SVG; colours come from the CSS of the page.
 WIDTH = 120
 HEIGHT = 12
@@ -275,11 +274,11 @@ def _use(finding: Finding, of: int = 1) -> Use:
     named = ("label", "list", "model")
     metric = str(detail.get("metric", ""))
 
-    def raw(key: str, kind: Kind) -> Number:
+    def raw(key: str, kind: NumberKind) -> Number:
         value = detail.get(key)
         return number(value if isinstance(value, int | float) else None, kind)
 
-    scale: Kind = _FORMATS.get(metric, "score")
+    scale: NumberKind = _FORMATS.get(metric, "score")
     ends = [detail.get(f"of_ceiling_{end}") for end in ("low", "high")]
     low, high = (float(end) if isinstance(end, int | float) else None for end in ends)
     return Use(

@@ -18,7 +18,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from clinveil.core.wording import Kind
+from clinveil.core import NumberKind
 from clinveil.report import risks
 from clinveil.report.cells import FindingRow, accounting, sentence
 from clinveil.report.numerals import Number, number, small
@@ -139,7 +139,7 @@ def plain(value: Plain, unit: str = "") -> Markup:
         return Markup("{}").format(value)
     if hidden(value, unit):
         return data_element(small())
-    kind: Kind = (
+    kind: NumberKind = (
         "share"
         if unit == "share"
         else "count"

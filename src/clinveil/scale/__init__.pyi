@@ -1,3 +1,4 @@
+from . import tasks as tasks
 from .executor import ExecutorSettings as ExecutorSettings
 from .executor import opened_for as opened_for
 from .local import Map as Map

@@ -26,7 +26,7 @@ from clinveil.corpus import (
     KeyedShare,
     MemoryCorpus,
     Note,
-    joined,
+    concatenated,
     open_text,
     rows,
 )
@@ -99,8 +99,8 @@ def train(
     if settings.more_text is None:
         return _with_share(algorithm_of(settings).train(Notes(sample, counts, *run)), rule)
     more = open_text(settings.more_text)
-    all_counts = count_words(joined(corpus, more), scratch, split=split)
-    trained = algorithm_of(settings).train(Notes(joined(sample, more), all_counts, *run))
+    all_counts = count_words(concatenated(corpus, more), scratch, split=split)
+    trained = algorithm_of(settings).train(Notes(concatenated(sample, more), all_counts, *run))
     return _with_share(of_notes(trained, counts), rule)
 
 

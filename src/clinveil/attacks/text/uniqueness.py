@@ -15,8 +15,7 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.threats import tagged
 from clinveil.core import Detail, Finding, Ints
-from clinveil.corpus import NOTE_ID, PATIENT_ID, Corpus, Hashes, hashes
-from clinveil.corpus.uniqueness import joined
+from clinveil.corpus import NOTE_ID, PATIENT_ID, Corpus, Hashes, hashes, joined
 from clinveil.scale import Map, each_batch, serial
 from clinveil.stats import unmeasured
 

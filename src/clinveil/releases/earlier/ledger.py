@@ -34,8 +34,7 @@ from clinveil.core import (
     private_folder,
     refuse_nameless,
 )
-from clinveil.corpus import NOTE_ID, TEXT, Hashes, hashes
-from clinveil.corpus.uniqueness import joined
+from clinveil.corpus import NOTE_ID, TEXT, Hashes, hashes, joined
 from clinveil.report import SMALL, SPACE, share
 
 NAME = "clinveil-ledger"

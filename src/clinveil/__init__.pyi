@@ -1,0 +1,29 @@
+from .api import Deidentifier as Deidentifier
+from .api import Obfuscator as Obfuscator
+from .api import attack as attack
+from .api import compare as compare
+from .api import embed as embed
+from .api import evaluate as evaluate
+from .api import release as release
+from .api import to_frame as to_frame
+from .api import verify as verify
+from .channel import Channel as Channel
+from .core import ClinveilError as ClinveilError
+from .core import Finding as Finding
+from .core import GateError as GateError
+from .core import InputError as InputError
+from .core import Key as Key
+from .core import Span as Span
+from .core import UsageError as UsageError
+from .core import read_findings as read_findings
+from .corpus import Columns as Columns
+from .corpus import Corpus as Corpus
+from .corpus import Patient as Patient
+from .corpus import demo_corpus as demo_corpus
+from .corpus import open_corpus as open_corpus
+from .vectors import Neighbours as Neighbours
+from .vectors import Vectors as Vectors
+from .vectors import load_vectors as load_vectors
+from .vectors import save_vectors as save_vectors
+
+__version__: str
