@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,9 @@ from clinveil.core import (
     word_spans,
 )
 from clinveil.core import words as words_of
-from clinveil.lm import ContextModel
+
+if TYPE_CHECKING:
+    from clinveil.lm import ContextModel
 
 SUM_TOLERANCE = 1e-9
 LIKELIEST = 100  # most frequent inputs considered as the source of a background draw

@@ -27,7 +27,7 @@ import numpy as np
 
 from clinveil.core import Doubles, Floats, Ints, SmallInts, private_folder, remove, save_array
 from clinveil.corpus import Hashes
-from clinveil.lm.groups import FLOORS
+from clinveil.lm.notes import FLOORS
 from clinveil.vectors import Numbering
 
 META = "context.json"
