@@ -23,10 +23,12 @@ from clinveil.channel import (
     WordObfuscator,
     channel_digest,
     load_channel,
+    mechanism_of,
+    released_notes,
     save_channel,
     with_context,
 )
-from clinveil.channel.mechanism import ContextMechanism, mechanism_of, released_notes
+from clinveil.channel.mechanism import ContextMechanism
 from clinveil.core import InputError, Key
 from clinveil.corpus import MemoryCorpus, corpus_of_texts, rows_with
 from clinveil.scale import threads

@@ -168,6 +168,14 @@ class Channel:
         return {word: row for row, word in enumerate(self.words)}
 
     @property
+    def in_context(self) -> bool:
+        """Whether words are drawn in context. With `background` and `context_strength` 0 a context
+        model changes nothing.
+        """
+        uses = self.policy.background > 0 or self.policy.context_strength > 0
+        return self.context is not None and uses
+
+    @property
     def unknown(self) -> int:
         """Row of unknown words."""
         return len(self.words)

@@ -34,20 +34,21 @@ def with_context(
     label: str | None,
     workers: int,
     scratch: Path,
+    fewest: int = FEWEST_WORDS,
 ) -> Channel:
     """Return the channel with a context model of some notes.
 
     Args:
         ngram_patients: patients that must share an n-gram. label: column whose values steer the
-            model; None for none. scratch: private folder.
+            model; None for none. scratch: private folder. fewest: words for a model.
 
     Raises:
         InputError: too few words may be written for a model.
     """
     rows = np.flatnonzero(channel.eligible).astype(np.int32)
-    if rows.size < FEWEST_WORDS:
+    if rows.size < fewest:
         raise InputError(
-            f"{rows.size} words may be written; a model of word sequences needs {FEWEST_WORDS}",
+            f"{rows.size} words may be written; a model of word sequences needs {fewest}",
             hint="pass more notes, a smaller --min-patients, or --set mechanism=neighbours",
         )
     ids = ids_of(channel, rows)

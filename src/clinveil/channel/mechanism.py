@@ -42,7 +42,7 @@ class ReleasedNote:
 
 
 @dataclass(frozen=True, eq=False)
-class Likelihood:
+class NoteLikelihood:
     """P(y_t | x, words written before) of each released word of a note, for every source word x.
 
     Attributes:
@@ -72,7 +72,7 @@ class Mechanism(Protocol):
     def draw(self, words: NoteWords, keys: Words64, labels: Ints) -> SmallInts:
         """Return the output of each word, -1 for a word that is not written, (n_words,)."""
 
-    def likelihood(self, note: ReleasedNote) -> Likelihood:
+    def likelihood(self, note: ReleasedNote) -> NoteLikelihood:
         """Return the probability of each released word for every candidate."""
 
 
@@ -92,7 +92,7 @@ class NeighbourMechanism:
         background = float(self.channel.policy.background)
         return draw_words(words.rows, words.offsets, keys, self.tables, background)
 
-    def likelihood(self, note: ReleasedNote) -> Likelihood:
+    def likelihood(self, note: ReleasedNote) -> NoteLikelihood:
         """Return the same probabilities wherever the released word is."""
         starts, rows, own = self._columns
         share = self.channel.policy.background
@@ -101,7 +101,7 @@ class NeighbourMechanism:
         common = share * pool[note.outputs]
         chances = (1.0 - share) * own[entries] + np.repeat(common, np.diff(begin))
         is_kept = self.tables.kept[rows[entries]]
-        return Likelihood(
+        return NoteLikelihood(
             begin, rows[entries], np.where(is_kept, 1.0, chances), common, pool[note.outputs]
         )
 
@@ -145,7 +145,7 @@ class ContextMechanism:
             float(policy.context_strength),
         )
 
-    def likelihood(self, note: ReleasedNote) -> Likelihood:
+    def likelihood(self, note: ReleasedNote) -> NoteLikelihood:
         """Return the exact probabilities."""
         starts, rows, _ = self._columns
         policy = self.channel.policy
@@ -161,7 +161,7 @@ class ContextMechanism:
         )
         begin, entries = _entries(starts, note.outputs)
         others = policy.background * model
-        return Likelihood(begin, rows[entries].astype(np.int64), chances, others, model)
+        return NoteLikelihood(begin, rows[entries].astype(np.int64), chances, others, model)
 
     @cached_property
     def _columns(self) -> tuple[Ints, SmallInts, Ints]:
@@ -182,14 +182,8 @@ def _entries(starts: Ints, outputs: Ints) -> tuple[Ints, Ints]:
 
 
 def mechanism_of(channel: Channel) -> Mechanism:
-    """Return the mechanism of a channel. With `background` and `context_strength` 0 a context model
-    changes nothing: that is `neighbours`.
-    """
-    policy = channel.policy
-    uses_context = policy.background > 0 or policy.context_strength > 0
-    if channel.context is not None and uses_context:
-        return ContextMechanism(channel)
-    return NeighbourMechanism(channel)
+    """Return the mechanism of a channel."""
+    return ContextMechanism(channel) if channel.in_context else NeighbourMechanism(channel)
 
 
 def released_notes(

@@ -16,14 +16,22 @@ from scipy.sparse import csc_matrix, csr_matrix, diags_array, identity
 
 from clinveil.attacks.adversaries._sequence import frequency, table_of
 from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
-from clinveil.channel import NEIGHBOURS, Channel, ChannelSettings, NeighbourRange, build_channel
+from clinveil.channel import (
+    NEIGHBOURS,
+    Channel,
+    ChannelSettings,
+    NeighbourRange,
+    build_channel,
+    with_context,
+)
 from clinveil.core import InputError
-from clinveil.corpus import corpus_of_texts
+from clinveil.corpus import Corpus, corpus_of_texts
 from clinveil.vectors import Vectors, VectorSettings, count_words, train
 
 # Shadow vectors: context words on either side; words in all passes together.
 WINDOW = 20
 WORK = 3_000_000
+REPEATED = 2  # released notes that share an n-gram of the attacker's language model
 DOUBT = 0.5  # weight of output frequencies relative to the shadow channel
 
 
@@ -118,6 +126,29 @@ def channel_like(channel: Channel, vectors: Vectors, outputs: Set[str], threads:
     patients = np.array([word in outputs for word in vectors.words], dtype=np.int64)
     limited = replace(vectors, patients=patients, n_patients=1)
     return build_channel(limited, settings_of(channel), threads=threads)[0]
+
+
+def shadow_context(
+    shadow: Channel, channel: Channel, released: Corpus, threads: int, scratch: Path
+) -> Channel:
+    """Return a shadow channel that draws in context, with a language model of the released notes.
+
+    The policy of the channel and the name of its label are public. The attacker doubts the
+    neighbours of their own vectors: the model has a larger share than in the release.
+    """
+    assert channel.context is not None
+    policy = channel.policy
+    background = 1 - (1 - policy.background) * (1 - DOUBT)
+    shadow = replace(shadow, policy=replace(policy, background=background, layout="keep"))
+    return with_context(
+        shadow,
+        released,
+        ngram_patients=REPEATED,
+        label=channel.context.label or None,
+        workers=threads,
+        scratch=scratch,
+        fewest=1,
+    )
 
 
 def shadow_settings(n_words: int) -> VectorSettings:

@@ -20,6 +20,7 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.text.linkage.figures import Linked, combined, unprotected
+from clinveil.attacks.text.linkage.in_context import matchers_in_context
 from clinveil.attacks.text.linkage.matchers import (
     FRAGMENT_SHARES,
     SHARES,
@@ -108,6 +109,10 @@ class Linkage(Attack):
             crosswalk=context.notes,
             limit=self.most,
         )
+        label = ""
+        if context.channel is not None and context.channel.context is not None:
+            label = context.channel.context.label
+            sides = sides.labelled(context.released, label, context.notes)
         views = [View("whole texts", sides, target="note by its whole text")]
         if self.fragment:
             views.append(
@@ -123,6 +128,8 @@ class Linkage(Attack):
             added = other_notes(
                 context.released, context.original, rng, crosswalk=context.notes, limit=self.most
             )
+            if added is not None:
+                added = added.labelled(context.released, label, context.notes)
             target: Target = "note by the patient's other notes"
             views += [View("the patient's other notes", added, target=target)] if added else []
         if context.public is not None:
@@ -153,7 +160,13 @@ def _shadow(sides: LinkageSides, rng: Generator, context: Context) -> Own | None
         suppress(InputError),
     ):
         return Own.of(
-            sides, rng, Path(scratch), like=context.channel, texts=texts, threads=context.workers
+            sides,
+            rng,
+            Path(scratch),
+            like=context.channel,
+            released=context.released,
+            texts=texts,
+            threads=context.workers,
         )
     return None
 
@@ -259,8 +272,10 @@ class View:
         return scores
 
     def _by_channel(self, channel: Channel) -> dict[str, Doubles]:
-        likelihood = Likelihood.of(self.sides, channel)
         shares = FRAGMENT_SHARES if self.fragment else SHARES
+        if channel.in_context:
+            return dict(matchers_in_context(self.sides, channel, shares, fragment=self.fragment))
+        likelihood = Likelihood.of(self.sides, channel)
         scores = {
             "channel": likelihood.mixture(shares),
             "channel, each output once": likelihood.mixture(shares, once=True),
