@@ -35,12 +35,14 @@ def with_context(
     workers: int,
     scratch: Path,
     fewest: int = FEWEST_WORDS,
+    released: bool = False,
 ) -> Channel:
     """Return the channel with a context model of some notes.
 
     Args:
         ngram_patients: patients that must share an n-gram. label: column whose values steer the
             model; None for none. scratch: private folder. fewest: words for a model.
+        released: the notes are released ones: every word was written, and every sentence end.
 
     Raises:
         InputError: too few words may be written for a model.
@@ -54,6 +56,11 @@ def with_context(
     ids = ids_of(channel, rows)
     tables = tables_of(channel)
     options = options_of(channel.policy)
+    has_output = channel.has_output
+    if released:
+        tables = tables._replace(indptr=np.arange(len(channel.words) + 2))
+        options = options._replace(keep_layout=True, end_sentences=False)
+        has_output = np.ones_like(has_output)
 
     def words_of(batch: pa.RecordBatch) -> NoteIds:
         batch, _ = readable(batch)
@@ -61,7 +68,7 @@ def with_context(
         data, offsets = string_buffers(texts)
         arrays = NoteArrays(data, offsets, non_ascii_rows(texts, channel.ids))
         read, stops, first = read_words(arrays, tables, options)
-        written = channel.has_output[read]
+        written = has_output[read]
         return NoteIds(
             *_with_stops(ids[read], stops, written, first, rows.size),
             hashes(pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID)).to_pylist()),

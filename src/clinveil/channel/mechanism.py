@@ -58,6 +58,17 @@ class NoteLikelihood:
     others: Doubles = field(repr=False)
     unknown: Doubles = field(repr=False)
 
+    def at(self, places: Ints) -> NoteLikelihood:
+        """Return the probabilities of some of the released words, by their places."""
+        begin, entries = _entries(self.starts, places)
+        return NoteLikelihood(
+            begin,
+            self.rows[entries],
+            self.chances[entries],
+            self.others[places],
+            self.unknown[places],
+        )
+
 
 class Mechanism(Protocol):
     """How words are replaced."""
