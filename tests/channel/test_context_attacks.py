@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from context_cases import LABEL, contextual, labelled_notes
 
 from clinveil.attacks import Context, Linkage
+from clinveil.attacks.adversary import adversaries
+from clinveil.attacks.channel._view import adversary_views, halves
+from clinveil.attacks.channel.adversary_suite import scored
 from clinveil.attacks.text.linkage.in_context import ContextGains
 from clinveil.attacks.text.linkage.sides import paired
 from clinveil.channel import Channel, WordObfuscator
 from clinveil.core import Key
 from clinveil.corpus import Columns, MemoryCorpus
+from clinveil.vectors import count_words
 
 COLUMNS = Columns(
     text="text", note_id="note_id", patient_id="patient_id", keep=(LABEL,), labels=(LABEL,)
@@ -73,6 +78,28 @@ def test_with_background_1_attackers_by_ten_words_are_at_chance_given_the_label(
         if known == "10 words in a row":
             # 120 notes of two labels; .066 is four standard errors above 1 of 60.
             assert share < 1 / 60 + 0.066, attacker
+
+
+def recovered(context: Context, name: str, scratch: Path) -> tuple[float, float]:
+    """Share of words that an adversary recovers, and that of always naming the most frequent."""
+    counted = replace(context, counts=count_words(context.entered, scratch), scratch=scratch)
+    rng = np.random.default_rng(1)
+    views = adversary_views(counted, halves(counted, 3_000, 100_000, rng))
+    reader = adversaries.get(name)()
+    scores = [scored(view.notes, list(reader.recover(view, rng))) for view in views]
+    right = np.concatenate([one.is_right for one in scores])
+    truth = np.concatenate([one.truth for one in scores])
+    return float(right.mean()), float(np.bincount(truth).max() / truth.size)
+
+
+@pytest.mark.parametrize("name", ["bigram", "own-vectors", "known-pairs"])
+def test_readers_recover_words_that_follow_the_note_and_no_others(channel, name, tmp_path):
+    follows, chance = recovered(context_of(channel, 0.0, 1.0), name, tmp_path)
+    # The neighbours of these words are not those of any vectors, so shadow vectors cannot help.
+    assert follows > {"bigram": 3 * chance, "own-vectors": 0, "known-pairs": 2 * chance}[name]
+    model, chance = recovered(context_of(channel, 1.0, 0.0), name, tmp_path)
+    # 3,000 words of notes that the released words do not depend on.
+    assert model < chance + 0.03
 
 
 def test_the_gain_is_the_exact_likelihood_ratio(channel):

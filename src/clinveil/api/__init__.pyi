@@ -2,8 +2,8 @@ from . import attack as attack
 from . import evaluate as evaluate
 from .frames import NoteRoles as NoteRoles
 from .frames import to_frame as to_frame
-from .inputs import AttackInput as AttackInput
 from .inputs import INPUTS as INPUTS
+from .inputs import AttackInput as AttackInput
 from .inputs import context_of as context_of
 from .inputs import inputs_of as inputs_of
 from .transformers import Deidentifier as Deidentifier

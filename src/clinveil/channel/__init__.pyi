@@ -3,8 +3,8 @@ from .apply import ObfuscatedBatch as ObfuscatedBatch
 from .apply import WordObfuscator as WordObfuscator
 from .build import build_channel as build_channel
 from .build import read_words as read_words
-from .channel import Channel as Channel
 from .channel import LIKELIEST as LIKELIEST
+from .channel import Channel as Channel
 from .channel import Posterior as Posterior
 from .channel import identity_channel as identity_channel
 from .context import label_rows as label_rows
@@ -20,9 +20,9 @@ from .mechanism import released_notes as released_notes
 from .neighbour_rows import NEIGHBOURS as NEIGHBOURS
 from .neighbour_rows import common_pool as common_pool
 from .neighbour_rows import neighbour_channel as neighbour_channel
+from .policy import PLAIN as PLAIN
 from .policy import Layout as Layout
 from .policy import Numbers as Numbers
-from .policy import PLAIN as PLAIN
 from .policy import WritingPolicy as WritingPolicy
 from .settings import ChannelSettings as ChannelSettings
 from .settings import NeighbourRange as NeighbourRange

@@ -1,6 +1,6 @@
 from .ambiguity import FAMILIAR_FAMILY as FAMILIAR_FAMILY
-from .ambiguity import LexicalClass as LexicalClass
 from .ambiguity import PARTICLES as PARTICLES
+from .ambiguity import LexicalClass as LexicalClass
 from .ambiguity import is_name as is_name
 from .ambiguity import is_not_word as is_not_word
 from .ambiguity import lexical_classes as lexical_classes

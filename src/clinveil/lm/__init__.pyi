@@ -1,5 +1,5 @@
-from .context_model import ContextModel as ContextModel
 from .context_model import NONE as NONE
+from .context_model import ContextModel as ContextModel
 from .context_model import NoteIds as NoteIds
 from .context_model import count_contexts as count_contexts
 from .context_model import load_context as load_context
@@ -31,8 +31,8 @@ from .notes import read_notes as read_notes
 from .plan import Plan as Plan
 from .plan import notes_plan as notes_plan
 from .plan import plan_of as plan_of
-from .pretrained import PublicModel as PublicModel
 from .pretrained import SMOLLM2 as SMOLLM2
+from .pretrained import PublicModel as PublicModel
 from .pretrained import files_of as files_of
 from .private.audit import Audit as Audit
 from .private.audit import audited_table as audited_table
@@ -53,9 +53,9 @@ from .private.table import summed as summed
 from .private.table import word_shares as word_shares
 from .private.writers import BagWriter as BagWriter
 from .private.writers import SteeredWriter as SteeredWriter
+from .recipe import PRETRAINED as PRETRAINED
 from .recipe import CountedKind as CountedKind
 from .recipe import ModelSettings as ModelSettings
-from .recipe import PRETRAINED as PRETRAINED
 from .recipe import Recipe as Recipe
 from .recipe import TrainingSettings as TrainingSettings
 from .recipe import kind_of as kind_of
@@ -65,9 +65,9 @@ from .sampling import SamplingConfig as SamplingConfig
 from .sampling import Steering as Steering
 from .sampling import batch_size_for as batch_size_for
 from .sampling import generate as generate
+from .sequences import RARE as RARE
 from .sequences import LabelSequences as LabelSequences
 from .sequences import PlannedNote as PlannedNote
-from .sequences import RARE as RARE
 from .sequences import numbered as numbered
 from .train import NeuralTask as NeuralTask
 from .train import make_vocabulary as make_vocabulary
@@ -75,8 +75,8 @@ from .train import refuse_too_large as refuse_too_large
 from .train import train_model as train_model
 from .training import Training as Training
 from .vocabulary import END as END
-from .vocabulary import Ids as Ids
 from .vocabulary import UNKNOWN as UNKNOWN
+from .vocabulary import Ids as Ids
 from .vocabulary import Vocabulary as Vocabulary
 from .vocabulary import WordVocabulary as WordVocabulary
 from .vocabulary import vocabulary_of as vocabulary_of

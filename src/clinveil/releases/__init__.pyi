@@ -13,8 +13,8 @@ from .gates import Examined as Examined
 from .gates import examine as examine
 from .held_out import SplitRows as SplitRows
 from .held_out import draw_held_out as draw_held_out
-from .manifest import Check as Check
 from .manifest import NAME as NAME
+from .manifest import Check as Check
 from .manifest import verify as verify
 from .model_notes import sides_of_model as sides_of_model
 from .outcome import Outcome as Outcome

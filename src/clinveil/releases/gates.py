@@ -45,6 +45,10 @@ SHARED = (
     " patient."
 )
 UNSEEN = "No gate on copies could detect a copy on these notes."
+COPIES_HINT = (
+    "Raise channel.ngram_patients, or lower channel.background. If templates cause many"
+    " coincidental copies, raise test_share."
+)
 SEE = "Hold out more patients (--set test_share), or add patients or longer notes."
 # Rows left out by rule (entered in error, not in English), not because of a
 # failure.
@@ -265,12 +269,27 @@ def examine(
         gates.append(
             sound("synthetic_floor", _below(written, vocabulary, before.invented if before else ()))
         )
-    long, near, whole = _seeing([_copied(found, span), _nearly_copied(found), _copied_whole(found)])
+    long, near, whole = _seeing(_copy_gates(found, span))
     gates += [long, whole, near]
     if feed is not None:
         found.append(known_names(written, feed, rng))
         gates.append(_names(found[-1]))
     return Examined(gates, found)
+
+
+def _copy_gates(found: Sequence[Finding], span: int) -> list[Gate]:
+    """Return the gates on long, near and whole copies."""
+    return [_copied(found, span), _nearly_copied(found), _copied_whole(found)]
+
+
+def model_gates(found: Sequence[Finding], ngram_patients: int) -> list[Gate]:
+    """Return the gates on copies that a model of shared word sequences wrote, and on its memory."""
+    gates = [
+        replace(one, hint=None if one.passed else COPIES_HINT)
+        for one in _copy_gates(found, max(SPANS))
+    ]
+    power = f"The language model has no sequence of fewer than {ngram_patients} patients."
+    return [*gates, replace(memory_gate(None), power=power)]
 
 
 def _below(written: PlainNotes, vocabulary: Vocabulary, invented: Sequence[frozenset[str]]) -> int:

@@ -22,8 +22,8 @@ from .labelled import ClassifiedNotes as ClassifiedNotes
 from .labelled import RowsOfSplit as RowsOfSplit
 from .labelled import parts_of as parts_of
 from .labelled import read_labelled as read_labelled
-from .pairs import Correlated as Correlated
 from .pairs import PERMUTATIONS as PERMUTATIONS
+from .pairs import Correlated as Correlated
 from .pairs import PairList as PairList
 from .pairs import Statistic as Statistic
 from .pairs import read_pairs as read_pairs

@@ -239,8 +239,9 @@ def _check_match(notes: Sequence[NoteRows], channel: Channel, found: Halves) -> 
     source = np.concatenate([note.truth for note in notes])
     output = np.concatenate([note.outputs for note in notes])
     possible = np.asarray(channel.matrix()[source, output]).ravel() > 0
-    if channel.in_context and channel.context is not None and channel.policy.background:
-        possible |= np.isin(output, channel.context.rows)
+    if channel.in_context and channel.context is not None:
+        from_model = (source == channel.unknown) | (channel.policy.background > 0)
+        possible |= from_model & np.isin(output, channel.context.rows)
     elif channel.policy.background:
         possible |= channel.pool[output] > 0
     if (~possible).mean() > _MAX_IMPOSSIBLE:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from numpy.random import Generator
 
-from clinveil.attacks import TARGETS, Context, Inversion, Target, single_names
+from clinveil.attacks import TARGETS, Context, Inversion, Target, copies, single_names
 from clinveil.channel import (
     Channel,
     TokenTally,
@@ -21,7 +22,7 @@ from clinveil.channel import (
     with_context,
 )
 from clinveil.core import Finding, InputError, fingerprint, remove, steps
-from clinveil.corpus import Accounting, Corpus
+from clinveil.corpus import Accounting, Corpus, PatientSubset
 from clinveil.releases.attack_gates import (
     LINKAGE_WARNED,
     adversary_gates,
@@ -31,7 +32,7 @@ from clinveil.releases.attack_gates import (
 )
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.ledger import NoteHashes
-from clinveil.releases.gates import accounting_gates, output_gates
+from clinveil.releases.gates import accounting_gates, model_gates, output_gates
 from clinveil.releases.measured import AttackSample
 from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
 from clinveil.releases.producer import MEASURE, Producer
@@ -170,11 +171,13 @@ class ChannelProduct(SourcedProduct):
         return replace(super().context(), channel=self.channel)
 
     def findings(self, seen: AttackSample, rng: Generator) -> list[Finding]:
-        """Return findings on names with an output of their own; with `keep_words`, the inversion
-        without kept words.
+        """Return findings on names with an output of their own, and on copies by a language model;
+        with `keep_words`, the inversion without kept words.
         """
         job = self.job
         findings = single_names(seen.context)
+        if self.channel.in_context:
+            findings += self._copies(seen.context, rng)
         if job.settings.channel.keep_words:
             base, _ = build_channel(
                 self.vectors,
@@ -188,10 +191,25 @@ class ChannelProduct(SourcedProduct):
             ]
         return findings
 
+    def _copies(self, context: Context, rng: Generator) -> list[Finding]:
+        """Return what the release copies of patients that the language model has read, and of
+        others; nothing without test patients.
+        """
+        assert context.released is not None and context.entered is not None
+        held_out = self.job.held_out
+        training = held_out.without(context.entered)
+        others = PatientSubset(context.entered, held_out.patients, inside=True)
+        with suppress(InputError):  # a side without words
+            return copies(context.released, training, others, rng)
+        return []
+
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates on the output check, and on attacks."""
         by_chance = self.job.settings.channel.uses_model and self.channel.policy.background > 0
         gates = output_gates(self.check, self.tally, may_repeat=by_chance)
+        copied = [f for f in findings if f.measure.startswith("attack.copies")]
+        if copied:
+            gates += model_gates(copied, self.job.settings.channel.ngram_patients)
         return [*gates, *self.attack_gates(findings)]
 
     def attack_gates(self, findings: Sequence[Finding]) -> list[Gate]:
