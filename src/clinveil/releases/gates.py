@@ -285,7 +285,7 @@ def _copy_gates(found: Sequence[Finding], span: int) -> list[Gate]:
 def model_gates(found: Sequence[Finding], ngram_patients: int) -> list[Gate]:
     """Return the gates on copies that a model of shared word sequences wrote, and on its memory."""
     gates = [
-        replace(one, hint=None if one.passed else COPIES_HINT)
+        one if one.passed else replace(one, hint=COPIES_HINT)
         for one in _copy_gates(found, max(SPANS))
     ]
     power = f"The language model has no sequence of fewer than {ngram_patients} patients."
