@@ -275,8 +275,12 @@ class Channel:
     @property
     def pool(self) -> Doubles:
         """Distribution of background draws, (n_words,): the row of unknown words, or zeros if it is
-        empty.
+        empty; of draws in context, the model's distribution without its context.
         """
+        if self.in_context and self.context is not None:
+            shares = np.zeros(len(self.words))
+            shares[self.context.rows] = self.context.unigram
+            return shares
         return np.asarray(self.matrix()[self.unknown].toarray().ravel(), dtype=np.float64)
 
     def mixed(self, among: Ints) -> csr_matrix:

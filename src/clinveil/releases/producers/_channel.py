@@ -316,7 +316,10 @@ class ChannelProduct(SourcedProduct):
     def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
         sample = sources(
-            seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index)
+            seen.original or self.job.corpus,
+            rng,
+            self.job.deidentifier(self.name_index),
+            label=self.channel.context.label if self.channel.context else "",
         )
         return aligned(sample, WordObfuscator(self.channel, self.job.key))
 
