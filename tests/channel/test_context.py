@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from channel_cases import batch_of, texts_of
+from channel_cases import all_others, batch_of, texts_of
 from context_cases import LABEL, LANGUAGE, contextual, labelled_notes
 from context_reference import (
     STOP,
@@ -20,10 +21,12 @@ from scipy.stats import chisquare
 
 from clinveil.channel import (
     Channel,
+    NeighbourRange,
     WordObfuscator,
     channel_digest,
     load_channel,
     mechanism_of,
+    neighbour_channel,
     released_notes,
     save_channel,
     with_context,
@@ -31,6 +34,7 @@ from clinveil.channel import (
 from clinveil.channel.mechanism import ContextMechanism
 from clinveil.core import InputError, Key
 from clinveil.corpus import MemoryCorpus, corpus_of_texts, rows_with
+from clinveil.lm import NoteIds, count_contexts
 from clinveil.scale import threads
 
 KEY = Key.from_seed(3)
@@ -249,3 +253,74 @@ def test_a_saved_channel_draws_the_same(channel, tmp_path):
     (tmp_path / "channel" / "context" / "0-shares.npy").write_bytes(b"broken")
     with pytest.raises(InputError, match="not a channel folder"):
         load_channel(tmp_path / "channel")
+
+
+def test_a_label_with_a_thousand_values_steers_nothing_and_works(channel, tmp_path):
+    notes = labelled_notes(1000)
+    batches = list(notes.batches())
+    names = [f"value {i}" for i in range(1000)]
+    column = batches[0].schema.get_field_index(LABEL)
+    renamed = [
+        batch.set_column(column, LABEL, pa.array(names[90 * i : 90 * i + batch.num_rows]))
+        for i, batch in enumerate(batches)
+    ]
+    many = with_context(
+        replace(channel, context=None),
+        MemoryCorpus(tuple(renamed)),
+        ngram_patients=5,
+        label=LABEL,
+        workers=1,
+        scratch=tmp_path,
+    )
+    assert many.context.labels == () and many.context.label == ""
+    engine = WordObfuscator(policy(many, 0.6, 1.0), KEY)
+    assert texts_of(engine(renamed[0]).batch) == texts_of(engine(batches[0]).batch)
+
+
+def test_a_label_of_few_patients_does_not_steer(channel, tmp_path):
+    batch = next(iter(labelled_notes(60).batches()))
+    labels = ["few"] * 19 + ["enough"] * 20 + [None] * 21
+    column = batch.schema.get_field_index(LABEL)
+    batch = batch.set_column(column, LABEL, pa.array(labels))
+    model = with_context(
+        replace(channel, context=None),
+        MemoryCorpus((batch,)),
+        ngram_patients=5,
+        label=LABEL,
+        workers=1,
+        scratch=tmp_path,
+    ).context
+    assert model.labels == ("enough",)
+
+
+def test_notes_with_too_few_words_name_the_settings_that_would_allow_them(tmp_path):
+    table = all_others(LANGUAGE[:199], 8)
+    small = neighbour_channel(LANGUAGE[:199], NeighbourRange(low=3, high=8), table)
+    with pytest.raises(InputError, match=r"199 words may be written.*needs 200") as refused:
+        with_context(
+            small, labelled_notes(), ngram_patients=5, label=None, workers=1, scratch=tmp_path
+        )
+    assert "min-patients" in str(refused.value) and "mechanism=neighbours" in str(refused.value)
+
+
+@pytest.mark.parametrize("in_memory", [0, 300])
+def test_counts_beyond_memory_go_to_files_and_give_the_same_model(in_memory, tmp_path):
+    rng = np.random.default_rng(6)
+    batches = [
+        NoteIds(
+            rng.integers(-1, 11, 600),
+            np.arange(0, 601, 20),
+            rng.integers(0, 9, 30).astype(np.uint64),
+            [str(i % 2) for i in range(30)],
+        )
+        for _ in range(6)
+    ]
+    rows = np.arange(10, dtype=np.int32)
+    here, spilled = (
+        count_contexts(batches, rows, tmp_path, patients=3, label="kind", in_memory=limit)
+        for limit in (1 << 20, in_memory)
+    )
+    for (name, values), (_, others) in zip(here.arrays(), spilled.arrays(), strict=True):
+        assert np.array_equal(values, others), name
+    assert here.labels == spilled.labels
+    assert here.n_ngrams and not list(tmp_path.iterdir())

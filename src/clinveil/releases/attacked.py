@@ -114,8 +114,9 @@ def _known_patients(patients: Path | None, settings: ReleaseSettings) -> Mapping
 
 
 def _released_notes(released: Path, vault: Path, manifest: Mapping[str, Any], label: str) -> Corpus:
-    """Open the released notes with a label column; "" for none. Raises InputError if the vault has no channel or is that of another
-    release.
+    """Open the released notes with a label column; "" for none.
+
+    Raises InputError if the vault has no channel or is that of another release.
     """
     if not (vault / "channel").exists():
         what = f"is the vault of a {manifest['kind']} release, which has no channel"
