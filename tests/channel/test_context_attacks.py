@@ -80,6 +80,19 @@ def test_with_background_1_attackers_by_ten_words_are_at_chance_given_the_label(
             assert share < 1 / 60 + 0.066, attacker
 
 
+def test_length_and_sentence_ends_have_a_row_of_their_own_whatever_the_background(channel):
+    rows = [
+        {
+            f.detail["against"]: f.value
+            for f in Linkage(most=60)(context_of(channel, b, 1.0), np.random.default_rng(1))
+            if f.measure == "attack.linkage_shape"
+        }
+        for b in (0.3, 1.0)
+    ]
+    assert rows[0] == rows[1]
+    assert rows[0]["whole texts"] > 0.9 and 1 / 60 <= rows[0]["10 words in a row"] < 0.5
+
+
 def recovered(context: Context, name: str, scratch: Path) -> tuple[float, float]:
     """Share of words that an adversary recovers, and that of always naming the most frequent."""
     counted = replace(context, counts=count_words(context.entered, scratch), scratch=scratch)

@@ -107,7 +107,7 @@ class NeighbourMechanism:
         """Return the same probabilities wherever the released word is."""
         starts, rows, own = self._columns
         share = self.channel.policy.background
-        pool = self.channel.pool
+        pool = np.append(self.channel.pool, 0.0)
         begin, entries = _entries(starts, note.outputs)
         common = share * pool[note.outputs]
         chances = (1.0 - share) * own[entries] + np.repeat(common, np.diff(begin))
@@ -121,7 +121,8 @@ class NeighbourMechanism:
         """First input of each output, inputs, and their probabilities."""
         matrix = self.channel.matrix()[: self.channel.unknown].tocsc()
         matrix.sort_indices()
-        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data
+        starts = np.append(matrix.indptr, matrix.nnz).astype(np.int64)
+        return starts, matrix.indices.astype(np.int64), matrix.data
 
 
 class ContextMechanism:
@@ -180,7 +181,8 @@ class ContextMechanism:
         channel = self.channel
         known = np.flatnonzero(channel.rows < channel.unknown)
         order = known[np.lexsort((channel.rows[known], channel.indices[known]))]
-        edges = np.arange(len(channel.words) + 1)
+        # A released word outside the vocabulary has no inputs.
+        edges = np.arange(len(channel.words) + 2)
         starts = np.searchsorted(channel.indices[order], edges).astype(np.int64)
         return starts, channel.rows[order].astype(np.int32), order
 

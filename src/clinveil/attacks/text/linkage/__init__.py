@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
@@ -31,6 +32,7 @@ from clinveil.attacks.text.linkage.matchers import (
     mean_vector,
     tfidf,
 )
+from clinveil.attacks.text.linkage.shape import by_shape
 from clinveil.attacks.text.linkage.sides import LinkageSides, Own, other_notes, paired, unsampled
 from clinveil.attacks.threats import Holding, Target, tagged
 from clinveil.channel import Channel
@@ -44,6 +46,8 @@ WORDS_KNOWN = 10  # consecutive words, for the target "note by ten words"
 WITHOUT = "without the vectors"
 OWN = "own vectors"
 WITH = "with the channel"
+SHAPE = "length and sentence ends"
+SHAPED: tuple[Target, ...] = ("note by its whole text", "note by ten words")
 _HOLDINGS: Mapping[str, Holding] = {WITHOUT: "recipient", OWN: "shadow", WITH: "stolen-vectors"}
 
 
@@ -216,6 +220,11 @@ class View:
                 ]
             scored = self.combined(attacker, list(scores.values()), rng).findings(rng, top=top)
             found += [self._with_cell(attacker, one) for one in scored]
+        if self.target in SHAPED:
+            # The same whatever the words are: a generator of its own.
+            linked = self._linked(SHAPE, by_shape(self.sides))
+            share = linked.findings(np.random.default_rng(1), top=top)[0]
+            found.append(replace(share, measure="attack.linkage_shape"))
         return [
             *found,
             *([unprotected(self.unprotected(rng), self.known)] if self.fragment else []),

@@ -47,7 +47,8 @@ class LinkageSides:
         wholes: (n_known,) the entire texts, if `known` are fragments of them.
         ids: (n_known,) the key of each known text.
         sources: (n_released,) source id of each released note; empty if unknown. labels: the label
-            of each released note, None for none; empty if unknown.
+            of each released note, None for none; empty if unknown. starts: (n_known,) first word of
+            each fragment in its entire text.
     """
 
     released: Sequence[str] = field(repr=False)
@@ -59,6 +60,7 @@ class LinkageSides:
     ids: Sequence[str] = field(default=(), repr=False)
     sources: Sequence[str] = field(default=(), repr=False)
     labels: Sequence[str | None] = field(default=(), repr=False)
+    starts: Sequence[int] = ()
 
     @property
     def whole(self) -> Sequence[str]:
@@ -113,6 +115,7 @@ class LinkageSides:
             self.left_out,
             whole,
             labels=labels,
+            starts=starts,
         )
 
     def labelled(self, released: Corpus, label: str, crosswalk: Mapping[str, str] | None) -> Self:
